@@ -22,7 +22,7 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief
-from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismError
+from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismError, MechanismTimeout
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
 from dpwitness.mechanisms.mechanism import LONGEST_ROW, Order
@@ -239,13 +239,13 @@ class SqlFunction:
         self._lock, self._pid = threading.RLock(), os.getpid()
         self._rng: np.random.Generator | None = None
         self._error: BaseException | None = None  # of a function that SQLite called
-        self._running = False
+        self._busy = self._interrupted = False
 
     def __getstate__(self) -> dict[str, object]:
         """Everything but the connection. Raises `TypeError` where another process cannot make one."""
         if self._given is not None:
             raise TypeError("a connection cannot be sent: give a function that makes one")
-        local = {"_connection", "_lock", "_pid", "_rng", "_error", "_running"}
+        local = {"_connection", "_lock", "_pid", "_rng", "_error", "_busy", "_interrupted"}
         return {name: value for name, value in vars(self).items() if name not in local}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -275,12 +275,16 @@ class SqlFunction:
         rows = Rows.of(records)
         with self._lock:
             batch = Batch(self, self._opened(), rows)
+            require_transactions(batch.connection)  # what the user has open must not be rolled back by what follows
+            self._interrupted, self._busy = False, True
             try:
                 batch.begin()
                 yield batch
             except BaseException:
                 self._end(batch, quiet=True)
                 raise
+            finally:
+                self._busy = False
             self._end(batch, quiet=False)
 
     def _end(self, batch: "Batch", *, quiet: bool) -> None:
@@ -346,8 +350,10 @@ class SqlFunction:
 
     def run(self, connection: Connection, rng: np.random.Generator | None) -> object:
         """Run the query on the rows that are in the table; raises what the database raises."""
-        self._rng, self._error, self._running = rng, None, True
+        self._rng, self._error = rng, None
         try:
+            if self._interrupted:
+                raise MechanismTimeout(f"{self.__name__} was ended")
             if not isinstance(self._query, str):
                 return _settled(self._query(connection))
             cursor = cursor_of(connection)
@@ -361,18 +367,20 @@ class SqlFunction:
             return outcome_of(found, [column[0] for column in cursor.description or ()])
         except DPWitnessError:
             raise
-        except Exception:
+        except Exception as error:
+            if self._interrupted:
+                raise MechanismTimeout(f"{self.__name__} was ended while it ran") from error
             if self._error is not None:
                 raise self._error from None
             raise
-        finally:
-            self._running = False
 
     def interrupt(self) -> None:
-        """End a query that is running, where the driver can."""
-        connection = self._connection
+        """End a batch that is running, and its query at once where the driver can."""
+        if not self._busy:
+            return
+        self._interrupted, connection = True, self._connection
         end = getattr(connection, "interrupt", None) or getattr(connection, "cancel", None)
-        if self._running and callable(end):
+        if callable(end):
             with suppress(Exception):
                 end()
 
@@ -482,8 +490,7 @@ class Batch:
     rows: Rows
 
     def begin(self) -> None:
-        """Begin a transaction and insert the rows. Raises `MechanismError`, and as `require_transactions`."""
-        require_transactions(self.connection)
+        """Begin a transaction and insert the rows. Raises `MechanismError`."""
         table = self.function._table
         try:
             if callable(begin := getattr(self.connection, "begin", None)):
