@@ -187,7 +187,7 @@ def test_a_function_that_commits_is_found():
         connection.commit()
         return 1
 
-    with pytest.raises(MechanismError, match='"people" holds 3 rows after the rollback: commits commits'):
+    with pytest.raises(MechanismError, match='table "people" holds 3 rows after the rollback'):
         dpw.sql(connected, commits, table="people")(PEOPLE)
 
 

@@ -298,9 +298,9 @@ class SqlFunction:
             if quiet:
                 return
             raise MechanismError(f"{self.__name__}: the rollback failed ({_first_line(error)})") from error
-        if left:
+        if left and not quiet:
             raise MechanismError(
-                f"{self._table} holds {left} rows after the rollback: {self.__name__} commits, or its database has no "
+                f"table {self._table} holds {left} rows after the rollback: {self.__name__} commits, or its database has no "
                 "transactions; remove these rows, and let it not commit"
             )
 
