@@ -221,7 +221,7 @@ def test_public_names():
         "UnknownAttack", "UnknownTarget",
         "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "command", "curve", "flags",
         "histogram", "integers", "like", "numbers", "pairs", "profile", "queries", "records", "remote", "replay",
-        "shrink", "target", "text",
+        "shrink", "sql", "target", "text",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

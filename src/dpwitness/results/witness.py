@@ -185,7 +185,9 @@ class Witness(JsonFields):
     def lines(self) -> list[str]:
         """Inputs, event, observed rates and what the claim allows, a line each."""
         counts, claim = self.counts, self.claim
-        first, second = inputs(self.pair.data, self.pair.neighbour)
+        first, second = inputs(
+            self.pair.data, self.pair.neighbour, None if self.relation is None else self.relation.unit
+        )
         proposal = self.pair.label.removeprefix(ATTACK)
         lines = [
             label("input D", first),
