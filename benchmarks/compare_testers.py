@@ -143,7 +143,7 @@ def _other(tool: str, asked: argparse.Namespace, names: list[str]) -> Iterator[d
     tester = OTHERS[tool]
     python = environment(asked.environments / tool, tester.pins)
     path = os.pathsep.join((str(TESTERS), str((asked.source / tester.package).resolve())))
-    settings = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3"}
+    settings = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "TQDM_DISABLE": "1"}
     program = TESTERS / f"run_{tool.replace('-', '_')}.py"
     with subprocess.Popen(
         [python, str(program), *names], env=settings, stdout=subprocess.PIPE, stderr=sys.stderr, text=True

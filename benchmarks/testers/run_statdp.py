@@ -18,7 +18,11 @@ class Summarised:
     def __init__(self, name):
         self.name = name
         self.__name__ = name
-        self.__code__ = CASES[name].one.__code__  # its parameter names are read there
+
+    @property
+    def __code__(self):
+        """StatDP reads the names of the parameters there."""
+        return CASES[self.name].one.__code__
 
     def __call__(self, prng, queries, epsilon):
         """One run, as a number or a tuple of them."""
