@@ -1,9 +1,9 @@
 """Other testers beside dpwitness on the same mechanisms: `python benchmarks/compare_testers.py --tool NAME`.
 
-Each mechanism of `testers/mechanisms.py` claims 0.7-DP, and each tester is asked at level .05 whether that holds. Another
-tester runs with the Python of an environment that is made with pip when it is first needed, from a checkout that is given
-with `--source`. The CPU time is that of the process and its children, without its imports. `docs/comparison.md` has
-the table.
+Each mechanism of `testers/mechanisms.py` claims 0.7-DP, and each tester is asked at level .05 whether that holds.
+Another tester runs with the Python of an environment that is made with pip when it is first needed, from a checkout that
+is given with `--source`. The CPU time is that of the process and its children, without its imports.
+`docs/comparison.md` has the table.
 """
 
 import argparse
@@ -80,6 +80,8 @@ OTHERS = {
     ),
 }
 OWN = "dpwitness"
+#: Paired confirm runs of its lower bounds: as many as DP-Sniper is given here.
+BOUND_RUNS = 1_000_000
 
 
 def main() -> int:
@@ -143,7 +145,12 @@ def _other(tool: str, asked: argparse.Namespace, names: list[str]) -> Iterator[d
     tester = OTHERS[tool]
     python = environment(asked.environments / tool, tester.pins)
     path = os.pathsep.join((str(TESTERS), str((asked.source / tester.package).resolve())))
-    settings = os.environ | {"PYTHONPATH": path, "OMP_NUM_THREADS": "1", "TF_CPP_MIN_LOG_LEVEL": "3", "TQDM_DISABLE": "1"}
+    settings = os.environ | {
+        "PYTHONPATH": path,
+        "OMP_NUM_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TQDM_DISABLE": "1",
+    }
     program = TESTERS / f"run_{tool.replace('-', '_')}.py"
     with subprocess.Popen(
         [python, str(program), *names], env=settings, stdout=subprocess.PIPE, stderr=sys.stderr, text=True
@@ -155,7 +162,7 @@ def _other(tool: str, asked: argparse.Namespace, names: list[str]) -> Iterator[d
 
 
 def _own(names: list[str], seed: int) -> Iterator[dict[str, Any]]:
-    """What dpwitness says at default settings but for the level: the verdict of a check, then a lower bound."""
+    """What dpwitness says: the verdict of a check at default settings but for the level, then a lower bound."""
     for name in names:
         case = CASES[name]
         options: dict[str, Any] = {
@@ -164,7 +171,7 @@ def _own(names: list[str], seed: int) -> Iterator[dict[str, Any]]:
         before = time.process_time()
         verdict = dpw.check(case.one, **options)
         seconds = time.process_time() - before
-        bound = dpw.bound(case.one, **options)
+        bound = dpw.bound(case.one, runs=BOUND_RUNS, **options)
         more = time.process_time() - before - seconds
         found = f"ε ≥ {bound.epsilon_lower_bound:.3f} ({more:.1f} s)"
         yield {

@@ -1,7 +1,7 @@
-"""The mechanisms of the curator attack (Wang et al. 2024): `python benchmarks/curator_attack.py [--search-runs N] [--seeds N]`.
+"""The mechanisms of the curator attack: `python benchmarks/curator_attack.py [--search-runs N] [--seeds N]`.
 
-Each keeps its claim wherever the auditor that it was made for looks, and breaks it elsewhere; parameters are those of the
-paper's figures and tables. A row says which auditor the paper shows to accept the claim, and what checks find.
+Wang et al. 2024 made each for an auditor that accepts it: it keeps its claim wherever that auditor looks, and breaks it
+elsewhere. Parameters are those of the paper's figures and tables. A row says who accepts the claim, and what checks find.
 """
 
 import argparse

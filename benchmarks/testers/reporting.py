@@ -31,7 +31,7 @@ def pairs(case: Case) -> list[tuple[list[int], list[int]]]:
     if case.differ == "bit":
         return [([0], [1])]
     ones = [1] * n
-    found = [(ones, [0] + ones[1:]), (ones, [2] + ones[1:])]
+    found = [(ones, [0, *ones[1:]]), (ones, [2, *ones[1:]])]
     if case.differ == "all":
         half = n // 2
         found += [

@@ -11,7 +11,6 @@ import numpy as np
 from dp_auditorium import privacy_test_runner
 from dp_auditorium.configs import privacy_property, privacy_test_runner_config, property_tester_config
 from dp_auditorium.testers import HistogramTester, HockeyStickPropertyTester, hockey_stick_tester
-from mechanisms import CASES
 from reporting import EPSILON, LEVEL, pairs, report
 
 HISTOGRAM_RUNS, NETWORK_RUNS = 1_000_000, 100_000

@@ -15,6 +15,7 @@ from dp_recorder.auditing import Auditor, audit_spec, ensure_equality
 from reporting import EPSILON, LEVEL, pairs, report
 
 RUNS = 100_000
+RNG = np.random.default_rng()
 
 
 def distance(a, b):
@@ -25,22 +26,28 @@ def distance(a, b):
 @audit_spec(kind="laplace", input_arg="value", sensitivity_arg="sensitivity", metric_fn=distance)
 def noisy(value, sensitivity, scale):
     """A number or an array + Laplace noise."""
-    return value + np.random.laplace(0.0, scale, np.shape(value))
+    return value + RNG.laplace(0.0, scale, np.shape(value))
 
 
 @audit_spec(kind="level ends", input_arg="value", sensitivity_arg="sensitivity", metric_fn=distance)
 def level_ended(value, sensitivity, scale, edge):
     """A number + noise whose tails are level, and end."""
-    noise = np.random.laplace(0.0, scale)
+    noise = RNG.laplace(0.0, scale)
     if abs(noise) > edge:
-        noise = math.copysign(edge + scale * np.random.random(), noise)
+        noise = math.copysign(edge + scale * RNG.random(), noise)
     return value + noise
+
+
+@audit_spec(kind="uniform", input_arg="value", sensitivity_arg="sensitivity", metric_fn=distance)
+def lowered(value, sensitivity, offset):
+    """A number less between one and two times an offset."""
+    return value - offset * (1 + RNG.random())
 
 
 @audit_spec(kind="coin", input_arg="value", sensitivity_arg="sensitivity", metric_fn=distance)
 def flipped(value, sensitivity, keep):
     """A bit, or the other one."""
-    return value if np.random.random() < keep else 1 - value
+    return value if RNG.random() < keep else 1 - value
 
 
 def _maximum(queries, *, value):
@@ -61,7 +68,7 @@ def _flags(queries, threshold_at, threshold_scale, query_scale, *, stops, number
 
 
 def _lowered(queries):
-    threshold = 1.0 - 1.8 * (1 + np.random.random())
+    threshold = lowered(1.0, 0, 1.8)
     answers = []
     for query in queries:
         flag = bool(noisy(float(query), 1, 0.2 / EPSILON) >= threshold)

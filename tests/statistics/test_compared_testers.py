@@ -1,4 +1,4 @@
-"""The mechanisms that other testers are given are the same for one run and for many, and those of the bundled targets."""
+"""The mechanisms that other testers are given: one run and many have one law, that of the bundled target."""
 
 import math
 import sys
@@ -74,7 +74,9 @@ def test_one_run_and_many_have_the_law_of_the_bundled_target(name):
 def test_two_laws_are_told_apart():
     """The comparison above can fail."""
     rng = np.random.default_rng(3)
-    right, wrong = (CASES[name].many(rng, np.zeros(1), EPSILON, RUNS)[:, None] for name in ("laplace", "laplace_half_scale"))
+    right, wrong = (
+        CASES[name].many(rng, np.zeros(1), EPSILON, RUNS)[:, None] for name in ("laplace", "laplace_half_scale")
+    )
     assert alike(right, wrong) < LEVEL
     svt, isvt3 = (CASES[name].many(rng, np.zeros(10), EPSILON, RUNS) for name in ("svt", "isvt3"))
     assert alike(svt, isvt3) < LEVEL
