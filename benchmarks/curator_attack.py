@@ -1,7 +1,8 @@
 """The mechanisms of the curator attack: `python benchmarks/curator_attack.py [--search-runs N] [--seeds N]`.
 
 Wang et al. 2024 made each for an auditor that accepts it: it keeps its claim wherever that auditor looks, and breaks it
-elsewhere. Parameters are those of the paper's figures and tables. A row says who accepts the claim, and what checks find.
+elsewhere. Parameters are those of the paper's figures and tables. A row says who accepts the claim, and what checks
+find.
 """
 
 import argparse
