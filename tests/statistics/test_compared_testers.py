@@ -1,5 +1,6 @@
 """The mechanisms that other testers are given: one run and many have one law, that of the bundled target."""
 
+import json
 import math
 import sys
 from collections import Counter
@@ -11,10 +12,12 @@ from scipy import stats
 
 from dpwitness.mechanisms.catalog import load
 
-sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks" / "testers"))
+sys.path[:0] = [str(Path(__file__).parents[2] / "benchmarks" / name) for name in ("testers", ".")]
 
-from mechanisms import ABSENT, CASES
-from reporting import EPSILON, pairs
+from mechanisms import ABSENT, CASES  # noqa: E402
+from reporting import EPSILON, pairs  # noqa: E402
+
+import compare_testers  # noqa: E402
 
 RUNS, LEVEL = 3_000, 1e-9
 #: The bundled target of the same law, with its parameters.
@@ -97,3 +100,30 @@ def test_input_pairs_are_neighbours(name):
         moved = [abs(a - b) for a, b in zip(first, second, strict=True)]
         assert max(moved) == 1
         assert case.differ == "all" or sum(moved) == 1
+
+
+@pytest.mark.parametrize("source", [(), ("--source", "no_such_folder")])
+@pytest.mark.parametrize("tool", compare_testers.OTHERS)
+def test_a_tester_without_its_code_is_refused_in_one_line(tool, source, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["compare_testers.py", "--tool", tool, *source])
+    with pytest.raises(SystemExit) as ended:
+        compare_testers.main()
+    assert ended.value.code == 2
+    assert f"must be a checkout of {compare_testers.OTHERS[tool].repository}" in capsys.readouterr().err
+
+
+def test_each_tester_has_its_program_and_exact_pins():
+    for tool, tester in compare_testers.OTHERS.items():
+        assert (compare_testers.TESTERS / f"run_{tool.replace('-', '_')}.py").is_file()
+        assert all("==" in pin for pin in tester.pins)
+
+
+@pytest.mark.campaign
+def test_a_column_of_our_own(monkeypatch, capsys, tmp_path):
+    rows = tmp_path / "rows.json"
+    words = ["compare_testers.py", "--tool", "dpwitness", "--mechanism", "laplace_half_scale", "--json", str(rows)]
+    monkeypatch.setattr(sys, "argv", words)
+    assert compare_testers.main() == 0
+    assert "| laplace_half_scale | 2ε | refuted | ε ≥ 1.3" in capsys.readouterr().out
+    (row,) = json.loads(rows.read_text())
+    assert row["refuted"] is True
