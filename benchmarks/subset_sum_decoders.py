@@ -1,4 +1,4 @@
-"""Does `attack subset_sum` recover as many bits as a few lines of numpy do, behind errors of many laws?
+"""`attack subset_sum` beside decoders of a few lines of numpy, behind errors of many laws.
 
     python benchmarks/subset_sum_decoders.py
     python benchmarks/subset_sum_decoders.py --size 1024 --systems 2 --questions 8 --laws cauchy garbage_20
@@ -11,6 +11,7 @@ and is given all answers, those that the attack keeps for checking included.
 """
 
 import argparse
+import functools
 import json
 import math
 import time
@@ -89,6 +90,14 @@ def least_absolute(matrix: Floats, answers: Floats) -> Floats:
     return found.x[:people]
 
 
+DECODERS: dict[str, Callable[[Floats, Floats], Floats]] = {
+    "least squares": least_squares,
+    "reweighted": functools.partial(reweighted, constant=False),
+    "reweighted, constant": functools.partial(reweighted, constant=True),
+    "program": least_absolute,
+}
+
+
 class Recorded:
     """A system of a law, which keeps what it was asked and what it answered."""
 
@@ -98,6 +107,7 @@ class Recorded:
         self.answers: list[Floats] = []
 
     def ask_all(self, subsets: list[Floats]) -> Floats:
+        """The answers."""
         matrix = np.array(subsets)
         answers = self.law((matrix @ self.bits).astype(float), len(self.bits), self.rng)
         self.subsets.append(matrix)
@@ -131,16 +141,10 @@ def measure(law: str, size: int, systems: int, questions: int | None = None) -> 
         right.setdefault("claimed", []).append(found.confidence.expected_right)
         adversaries.append(found.adversary)
         matrix, answers = np.concatenate(system.subsets).astype(float), np.concatenate(system.answers)
-        columns: dict[str, Callable[[], Floats]] = {
-            "least squares": lambda: least_squares(matrix, answers),
-            "reweighted": lambda: reweighted(matrix, answers, constant=False),
-            "reweighted, constant": lambda: reweighted(matrix, answers, constant=True),
-        }
-        if size <= PROGRAM:
-            columns["program"] = lambda: least_absolute(matrix, answers)
-        for name, column in columns.items():
-            since = time.process_time()
-            count(name, column() > 0.5, secret, since)
+        for name, decoder in DECODERS.items():
+            if decoder is not least_absolute or size <= PROGRAM:
+                since = time.process_time()
+                count(name, decoder(matrix, answers) > 0.5, secret, since)
     return {
         "law": law,
         "size": size,
@@ -163,7 +167,7 @@ def behind(row: dict[str, Any]) -> tuple[float, float]:
 
 def line(row: dict[str, Any]) -> str:
     """A row as Markdown."""
-    columns = ("attack", "claimed", "least squares", "reweighted", "reweighted, constant", "program")
+    columns = ("attack", "claimed", *DECODERS)
     cells = [f"{row['right'][name]:.1f}" if name in row["right"] else "" for name in columns]
     less, error = behind(row)
     verdict = f"{-less:+.1f} ± {error:.1f}"
