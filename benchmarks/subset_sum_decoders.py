@@ -87,7 +87,7 @@ def least_absolute(matrix: Floats, answers: Floats) -> Floats:
         bounds=[(0, 1)] * people + [(0, None)] * number,
         method="highs-ipm",
     )
-    return found.x[:people]
+    return np.asarray(found.x)[:people]
 
 
 DECODERS: dict[str, Callable[[Floats, Floats], Floats]] = {
@@ -184,7 +184,8 @@ def main() -> None:
     parser.add_argument("--max-time", type=float, default=240.0, help="seconds after which no further law begins")
     parser.add_argument("--json", help="all figures")
     arguments = parser.parse_args()
-    started, rows = time.perf_counter(), []
+    started = time.perf_counter()
+    rows: list[dict[str, Any]] = []
     print(
         f"| law, {arguments.size} bits, {arguments.systems} systems | attack | claimed | least squares | reweighted "
         "| with a constant | program | attack less the best other | adversary | seconds |"
