@@ -6,7 +6,6 @@ reconstructions from two halves of the others are compared.
 
 import math
 import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, NamedTuple
 
@@ -18,6 +17,7 @@ from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking
 from dpwitness.reconstruction.command import AttackOptions, attack_own
 from dpwitness.reconstruction.subset_sum import oracle
+from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
 from dpwitness.reconstruction.subset_sum.confidence import (
     Confidence,
     claim_of_program,
@@ -51,10 +51,12 @@ LEAST_CHECKED: Final = 10
 SPARE: Final = 2
 #: The halves of the questions: every second one.
 HALVES: Final = (slice(0, None, 2), slice(1, None, 2))
-#: The kurtosis of errors with a heavy tail: of normal ones it is 3.
-HEAVY: Final = 4.0
-#: For more people a fit that weights answers anew dozens of times takes minutes.
-MOST_WEIGHTED: Final = 512
+#: What is tried where nothing is known of the errors: the first unless another one agrees clearly better with itself.
+PROMISING: Final = ("adaptive", "least-squares", "polynomial")
+#: For more people linear programs take minutes.
+MOST_IN_PROGRAM: Final = 1024
+#: Adversaries that say of each bit how far it may be off.
+FITS: Final = ("adaptive", "least-squares")
 #: The correlation of what one half shows of the other one with what that shows of it, where answers are mere noise: of
 #: Σ sign(a)·b and Σ sign(b)·a, for independent normal a and b.
 CROSSWISE: Final = 2 / math.pi
@@ -79,6 +81,8 @@ def decode(
     """What the adversary of that name makes of answers about random subsets."""
     if adversary == "least-squares":
         return least_squares_adversary(*sample, variance=variance, offset=offset, deadline=deadline)
+    if adversary == "adaptive":
+        return adaptive_adversary(*sample, deadline=deadline)
     if adversary == "least-absolute":
         return least_absolute_adversary(*sample, offset=offset, deadline=deadline)
     return polynomial_adversary(*sample, offset=offset, deadline=deadline)
@@ -288,12 +292,15 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     def recover(name: str, some: Sample) -> Reconstruction:
         return decode(name, some, deadline, variance=plan.variance, offset=True)
 
-    names = (plan.adversary,) if plan.adversary is not None else _promising(used, recover)
+    names: tuple[str, ...] = PROMISING if plan.size <= MOST_IN_PROGRAM else PROMISING[:-1]
+    if plan.adversary is not None:
+        names = (plan.adversary,)
+    parts = [used.part(rows) for rows in HALVES]
     halves: dict[str, list[Reconstruction]] = {name: [] for name in names}  # empty where they are too small
     agree: dict[str, int | None] = dict.fromkeys(names)
     if len(used.answers) >= 2 * (plan.size + SPARE):
         for name in names:
-            one, other = halves[name] = [recover(name, used.part(rows)) for rows in HALVES]
+            one, other = halves[name] = [recover(name, part) for part in parts]
             agree[name] = int(np.sum(one.bits == other.bits))
     # Right bits agree, behind errors of any law: the adversary that agrees more with itself, the first unless clear.
     name = names[0]
@@ -302,9 +309,9 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
             name = other_name
     reconstruction = recover(name, used)
     # Either half predicts the answers of the other one.
-    crosswise = [held_out_scale(*used.part(HALVES[1 - i]), one) for i, one in enumerate(halves[name])]
+    crosswise = [held_out_scale(*parts[1 - i], one) for i, one in enumerate(halves[name])]
     scale = pooled_scale([held_out_scale(*fresh, reconstruction), pooled_scale(crosswise, correlation=CROSSWISE)])
-    if name == "least-squares":
+    if name in FITS:
         claims = claims_of_fit(reconstruction, scale)
         basis = "for each bit the least probability that agrees with answers it did not use"
     else:
@@ -326,17 +333,6 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
         scale_error=None if scale is None else scale.error,
     )
     return Outcome(reconstruction=reconstruction, adversary=name, confidence=confidence, stopped=stopped)
-
-
-def _promising(used: Sample, recover: Callable[[str, Sample], Reconstruction]) -> tuple[str, ...]:
-    """The adversaries that may recover most; the last only where errors of a first fit have a heavy tail."""
-    names = ("least-squares", "polynomial")
-    if used.subsets.people > MOST_WEIGHTED:
-        return names
-    fit = recover("least-squares", used)
-    errors = used.subsets.sums(fit.fractions) + fit.offset - used.answers
-    square = np.maximum(np.mean(errors**2), 1e-12)
-    return (*names, "least-absolute") if np.mean(errors**4) > HEAVY * square**2 else names
 
 
 def _stopped(asking: Asking[Flags], answers: int, planned: int) -> str | None:
