@@ -1,12 +1,12 @@
 """Decoding behind errors of an unknown law: least squares on answers that are corrected by the law's estimated score.
 
-An efficient estimate needs no law of the errors but the score of it, the derivative −(log f)′, and that can be
-estimated from the errors of a first fit (Stone, Annals of Statistics 3(2), 1975; Bickel, 10(3), 1982). Here it is fitted
-by score matching (Hyvärinen, JMLR 6, 2005), a linear system: as that of normal errors, of errors with heavy tails, or
-of errors within a bound, whichever fits answers better that it was not fitted to. Answers that are corrected so have
-errors that are about normal for a fit. The fit and the score are made again in turn. The errors are those beside what
-is expected of each answer without itself, as in approximate message passing for generalized linear models (Schniter,
-Rangan & Fletcher, Asilomar 2016).
+An efficient estimate needs only the score of the errors' law, −(log f)′, and that can be estimated from the errors of
+a first fit (Stone, Annals of Statistics 3(2), 1975; Bickel, 10(3), 1982). Here it is fitted by score matching
+(Hyvärinen, JMLR 6, 2005), a linear system: as that of normal errors, of errors with heavy tails, or of errors within a
+bound, whichever fits better to answers that it was not made of. Corrected answers have errors that a fit may take for
+normal ones. Fit and score are made in turn until nothing moves. The errors are those beside what is expected of each
+answer without itself, as in approximate message passing for generalized linear models (Schniter, Rangan & Fletcher,
+Asilomar 2016).
 """
 
 import dataclasses

@@ -297,16 +297,20 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
         names = (plan.adversary,)
     parts = [used.part(rows) for rows in HALVES]
     halves: dict[str, list[Reconstruction]] = {name: [] for name in names}  # empty where they are too small
-    agree: dict[str, int | None] = dict.fromkeys(names)
+    alike = dict.fromkeys(names, 0.0)
     if len(used.answers) >= 2 * (plan.size + SPARE):
         for name in names:
-            one, other = halves[name] = [recover(name, part) for part in parts]
-            agree[name] = int(np.sum(one.bits == other.bits))
+            halves[name] = [recover(name, part) for part in parts]
+            alike[name] = _correlation(*halves[name])
     # Right bits agree, behind errors of any law: the adversary that agrees more with itself, the first unless clear.
     name = names[0]
     for other_name in names[1:]:
-        if (agree[other_name] or 0) > (agree[name] or 0) + math.sqrt(plan.size) / 2:
+        if alike[other_name] > alike[name] + 1 / math.sqrt(plan.size):
             name = other_name
+    agree = None
+    if halves[name]:
+        one, other = halves[name]
+        agree = int(np.sum(one.bits == other.bits))
     reconstruction = recover(name, used)
     # Either half predicts the answers of the other one.
     crosswise = [held_out_scale(*parts[1 - i], one) for i, one in enumerate(halves[name])]
@@ -315,7 +319,7 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
         claims = claims_of_fit(reconstruction, scale)
         basis = "for each bit the least probability that agrees with answers it did not use"
     else:
-        claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree[name]))
+        claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree))
         basis = "what two halves of the questions agree on and predict of each other's answers"
     if not np.any(claims > 0.5):
         basis = "none: a constant predicts answers that it did not use as well as it does"
@@ -328,11 +332,18 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
             fresh.subsets.sums(reconstruction.fractions) + reconstruction.offset - fresh.answers
         ),
         fresh_error_of_constant=_root_mean_square(used.answers.mean() - fresh.answers),
-        halves_agree_on=agree[name],
+        halves_agree_on=agree,
         scale=None if scale is None else scale.value,
         scale_error=None if scale is None else scale.error,
     )
     return Outcome(reconstruction=reconstruction, adversary=name, confidence=confidence, stopped=stopped)
+
+
+def _correlation(one: Reconstruction, other: Reconstruction) -> float:
+    """Of the bits of two reconstructions; 0 where all bits of one are alike, which they are by no answer's doing."""
+    moved = [found.bits - found.bits.mean() for found in (one, other)]
+    length = math.sqrt(float(np.prod([part @ part for part in moved])))
+    return float(moved[0] @ moved[1]) / length if length else 0.0
 
 
 def _stopped(asking: Asking[Flags], answers: int, planned: int) -> str | None:

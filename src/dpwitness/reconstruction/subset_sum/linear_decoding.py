@@ -404,9 +404,9 @@ class Belief:
 
         Covariance and mean of the normal law of all bits, and how far a probability moved at most.
         """
-        covariance = np.linalg.inv(gram + np.diag(self.precision))
+        covariance: Floats = np.linalg.inv(gram + np.diag(self.precision)).astype(np.float64, copy=False)
         spread = np.diag(covariance)
-        centre = covariance @ (moments + self.shift)
+        centre: Floats = covariance @ (moments + self.shift)
         own = np.maximum(1 / spread - self.precision, 1e-12)
         self.means, self.variances = (centre / spread - self.shift) / own, 1 / own
         before, self.ones = self.ones, expit((self.means - 0.5) * own)
