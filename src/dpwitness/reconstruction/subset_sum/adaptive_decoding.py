@@ -35,7 +35,7 @@ NORMAL_ROUNDS: Final = 5
 #: After so many rounds steps become shorter: a few laws swing between two scores.
 PATIENCE: Final = 20
 #: The score of Student's t is about u/(1 + (u/a)²): these a, in standard deviations of the errors' middle.
-TAILS: Final = (0.5, 1.0, 2.0, 4.0)
+TAILS: Final = (0.7, 1.5, 4.0)
 #: A correction that promises more than its errors' spread can hold is believed up to this.
 LEAST_PART: Final = 0.25
 #: Errors beyond so many standard deviations of their middle count as that far away.
@@ -140,17 +140,27 @@ def _estimated(errors: Floats, variance: float, *, normal: bool) -> Score | None
 
 
 def _fitted(values: Floats, slopes: Floats) -> Score:
-    """The sum of functions, shape (functions, t), that is nearest to the score; across two halves of the errors."""
+    """The sum of functions, shape (functions, t), that is nearest to the score.
+
+    Its slope and square are those at one half of the errors where it is fitted to the other half.
+    """
     parts = (slice(0, None, 2), slice(1, None, 2))
-    fitted, slope = np.empty(values.shape[1]), np.empty(values.shape[1])
+    slope, square = 0.0, 0.0
     for here, other in (parts, parts[::-1]):
-        some = values[:, other]
-        gram, mean = some @ some.T / some.shape[1], slopes[:, other].mean(axis=1)
-        length = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
-        gram = gram * length[:, None] * length + RIDGE * np.eye(len(gram))
-        weights = length * np.linalg.solve(gram, length * mean)
-        fitted[here], slope[here] = weights @ values[:, here], weights @ slopes[:, here]
-    return Score(fitted, float(slope.mean()), float(np.mean(fitted**2)))
+        weights = _matched(values[:, other], slopes[:, other])
+        slope += float(np.sum(weights @ slopes[:, here])) / values.shape[1]
+        square += float(np.sum((weights @ values[:, here]) ** 2)) / values.shape[1]
+    return Score(_matched(values, slopes) @ values, slope, square)
+
+
+def _matched(values: Floats, slopes: Floats) -> Floats:
+    """The weights of functions, shape (functions,), that minimize the mean of half the square less the slope."""
+    gram, mean = values @ values.T / values.shape[1], slopes.mean(axis=1)
+    length = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    weights: Floats = length * np.linalg.solve(
+        gram * length[:, None] * length + RIDGE * np.eye(len(gram)), length * mean
+    )
+    return weights
 
 
 def _score_of_bounded(errors: Floats, spread: float) -> tuple[Floats, Floats] | None:

@@ -6,8 +6,10 @@ reconstructions from two halves of the others are compared.
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Final, NamedTuple
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,8 +18,9 @@ from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking
 from dpwitness.reconstruction.command import AttackOptions, attack_own
-from dpwitness.reconstruction.subset_sum import oracle
+from dpwitness.reconstruction.subset_sum import conditions, oracle
 from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
+from dpwitness.reconstruction.subset_sum.conditions import Attributes
 from dpwitness.reconstruction.subset_sum.confidence import (
     Confidence,
     claim_of_program,
@@ -39,6 +42,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.report import OwnSystemResult, SimulatedResult
+from dpwitness.reconstruction.transcript import Form
 
 #: Of the simulated system, where the options say nothing.
 SIZE: Final = 128
@@ -73,6 +77,11 @@ class Sample(NamedTuple):
     def part(self, rows: slice | NDArray[np.int64]) -> "Sample":
         """Some of them."""
         return Sample(self.subsets.part(rows), self.answers[rows])
+
+    @classmethod
+    def joined(cls, *parts: "Sample") -> "Sample":
+        """All of some samples."""
+        return cls(Subsets.joined(*[part.subsets for part in parts]), np.concatenate([part.answers for part in parts]))
 
 
 def decode(
@@ -160,10 +169,19 @@ class OwnSystem:
     adversary: str | None = None
     queries: int | None = None
     budget: int | None = None
+    attributes: Attributes | None = None
 
     def plan(self) -> "Plan":
         """What is asked. Raises `InvalidParameter` for what does not fit."""
         error, law = self.error, self.law
+        if self.attributes is not None:
+            if self.adversary == "exponential":
+                raise InvalidParameter("--adversary exponential asks all subsets: leave out --conditions")
+            if self.attributes.people != self.size:
+                raise InvalidParameter(
+                    f"--conditions has {self.attributes.people} people, and there are to be {self.size}: give one line "
+                    "a person, in the order of the bits"
+                )
         if error is not None:
             oracle.check_error(error)
         if self.adversary == "exponential":
@@ -180,7 +198,14 @@ class OwnSystem:
         if law is not None and law != "adversarial" and error is not None:
             variance = error**2 / (4 if law in NORMAL else 3)  # E²/3 of uniform errors, and about that of rounded ones
         adversary = self.adversary or (None if law is None else suited(law))
-        return Plan(size=self.size, used=used, fresh=fresh, adversary=adversary, variance=variance)
+        return Plan(
+            size=self.size,
+            used=used,
+            fresh=fresh,
+            adversary=adversary,
+            variance=variance,
+            attributes=self.attributes,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -188,7 +213,8 @@ class Plan:
     """What is asked: `used` random subsets for the reconstruction and `fresh` ones to check it, or all subsets.
 
     `adversary`: its name, None for the one whose reconstructions from two halves of the questions agree better.
-    `error`: E, for the exponential adversary. `variance`: of the errors, None where it is not known.
+    `error`: E, for the exponential adversary. `variance`: of the errors, None where it is not known. `attributes`: the
+    subsets are those of random conditions on these.
     """
 
     size: int
@@ -197,6 +223,7 @@ class Plan:
     adversary: str | None = None
     error: float = 0.0
     variance: float | None = None
+    attributes: Attributes | None = None
 
     @property
     def every(self) -> bool:
@@ -228,9 +255,13 @@ def question_counts(size: int, queries: int | None, budget: int | None) -> tuple
 def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) -> OwnSystemResult | None:
     """Attack the user's system as planned; None where its questions wait in a file. `truth` is for the result alone."""
     kind = "all subsets" if plan.every else "random subsets"
-    settings = {"size": plan.size, "questions": plan.used + plan.fresh, "kind": kind}
+    settings: dict[str, object] = {"size": plan.size, "questions": plan.used + plan.fresh, "kind": kind}
+    form: Form[Any] = FORM
+    if plan.attributes is not None:
+        form = conditions.FORM
+        settings |= {"kind": "conditions", "attributes": list(plan.attributes.columns)}
     ended = attack_own(
-        options, FORM, settings, lambda asking, seed: reconstruct(asking, seed, plan, options.deadline())
+        options, form, settings, lambda asking, seed: reconstruct(asking, seed, plan, options.deadline())
     )
     if ended is None:
         return None
@@ -247,6 +278,7 @@ def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) ->
         spread=reconstruction.spread,
         offset=reconstruction.offset,
         largest_residual=reconstruction.largest_residual,
+        told_apart=None if plan.attributes is None else plan.attributes.told_apart,
         right=right,
         fraction_right=None if right is None else right / plan.size,
         stopped=outcome.stopped,
@@ -266,7 +298,7 @@ class Outcome:
     stopped: str | None
 
 
-def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
+def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
     """Ask as planned and reconstruct from the answers there are; the same questions for the same seed.
 
     Raises `AttackStopped` where these are too few.
@@ -274,11 +306,18 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     if plan.every:
         return _reconstruct_from_all_subsets(asking, plan)
     planned = plan.used + plan.fresh
-    subsets = Subsets.drawn(np.random.default_rng([seed, STREAM]), max(planned, asking.last_answered), plan.size)
-    answers = asking.ask_some(iter(subsets.part(slice(0, planned))))
-    stopped = _stopped(asking, int(np.isfinite(answers).sum()), planned)
+    rng, number = np.random.default_rng([seed, STREAM]), max(planned, asking.last_answered)
+    questions: Sequence[Any] | Subsets
+    if plan.attributes is None:
+        questions = subsets = Subsets.drawn(rng, number, plan.size)
+    else:
+        questions, subsets = plan.attributes.drawn(rng, number)
+    answers = asking.ask_some(islice(iter(questions), planned))
+    stopped = _stopped(asking, int(np.isfinite(answers).sum()), len(answers))
+    if len(answers) < planned:
+        stopped = stopped or f"there are no more than {len(answers):,} subsets of these people by such conditions"
     # What was answered before is used, also where more was to be asked then.
-    answers = np.append(answers, asking.recorded(iter(subsets.part(slice(planned, None)))))
+    answers = np.append(answers, asking.recorded(islice(iter(questions), planned, None)))
     sample = Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers)))
     number = len(sample.answers)
     kept = min(max(plan.fresh, number // CHECKED), max(number // CHECKED, LEAST_CHECKED))
@@ -287,7 +326,9 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
             f"{number} answers are too few: {plan.size} people take at least {plan.size + SPARE + LEAST_CHECKED}"
             + ("" if stopped is None else f"; {stopped}")
         )
-    used, fresh = sample.part(slice(0, number - kept)), sample.part(slice(number - kept, None))
+    fresh = sample.part(slice(number - kept, None))
+    parts = [sample.part(slice(rows.start, number - kept, rows.step)) for rows in HALVES]
+    used = Sample.joined(*parts)
 
     def recover(name: str, some: Sample) -> Reconstruction:
         return decode(name, some, deadline, variance=plan.variance, offset=True)
@@ -295,7 +336,6 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     names: tuple[str, ...] = PROMISING if plan.size <= MOST_IN_PROGRAM else PROMISING[:-1]
     if plan.adversary is not None:
         names = (plan.adversary,)
-    parts = [used.part(rows) for rows in HALVES]
     halves: dict[str, list[Reconstruction]] = {name: [] for name in names}  # empty where they are too small
     alike = dict.fromkeys(names, 0.0)
     if len(used.answers) >= 2 * (plan.size + SPARE):
@@ -321,6 +361,9 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     else:
         claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree))
         basis = "what two halves of the questions agree on and predict of each other's answers"
+    # In the end all answers are used. A bit that this changes is one of which nothing is claimed.
+    final = recover(name, Sample.joined(used, fresh))
+    claims = np.where(final.bits == reconstruction.bits, claims, 0.5)
     if not np.any(claims > 0.5):
         basis = "none: a constant predicts answers that it did not use as well as it does"
     confidence = Confidence(
@@ -336,7 +379,7 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
         scale=None if scale is None else scale.value,
         scale_error=None if scale is None else scale.error,
     )
-    return Outcome(reconstruction=reconstruction, adversary=name, confidence=confidence, stopped=stopped)
+    return Outcome(reconstruction=final, adversary=name, confidence=confidence, stopped=stopped)
 
 
 def _correlation(one: Reconstruction, other: Reconstruction) -> float:
@@ -346,7 +389,7 @@ def _correlation(one: Reconstruction, other: Reconstruction) -> float:
     return float(moved[0] @ moved[1]) / length if length else 0.0
 
 
-def _stopped(asking: Asking[Flags], answers: int, planned: int) -> str | None:
+def _stopped(asking: Asking[Any], answers: int, planned: int) -> str | None:
     """Why there are fewer answers than planned; None: there are not."""
     if answers == planned:
         return None
