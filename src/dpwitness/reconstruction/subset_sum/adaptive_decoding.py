@@ -47,7 +47,7 @@ RIDGE: Final = 3e-4
 
 
 def adaptive_adversary(
-    subsets: Subsets | Flags, answers: Floats, *, deadline: Deadline | None = None
+    subsets: Subsets | Flags, answers: Floats, *, sharpened: bool = True, deadline: Deadline | None = None
 ) -> Reconstruction:
     """The more probable value of each bit, behind independent errors of any law, with an unknown count in all answers.
 
@@ -59,13 +59,17 @@ def adaptive_adversary(
         Who is in which query, shape (t, n).
     answers
         In counts, shape (t,).
+    sharpened
+        As of `least_squares_adversary`.
 
     Raises `InvalidParameter` for shapes that do not fit, and answers that are not finite, `AttackStopped` at the
     deadline.
     """
     asked = checked(subsets, answers)
     corrected, variance = corrected_answers(asked, answers, deadline)
-    found = least_squares_adversary(asked, corrected, variance=variance, offset=True, deadline=deadline)
+    found = least_squares_adversary(
+        asked, corrected, variance=variance, offset=True, sharpened=sharpened, deadline=deadline
+    )
     missed = answers - asked.sums(found.fractions)
     offset = float(np.median(missed))
     return dataclasses.replace(found, offset=offset, largest_residual=float(np.abs(missed - offset).max()))

@@ -7,7 +7,7 @@ reconstructions from two halves of the others are compared.
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
 
@@ -85,13 +85,21 @@ class Sample(NamedTuple):
 
 
 def decode(
-    adversary: str, sample: Sample, deadline: Deadline, *, variance: float | None = None, offset: bool = False
+    adversary: str,
+    sample: Sample,
+    deadline: Deadline,
+    *,
+    variance: float | None = None,
+    offset: bool = False,
+    sharpened: bool = True,
 ) -> Reconstruction:
-    """What the adversary of that name makes of answers about random subsets."""
+    """What the adversary of that name makes of answers about subsets; `sharpened` is of those in `FITS`."""
     if adversary == "least-squares":
-        return least_squares_adversary(*sample, variance=variance, offset=offset, deadline=deadline)
+        return least_squares_adversary(
+            *sample, variance=variance, offset=offset, sharpened=sharpened, deadline=deadline
+        )
     if adversary == "adaptive":
-        return adaptive_adversary(*sample, deadline=deadline)
+        return adaptive_adversary(*sample, sharpened=sharpened, deadline=deadline)
     if adversary == "least-absolute":
         return least_absolute_adversary(*sample, offset=offset, deadline=deadline)
     return polynomial_adversary(*sample, offset=offset, deadline=deadline)
@@ -330,8 +338,8 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     parts = [sample.part(slice(rows.start, number - kept, rows.step)) for rows in HALVES]
     used = Sample.joined(*parts)
 
-    def recover(name: str, some: Sample) -> Reconstruction:
-        return decode(name, some, deadline, variance=plan.variance, offset=True)
+    def recover(name: str, some: Sample, *, sharpened: bool = True) -> Reconstruction:
+        return decode(name, some, deadline, variance=plan.variance, offset=True, sharpened=sharpened)
 
     names: tuple[str, ...] = PROMISING if plan.size <= MOST_IN_PROGRAM else PROMISING[:-1]
     if plan.adversary is not None:
@@ -356,7 +364,11 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     crosswise = [held_out_scale(*parts[1 - i], one) for i, one in enumerate(halves[name])]
     scale = pooled_scale([held_out_scale(*fresh, reconstruction), pooled_scale(crosswise, correlation=CROSSWISE)])
     if name in FITS:
-        claims = claims_of_fit(reconstruction, scale)
+        fit = reconstruction
+        if plan.attributes is not None:
+            # Conditions may hardly tell two people apart: a bit that is taken for the other's is wrong with it.
+            fit = replace(recover(name, used, sharpened=False), bits=reconstruction.bits)
+        claims = claims_of_fit(fit, scale)
         basis = "for each bit the least probability that agrees with answers it did not use"
     else:
         claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree))

@@ -309,6 +309,7 @@ def least_squares_adversary(
     *,
     variance: float | None = None,
     offset: bool = False,
+    sharpened: bool = True,
     deadline: Deadline | None = None,
 ) -> Reconstruction:
     """The more probable value of each bit, where errors are about normal.
@@ -326,6 +327,9 @@ def least_squares_adversary(
         Of the errors, in counts²; None: estimated, from more answers than people.
     offset
         Whether all answers may have an unknown count in common.
+    sharpened
+        Whether it is used that a bit is 0 or 1. Without, no bit's value depends on what others are taken for, as it may
+        where questions hardly tell two people apart.
 
     Raises `InvalidParameter` for shapes that do not fit, answers that are not finite or too few to tell their errors,
     `AttackStopped` at the deadline.
@@ -343,12 +347,12 @@ def least_squares_adversary(
         missed = asked.sums(plain) - (answers - common(plain))
         variance = float(np.sum(missed**2)) / (len(answers) - needed)
     variance = max(variance, SMALLEST)
-    belief = _probabilities(gram / variance, moments / variance, deadline)
+    belief = _probabilities(gram / variance, moments / variance, deadline) if sharpened else Belief.of(asked.people)
     fractions, means, variances = belief.ones, belief.means, belief.variances
     shared = common(fractions)
     error = float(np.mean((asked.sums(fractions) + shared - answers) ** 2))
     # What is expected of bits misses answers by no more than the errors are, give or take six standard deviations.
-    probable = error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * SMALLEST
+    probable = sharpened and error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * SMALLEST
     if not probable:
         inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
         fractions, shared = np.clip(plain, 0.0, 1.0), common(plain)
