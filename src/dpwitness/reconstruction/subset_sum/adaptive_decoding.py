@@ -18,6 +18,7 @@ import numpy as np
 from dpwitness.errors import AttackStopped
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
+    FARTHEST,
     SETTLED,
     SMALLEST,
     Belief,
@@ -27,6 +28,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Subsets,
     checked,
     least_squares_adversary,
+    within_reach,
 )
 
 #: Rounds at most; most take fewer than 20. Of the first ones the score is that of normal errors.
@@ -38,8 +40,6 @@ PATIENCE: Final = 20
 TAILS: Final = (0.7, 1.5, 4.0)
 #: A correction that promises more than its errors' spread can hold is believed up to this.
 LEAST_PART: Final = 0.25
-#: Errors beyond so many standard deviations of their middle count as that far away.
-FARTHEST: Final = 1e6
 #: Where edges of bounded errors are looked for: from the outermost ones inwards, in standard deviations.
 INWARDS: Final = np.linspace(0.0, 3.2, 11)
 #: Added to the diagonal of the system for the score, whose columns have length 1.
@@ -66,6 +66,7 @@ def adaptive_adversary(
     deadline.
     """
     asked = checked(subsets, answers)
+    answers = within_reach(answers, asked.people)
     corrected, variance = corrected_answers(asked, answers, deadline)
     found = least_squares_adversary(
         asked, corrected, variance=variance, offset=True, sharpened=sharpened, deadline=deadline
@@ -105,7 +106,9 @@ def corrected_answers(asked: Subsets, answers: Floats, deadline: Deadline | None
         )
         expected = asked.sums(centre)
         expected += float(np.mean(corrected - expected))
-        uncertain = max(float(np.sum(covariance * gram)) / number + rest / number, SMALLEST**2)
+        # No more than at first: what all answers have in common is moved by errors far off, but for all alike.
+        uncertain = float(np.sum(covariance * gram)) / number + rest / number
+        uncertain = min(max(uncertain, SMALLEST**2), people / 8)
         if change < SETTLED and step > NORMAL_ROUNDS:
             break
     return best

@@ -39,6 +39,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     least_squares_adversary,
     polynomial_adversary,
     suited,
+    within_reach,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.report import OwnSystemResult, SimulatedResult
@@ -327,7 +328,8 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     # What was answered before is used, also where more was to be asked then.
     answers = np.append(answers, asking.recorded(islice(iter(questions), planned, None)))
     sample = Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers)))
-    number = len(sample.answers)
+    if number := len(sample.answers):
+        sample = sample._replace(answers=within_reach(sample.answers, plan.size))
     kept = min(max(plan.fresh, number // CHECKED), max(number // CHECKED, LEAST_CHECKED))
     if number - kept < plan.size + SPARE:
         raise AttackStopped(

@@ -555,6 +555,16 @@ def expit(odds: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
 
 
+#: Answers farther than so many times n from their median are taken to be that far: no sums differ by more than n.
+FARTHEST: Final = 1e6
+
+
+def within_reach(answers: Floats, people: int) -> Floats:
+    """Answers of which none is so far off that its square is no number."""
+    middle = float(np.median(np.clip(answers, -1e300, 1e300)))
+    return np.clip(answers, middle - FARTHEST * people, middle + FARTHEST * people)
+
+
 def checked(subsets: Subsets | Flags, answers: Floats) -> Subsets:
     """The subsets. Raises `InvalidParameter` for answers that are not finite, or not one each."""
     asked = Subsets.of(subsets)
