@@ -78,6 +78,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
             parameters=dict(attempt.parameters),
             alpha=case.alpha,
             seed=case.seed,
+            bits=attempt.bits,
             max_time=left / len(attempt.relations),
             workers=1,
         )

@@ -50,6 +50,8 @@ class Attempt:
     of_records
         Whether the input is records of several people: what returns an entry for each of them is run on one at a time,
         and its claim is about that one.
+    bits
+        Whether the last bits of floating-point outcomes are looked at: not where the noise is drawn here.
     """
 
     mechanism: Callable[..., Any]
@@ -59,6 +61,7 @@ class Attempt:
     parameters: Mapping[str, Any] = field(default_factory=dict)
     outcome: Outcome | None = None
     of_records: bool = False
+    bits: bool = True
 
 
 class Describer(Protocol):
