@@ -102,7 +102,7 @@ class Sweep(JsonFields):
         if records is not None:
             read_frame(records)  # now, and not in each process
             digest = hashlib.sha256(read_text(records).encode()).hexdigest()
-        found = [case for name in names for case in cases_of(name)]
+        found = told_apart([case for name in names for case in cases_of(name)])
         if not found:
             raise InvalidParameter(
                 f"{', '.join(names)}: nothing that it defines carries a claim or has a parameter epsilon"
@@ -152,7 +152,17 @@ def cases_of(place: str) -> list[Case]:
                     seed=0,
                 )
             )
-    return cases
+    return told_apart(cases)
+
+
+def told_apart(cases: Sequence[Case]) -> list[Case]:
+    """The cases, with a number behind a name that came before: results are known by names."""
+    seen: dict[str, int] = {}
+    found = []
+    for case in cases:
+        seen[case.name] = number = seen.get(case.name, 0) + 1
+        found.append(replace(case, name=f"{case.name} #{number}") if number > 1 else case)
+    return found
 
 
 def names_of(module: ModuleType) -> Iterator[tuple[str, Any]]:

@@ -7,6 +7,7 @@ drawn here, so that its claim is ε = 1 (or μ = 1 for the L2 distance).
 
 import inspect
 import math
+import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -23,9 +24,10 @@ from dpwitness.sweeps.describers.describer import Attempt, Recipe
 from dpwitness.sweeps.describers.signatures import Released, from_json
 
 EMPTY: Final = inspect.Parameter.empty
-#: Choices of parameters that are tried for one space, and plans that are made of one constructor.
-MOST_CHOICES: Final = 48
+#: Plans that are made of one constructor, and of one space; and failures after which a space is left.
 MOST_PLANS: Final = 8
+MOST_OF_SPACE: Final = 2
+MOST_FAILURES: Final = 8
 #: A claim of more is kept by almost anything, and so is one of a larger δ.
 MOST_EPSILON: Final = 6.0
 MOST_DELTA: Final = 0.3
@@ -56,6 +58,9 @@ SPACES: Final[Mapping[str, Callable[[Any], tuple[Any, Any]]]] = {
     ),
     "counts by text": lambda dp: (
         dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int)), dp.l01inf_distance(dp.absolute_distance(T=int))
+    ),
+    "counts by text, L2": lambda dp: (
+        dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int)), dp.l02inf_distance(dp.absolute_distance(T=int))
     ),
     "sums by text": lambda dp: (
         dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=float, nan=False)),
@@ -113,24 +118,27 @@ class OpenDP:
         own = inspect.signature(thing).parameters
         takes_space = "input_domain" in own or "domain" in own
         found: list[Recipe] = []
-        refused = ""
+        refused = ["no input space that is known fits it"]
         for space in SPACES if takes_space else (OWN,):
-            domain, metric = SPACES[space](dp) if takes_space else (None, None)
-            atoms = [atom for atom in ATOMS if re.search(rf"\b{atom}\b", str(domain))] if takes_space else [*ATOMS]
-            per_space = 0
-            for settings in choices(own, atoms[:1] if takes_space else atoms):
+            atoms = [*ATOMS]
+            if takes_space:
+                domain = str(SPACES[space](dp)[0])
+                atoms = [atom for atom in ATOMS if re.search(rf"\b{atom}\b", domain)][:1]
+            made = failed = 0
+            for settings in choices(own, atoms, approximate="threshold" in str(thing.__name__)):
                 if isinstance(settings, str):
                     return [Recipe(refused=f"no value is known for its parameter {settings!r}")]
                 recipe = Recipe(label=label_of(space, settings), settings={"space": space, "parameters": settings})
                 why = self._why_not(thing, recipe)
-                refused = refused or why
-                if not why:
+                if why:
+                    failed += 1
+                    refused.append(why)
+                elif recipe.label not in [one.label for one in found]:
+                    made += 1
                     found.append(recipe)
-                    per_space += 1
-                if per_space == len(MEASURES):
+                if made == MOST_OF_SPACE or failed == MOST_FAILURES:
                     break
-        some = spread(found, MOST_PLANS)
-        return some or [Recipe(refused=refused or "no input space that is known fits it")]
+        return spread(found, MOST_PLANS) or [Recipe(refused=min(refused, key=wrong_space))]
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
         """The measurement, or the transformation with noise."""
@@ -169,10 +177,16 @@ class OpenDP:
 
 def prelude() -> Any:
     """OpenDP's names, with all constructors that need no trust in the user's functions."""
+    os.environ.setdefault("RUST_LIB_BACKTRACE", "0")  # with it each refusal of a constructor takes 0.3 s
     import opendp.prelude as dp  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an extra
 
     dp.enable_features("contrib")
     return dp
+
+
+def wrong_space(why: str) -> bool:
+    """Whether a constructor only said that a domain or a metric is not one that it takes."""
+    return any(part in why for part in ("FailedCast", "No match", "no attribute", "no input space"))
 
 
 def first_line(error: BaseException) -> str:
@@ -195,31 +209,32 @@ def label_of(space: str, settings: Mapping[str, Any]) -> str:
     return ", ".join([*([] if space == OWN else [space]), *told])
 
 
-def choices(own: Mapping[str, inspect.Parameter], atoms: Sequence[str]) -> "Iterator[dict[str, Any] | str]":
+def choices(
+    own: Mapping[str, inspect.Parameter], atoms: Sequence[str], *, approximate: bool
+) -> "Iterator[dict[str, Any] | str]":
     """Values for the parameters that have no default; the name of one alone, for which none is known."""
     for atom in atoms or ["f64"]:
         names, values = [], []
         for name, one in own.items():
             if name in ("input_domain", "input_metric", "domain", "metric") or one.default is not EMPTY:
                 continue
-            known = values_of(name, atom)
+            known = values_of(name, atom, approximate=approximate)
             if not known:
                 yield name
                 return
             names.append(name)
             values.append(known)
-        for chosen in islice(product(*values), MOST_CHOICES):
+        for chosen in product(*values):
             yield dict(zip(names, chosen, strict=True))
 
 
-def values_of(name: str, atom: str) -> list[Any]:
+def values_of(name: str, atom: str, *, approximate: bool) -> list[Any]:
     """Values to try for a parameter, as JSON; none where it is not known."""
     low, high, middle = ATOMS[atom]
     known: dict[str, list[Any]] = {
-        "output_measure": [{"measure": measure} for measure in MEASURES]
-        + [{"measure": measure, "approximate": True} for measure in MEASURES],
-        "scale": [1.0], "prob": [0.75], "f": [0.5], "alpha": [0.5], "k": [2], "total_limit": [10],
-        "threshold": [high if atom in ("f64", "i32") else 5, 3], "size": [5], "size_limit": [20], "leaf_count": [4],
+        "output_measure": [{"measure": measure, "approximate": approximate} for measure in MEASURES],
+        "scale": [1.0], "prob": [0.75], "f": [0.95], "alpha": [0.5], "k": [2], "total_limit": [10],
+        "threshold": [3], "size": [5], "size_limit": [20], "leaf_count": [4],
         "branching_factor": [2], "d_in": [1.0], "d_out": [{"tuple": [1.0, 1e-3]}],
         "bounds": [{"tuple": [low, high]}, {"tuple": [-1 if atom == "i32" else -1.0, high]}],
         "categories": [["a", "b", "c"]] if atom == "String" else [[low, middle, high]],
@@ -250,7 +265,7 @@ def neighbours_of(made: Any) -> Neighbours:
         up = "monotonic" in metric
         relation = queries(3, direction="up" if up else "any")
         return Neighbours(relation, one_in(carrier), f"lists whose numbers move by 1{', all one way' if up else ''}")
-    if kind == "L01InfDistance" and carrier in ("HashMap<String, i32>", "HashMap<String, f64>"):
+    if kind in ("L01InfDistance", "L02InfDistance") and carrier in ("HashMap<String, i32>", "HashMap<String, f64>"):
         one = one_in(carrier)
         told = pairs(
             ({"a": one}, {}), ({"a": one, "b": 3 * one}, {"b": 3 * one}), ({"a": 3 * one}, {"a": 2 * one}),

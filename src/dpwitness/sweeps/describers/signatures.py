@@ -56,7 +56,7 @@ METHODS: Final = (
     "estimate", "sanitize", "sanitise", "run", "__call__",
 )  # fmt: skip
 #: Attributes of a fitted estimator that say how it was fitted, and not what was learned.
-NOT_LEARNED: Final = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_")
+NOT_LEARNED: Final = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")
 
 ADD_REMOVE: Final = re.compile(r"\badd\w*(?:\W+\w+){0,4}?\W+(?:or\W+)?remov|\bunbounded (?:dp|diff)", re.IGNORECASE)
 REPLACE_ONE: Final = re.compile(
@@ -164,7 +164,10 @@ class Signatures:
         labelled = next((one for one in LABELS if one in taking and taking[one].default is EMPTY), None)
         documented = f"{inspect.getdoc(thing) or ''}"
         missing = str(thing.__name__).startswith("nan") or bool(MISSING.search(documented))
-        yield from of_records(documented, low, high, missing=missing, labelled=labelled is not None, given=given)
+        of_numbers = "bounds_y" in own  # a regression, and not labels of classes
+        for shape in of_records(documented, low, high, missing=missing, labelled=labelled is not None, given=given):
+            if not (of_numbers and shape.labelled and "categories" in str(shape.relations[0])):
+                yield shape
 
     def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
         """Values for its parameters as JSON, and the names of those that have none."""
@@ -333,7 +336,7 @@ def of_records(documented: str, low: float, high: float, *, missing: bool, label
         (categories("a", "b", "c"), "list"), (categories(False, True), "list"),
     ]  # fmt: skip
     if labelled:
-        shapes = [(((number, number), categories(0, 1)), "xy"), (((number,), number), "xy")]
+        shapes = [(((number, number), categories(0, 1)), "xy"), (((number,), categories(0, 1)), "xy"), (((number,), number), "xy")]
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
         try:
             found = tuple(records(base=given, adjacency=one, form=form) for one in means)
