@@ -146,8 +146,9 @@ def _one_line(value: object) -> str:
     return " ".join(str(value).split())
 
 
-def _error(name: str, message: str) -> Exception:
+def _error(name: str, message: str) -> errors.DPWitnessError:
     """An error of ours by its class; a `MechanismError` where it is none."""
     kind = getattr(errors, name, None)
-    ours = isinstance(kind, type) and issubclass(kind, errors.DPWitnessError)
-    return kind(message) if ours else MechanismError(f"{brief(name)}: {message}" if name else message)
+    if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
+        return kind(message)
+    return MechanismError(f"{message} ({brief(name)})" if name else message)

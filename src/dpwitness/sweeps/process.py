@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -41,16 +42,16 @@ def answer(
     """
     limit = seconds + grace
     with tempfile.TemporaryDirectory(prefix="dpwitness-", ignore_cleanup_errors=True) as folder:
-        place, printed = Path(folder, "answer.json"), Path(folder, "printed")
+        place = Path(folder, "answer.json")
         whole = {**request, "answer": str(place), "limit": limit + 5, "path": [os.getcwd(), *filter(None, sys.path)]}
-        with printed.open("wb") as sink:
-            process = subprocess.Popen(
-                [sys.executable, "-m", "dpwitness.sweeps.worker"],
-                stdin=subprocess.PIPE,
-                stdout=sink,
-                stderr=sink,
-                start_new_session=True,  # so that all that it starts is killed with it
-            )
+        process = subprocess.Popen(
+            [sys.executable, "-m", "dpwitness.sweeps.worker"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,  # so that all that it starts is killed with it
+        )
+        printed = Printed(process)
         ended = False
         try:
             _send(process, json.dumps(whole).encode())
@@ -63,7 +64,7 @@ def answer(
             with place.open("rb") as file:
                 found = json_value(file.read(LARGEST).decode())
         except (OSError, ValueError):
-            return {"error": "MechanismCrashed", "why": _died(process.returncode, printed)}
+            return {"error": "MechanismCrashed", "why": _died(process.returncode, printed.last)}
     if not isinstance(found, dict):
         return {"error": "MechanismCrashed", "why": "its process gave no answer"}
     return found
@@ -102,10 +103,30 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
     process.wait()
 
 
-def _died(code: int, printed: Path) -> str:
+class Printed:
+    """The end of what a process prints: read as it comes, and the rest forgotten, for a mechanism may print for ever."""
+
+    def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        assert process.stdout is not None
+        self._end = b""
+        self._stream = process.stdout
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with self._stream as stream:
+            while part := os.read(stream.fileno(), 1 << 16):
+                self._end = (self._end + part)[-LAST:]
+
+    @property
+    def last(self) -> str:
+        """The last line, of a process that has ended."""
+        self._thread.join(timeout=1.0)  # what left its group may hold the stream open
+        lines = self._end.decode(errors="replace").strip().splitlines()
+        return lines[-1].strip() if lines else ""
+
+
+def _died(code: int, printed: str) -> str:
     """How a process ended that gave no answer."""
     how = f"its process was killed by signal {-code}" if code < 0 else f"its process ended with exit code {code}"
-    with printed.open("rb") as file:
-        file.seek(max(printed.stat().st_size - LAST, 0))
-        lines = file.read(LAST).decode(errors="replace").strip().splitlines()
-    return f"{how}: {lines[-1].strip()}" if lines else how
+    return f"{how}: {printed}" if printed else how

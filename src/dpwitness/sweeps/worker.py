@@ -16,8 +16,9 @@ from typing import Any, Final
 #: Pairs that an attempt is tried on, and how many of them it has to run on.
 TRIED: Final = 6
 ENOUGH: Final = 3
-#: Seconds that trying an attempt takes at most, in parts of those of the case.
-TRIAL: Final = 0.25
+#: Seconds from which on no further attempt is tried, and the same as a part of those of the case.
+TRIAL: Final = 5.0
+PART: Final = 0.25
 
 
 class CannotRun(Exception):
@@ -57,17 +58,14 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     from dpwitness.files import read_frame
     from dpwitness.mechanisms.catalog import load_object
     from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, Case, CaseResult
-    from dpwitness.sweeps.describers import describer_named
+    from dpwitness.sweeps.describers import Recipe, describer_named
 
     case: Case = read_fields(Case, "case", given)
-    began = time.monotonic()
     thing, describer = load_object(case.place), describer_named(case.describer)
-    from dpwitness.sweeps.describers import Recipe
-
+    began = time.monotonic()
     recipe = Recipe(label=case.label, settings=case.settings)
     records = None if case.records is None else read_frame(case.records)
-    attempt = first_that_runs(describer.attempts(thing, recipe, records), began + TRIAL * case.seconds)
-    left = max(case.seconds - (time.monotonic() - began), case.seconds / 2)
+    attempt = first_that_runs(describer.attempts(thing, recipe, records), began + max(TRIAL, PART * case.seconds))
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
     verdicts = [
         dpw.check(
@@ -79,7 +77,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
             alpha=case.alpha,
             seed=case.seed,
             bits=attempt.bits,
-            max_time=left / len(attempt.relations),
+            max_time=case.seconds / len(attempt.relations),
             workers=1,
         )
         for relation in attempt.relations

@@ -203,7 +203,11 @@ def spread(found: list[Recipe], most: int) -> list[Recipe]:
 
 def label_of(space: str, settings: Mapping[str, Any]) -> str:
     """What tells a recipe from others of its constructor."""
-    told = [f"{name}={value['measure']}" for name, value in settings.items() if isinstance(value, dict) and "measure" in value]
+    told = [
+        f"{name}={value['measure']}"
+        for name, value in settings.items()
+        if isinstance(value, dict) and "measure" in value
+    ]
     told += [f"{name}={value}" for name, value in settings.items() if name in ("TOA", "T", "bounds")]
     told = [re.sub(r"\{'tuple': \[(.*)\]\}", r"(\1)", one) for one in told]
     return ", ".join([*([] if space == OWN else [space]), *told])
@@ -300,7 +304,10 @@ def close_lists(kind: str, carrier: str) -> Neighbours:
     if "i" not in carrier.removeprefix("Vec"):
         return Neighbours(queries(3, may_move="one"), 1.0, f"lists at an {kind[:2]} distance of 1")
     told = pairs(
-        ([0, 0, 0], [1, 0, 0]), ([-1, 5, 0], [0, 5, 0]), ([0, 0, LARGEST - 1], [0, 0, LARGEST]), ([100, 0, 0], [99, 0, 0])
+        ([0, 0, 0], [1, 0, 0]),
+        ([-1, 5, 0], [0, 5, 0]),
+        ([0, 0, LARGEST - 1], [0, 0, LARGEST]),
+        ([100, 0, 0], [99, 0, 0]),
     )
     return Neighbours(told, 1, f"lists at an {kind[:2]} distance of 1")
 

@@ -324,7 +324,9 @@ def adjacencies(documented: str) -> tuple[str, ...]:
     return both if says[0] == says[1] else (both[says.index(True)],)
 
 
-def of_records(documented: str, low: float, high: float, *, missing: bool, labelled: bool, given: Any) -> Iterator[Shape]:
+def of_records(
+    documented: str, low: float, high: float, *, missing: bool, labelled: bool, given: Any
+) -> Iterator[Shape]:
     """Records in the forms that libraries take, under the adjacencies that the documentation may mean."""
     means = adjacencies(documented)
     told = " and ".join(means) if len(means) > 1 else f"{means[0]}, as documented"
@@ -336,15 +338,19 @@ def of_records(documented: str, low: float, high: float, *, missing: bool, label
         (categories("a", "b", "c"), "list"), (categories(False, True), "list"),
     ]  # fmt: skip
     if labelled:
-        shapes = [(((number, number), categories(0, 1)), "xy"), (((number,), categories(0, 1)), "xy"), (((number,), number), "xy")]
+        shapes = [
+            (((number, number), categories(0, 1)), "xy"),
+            (((number,), categories(0, 1)), "xy"),
+            (((number,), number), "xy"),
+        ]
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
         try:
             found = tuple(records(base=given, adjacency=one, form=form) for one in means)
         except ValueError:  # it cannot have this form
             continue
         yield Shape(found, f"{told}, of the records given", labelled, True)
-    for domain, form in shapes:
-        found = tuple(records(domain, adjacency=one, size=size, form=form) for one in means)
+    for domain, own_form in shapes:
+        found = tuple(records(domain, adjacency=one, size=size, form=own_form) for one in means)
         yield Shape(found, told, labelled, True)
 
 
