@@ -104,7 +104,7 @@ def _kill(process: "subprocess.Popen[bytes]") -> None:
 
 
 class Printed:
-    """The end of what a process prints: read as it comes, and the rest forgotten, for a mechanism may print for ever."""
+    """The end of what a process prints: read as it comes, and the rest forgotten, since it may print without end."""
 
     def __init__(self, process: "subprocess.Popen[bytes]") -> None:
         assert process.stdout is not None

@@ -55,30 +55,33 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     """Check the attempt of a case that runs first, under each relation that its claim may mean."""
     import dpwitness as dpw
     from dpwitness.codec import read_fields
-    from dpwitness.files import read_frame
-    from dpwitness.mechanisms.catalog import load_object
+    from dpwitness.sweeps import released
     from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, Case, CaseResult
-    from dpwitness.sweeps.describers import Recipe, describer_named
+    from dpwitness.sweeps.describers.signatures import Released
 
     case: Case = read_fields(Case, "case", given)
-    thing, describer = load_object(case.place), describer_named(case.describer)
-    began = time.monotonic()
-    recipe = Recipe(label=case.label, settings=case.settings)
-    records = None if case.records is None else read_frame(case.records)
-    attempt = first_that_runs(describer.attempts(thing, recipe, records), began + max(TRIAL, PART * case.seconds))
+    attempts = released.attempts_of(case)
+    number, attempt = first_that_runs(attempts, time.monotonic() + max(TRIAL, PART * case.seconds))
+    mechanism, outcome = attempt.mechanism, attempt.outcome
+    if isinstance(mechanism, Released):
+        released.choose(case, number)
+        outcome = outcome or released.as_it_is
+        name, mechanism = mechanism.__name__, released.drawn if mechanism.generator else released.released
+        mechanism.__name__ = name  # for messages; a new process finds it by __qualname__
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
     verdicts = [
         dpw.check(
-            attempt.mechanism,
+            mechanism,
             claim=attempt.claim,
             neighbours=relation,
-            outcome=attempt.outcome,
+            outcome=outcome,
             parameters=dict(attempt.parameters),
             alpha=case.alpha,
             seed=case.seed,
             bits=attempt.bits,
             max_time=case.seconds / len(attempt.relations),
             workers=1,
+            reference=case.place,
         )
         for relation in attempt.relations
     ]
@@ -93,16 +96,16 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     return result.to_json()
 
 
-def first_that_runs(attempts: Iterator[Any], until: float) -> Any:
-    """The first attempt that runs on some of its own pairs. Which it is, no outcome decides: only whether it runs.
+def first_that_runs(attempts: Iterator[Any], until: float) -> tuple[int, Any]:
+    """The first attempt that runs on some of its own pairs, and its number. Raises `CannotRun`.
 
-    Raises `CannotRun`.
+    Which it is, no outcome decides: only whether it runs, and how many entries it returns.
     """
     said = ""
-    for attempt in attempts:
+    for number, attempt in enumerate(attempts):
         why = trial(attempt)
         if not why:
-            return attempt
+            return number, attempt
         said = said or why
         if time.monotonic() > until:
             break

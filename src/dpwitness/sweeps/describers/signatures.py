@@ -82,7 +82,7 @@ class Released:
     """A mechanism of one input, which another process makes anew by loading the thing again."""
 
     def __init__(self, thing: Any, name: str, call: Callable[..., Any], *, generator: bool) -> None:
-        self.thing, self.call = thing, call
+        self.call, self.generator = call, generator
         self.__name__ = self.__qualname__ = name
         self.__module__ = str(getattr(thing, "__module__", __name__))
         kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
@@ -332,10 +332,11 @@ def of_records(
     told = " and ".join(means) if len(means) > 1 else f"{means[0]}, as documented"
     number, whole = numbers(low, high, missing=missing), integers(int(low), int(high))
     size = (1, 20)
-    shapes: list[tuple[Any, str | None]] = [
+    texts = categories("a", "b", "c")
+    shapes: list[tuple[Any, str]] = [
         (number, "array"), (number, "list"), (whole, "list"), ((number, number), "array"), ((number,), "array"),
-        (whole, "array"), ({"x": number}, "dataframe"), ({"x": number, "y": categories("a", "b", "c")}, "dataframe"),
-        (categories("a", "b", "c"), "list"), (categories(False, True), "list"),
+        (whole, "array"), (texts, "list"), ({"x": number}, "dataframe"), ({"x": number, "y": texts}, "dataframe"),
+        (categories(False, True), "list"),
     ]  # fmt: skip
     if labelled:
         shapes = [
