@@ -1,16 +1,13 @@
-"""A case of a sweep, frozen before anything runs, and what became of it."""
+"""What the process of a case is asked, frozen before anything runs, and what became of the case."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from dpwitness import errors
-from dpwitness.checks import brief
 from dpwitness.codec import JsonFields
-from dpwitness.errors import InvalidParameter, MechanismError
-from dpwitness.results.fields import Alpha, Count, Seconds
+from dpwitness.errors import InvalidWitness
+from dpwitness.results.fields import Alpha, Count, Seconds, read_result
 from dpwitness.results.verdict import Verdict
-from dpwitness.sweeps.process import GRACE, answer
 
 #: What became of a case.
 REFUTED: Final = "refuted"
@@ -20,8 +17,8 @@ Status = Literal["refuted", "not refuted", "not run"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case(JsonFields):
-    """One mechanism with its parameters, to be checked in a process of its own.
+class Plan(JsonFields):
+    """One mechanism with its parameters, to be checked in a process of its own: what that process is asked.
 
     Attributes
     ----------
@@ -55,38 +52,6 @@ class Case(JsonFields):
     def __str__(self) -> str:
         return self.name
 
-    def __hash__(self) -> int:
-        return hash((self.name, self.alpha, self.seed))
-
-    def request(self) -> dict[str, Any]:
-        """What the process of the case is asked."""
-        return {"case": self.to_json()}
-
-    def check(self, *, grace: float = GRACE) -> Verdict:
-        """Check it in a process of its own, and return the verdict at its share of α.
-
-        Parameters
-        ----------
-        grace
-            Seconds beside its own that the process has to start, to import and to compile.
-
-        Raises
-        ------
-        DPWitnessError
-            Where it cannot be run: of the class that says why, `MechanismCrashed` where it ended its process.
-        """
-        found = self.run(grace=grace)
-        if found.verdict is None:
-            raise _error(found.error, f"{self.name}: {found.why}")
-        return found.verdict
-
-    def run(self, *, grace: float = GRACE, stop: Any = lambda: False) -> "CaseResult":
-        """The same, and what became of it where it cannot be run."""
-        if self.refused:
-            return CaseResult(case=self.name, status=NOT_RUN, error=InvalidParameter.__name__, why=self.refused)
-        found = answer(self.request(), seconds=self.seconds, grace=grace, stop=stop)
-        return CaseResult.of(self.name, found)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult(JsonFields):
@@ -116,13 +81,11 @@ class CaseResult(JsonFields):
     @classmethod
     def of(cls, case: str, found: Mapping[str, object]) -> "CaseResult":
         """What the process of a case answered. One that cannot be read is that of a case that was not run."""
-        from dpwitness.results.fields import read_result
-
         if found.get("error"):
             return cls(case=case, status=NOT_RUN, error=str(found["error"]), why=_one_line(found.get("why")))
         try:
             result: CaseResult = read_result(cls, "answer", {**found, "case": case})
-        except errors.InvalidWitness as error:
+        except InvalidWitness as error:
             return cls(case=case, status=NOT_RUN, error=type(error).__name__, why=_one_line(error))
         return result
 
@@ -144,11 +107,3 @@ class CaseResult(JsonFields):
 
 def _one_line(value: object) -> str:
     return " ".join(str(value).split())
-
-
-def _error(name: str, message: str) -> errors.DPWitnessError:
-    """An error of ours by its class; a `MechanismError` where it is none."""
-    kind = getattr(errors, name, None)
-    if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
-        return kind(message)
-    return MechanismError(f"{message} ({brief(name)})" if name else message)

@@ -12,21 +12,21 @@ from typing import Any, Final
 from dpwitness.codec import read_fields
 from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_object
-from dpwitness.sweeps.case import Case
+from dpwitness.sweeps.case import Plan
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_named
 
 #: The environment variable that holds the case as JSON, and which of its attempts is run.
 CASE: Final = "DPWITNESS_SWEEP_CASE"
 
 
-def attempts_of(case: Case) -> Any:
+def attempts_of(case: Plan) -> Any:
     """The attempts at a case. Raises whatever loading the thing and making the mechanism raises."""
     thing, describer = load_object(case.place), describer_named(case.describer)
     records = None if case.records is None else read_frame(case.records)
     return describer.attempts(thing, Recipe(label=case.label, settings=case.settings), records)
 
 
-def choose(case: Case, number: int) -> None:
+def choose(case: Plan, number: int) -> None:
     """Let this process, and those that it starts, run an attempt at a case."""
     os.environ[CASE] = json.dumps({"case": case.to_json(), "attempt": number})
     chosen.cache_clear()
@@ -36,7 +36,7 @@ def choose(case: Case, number: int) -> None:
 def chosen() -> Attempt:
     """The attempt that this process runs."""
     asked = json.loads(os.environ[CASE])
-    found: Attempt = next(islice(attempts_of(read_fields(Case, "case", asked["case"])), asked["attempt"], None))
+    found: Attempt = next(islice(attempts_of(read_fields(Plan, "case", asked["case"])), asked["attempt"], None))
     return found
 
 

@@ -23,9 +23,10 @@ from dpwitness.files import check_writable, read_frame, read_text, shown, write_
 from dpwitness.mechanisms.catalog import load_module
 from dpwitness.options import MOST_WORKERS
 from dpwitness.results.fields import Alpha, Seconds, Seed, read_result
-from dpwitness.sweeps.case import Case, CaseResult
+from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Recipe, describer_of
 from dpwitness.sweeps.process import GRACE
+from dpwitness.sweeps.running import Case
 
 #: The probability that anything is refuted that keeps its claim, and seconds for each case.
 ALPHA: Final = 1e-3

@@ -53,13 +53,13 @@ def answer(given: dict[str, Any]) -> dict[str, Any]:
 
 def checked(given: dict[str, Any]) -> dict[str, Any]:
     """Check the attempt of a case that runs first, under each relation that its claim may mean."""
-    import dpwitness as dpw
+    from dpwitness.api.check import check
     from dpwitness.codec import read_fields
     from dpwitness.sweeps import released
-    from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, Case, CaseResult
+    from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan
     from dpwitness.sweeps.describers.signatures import Released
 
-    case: Case = read_fields(Case, "case", given)
+    case: Plan = read_fields(Plan, "case", given)
     attempts = released.attempts_of(case)
     number, attempt = first_that_runs(attempts, time.monotonic() + max(TRIAL, PART * case.seconds))
     mechanism, outcome = attempt.mechanism, attempt.outcome
@@ -70,7 +70,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
         mechanism.__name__ = name  # for messages; a new process finds it by __qualname__
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
     verdicts = [
-        dpw.check(
+        check(
             mechanism,
             claim=attempt.claim,
             neighbours=relation,
