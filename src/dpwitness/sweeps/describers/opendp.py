@@ -186,7 +186,7 @@ def prelude() -> Any:
 
 def wrong_space(why: str) -> bool:
     """Whether a constructor only said that a domain or a metric is not one that it takes."""
-    return any(part in why for part in ("FailedCast", "No match", "no attribute", "no input space"))
+    return any(part in why for part in ("FailedCast", "No match", "no attribute", "no input space", "list index"))
 
 
 def first_line(error: BaseException) -> str:
