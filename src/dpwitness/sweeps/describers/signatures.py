@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final
 import numpy as np
 
 from dpwitness.claims import ApproxDP, Claim
+from dpwitness.mechanisms.libraries.library import number
 from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, SIZE_NAMES
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
@@ -69,13 +70,15 @@ MISSING: Final = re.compile(r"ignor\w+ (?:\w+ ){0,2}(?:nan|missing)|missing valu
 class Shape:
     """What an input may be: the relations that the claim may mean, and what they are called.
 
-    `labelled`: an input is features and labels; `of_records`: it is records of several people.
+    `labelled`: an input is features and labels; `of_records`: it is records of several people; `of_number`: it is a
+    number, and no array of one.
     """
 
     relations: tuple[Relation, ...]
     adjacency: str
     labelled: bool = False
     of_records: bool = False
+    of_number: bool = False
 
 
 class Released:
@@ -140,7 +143,7 @@ class Signatures:
         claim = claim_of(given, own)
         generator = any(name in GENERATOR_NAMES - {"random_state"} for name in own)
         for shape in self.shapes(thing, own, taking, low, high, records):
-            call = caller(thing, method, given, own, taking, unpacked=shape.labelled)
+            call = caller(thing, method, given, own, taking, shape)
             yield Attempt(
                 mechanism=Released(thing, str(thing.__name__), call, generator=generator),
                 claim=claim,
@@ -255,12 +258,9 @@ def of_target(thing: Any, mark: Target) -> Attempt:
 
 
 def caller(
-    thing: Any, method: str | None, given: Mapping[str, Any], own: Parameters, taking: Parameters, *, unpacked: bool
+    thing: Any, method: str | None, given: Mapping[str, Any], own: Parameters, taking: Parameters, shape: Shape
 ) -> Callable[[Any, Any], Any]:
-    """What runs it once, on an input and with a generator; an object of a class is made for each run.
-
-    `unpacked`: an input is a tuple of features and labels.
-    """
+    """What runs it once, on an input and with a generator; an object of a class is made for each run."""
     data = data_of(taking)
     labels = next((name for name in LABELS if name in taking), None)
     generators = [
@@ -268,8 +268,8 @@ def caller(
     ]
 
     def call(value: Any, rng: Any) -> Any:
-        values = {str(data): value}
-        if unpacked:
+        values = {str(data): number(value) if shape.of_number else value}
+        if shape.labelled:
             values = {str(data): value[0], str(labels): value[1]}
         named = {**given, **dict.fromkeys(generators, rng)}
         if method is None:
@@ -302,8 +302,8 @@ def of_sensitivity(low: float, high: float, *, bounded: bool) -> Iterator[Shape]
     """A number that moves by a sensitivity of 1, then a list of which one number does."""
     inside = [low, low + 1, high - 1] if bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
     told = "numbers that differ by the sensitivity"
-    yield Shape((pairs(*((value, value + 1) for value in inside)),), told)
-    yield Shape((pairs(*((int(value), int(value) + 1) for value in inside)),), told)
+    yield Shape((pairs(*((value, value + 1) for value in inside)),), told, of_number=True)
+    yield Shape((pairs(*((int(value), int(value) + 1) for value in inside)),), told, of_number=True)
     if not bounded:
         yield Shape((queries(3, may_move="one"),), "lists of which one number differs by the sensitivity")
 
@@ -311,10 +311,14 @@ def of_sensitivity(low: float, high: float, *, bounded: bool) -> Iterator[Shape]
 def of_one_value(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
     """Any two numbers within bounds; without bounds a number that moves by 1."""
     if bounded:
-        yield Shape((pairs((low, high), (low, (low + high) / 2)),), f"any two numbers from {low:g} to {high:g}")
+        yield Shape(
+            (pairs((low, high), (low, (low + high) / 2)),), f"any two numbers from {low:g} to {high:g}", of_number=True
+        )
     else:
-        yield Shape((pairs((0.0, 1.0), (1.0, 2.0), (10.0, 11.0)),), "numbers that differ by 1, which is assumed")
-        yield Shape((pairs((0, 1), (1, 2), (10, 11)),), "numbers that differ by 1, which is assumed")
+        yield Shape(
+            (pairs((0.0, 1.0), (1.0, 2.0), (10.0, 11.0)),), "numbers that differ by 1, which is assumed", of_number=True
+        )
+        yield Shape((pairs((0, 1), (1, 2), (10, 11)),), "numbers that differ by 1, which is assumed", of_number=True)
 
 
 def adjacencies(documented: str) -> tuple[str, ...]:
@@ -330,19 +334,19 @@ def of_records(
     """Records in the forms that libraries take, under the adjacencies that the documentation may mean."""
     means = adjacencies(documented)
     told = " and ".join(means) if len(means) > 1 else f"{means[0]}, as documented"
-    number, whole = numbers(low, high, missing=missing), integers(int(low), int(high))
+    real, whole = numbers(low, high, missing=missing), integers(int(low), int(high))
     size = (1, 20)
     texts = categories("a", "b", "c")
     shapes: list[tuple[Any, str]] = [
-        (number, "array"), (number, "list"), (whole, "list"), ((number, number), "array"), ((number,), "array"),
-        (whole, "array"), (texts, "list"), ({"x": number}, "dataframe"), ({"x": number, "y": texts}, "dataframe"),
+        (real, "array"), (real, "list"), (whole, "list"), ((real, real), "array"), ((real,), "array"),
+        (whole, "array"), (texts, "list"), ({"x": real}, "dataframe"), ({"x": real, "y": texts}, "dataframe"),
         (categories(False, True), "list"),
     ]  # fmt: skip
     if labelled:
         shapes = [
-            (((number, number), categories(0, 1)), "xy"),
-            (((number,), categories(0, 1)), "xy"),
-            (((number,), number), "xy"),
+            (((real, real), categories(0, 1)), "xy"),
+            (((real,), categories(0, 1)), "xy"),
+            (((real,), real), "xy"),
         ]
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
         try:
