@@ -31,18 +31,20 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
         "--output", metavar="FILE.jsonl", help="the results, a line each; a sweep that was cut off goes on from it"
     )
     below.add_argument("--list", action="store_true", help="list the cases, and run none")
+    below.add_argument("--save", metavar="FILE", help="write all of it as JSON, once it is done")
     below.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
     below.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """List the cases, run them, print the table; 1 where one is refuted."""
-    from dpwitness.cli.output import hand_over
+    from dpwitness.cli.output import check_places, hand_over
     from dpwitness.sweeps.case import REFUTED, CaseResult
     from dpwitness.sweeps.sweep import Sweep
     from dpwitness.sweeps.sweep import run as run_cases
     from dpwitness.sweeps.table import text_of
 
+    check_places(arguments)
     found = Sweep.of(
         arguments.modules,
         alpha=arguments.alpha,
