@@ -13,8 +13,9 @@ from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
 
-#: Pairs that an attempt is tried on, and how many of them it has to run on.
+#: Pairs that an attempt is tried on, those among which one with a missing value is looked for, and how many must run.
 TRIED: Final = 6
+MORE: Final = 40
 ENOUGH: Final = 3
 #: Seconds from which on no further attempt is tried, and the same as a part of those of the case.
 TRIAL: Final = 5.0
@@ -124,7 +125,9 @@ def trial(attempt: Any) -> str:
         signature, released = Signature.of(attempt.mechanism, attempt.parameters), summary(attempt.outcome)
     except ValueError as error:
         return str(error)
-    for pair in islice(attempt.relations[0].candidates(), TRIED):
+    first = list(islice(attempt.relations[0].candidates(), MORE))
+    missing = [pair for pair in first if any(map(has_missing, pair.sides))][:1]
+    for pair in [*missing, *first[:TRIED]]:
         try:
             for side in pair.sides:
                 with warnings.catch_warnings(record=True) as warned:
@@ -142,12 +145,24 @@ def trial(attempt: Any) -> str:
             raise
         except Exception as error:
             said = said or f"{type(error).__name__}: {error}"
+            if missing:  # what does not take missing values is to be run without any
+                return said
         else:
             ran += 1
     several = {of_input for of_input, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
         return "it returns an entry for each record: its claim is about one record, and not about a dataset"
     return "" if ran >= ENOUGH or (ran and not said) else said or "no input is known that it may take"
+
+
+def has_missing(side: Any) -> bool:
+    """Whether an input holds NaN among its numbers."""
+    import numpy as np
+
+    try:
+        return bool(np.isnan(np.asarray(side[0] if isinstance(side, tuple) else side, np.float64)).any())
+    except (TypeError, ValueError):  # no numbers
+        return False
 
 
 def length(value: Any) -> int:

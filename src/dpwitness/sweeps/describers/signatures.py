@@ -334,29 +334,38 @@ def of_records(
     """Records in the forms that libraries take, under the adjacencies that the documentation may mean."""
     means = adjacencies(documented)
     told = " and ".join(means) if len(means) > 1 else f"{means[0]}, as documented"
-    real, whole = numbers(low, high, missing=missing), integers(int(low), int(high))
-    size = (1, 20)
-    texts = categories("a", "b", "c")
-    shapes: list[tuple[Any, str]] = [
-        (real, "array"), (real, "list"), (whole, "list"), ((real, real), "array"), ((real,), "array"),
-        (whole, "array"), (texts, "list"), ({"x": real}, "dataframe"), ({"x": real, "y": texts}, "dataframe"),
-        (categories(False, True), "list"),
-    ]  # fmt: skip
-    if labelled:
-        shapes = [
-            (((real, real), categories(0, 1)), "xy"),
-            (((real,), categories(0, 1)), "xy"),
-            (((real,), real), "xy"),
-        ]
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
         try:
             found = tuple(records(base=given, adjacency=one, form=form) for one in means)
         except ValueError:  # it cannot have this form
             continue
         yield Shape(found, f"{told}, of the records given", labelled, True)
-    for domain, own_form in shapes:
-        found = tuple(records(domain, adjacency=one, size=size, form=own_form) for one in means)
-        yield Shape(found, told, labelled, True)
+    # What is said to ignore missing values may do so in one form alone, or not at all.
+    for with_missing in (True, False) if missing else (False,):
+        for domain, own_form, base in forms(low, high, missing=with_missing, labelled=labelled):
+            found = tuple(records(domain, adjacency=one, size=(1, 20), form=own_form, base=base) for one in means)
+            yield Shape(found, told, labelled, True)
+
+
+def forms(low: float, high: float, *, missing: bool, labelled: bool) -> Iterator[tuple[Any, str, Any]]:
+    """Domains of records, how they are handed over, and records to start from."""
+    real, whole = numbers(low, high, missing=missing), integers(int(low), int(high))
+    texts = categories("a", "b", "c")
+    if labelled:
+        # Both classes are there from the start: many classifiers refuse one alone.
+        steps = [low + (high - low) * k / 9 for k in range(10)]
+        plane = np.array([[step, steps[-k]] for k, step in enumerate(steps)])
+        classes = [k % 2 for k in range(10)]
+        yield ((real, real), categories(0, 1)), "xy", (plane, classes)
+        yield ((real,), categories(0, 1)), "xy", (plane[:, :1], classes)
+        yield ((real,), real), "xy", (plane[:, :1], steps)
+        return
+    for domain, form in (
+        (real, "array"), (real, "list"), (whole, "list"), ((real, real), "array"), ((real,), "array"),
+        (whole, "array"), (texts, "list"), ({"x": real}, "dataframe"), ({"x": real, "y": texts}, "dataframe"),
+        (categories(False, True), "list"),
+    ):  # fmt: skip
+        yield domain, form, None
 
 
 DESCRIBER = Signatures()
