@@ -57,4 +57,5 @@ from .results.profile import Profile as Profile
 from .results.verdict import NotRefuted as NotRefuted
 from .results.verdict import Violation as Violation
 from .results.witness import Witness as Witness
+from .sweeps.sweep import sweep as sweep
 from .targets import target as target

@@ -59,6 +59,7 @@ NOT_RUN = {
     ("clusters.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (
         "needs a cluster, for a day"
     ),
+    ("sweep.md", "$ dpwitness sweep diffprivlib.tools --output sweep.jsonl"): "takes ten minutes",
     **dict.fromkeys(
         (
             ("command.md", "#include <iostream>"),

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpwitness.checks import near
-from dpwitness.cli import compare, completion, doctor, init, options
+from dpwitness.cli import compare, completion, doctor, init, options, sweep
 from dpwitness.cli.console import NOT_REFUTED, for_result, is_terminal, live, say, show
 from dpwitness.cli.parser import Parser, command
 from dpwitness.errors import BadInput, UnknownTarget
@@ -128,7 +128,7 @@ def parser(*, attacks: bool = True) -> Parser:
         "results", metavar="RESULT.json", nargs="+", help="what --save or --dp-report wrote (-: standard input)"
     )
     page.add_argument("-o", "--output", metavar="FILE", required=True, help="the page, one file that needs no other")
-    for made in (compare, init, doctor):
+    for made in (sweep, compare, init, doctor):
         made.add(commands)
     completion.add(commands, parser)
     summary = "run an attack on data and report what it recovers"
