@@ -23,6 +23,7 @@ from dpwitness.mechanisms.outcomes import Entry
 from dpwitness.neighbours import Pair, Relation, adjacent
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
+from dpwitness.results.explanation import Explanation
 from dpwitness.results.fields import Alpha, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import inputs, label, named, rate, rounded
 from dpwitness.values import Unreadable
@@ -62,13 +63,14 @@ class Witness(JsonFields):
     `relation` is what calls the pair neighbouring (None: not known, as for a third party's that cannot be written), and
     `data` the input that was given, which is one of the pair's (None: none was given). Where outcomes have keys,
     `layout` says which of their entries the event looks at; `texts` are those behind numbers of the event.
-    `by_position`: it is of a compiled mechanism, or from a file of before there were layouts.
+    `by_position`: it is of a compiled mechanism, or from a file of before there were layouts. `explanation`: where in the
+    code it may come from, which is no evidence; None where that is not clear.
     """
 
     format: ClassVar[str] = FORMAT
     json_keys: ClassVar[tuple[str, ...]] = (
         *("format", "mechanism", "parameters", "claim", "alpha", "relation", "data", "pair", "event: described"),
-        *("entries", "texts", "counts", "estimate", "seed", "versions"),
+        *("entries", "texts", "counts", "estimate", "seed", "versions", "explanation"),
     )
 
     mechanism: str
@@ -87,6 +89,7 @@ class Witness(JsonFields):
     by_position: bool = False
     texts: Texts = field(default_factory=dict, metadata={"json": "sparse"})
     versions: dict[str, str] = field(default_factory=versions)
+    explanation: Explanation | None = field(default=None, metadata={"json": "sparse"})
 
     @property
     def described(self) -> DescribedEvent:
@@ -197,7 +200,7 @@ class Witness(JsonFields):
         ]
         if comparison := bet_on(counts, claim, self.estimate).comparison(claim):
             lines.append(f"  {comparison}")
-        return lines
+        return [*lines, *([] if self.explanation is None else self.explanation.lines())]
 
     def __str__(self) -> str:
         return "\n".join([f"witness of {named(self.mechanism, self.parameters)}", *self.lines()])

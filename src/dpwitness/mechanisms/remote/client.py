@@ -432,6 +432,7 @@ class RemoteMechanism(PythonMechanism):
     Parameters as in `PythonMechanism`. Attributes of an output are read over there: only they are sent.
     """
 
+    in_process = False
     timed_seconds = 0.01  # a message takes half a millisecond, which many runs share
     shares = False  # what runs share there is seen to there
 
