@@ -5,9 +5,12 @@ branch → what the outputs are without their noise. What is found is an explana
 one misleads, so nothing is said where more than one place comes into question.
 """
 
+import dataclasses
 import inspect
+import linecache
 import math
 import os
+import re
 import sys
 import time
 from collections import Counter
@@ -22,7 +25,7 @@ from scipy.special import ndtr, ndtri
 
 from dpwitness.claims import Claim
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.recording import CannotRecord, Draw, Place, Recorder, Recording
+from dpwitness.mechanisms.recording import NOISE, OWN_NOISE, CannotRecord, Draw, Place, Recorder, Recording
 from dpwitness.neighbours import Pair
 from dpwitness.results.explanation import Cause, Explanation
 from dpwitness.runs import Role, Runner, generator
@@ -54,8 +57,12 @@ TURNED: Final[Sequence[tuple[str, Callable[[Floats], Floats]]]] = (
     ("Gumbel", lambda u: -np.log(-np.log(u))),
 )
 #: Of the difference of outputs in standard units: the unit of a claim that just keeps it, for people.
+#: Lines that records alone take more or less often.
+LOOP: Final = re.compile(r".*\b(for|while)\b")
 LAPLACE: Final = ("Laplace", "two-sided geometric")
 GAUSSIAN: Final = ("Gaussian", "discrete Gaussian")
+#: Draws that are noise, and no sample of records.
+FAMILIES: Final = frozenset({*(family for family, _, _ in NOISE.values()), *OWN_NOISE.values()})
 
 
 def explained(runner: Runner, function: Any, claim: Claim, pair: Pair) -> Explanation | None:
@@ -77,7 +84,7 @@ def explained(runner: Runner, function: Any, claim: Claim, pair: Pair) -> Explan
 def explanation_of(claim: Claim, first: Sequence[Recording], second: Sequence[Recording]) -> Explanation | None:
     """The explanation that recordings on D and on D′ give, of the same seeds in the same order."""
     found = Comparison(claim, (first, second))
-    return found.settings() or found.flow() or found.outputs()
+    return found.settings() or (found.outputs() if found.same_draws else found.flow())
 
 
 def _recorded(
@@ -167,6 +174,8 @@ def _entries(output: Any, level: int = 0) -> tuple[Any, ...]:
         return tuple(entry for one in output for entry in _entries(one, level + 1))
     if isinstance(output, dict):
         return tuple(entry for key, one in output.items() for entry in (str(key), *_entries(one, level + 1)))
+    if dataclasses.is_dataclass(output) and not isinstance(output, type):
+        return _entries({one.name: getattr(output, one.name) for one in dataclasses.fields(output)}, level + 1)
     if hasattr(output, "to_numpy"):
         return _entries(output.to_numpy(), level + 1)
     raise CannotRecord
@@ -273,14 +282,17 @@ class Comparison:
                 return self._found("probabilities", draws[0][0].place, text, *(f"probability {one}" for one in on))
         return None
 
+    @property
+    def same_draws(self) -> bool:
+        """Whether the sides of each pair draw the same numbers."""
+        return all(_kinds(first) == _kinds(second) for first, second in zip(*self.sides, strict=True))
+
     # How often it draws, and where the runs go.
 
     def flow(self) -> Explanation | None:
         """Another number of draws on D than on D′, and the branch that decides it."""
         kinds = [[_kinds(run) for run in side] for side in self.sides]
         parting = [k for k in range(self.pairs) if kinds[0][k] != kinds[1][k]]
-        if not parting:
-            return None
         places = [[tuple(draw.place for draw in run.draws) for run in side] for side in self.sides]
         always = all(len(set(side)) == 1 for side in kinds) and all(len(set(side)) == 1 for side in places)
         if not always:
@@ -291,7 +303,15 @@ class Comparison:
             for draw in run.draws:
                 count[draw.place] += draw.size
         at = _parting(kinds[0][0], kinds[1][0])
-        next_places = [run.draws[at].place for run in (first, second) if at < len(run.draws)]
+        following = [run.draws[at] for run in (first, second) if at < len(run.draws)]
+        if any(draw.family not in FAMILIES for draw in following):
+            return None  # as a sample of the records, which has another size: the draws behind it are others anyway
+        branch = _branch_of(first, second, at)
+        if branch is not None and not branch.of_loop:
+            times = [_times(len(run.draws)) for run in (first, second)]
+            text = f"{branch.text}; D draws {times[0]} in all, D′ {times[1]}"
+            return self._found("branch", branch.place, text, branch.on_data, branch.on_neighbour)
+        next_places = [draw.place for draw in following]
         for place in next_places:
             left, right = (count[place] for count in counts)
             if left and right and left != right:
@@ -301,16 +321,8 @@ class Comparison:
                     return self._found("draws", place, text, _drawn(calls[0]), _drawn(calls[1]))
                 text = f"D draws {left} numbers, D′ {right}"
                 return self._found("draws", place, text, f"draws {left} numbers", f"draws {right} numbers")
-        branch = _branch_of(first, second, at)
-        numbers = [len(run.draws) for run in (first, second)]
-        if branch is None:
-            if not next_places:
-                return None
-            text = f"D draws {_times(counts[0][next_places[0]])} here, D′ {_times(counts[1][next_places[0]])}"
-            on = [_drawn(count[next_places[0]]) for count in counts]
-            return self._found("draws", next_places[0], text, *on)
-        text = f"{branch.text}; D draws {_times(numbers[0])} in all, D′ {_times(numbers[1])}"
-        return self._found("branch", branch.place, text, branch.on_data, branch.on_neighbour)
+        on = [_drawn(sum(draw.place == next_places[0] for draw in run.draws)) for run in (first, second)]
+        return self._found("draws", next_places[0], f"D {on[0]}, D′ {on[1]}", *on)
 
     def _branch(self, parting: Sequence[int]) -> Explanation | None:
         """A branch that follows from what was drawn, and at which all pairs of runs part that do."""
@@ -351,7 +363,9 @@ class Comparison:
             on = [f"returns {one} values" for one in (len(rows[0][0]), len(rows[1][0]))]
             return self._exact(f"D {on[0]}, D′ {on[1]}, in every run", *on)
         width = len(rows[0][0])
-        same = [[all(_equal(row[j : j + 1], side[0][j : j + 1]) for row in side) for j in range(width)] for side in rows]
+        same = [
+            [all(_equal(row[j : j + 1], side[0][j : j + 1]) for row in side) for j in range(width)] for side in rows
+        ]
         exact = [
             j
             for j in range(width)
@@ -360,13 +374,65 @@ class Comparison:
         drawing = any(run.draws for side in self.sides for run in side)
         for j in exact:
             values = [side[0][j] for side in rows]
-            # A flag or a whole number may be what noise led to in each of the runs.
-            if drawing and not any(isinstance(value, float) and not value.is_integer() for value in values):
+            # A flag or a whole number may be what noise led to in each of the runs, unless that is another entry.
+            real = any(isinstance(value, float) and not value.is_integer() for value in values)
+            counted = all(type(value) is int for value in values) and any(
+                len({row[k] for side in rows for row in side}) == 2 * self.pairs for k in range(width)
+            )
+            if drawing and not (real or counted):
                 continue
             what = "" if width == 1 else f" as entry {j}"
             on = [f"returns {_text(value)}{what}" for value in values]
             return self._exact(f"D {on[0]}, D′ {_text(values[1])}, in every run, whatever is drawn", *on)
-        return self._additive(rows) or self._any_place(differing)
+        return (
+            self._one_side(rows) or self._repeated(rows) or self._additive(rows) or self._any_place(differing)
+        )  # fmt: skip
+
+    def _one_side(self, rows: Sequence[Sequence[Sequence[Any]]]) -> Explanation | None:
+        """An entry that is the same in every run on one side, and another in each run on the other side."""
+        for j in range(len(rows[0][0])):
+            several = [len({row[j] for row in side}) for side in rows]
+            if sorted(several) != [1, self.pairs]:
+                continue
+            exact = several.index(1)
+            value = _text(rows[exact][0][j])
+            on = [f"returns {value} in every run" if side == exact else "returns noise" for side in (0, 1)]
+            text = (
+                f"{'D′' if exact else 'D'} returns {value} in every run, {'D' if exact else 'D′'} another value in each"
+            )
+            branch = self._one_branch(range(self.pairs))
+            return None if branch is None else self._found("exact", branch.place, text, *on)
+        return None
+
+    def _repeated(self, rows: Sequence[Sequence[Sequence[Any]]]) -> Explanation | None:
+        """A real number that comes in several runs, though not in all, and is another one on the other side."""
+        for j in range(len(rows[0][0])):
+            values = [[row[j] for row in side] for side in rows]
+            if not all(isinstance(value, float) for side in values for value in side):
+                continue
+            counts = [Counter(side).most_common(1)[0] for side in values]
+            (left, often), (right, neighbours) = counts
+            several = min(often, neighbours) > 1 and max(often, neighbours) < self.pairs
+            if not several or left in values[1] or right in values[0]:
+                continue
+            branches = []
+            for side, (value, _) in zip((0, 1), counts, strict=True):
+                with_it = values[side].index(value)
+                without = next(k for k, other in enumerate(values[side]) if other != value)
+                branches.append(_branch_of(self.sides[side][with_it], self.sides[side][without]))
+            places = {None if one is None or not one.after[0] else (one.place[0], one.after[0]) for one in branches}
+            place = places.pop()
+            if places or place is None:
+                continue
+            on = [f"returns {value:.4g} in {times} of {self.pairs} runs" for value, times in counts]
+            return self._found("exact", place, f"D {on[0]}, D′ {on[1]}, where this line is reached", *on)
+        return None
+
+    def _one_branch(self, pairs: Sequence[int]) -> "Branch | None":
+        """The one branch at which these pairs of runs part, which draw the same."""
+        branches = [_branch_of(self.sides[0][k], self.sides[1][k]) for k in pairs]
+        places = {None if branch is None else branch.place for branch in branches}
+        return branches[0] if len(places) == 1 else None
 
     def _exact(self, text: str, on_data: str, on_neighbour: str) -> Explanation | None:
         """An exact value: the branch where the sides part to what they return, else the line that returns it."""
@@ -375,7 +441,7 @@ class Comparison:
         if len(returned) == 1:
             (place,) = returned
             return None if place is None else self._found("exact", place, text, on_data, on_neighbour)
-        branch = _branch_of(runs[0], runs[1], min(len(run.draws) for run in runs))
+        branch = _branch_of(runs[0], runs[1])
         return None if branch is None else self._found("exact", branch.place, text, on_data, on_neighbour)
 
     def _columns(self) -> list[Column]:
@@ -444,7 +510,9 @@ class Comparison:
             if math.isclose(*without, rel_tol=SAME, abs_tol=SAME):
                 continue
             on = [f"{value:.4g}" for value in without]
-            what = f"entry {j} less entry {k}" if math.isclose(first.factor, others[0].factor) else "a difference of both"
+            what = (
+                f"entry {j} less entry {k}" if math.isclose(first.factor, others[0].factor) else "a difference of both"
+            )
             text = f"one draw for entries {k} and {j}: {what} is {on[0]} on D, {on[1]} on D′ in every run"
             return self._found("reuse", self._place_of(column), text, *on)
         return None
@@ -490,7 +558,12 @@ class Comparison:
         if not places:
             unvarying = all(_equal(row, side[0]) for side in rows for row in side)
             return self._exact(f"D returns {on[0]}, D′ {on[1]}", *on) if unvarying else None
-        if len(places) == 1:
+        branch = self._one_branch(differing)
+        # Of more comparisons than draws not each has noise of its own.
+        reached = branch is not None and any(
+            len(run.draws) < sum(step[:2] == branch.place for step in run.steps) for run in runs
+        )
+        if len(places) == 1 and not reached:
             (place,) = places
             draw = runs[0].draws[0] if runs[0].draws else None
             if draw is None or self._harmless(draw, rows):
@@ -501,15 +574,12 @@ class Comparison:
                 f"pairs, as {on[0]} and {on[1]}"
             )
             return self._found("noise", place, text, f"returns {on[0]}", f"returns {on[1]}")
-        branches = []
-        for k in differing:
-            first, second = self.sides[0][k], self.sides[1][k]
-            branches.append(_branch_of(first, second, 0))
-        found = {None if branch is None else branch.place for branch in branches}
-        if len(found) != 1 or branches[0] is None:
+        if branch is None:
             return None
         text = f"here the runs part in {len(differing)} of {self.pairs} pairs, though all draws are the same"
-        return self._found("branch", branches[0].place, text, branches[0].on_data, branches[0].on_neighbour)
+        if before := self._noise_before():
+            text += f" ({before})"
+        return self._found("branch", branch.place, text, branch.on_data, branch.on_neighbour)
 
     def _harmless(self, draw: Draw, rows: Sequence[Sequence[Sequence[Any]]]) -> bool:
         """Whether outputs that are real numbers differ by no more than such noise covers."""
@@ -564,15 +634,23 @@ class Branch:
     after: tuple[int, int]
 
     @property
+    def of_loop(self) -> bool:
+        """Whether it is the head of a loop, or of no file that can be read."""
+        return LOOP.match(linecache.getline(*self.place) or "for") is not None
+
+    @property
     def text(self) -> str:
+        """What each side does behind it."""
         return f"D {self.on_data}, D′ {self.on_neighbour}"
 
     @property
     def on_data(self) -> str:
+        """What D does behind it."""
         return _goes(self.after[0])
 
     @property
     def on_neighbour(self) -> str:
+        """What D′ does behind it."""
         return _goes(self.after[1])
 
 
@@ -580,16 +658,16 @@ def _goes(line: int) -> str:
     return f"goes on at line {line}" if line else "returns"
 
 
-def _branch_of(first: Recording, second: Recording, at: int) -> Branch | None:
-    """The line at which two runs part between their common draws and the next draw of each.
+def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Branch | None:
+    """The line at which two runs part: anywhere, or between their first `at` draws and the next draw of each.
 
-    It goes on to a line that the other run does not go on to from there, in both runs. A loop over the records that is
-    taken more often on one side has the same steps on both, so that it is none.
+    Each goes on to a line that the other does not go on to from there. A loop over the records that is taken more often
+    on one side has the same steps on both, so that it is none.
     """
     steps = []
     for run in (first, second):
         begin = run.draws[at - 1].step if at else 0
-        end = run.draws[at].step if at < len(run.draws) else len(run.steps)
+        end = run.draws[at].step if at is not None and at < len(run.draws) else len(run.steps)
         steps.append(run.steps[max(begin - 1, 0) : end])
     sets = [set(one) for one in steps]
     own = [sets[0] - sets[1], sets[1] - sets[0]]
@@ -597,7 +675,13 @@ def _branch_of(first: Recording, second: Recording, at: int) -> Branch | None:
         others = [after for other, start, after in own[1] if (other, start) == (file, before)]
         if len(others) == 1:
             return Branch((file, before), (line, others[0]))
-    return None
+    # Both take the same steps, one of them earlier, as out of a loop.
+    k = _parting(*steps)
+    if k >= min(map(len, steps)):
+        return None
+    (file, before, line), (other, start, after) = steps[0][k], steps[1][k]
+    branch = Branch((file, before), (line, after))
+    return None if (file, before) != (other, start) or branch.of_loop else branch
 
 
 def _fits(entry: Floats, columns: Sequence[Column]) -> tuple[Fit, Fit] | None:

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import wraps
 from pathlib import Path
-from types import CodeType, FrameType, ModuleType
+from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -210,12 +210,17 @@ class _Run:
         self.inside = 0  # calls that draw, within each other: the outermost one counts
         self.base: FrameType | None = None
         self.generator = RecordingGenerator(bits)
-        self.generators = iter(bits.seed_seq.spawn(64))  # type: ignore[attr-defined]  # a SeedSequence
-        self.python = random.Random(int(next(self.generators).generate_state(1)[0]))  # noqa: S311  # no secrets
+        self.seeds: Any = bits.seed_seq
+        self.python = random.Random(int(self.seed().generate_state(1)[0]))  # no secrets
+
+    def seed(self) -> np.random.SeedSequence:
+        """The next seed for a generator of the run's own."""
+        (seed,) = self.seeds.spawn(1)
+        return seed  # type: ignore[no-any-return]  # of the kind that it is spawned from
 
     def made(self, call: Callable[[np.random.Generator], Any]) -> Recording:
         with global_states_restored(), _patched(self):
-            first = next(self.generators).generate_state(2)
+            first = self.seed().generate_state(2)
             random.seed(int(first[0]))
             np.random.seed(int(first[1]))  # noqa: NPY002  # what the mechanism draws from
             before, self.base = sys.gettrace(), sys._getframe()
@@ -436,6 +441,7 @@ def _patched(run: _Run) -> Iterator[None]:
 
 
 _MISSING: Final = object()
+_FUNCTIONS: Final = (FunctionType, MethodType, BuiltinFunctionType, type(np.random.default_rng))
 
 
 def _put(holder: Any, name: str, value: Any) -> None:
@@ -463,7 +469,7 @@ def _restoring(holder: Any, name: str) -> Callable[[], None]:
 
 def _replacements(run: _Run) -> Iterable[tuple[Any, str, Any]]:
     """What is replaced by what: a module, class or dict of variables, a name, and what stands there meanwhile."""
-    known: list[tuple[Any, Any]] = []
+    known: dict[object, Any] = {}
 
     def global_function(module: Any, name: str) -> tuple[Any, str, Any]:
         original = getattr(module, name)
@@ -472,7 +478,7 @@ def _replacements(run: _Run) -> Iterable[tuple[Any, str, Any]]:
         def drawing(*given: Any, **named: Any) -> Any:
             return run.draw(name, original, given, named)
 
-        known.append((original, drawing))
+        known[_identity(original)] = drawing
         return module, name, drawing
 
     made = [global_function(np.random, name) for name in LEGACY]
@@ -487,28 +493,26 @@ def _replacements(run: _Run) -> Iterable[tuple[Any, str, Any]]:
     def default_rng(seed: Any = None) -> np.random.Generator:
         if threading.get_ident() != run.thread or isinstance(seed, RecordingGenerator):
             return original(seed)
-        bits = np.random.PCG64(next(run.generators)) if seed is None else original(seed).bit_generator
+        bits = np.random.PCG64(run.seed()) if seed is None else original(seed).bit_generator
         return RecordingGenerator(bits)
 
-    known.append((original, default_rng))
+    known[_identity(original)] = default_rng
     made.append((np.random, "default_rng", default_rng))
     for space in run.recorder.spaces:
         for name, value in list(space.items()):
             if type(value) is np.random.Generator:
-                made.append((space, name, RecordingGenerator(type(value.bit_generator)(next(run.generators)))))
+                made.append((space, name, RecordingGenerator(type(value.bit_generator)(run.seed()))))
             elif type(value) is np.random.RandomState:
-                made.append((space, name, RecordingRandomState(int(next(run.generators).generate_state(1)[0]))))
-            elif callable(value) and not isinstance(value, type):
-                made += [(space, name, new) for old, new in known if _same(value, old)]
+                made.append((space, name, RecordingRandomState(int(run.seed().generate_state(1)[0]))))
+            elif isinstance(value, _FUNCTIONS) and (new := known.get(_identity(value))) is not None:
+                made.append((space, name, new))
     return made
 
 
-def _same(value: Any, other: Any) -> bool:
-    """Whether two functions are one: a bound method is another object each time."""
-    if value is other:
-        return True
-    own = getattr(value, "__self__", None)
-    return own is not None and own is getattr(other, "__self__", None) and value.__name__ == other.__name__
+def _identity(function: Any) -> object:
+    """What tells functions apart: a bound method is another object each time."""
+    own = getattr(function, "__self__", None)
+    return id(function) if own is None else (id(own), function.__name__)
 
 
 def _seeded(run: _Run, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
@@ -530,11 +534,14 @@ _PYTHON: Final[Mapping[str, Callable[..., Any]]] = {
 
 
 def _spaces(function: Any) -> Iterator[dict[str, Any]]:
-    """The variables of the module of a function, a method, or a callable object."""
-    for found in (function, inspect.unwrap(function), getattr(type(function), "__call__", None)):
+    """The variables of the module of a function, a method, or a callable object, and those of the object."""
+    for found in (function, inspect.unwrap(function), type(function).__dict__.get("__call__")):
         space = getattr(getattr(found, "__func__", found), "__globals__", None)
         if isinstance(space, dict) and str(space.get("__name__", "")).partition(".")[0] != "dpwitness":
             yield space
+    thing = getattr(function, "__self__", function)
+    if not isinstance(thing, FunctionType | type | ModuleType) and type(thing).__module__ != "builtins":
+        yield getattr(thing, "__dict__", {})  # a generator that an object holds
 
 
 def _numbers(value: Any) -> Floats | None:

@@ -63,8 +63,8 @@ class Witness(JsonFields):
     `relation` is what calls the pair neighbouring (None: not known, as for a third party's that cannot be written), and
     `data` the input that was given, which is one of the pair's (None: none was given). Where outcomes have keys,
     `layout` says which of their entries the event looks at; `texts` are those behind numbers of the event.
-    `by_position`: it is of a compiled mechanism, or from a file of before there were layouts. `explanation`: where in the
-    code it may come from, which is no evidence; None where that is not clear.
+    `by_position`: it is of a compiled mechanism, or from a file of before there were layouts. `explanation`: where in
+    the code it may come from, which is no evidence; None where that is not clear.
     """
 
     format: ClassVar[str] = FORMAT
