@@ -57,6 +57,8 @@ TURNED: Final[Sequence[tuple[str, Callable[[Floats], Floats]]]] = (
     ("Gumbel", lambda u: -np.log(-np.log(u))),
 )
 #: Of the difference of outputs in standard units: the unit of a claim that just keeps it, for people.
+#: What noise is asked to be, for people.
+ASKED: Final = ("scale", "sensitivity", "epsilon")
 #: Lines that records alone take more or less often.
 LOOP: Final = re.compile(r".*\b(for|while)\b")
 LAPLACE: Final = ("Laplace", "two-sided geometric")
@@ -344,7 +346,7 @@ class Comparison:
         if not self.sides[0][0].draws:
             return ""
         draw = self.sides[0][0].draws[0]
-        return _noise(draw.family, draw.settings.get("scale"))
+        return _noise(draw.family, draw.settings)
 
     # What comes out.
 
@@ -491,8 +493,11 @@ class Comparison:
                 return self._found("scale", place(column), text, *on)
         return self._reused(fits, columns) or self._too_little(fits, columns, complete=len(fits) == width)
 
+    def _draw_of(self, column: Column) -> Draw:
+        return self.sides[0][0].draws[column.draw]
+
     def _place_of(self, column: Column) -> Place:
-        return self.sides[0][0].draws[column.draw].place
+        return self._draw_of(column).place
 
     def _reused(self, fits: Mapping[int, tuple[Fit, Fit]], columns: Sequence[Column]) -> Explanation | None:
         """Two entries with one noise: a multiple of one less the other has none."""
@@ -526,6 +531,12 @@ class Comparison:
         if len(families) != 1:
             return None
         (family,) = families
+        limits = [self._draw_of(columns[fits[j][0].column]).settings.get("sensitivity") for j in shifts]
+        if all(
+            limit is not None and abs(shift) <= limit[0] * (1 + SAME)
+            for shift, limit in zip(shifts.values(), limits, strict=True)
+        ):
+            return None
         if family in LAPLACE:
             total = sum(map(abs, shifts.values()))
         elif family in GAUSSIAN:
@@ -541,8 +552,12 @@ class Comparison:
         entry = "the output" if complete and len(fits) == 1 else f"entry {worst}"
         several = sum(abs(shift) > SAME for shift in shifts.values()) > 1
         sizes = f"{abs(first.constant - second.constant):.4g}"
-        text = f"{_noise(column.family, np.array([abs(first.factor)]))} on both sides; without it {entry} differs by "
-        text += sizes
+        draw = self._draw_of(column)
+        noise = _noise(
+            column.family,
+            {"scale": np.array([abs(first.factor)])} if draw.family in (*FAMILIES, "uniform") else draw.settings,
+        )
+        text = f"{noise} on both sides; without it {entry} differs by {sizes}"
         if family in LAPLACE:
             text += f": that is ε = {total:.4g}{' with the other entries' if several else ''}"
         elif family in GAUSSIAN:
@@ -568,7 +583,7 @@ class Comparison:
             draw = runs[0].draws[0] if runs[0].draws else None
             if draw is None or self._harmless(draw, rows):
                 return None
-            noise = _noise(draw.family, draw.settings.get("scale"))
+            noise = _noise(draw.family, draw.settings)
             text = (
                 f"{noise} on both sides; from the same draws the outputs differ in {len(differing)} of {self.pairs} "
                 f"pairs, as {on[0]} and {on[1]}"
@@ -606,10 +621,12 @@ def _interval(ends: tuple[float, float]) -> str:
     return f"{ends[0]:.4g}" if ends[0] == ends[1] else f"{ends[0]:.4g} to {ends[1]:.4g}"
 
 
-def _noise(family: str, scale: Floats | None) -> str:
-    ends = _range(scale)
-    kind = f"{family} noise" if family[0].isupper() or family in (*LAPLACE, *GAUSSIAN) else f"draws of {family}"
-    return kind if ends is None else f"{kind} of scale {_interval(ends)}"
+def _noise(family: str, settings: Mapping[str, Floats]) -> str:
+    """Draws with what was asked of them, for people."""
+    noise = family in FAMILIES or family in dict(TURNED)
+    kind = f"{family} noise" if noise and family != "uniform" else family if "'s " in family else f"draws of {family}"
+    asked = [f"{name} {_interval(ends)}" for name in ASKED if (ends := _range(settings.get(name))) is not None]
+    return f"{kind} of {' and '.join(asked)}" if asked else kind
 
 
 def _drawn(times: int) -> str:

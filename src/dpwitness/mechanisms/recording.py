@@ -12,6 +12,7 @@ import sys
 import sysconfig
 import threading
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -159,7 +160,7 @@ class Recorder:
 
     def record(self, call: Callable[[np.random.Generator], Any], bits: np.random.BitGenerator) -> Recording:
         """Run once; `call` gets a generator of these bits. Raises `CannotRecord`."""
-        if not _LOCK.acquire(blocking=False):
+        if time.monotonic() > self._deadline or not _LOCK.acquire(blocking=False):
             raise CannotRecord
         try:
             return _Run(self, bits).made(call)
@@ -207,6 +208,7 @@ class _Run:
         self.recorder = recorder
         self.recording = Recording()
         self.thread = threading.get_ident()
+        self.calls = 0
         self.inside = 0  # calls that draw, within each other: the outermost one counts
         self.base: FrameType | None = None
         self.generator = RecordingGenerator(bits)
@@ -219,7 +221,8 @@ class _Run:
         return seed  # type: ignore[no-any-return]  # of the kind that it is spawned from
 
     def made(self, call: Callable[[np.random.Generator], Any]) -> Recording:
-        with global_states_restored(), _patched(self):
+        with global_states_restored(), _patched(self), warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # they were shown when the runs were made
             first = self.seed().generate_state(2)
             random.seed(int(first[0]))
             np.random.seed(int(first[1]))  # noqa: NPY002  # what the mechanism draws from
@@ -238,6 +241,9 @@ class _Run:
     # What the interpreter calls.
 
     def _on_call(self, frame: FrameType, event: str, argument: Any) -> Any:
+        self.calls += 1
+        if self.calls % LOOKS == 0:
+            self._go_on()
         kind = self.recorder.kind(frame.f_code)
         if kind == "own":
             return self._lines_of(frame)
@@ -340,7 +346,8 @@ class _Run:
         before, after = _numbers(given.get("value")), _numbers(value)
         changed = None if before is None or after is None else _standard(after, before, np.ones(1))
         place = self._place(frame.f_back) or self._place(frame)
-        self._note(type(thing).__name__, type(thing).__name__, place, settings, None, _size(value), changed)
+        family = f"{type(thing).__module__.partition('.')[0]}'s {type(thing).__name__}"
+        self._note(type(thing).__name__, family, place, settings, None, _size(value), changed)
 
     def _note(
         self,
