@@ -2,6 +2,7 @@
 
 import math
 import random
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -149,12 +150,71 @@ def first_above(rng, data, epsilon):
     return -1
 
 
-def library_regression(data, epsilon):
-    """Bounds are taken from the data: the fault is the library's line, in `SimpleLeak` of the test."""
-    return data
+def report_noisy_max(rng, data, epsilon):
+    """The noise of each score is too small."""
+    best, winner = -math.inf, 0
+    for i, score in enumerate(data):
+        noisy = score + rng.laplace(0, 0.1)  # the defect
+        if noisy > best:
+            best, winner = noisy, i
+    return winner
 
 
-#: The function, D, D′, and whether the claim is of Gaussian noise.
+def exact_above(rng, data, epsilon):
+    """What is large enough is returned without its noise."""
+    total = sum(data) + rng.laplace(0, 10 / epsilon)
+    if total > 3:
+        total = sum(data)  # the defect
+    return total
+
+
+def empty_cells(rng, data, epsilon):
+    """Cells that are empty get no noise."""
+    counts = [0.0] * 4
+    for value in data:
+        counts[int(value)] += 1
+    for i in range(4):
+        if counts[i] > 0:  # the defect
+            counts[i] += rng.laplace(0, 1 / epsilon)
+    return counts
+
+
+@dataclass
+class Release:
+    """A noisy sum and an exact count."""
+
+    total: float
+    count: int
+
+
+def exact_count(rng, data, epsilon):
+    """The number of records has no noise."""
+    total = sum(data) + rng.laplace(0, 10)
+    return Release(total, len(data))  # the defect
+
+
+def helper(rng, scale):
+    """Draws for others."""
+    return rng.normal(0, scale)  # the defect
+
+
+def scale_from_data_in_a_helper(rng, data, epsilon):
+    """The innermost line of the user's that draws is the helper's."""
+    return float(np.median(data)) + helper(rng, float(np.std(data)) + 0.1)
+
+
+class Holder:
+    """An object that holds its generator."""
+
+    def __init__(self):
+        self.rng = np.random.default_rng(3)
+
+    def __call__(self, data, epsilon):
+        """A scale that follows from the data."""
+        return sum(data) + self.rng.laplace(0, max(data))  # the defect
+
+
+#: The function, D, D′: eighteen of the field, then more.
 BROKEN = [
     (scale_from_data, [1.0, 1.0], [1.0, 2.0]),
     (scale_from_count, [1.0, 2.0, 3.0], [1.0, 2.0]),
@@ -175,4 +235,10 @@ BROKEN = [
     (exponential_mechanism, [1.0, 2.0], [1.0, 5.0]),
     (response, [0], [1]),
     (first_above, [1.0, 2.0, 3.0], [2.0, 3.0, 4.0]),
+    (report_noisy_max, [1.0, 2.0, 3.0], [2.0, 1.0, 2.0]),
+    (exact_above, [2.0, 2.0], [2.0, 3.0]),
+    (empty_cells, [0, 1], [0, 0]),
+    (exact_count, [1.0, 1.0], [1.0, 1.0, 1.0]),
+    (scale_from_data_in_a_helper, [1.0, 1.0, 2.0], [1.0, 5.0, 2.0]),
+    (Holder(), [1.0, 1.0], [1.0, 2.0]),
 ]

@@ -38,7 +38,8 @@ PAIRS: Final = ((2e-3, 20), (2e-2, 8), (0.2, 4), (1.0, 2))
 SECONDS: Final = 1.0
 #: Paired runs at least, where something is said of all of them: the first two settle what the others are compared with.
 FEWEST: Final = 4
-#: Entries of an output, and numbers drawn in a run, that are looked at.
+#: Entries of an output at most, what is looked at of them, and of the numbers drawn in a run.
+MOST_ENTRIES: Final = 4096
 ENTRIES: Final = 64
 COLUMNS: Final = 512
 #: Numbers are equal to this part.
@@ -115,7 +116,7 @@ def _recorded(
         recording = recorder.record(call, bits)
         if mechanism.outcome is not None and recording.error is None:
             recording.output = mechanism.outcome(recording.output)
-        recording.output = _entries(recording.output)
+        recording.output = entries_of(recording.output)
         if recording.error is not None and mechanism.errors == "raise":
             raise CannotRecord
         return recording
@@ -164,23 +165,32 @@ def shown_file(file: str) -> str:
 # Outputs.
 
 
-def _entries(output: Any, level: int = 0) -> tuple[Any, ...]:
-    """The entries of an output one behind the other: numbers as floats, others as they are, with their names."""
-    if isinstance(output, np.ndarray | np.generic) and output.dtype.kind in "biufc":
-        return tuple(np.asarray(output).ravel().tolist())
-    if isinstance(output, int | float | complex | str | bytes | type(None)):
-        return (output,)
-    if level > 8:
-        raise CannotRecord
-    if isinstance(output, np.ndarray | list | tuple):
-        return tuple(entry for one in output for entry in _entries(one, level + 1))
-    if isinstance(output, dict):
-        return tuple(entry for key, one in output.items() for entry in (str(key), *_entries(one, level + 1)))
-    if dataclasses.is_dataclass(output) and not isinstance(output, type):
-        return _entries({one.name: getattr(output, one.name) for one in dataclasses.fields(output)}, level + 1)
-    if hasattr(output, "to_numpy"):
-        return _entries(output.to_numpy(), level + 1)
-    raise CannotRecord
+def entries_of(output: Any) -> tuple[Any, ...]:
+    """The entries of an output one behind the other: numbers and texts as they are, those of dicts with their names.
+
+    Raises `CannotRecord` for an output of another kind, and for one of many entries.
+    """
+    found: list[Any] = []
+    waiting = [output]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, np.ndarray | np.generic) and one.dtype.kind in "biufc" and one.size <= MOST_ENTRIES:
+            found += np.asarray(one).ravel().tolist()
+        elif isinstance(one, int | float | complex | str | bytes | type(None)):
+            found.append(one)
+        elif isinstance(one, np.ndarray | list | tuple) and len(one) <= MOST_ENTRIES:
+            waiting += reversed(list(one))
+        elif isinstance(one, dict) and len(one) <= MOST_ENTRIES:
+            waiting += reversed([part for key, value in one.items() for part in (str(key), value)])
+        elif dataclasses.is_dataclass(one) and not isinstance(one, type):
+            waiting.append({part.name: getattr(one, part.name) for part in dataclasses.fields(one)})
+        elif hasattr(one, "to_numpy"):
+            waiting.append(one.to_numpy())
+        else:
+            raise CannotRecord
+        if len(found) + len(waiting) > MOST_ENTRIES:
+            raise CannotRecord
+    return tuple(found)
 
 
 def _equal(left: Sequence[Any], right: Sequence[Any]) -> bool:
@@ -333,9 +343,9 @@ class Comparison:
             first, second = self.sides[0][k], self.sides[1][k]
             branches.append(_branch_of(first, second, _parting(_kinds(first), _kinds(second))))
         places = {None if branch is None else branch.place for branch in branches}
-        if len(places) != 1 or branches[0] is None:
-            return None
         branch = branches[0]
+        if len(places) != 1 or branch is None or not self._follows_from_draws(branch):
+            return None
         text = f"here the runs part in {len(parting)} of {self.pairs} pairs, after the same draws"
         if before := self._noise_before():
             text += f" ({before})"
@@ -386,9 +396,12 @@ class Comparison:
             what = "" if width == 1 else f" as entry {j}"
             on = [f"returns {_text(value)}{what}" for value in values]
             return self._exact(f"D {on[0]}, D′ {_text(values[1])}, in every run, whatever is drawn", *on)
-        return (
-            self._one_side(rows) or self._repeated(rows) or self._additive(rows) or self._any_place(differing)
-        )  # fmt: skip
+        if (found := self._one_side(rows) or self._repeated(rows)) is not None:
+            return found
+        columns = self._columns()
+        fits = self._additive(rows, columns)
+        # Where noise is known, it is what is to be judged: that it covers the difference is the end.
+        return self._of_noise(fits, columns, complete=len(fits) == width) if fits else self._any_place(differing)
 
     def _one_side(self, rows: Sequence[Sequence[Sequence[Any]]]) -> Explanation | None:
         """An entry that is the same in every run on one side, and another in each run on the other side."""
@@ -469,9 +482,10 @@ class Comparison:
                     return []
         return columns
 
-    def _additive(self, rows: Sequence[Sequence[Sequence[Any]]]) -> Explanation | None:
-        """What outputs are that are a number plus noise: the noise, and the numbers without it."""
-        columns = self._columns()
+    def _additive(
+        self, rows: Sequence[Sequence[Sequence[Any]]], columns: Sequence[Column]
+    ) -> dict[int, tuple[Fit, Fit]]:
+        """The entries that are a number plus noise, on D and on D′."""
         width = len(rows[0][0])
         fits: dict[int, tuple[Fit, Fit]] = {}
         for j in range(min(width, ENTRIES)):
@@ -481,17 +495,20 @@ class Comparison:
             entry = np.array(values, float)
             if np.all(np.isfinite(entry)) and (both := _fits(entry, columns)) is not None:
                 fits[j] = both
-        if not fits:
-            return None
-        place = self._place_of
+        return fits
+
+    def _of_noise(
+        self, fits: Mapping[int, tuple[Fit, Fit]], columns: Sequence[Column], *, complete: bool
+    ) -> Explanation | None:
+        """What is to say of entries that are a number plus noise."""
         for first, second in fits.values():
             column = columns[first.column]
             scales = [abs(fit.factor) for fit in (first, second)]
             if not math.isclose(*scales, rel_tol=1e-6):
                 on = [f"scale {scale:.4g}" for scale in scales]
                 text = f"{column.family} noise of {on[0]} on D, {on[1]} on D′: the scale depends on the data"
-                return self._found("scale", place(column), text, *on)
-        return self._reused(fits, columns) or self._too_little(fits, columns, complete=len(fits) == width)
+                return self._found("scale", self._place_of(column), text, *on)
+        return self._reused(fits, columns) or self._too_little(fits, columns, complete=complete)
 
     def _draw_of(self, column: Column) -> Draw:
         return self.sides[0][0].draws[column.draw]
@@ -574,6 +591,8 @@ class Comparison:
             unvarying = all(_equal(row, side[0]) for side in rows for row in side)
             return self._exact(f"D returns {on[0]}, D′ {on[1]}", *on) if unvarying else None
         branch = self._one_branch(differing)
+        if branch is not None and not self._follows_from_draws(branch):
+            branch = None  # as one that clips a record
         # Of more comparisons than draws not each has noise of its own.
         reached = branch is not None and any(
             len(run.draws) < sum(step[:2] == branch.place for step in run.steps) for run in runs
@@ -596,8 +615,15 @@ class Comparison:
             text += f" ({before})"
         return self._found("branch", branch.place, text, branch.on_data, branch.on_neighbour)
 
+    def _follows_from_draws(self, branch: "Branch") -> bool:
+        """Whether runs on one input take a branch otherwise, depending on what they draw."""
+        taken = [{tuple(step for step in run.steps if step[:2] == branch.place) for run in side} for side in self.sides]
+        return max(map(len, taken)) > 1
+
     def _harmless(self, draw: Draw, rows: Sequence[Sequence[Sequence[Any]]]) -> bool:
         """Whether outputs that are real numbers differ by no more than such noise covers."""
+        if draw.probabilities is not None:
+            return True  # compared with the claim before
         scale = _range(draw.settings.get("scale"))
         values = [entry for side in rows for row in side for entry in row]
         if scale is None or scale[0] != scale[1] or not all(isinstance(value, int | float) for value in values):
