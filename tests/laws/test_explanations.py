@@ -18,6 +18,7 @@ import dpwitness as dpw
 from dpwitness.api import check as api_check
 from dpwitness.claims import ApproxDP, GaussianDP
 from dpwitness.errors import InvalidWitness
+from dpwitness.health import explanation as health
 from dpwitness.health.explanation import entries_of, explained
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.recording import CannotRecord
@@ -34,6 +35,12 @@ from running import prepare, runner
 pytestmark = pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism", "ignore::dpwitness.CompiledDiffers")
 
 ONE = ApproxDP(1.0)
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch):
+    """Nothing is left out on a busy machine."""
+    monkeypatch.setattr(health, "SECONDS", 60.0)
 
 
 def runner_of(function, pair):
@@ -280,7 +287,8 @@ def swallow(rng):
 
 
 @pytest.mark.parametrize("how", [leave, fail, draw_for_ever, run_for_ever, swallow])
-def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how):
+def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how, monkeypatch):
+    monkeypatch.setattr(health, "SECONDS", 0.2)
     pair = Pair([1.0], [2.0])
     running = runner_of(Stops(how), pair)
     before, began = state(), time.monotonic()
