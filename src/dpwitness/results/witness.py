@@ -200,10 +200,14 @@ class Witness(JsonFields):
         ]
         if comparison := bet_on(counts, claim, self.estimate).comparison(claim):
             lines.append(f"  {comparison}")
-        return [*lines, *([] if self.explanation is None else self.explanation.lines())]
+        return lines
+
+    def where(self) -> list[str]:
+        """Where in the code it may come from, for people; nothing where that is not known."""
+        return [] if self.explanation is None else self.explanation.lines()
 
     def __str__(self) -> str:
-        return "\n".join([f"witness of {named(self.mechanism, self.parameters)}", *self.lines()])
+        return "\n".join([f"witness of {named(self.mechanism, self.parameters)}", *self.lines(), *self.where()])
 
     def __repr__(self) -> str:
         return f"<Witness against {self.claim} of {self.mechanism}: {self.description}>"
