@@ -37,6 +37,7 @@ from .events import Box as Box
 from .events import Interval as Interval
 from .events import OutcomeSet as OutcomeSet
 from .events import ScoreThreshold as ScoreThreshold
+from .mechanisms.command import command as command
 from .mechanisms.remote import remote as remote
 from .neighbours import bits as bits
 from .neighbours import categories as categories

@@ -219,7 +219,7 @@ def test_public_names():
         "ScoreThreshold", "SlowMechanism",
         "TradeOff",
         "UnknownAttack", "UnknownTarget",
-        "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "curve", "flags",
+        "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "command", "curve", "flags",
         "histogram", "integers", "like", "numbers", "pairs", "profile", "queries", "records", "remote", "replay",
         "shrink", "target", "text",
     }  # fmt: skip

@@ -21,8 +21,8 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
 from dpwitness.health.explanation import entries_of, explained
 from dpwitness.mechanisms.catalog import load_registered
+from dpwitness.mechanisms.process import OutsideMechanism
 from dpwitness.mechanisms.recording import CannotRecord
-from dpwitness.mechanisms.remote import RemoteMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.noise import laplace
@@ -367,7 +367,7 @@ def test_remote_mechanisms_and_slow_ones_are_left_alone():
     assert explained(running, broken.scale_from_data, ONE, pair) is not None
     running.mechanism.in_process = False
     assert explained(running, broken.scale_from_data, ONE, pair) is None
-    assert not RemoteMechanism.in_process
+    assert not OutsideMechanism.in_process
 
 
 def test_entries_of_outputs_of_any_kind():

@@ -113,6 +113,7 @@ def parser(*, attacks: bool = True) -> Parser:
         below = command(commands, name, summary=own.summary, run=run_function, examples=own.examples, exits=own.exits)
         (options.witness if name == "replay" else options.target)(below)
         options.python(below)
+        options.program(below)
         options.of_function(below, name)
         if own.plot:
             options.plot(below)
@@ -149,12 +150,13 @@ def _version() -> str:
 def run_function(arguments: argparse.Namespace) -> int:
     """Call the public function of the command's name, and hand over its result."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import call_of, take_settings
+    from dpwitness.cli.inputs import call_of, check_mechanism, take_settings
     from dpwitness.cli.output import check_places, exit_code, hand_over, mark_violation
     from dpwitness.report.plots import plot_curve, plot_profile
     from dpwitness.results.verdict import replay_text
 
     name = arguments.command
+    check_mechanism(arguments)
     if name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None:
         raise BadInput(f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name")
     check_places(arguments)
@@ -184,11 +186,12 @@ def run_function(arguments: argparse.Namespace) -> int:
 
 def repeating(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
-    line, known = ["dpwitness", "check", arguments.target], options_of("check")
+    mechanism = [arguments.target] if arguments.program is None else ["--command", arguments.program]
+    line, known = ["dpwitness", "check", *mechanism, *["--seeded"] * arguments.seeded], options_of("check")
     for name in (
         "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
         "direction", "data", "column", "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
-        "bits",
+        "bits", "batch",
     ):  # fmt: skip
         value = getattr(arguments, name)
         if value is False:

@@ -95,7 +95,10 @@ def sarif(parser: argparse.ArgumentParser) -> None:
 def target(parser: argparse.ArgumentParser) -> None:
     """TARGET and its parameters."""
     parser.add_argument(
-        "target", metavar="TARGET", help="a bundled name, path/file.py:function or package.module:object"
+        "target",
+        metavar="TARGET",
+        nargs="?",
+        help="a bundled name, path/file.py:function or package.module:object; or none, with --command",
     )
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
@@ -118,6 +121,22 @@ def python(parser: argparse.ArgumentParser) -> None:
     """--python: which interpreter runs the mechanism."""
     parser.add_argument(
         "--python", metavar="PATH", help="another environment's interpreter that runs it, as old/bin/python"
+    )
+
+
+def program(parser: argparse.ArgumentParser) -> None:
+    """--command, --seeded and --batch: a program of any language that is the mechanism."""
+    parser.add_argument(
+        "--command",
+        dest="program",
+        metavar="PROGRAM",
+        help="in place of a TARGET: a program that answers requests, with its arguments, as './release --epsilon 1'",
+    )
+    parser.add_argument(
+        "--seeded", action="store_true", help="all that the program of --command draws follows from the seeds it gets"
+    )
+    parser.add_argument(
+        "--batch", type=whole, metavar="N", help="runs that a request to the program of --command asks for"
     )
 
 

@@ -26,8 +26,9 @@ from dpwitness.mechanisms.compiled.reach import KNOWN, constants, names, root_of
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
+from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.remote import Connection, RemoteFunction, RemoteMechanism
+from dpwitness.mechanisms.remote import Connection
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
@@ -147,7 +148,7 @@ def _module(place: Place) -> ModuleType:
 class Request:
     """What the new process is asked: which function, on which inputs, and which events to count."""
 
-    function: Place | RemoteFunction
+    function: Place | OutsideFunction[Any]
     outcome: Place | Attributes | None
     errors: str
     marked: bool
@@ -182,10 +183,10 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     """
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.original or signature.function
-    if not isinstance(function, RemoteFunction):  # what is sent to another interpreter is data
+    if not isinstance(function, OutsideFunction):  # what is sent to another interpreter is data
         _check_plain(signature.given)
     return Request(
-        function=function.anew() if isinstance(function, RemoteFunction) else place_of(function),
+        function=function.anew() if isinstance(function, OutsideFunction) else place_of(function),
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
         errors=mechanism.errors,
         marked=mechanism.marked,
@@ -288,7 +289,7 @@ def answer(question: Request | Place) -> object:
     if isinstance(question, Place):
         return constants(load(question))
     place = question.function
-    function, kind = (place, RemoteMechanism) if isinstance(place, RemoteFunction) else (load(place), PythonMechanism)
+    function, kind = (place, place.kind) if isinstance(place, OutsideFunction) else (load(place), PythonMechanism)
     signature = Signature.of(function, question.parameters)
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
     kind = VectorisedMechanism if question.vectorised else kind

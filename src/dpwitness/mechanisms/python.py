@@ -182,6 +182,8 @@ class PythonMechanism(Mechanism):
     in_process = True
     #: Whether many runs share one object as their input.
     shares = True
+    #: Whether lists of numbers may have to become arrays.
+    converts = True
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)

@@ -39,7 +39,9 @@ def rate(hits: int, runs: int) -> str:
 
 
 def named(mechanism: str, values: Mapping[str, object]) -> str:
-    """A mechanism with its parameters, as in a call."""
+    """A mechanism with its parameters, as in a call; a command line as it is."""
+    if " " in mechanism:
+        return mechanism
     parameters = (
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
     )
