@@ -430,6 +430,8 @@ def _witness(result: Shown, replay: str) -> Markup:
     ]
     if comparison := bet_on(counts, witness.claim, witness.estimate).comparison(witness.claim):
         rows.append(("Claim", comparison))
+    if witness.explanation is not None:
+        rows.append(("Where in the code", own(f"{witness.explanation} ({witness.explanation.basis})")))
     if replay:
         rows.append(("Replay", element("code", replay)))
     else:
