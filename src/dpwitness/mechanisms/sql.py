@@ -300,8 +300,8 @@ class SqlFunction:
             raise MechanismError(f"{self.__name__}: the rollback failed ({_first_line(error)})") from error
         if left and not quiet:
             raise MechanismError(
-                f"table {self._table} holds {left} rows after the rollback: {self.__name__} commits, or its database has no "
-                "transactions; remove these rows, and let it not commit"
+                f"table {self._table} holds {left} rows after the rollback: {self.__name__} commits, or its database has "
+                "no transactions; remove these rows, and let it not commit"
             )
 
     def _opened(self) -> Connection:
