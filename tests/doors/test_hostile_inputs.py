@@ -271,6 +271,8 @@ def real_line(rng, place):
         ],
         "--errors": [["raise", "outcome"], TEXTS],
         "--python": [["no/such/python", "folder", "mine.py", "/bin/false", "/bin/true", "\0", ""]],
+        "--command": [["no/such", "folder", "mine.py", "/bin/false", "cat", "yes 0", "'", "\0", "", " ", "sh -c '"]],
+        "--batch": [["1", "3"], ["0", "-1", "x", "1e9"]],
         "--cluster": [["tcp://127.0.0.1:1", "tcp://", "127.0.0.1:1", "nonsense://x", "x", "", "\0", "tcp://no such:1"]],
         "--seed": [["1"]],
         "--save": [["saved.json"]],
