@@ -39,6 +39,7 @@ from .events import OutcomeSet as OutcomeSet
 from .events import ScoreThreshold as ScoreThreshold
 from .mechanisms.command import command as command
 from .mechanisms.remote import remote as remote
+from .mechanisms.sql import sql as sql
 from .neighbours import bits as bits
 from .neighbours import categories as categories
 from .neighbours import flags as flags

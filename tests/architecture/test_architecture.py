@@ -222,7 +222,7 @@ def test_public_names():
         "UnknownAttack", "UnknownTarget",
         "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "command", "curve", "flags",
         "histogram", "integers", "like", "numbers", "pairs", "profile", "queries", "records", "remote", "replay",
-        "shrink", "sweep", "target", "text",
+        "shrink", "sql", "sweep", "target", "text",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

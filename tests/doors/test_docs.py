@@ -49,6 +49,12 @@ NOT_RUN = {
         "museum.md",
         "$ python -m museum --list",
     ): "makes environments with other packages; test_museum.py runs the command",
+    ("comparison.md", "$ python benchmarks/compare_testers.py --tool dpwitness"): (
+        "takes minutes, and checkouts of other testers; test_compared_testers.py looks at the mechanisms"
+    ),
+    ("comparison.md", "$ python benchmarks/curator_attack.py"): (
+        "takes a minute; test_curator_attack.py checks the mechanisms"
+    ),
     ("clusters.md", "$ pip install '.[cluster]'"): "needs a Dask scheduler at an address",
     ("clusters.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (
         "needs a cluster, for a day"

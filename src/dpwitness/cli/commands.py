@@ -191,7 +191,7 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     for name in (
         "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
         "direction", "data", "column", "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
-        "bits", "batch",
+        "unit", "at_most", "bits", "batch",
     ):  # fmt: skip
         value = getattr(arguments, name)
         if value is False:

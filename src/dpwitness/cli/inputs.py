@@ -20,7 +20,7 @@ from dpwitness.results.witness import Witness
 from dpwitness.targets import target_of
 
 #: The options that need --records.
-OF_RECORDS: Final = ("adjacency", "form", "size", "domain")
+OF_RECORDS: Final = ("adjacency", "form", "size", "unit", "at_most", "domain")
 
 
 def take_settings(arguments: argparse.Namespace) -> None:
@@ -145,7 +145,7 @@ def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
     given = [name for name in OF_RECORDS if getattr(arguments, name) not in (None, [])]
     if arguments.records is None:
         if given:
-            raise BadInput(f"--{given[0]} says more of --records: give --records FILE.csv too")
+            raise BadInput(f"--{given[0].replace('_', '-')} says more of --records: give --records FILE.csv too")
         return None
     frame = read_frame(arguments.records)
     domains = dict(zip(frame.columns, like(frame).fields.parts, strict=True))
@@ -163,7 +163,20 @@ def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
         size=arguments.size,
         base=base,
         form=form,
+        unit=_unit(arguments.unit, list(map(str, frame.columns)), form),
+        at_most=arguments.at_most,
     )
+
+
+def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
+    """The column of --unit as `records` takes it for a form. Raises `BadInput` for none of the columns."""
+    if name is None:
+        return None
+    if name not in columns:
+        raise BadInput(f"--unit {name!r} must be a column of the file: {', '.join(columns)}")
+    if form == "xy":
+        raise BadInput("--unit needs --form dataframe, array, list or columns: xy has no column besides features and y")
+    return columns.index(name) if form == "array" and len(columns) > 1 else name
 
 
 def _domain(item: str, values: str) -> Any:

@@ -162,6 +162,10 @@ def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the t
     )
     group.add_argument("--size", type=whole, metavar="N", help="only datasets of N records (default any number)")
     group.add_argument(
+        "--unit", metavar="COL", help="the column that says whose a record is: neighbours differ in all of one unit"
+    )
+    group.add_argument("--at-most", type=whole, metavar="N", help="records of a unit (default any number)")
+    group.add_argument(
         "--domain",
         metavar="COL=VALUES",
         action="append",

@@ -179,6 +179,7 @@ class OutsideFunction(ABC, Generic[P]):
 class OutsideMechanism(PythonMechanism, Generic[P]):
     """An `OutsideFunction`, many runs a message; parameters as in `PythonMechanism`."""
 
+    in_process = False
     timed_seconds = 0.01  # a message takes half a millisecond, which many runs share
     shares = False  # what is sent is a copy
 

@@ -179,6 +179,7 @@ class PythonMechanism(Mechanism):
 
     shard = 32
     threads = False  # its own state, if it has any, may not be safe under threads
+    in_process = True
     #: Whether many runs share one object as their input.
     shares = True
     #: Whether lists of numbers may have to become arrays.

@@ -20,6 +20,7 @@ from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, OutputTra
 from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair, as_array
 
 
@@ -150,7 +151,11 @@ def as_mechanism(
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    kind = function.kind if isinstance(function, OutsideFunction) else PythonMechanism
+    kind = PythonMechanism
+    if isinstance(function, OutsideFunction):
+        kind = function.kind
+    elif isinstance(function, SqlFunction):
+        kind = SqlMechanism
     plain = _measured(_with_conversion(kind(signature, outcome, errors=errors), pair), pair, requirements)
     if reason is not None:
         warnings.warn(
