@@ -59,6 +59,20 @@ NOT_RUN = {
     ("clusters.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (
         "needs a cluster, for a day"
     ),
+    ("sweep.md", "$ dpwitness sweep diffprivlib.tools --output sweep.jsonl"): "takes ten minutes",
+    **dict.fromkeys(
+        (
+            ("command.md", "#include <iostream>"),
+            ("command.md", "use std::io::{stdin, stdout, BufRead, BufWriter, Write};"),
+            ("command.md", "package main"),
+            ("command.md", "epsilon <- as.numeric(commandArgs(trailingOnly = TRUE)[1])"),
+            ("command.md", "while read -r request; do"),
+        ),
+        "is a server in another language; test_command.py runs those that this machine has the tools for",
+    ),
+    ("command.md", "$ dpwitness check --command './release 3' --seeded --epsilon 1 --pair '[1, 1]' '[1]'"): (
+        "needs a compiled program; the block above runs the same by dpw.command"
+    ),
     (
         "remote.md",
         "$ dpwitness check release.py:noisy_count --python old/bin/python --epsilon 1 --pair '[1, 1]' '[1]'",

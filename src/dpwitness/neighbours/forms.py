@@ -61,10 +61,10 @@ class Layout(ABC):
         return self
 
     @abstractmethod
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         """A dataset of these records.
 
-        `without`: rows with labels of their own have those of a dataset of one record more, without this one.
+        `without`: rows with labels of their own have those of a dataset of so many records more, without these.
         """
 
 
@@ -193,7 +193,7 @@ class ListLayout(Layout):
         return cls(kind=type(data))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         items = [fields.build(record) for record in records]
         return items if self.kind is list else self.kind(items)
 
@@ -209,7 +209,7 @@ class RecordLayout(Layout):
         return _read_all(fields, [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data])
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         return fields.build(records[0])
 
 
@@ -250,7 +250,7 @@ class ArrayLayout(Layout):
         return replace(self, dtype=_fitted_matrix(self.dtype, fields.domains))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         if fields.kind == "value":
             return _array(self.dtype, fields.domains[0], [record[0] for record in records])
         return _matrix(self.dtype, self.order, fields.domains, records)
@@ -306,7 +306,7 @@ class ColumnsLayout(NamedLayout):
         return replace(self, dtypes=tuple(map(_fitted_column, self.dtypes, fields.domains)))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         columns = copy.copy(self.empty)
         arrays = map(_array, self.dtypes, fields.domains, _columns(fields, records))
         for name, array in zip(fields.names, arrays, strict=True):
@@ -361,7 +361,7 @@ class XYLayout(Layout):
         )
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         *domains, label = fields.domains
         features = _matrix(self.features, self.order, domains, [record[:-1] for record in records])
         return features, _array(self.labels, label, [record[-1] for record in records])
@@ -442,7 +442,7 @@ class FrameLayout(NamedLayout):
         return replace(self, blank=blank)
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         import pandas as pd
 
         index = self._index(len(records), without)
@@ -464,14 +464,14 @@ class FrameLayout(NamedLayout):
                 ) from error
         return frame.__finalize__(self.blank)
 
-    def _index(self, n: int, without: int | None) -> Index:
+    def _index(self, n: int, without: tuple[int, ...]) -> Index:
         """The index of so many rows."""
         import pandas as pd
 
         first = self.labels
         if isinstance(first, pd.RangeIndex):
             return pd.RangeIndex(first.start, first.start + n * first.step, first.step, name=first.name)
-        return _continued(first, n) if without is None else _continued(first, n + 1).delete(without)
+        return _continued(first, n + len(without)).delete(list(without)) if without else _continued(first, n)
 
     @property
     def key(self) -> tuple[object, ...]:
