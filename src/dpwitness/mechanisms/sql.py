@@ -562,6 +562,7 @@ class Batch:
 class SqlMechanism(VectorisedMechanism):
     """A query: all runs of a side come together, since a table holds the rows of one input."""
 
+    in_process = False  # it draws in the database
     shard = 32
     #: The rows are inserted once for all runs of a call.
     timed_seconds = 0.05
