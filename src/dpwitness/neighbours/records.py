@@ -23,8 +23,10 @@ from dpwitness.neighbours.dataset_pairs import (
 from dpwitness.neighbours.domains import Value, in_turn, key_of
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
-from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, row_labels, usual_form
+from dpwitness.neighbours.forms import FORMS, check_form, form_meant, form_of_data, usual_form
+from dpwitness.neighbours.frames import row_labels
 from dpwitness.neighbours.inputs import Data, as_input, require_shallow
+from dpwitness.neighbours.layouts import Layout
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
 from dpwitness.values import value_from_json, value_to_json
@@ -157,14 +159,14 @@ class Records(Relation):
                     f"data={brief(data)} must be a dataset of {self!s:.200}: its form and its records"
                 )
             base, layout = tuple(records), self._layout_of(data)
-        changes = in_turn(list(map(iter, self._proposals(base, pinned=data is not None))))
+        changes = in_turn(list(map(iter, self._proposals(base, layout, pinned=data is not None))))
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST):
             pair = self._pair(change, layout)
             if self.contains(pair, data):
                 yield pair
 
-    def _proposals(self, base: tuple[Record, ...] | None, *, pinned: bool = False) -> list[Proposals]:
+    def _proposals(self, base: tuple[Record, ...] | None, layout: Layout, *, pinned: bool = False) -> list[Proposals]:
         """Changes to try, of each adjacency."""
         return [
             Proposals(
@@ -173,7 +175,7 @@ class Records(Relation):
                 sizes=_sizes_to_try(self.size),
                 base=base,
                 pinned=pinned,
-                none_is_nan=self.form not in ("list", "record"),
+                missing=layout.missing,
             )
             for relation in self.alternatives()
         ]
@@ -181,7 +183,7 @@ class Records(Relation):
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """A record of each value of a small domain, of many magnitudes and special numbers; more numbers of records."""
-        changes = in_turn([proposals.unusual(scale) for proposals in self._proposals(self.base)])
+        changes = in_turn([proposals.unusual(scale) for proposals in self._proposals(self.base, self.layout)])
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST_UNUSUAL):
             if change.before is None or not same_record(change.before, change.after):
@@ -353,18 +355,22 @@ def records(
         Records in a dataset: a number, (least, most), or None for any number. Candidates then have up to 1,000, and up
         to 100,000 if the mechanism is fast and nothing was found with fewer.
     base
-        A dataset to start from: a list of records, an array, a DataFrame, a dict of columns, (X, y).
+        A dataset to start from: a list of records, an array, a DataFrame of pandas or of Polars, a LazyFrame, a Table
+        of PyArrow, a dict of columns, (X, y).
     form
         What the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers), "list",
-        "dataframe", "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records
-        ((x1, …, xk), y)), or "record" (one record alone, for local DP). By default that of the base or of the
-        examples; else an array for numbers, (X, y) for such records, and a list for all others.
+        "pandas", "polars" or "arrow" (a DataFrame or a Table of that library), "polars-lazy" (a LazyFrame, which the
+        mechanism collects), "dataframe" (one of these four, as the base or the examples are; else of pandas),
+        "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records ((x1, …, xk), y)), or
+        "record" (one record alone, for local DP). By default that of the base or of the examples; else an array for
+        numbers, (X, y) for such records, and a list for all others.
 
     Neighbours differ in their records and in nothing else. Types of columns, names, index, order in memory and class
     come from the base or the examples, if they have this form, else from the domain; never from the records present. A
     type that cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. An index
     that counts the rows does so for any number of them. Other labels belong to their rows: a removed row takes its
-    label with it, and further rows get new labels of the same kind.
+    label with it, and further rows get new labels of the same kind. In Polars and Arrow a missing number is null; NaN
+    comes only in columns of floats whose base or examples hold it.
 
     Raises
     ------
@@ -380,8 +386,8 @@ def records(
     example = given if isinstance(given, Like) else None
     fields = fields_of(given) if example is None else example.fields
     source = None if base is None else form_of_data(base)
-    if form is None:
-        form = source or (usual_form(fields) if example is None else example.form)
+    known = source or (None if example is None else example.form)
+    form = form_meant(form, known) or known or usual_form(fields)
     check_form(form, fields)
     layout = example.layout if example is not None and example.form == form else None
     flat = None
