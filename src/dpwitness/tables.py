@@ -171,12 +171,15 @@ class Tables(ABC):
             counts[place] = value.count
         return self.of_counts(kind, counts)
 
+    def values(self, table: Table) -> dict[str, list[Value]]:
+        """The values of each column, by name."""
+        schema = self.schema(table)
+        return dict(zip(schema.names, map(self.entries, self.columns(table), schema.kinds), strict=True))
+
     def rows(self, data: Table) -> list[dict[str, Value]]:
         """The rows of a table."""
-        table = self.eager(data)
-        schema = self.schema(table)
-        columns = map(self.entries, self.columns(table), schema.kinds)
-        return [dict(zip(schema.names, row, strict=True)) for row in zip(*columns, strict=True)]
+        columns = self.values(self.eager(data))
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def kind_to_json(self, kind: Kind) -> object:
         """A type as JSON values; None for one that is not made again from a file."""
@@ -248,7 +251,8 @@ class PolarsTables(Tables):
 
     @override
     def table(self, schema: Schema, columns: Sequence[Column]) -> Table:
-        return self.module().DataFrame([c.alias(name) for name, c in zip(schema.names, columns, strict=True)])
+        named = [column.alias(name) for name, column in zip(schema.names, columns, strict=True)]
+        return self._guarded(lambda: self.module().DataFrame(named))
 
     @override
     def usual(self, values: Sequence[Value]) -> Kind:
@@ -292,7 +296,7 @@ class PolarsTables(Tables):
 
     @override
     def _values(self, column: Column, kind: Kind) -> list[Value]:
-        found: list[Value] = column.to_list()
+        found: list[Value] = self._guarded(column.to_list)
         return found
 
     @override
@@ -300,7 +304,7 @@ class PolarsTables(Tables):
         polars = self.module()
         return self._guarded(lambda: polars.Series(values, dtype=kind, strict=True))
 
-    def _guarded(self, make: Callable[[], Column]) -> Column:
+    def _guarded(self, make: Callable[[], Any]) -> Any:
         """What a call makes. Raises `ValueError` in place of an exception of Polars' own."""
         try:
             return make()
@@ -313,10 +317,7 @@ class PolarsTables(Tables):
 
     @override
     def _kind(self, name: str, given: Sequence[Any]) -> Kind:
-        try:
-            return getattr(self.module(), name)(*given)
-        except self.module().exceptions.PolarsError as error:
-            raise ValueError(str(error)) from error
+        return self._guarded(lambda: getattr(self.module(), name)(*given))
 
 
 class LazyPolarsTables(PolarsTables):
@@ -389,7 +390,7 @@ class ArrowTables(Tables):
             if arrow.types.is_dictionary(field.type):
                 chunks = column.unify_dictionaries().chunks
                 dictionary = chunks[0].dictionary if chunks else arrow.array([], field.type.value_type)
-            kinds.append(ArrowKind(field, dictionary))
+            kinds.append(ArrowKind(field.with_name(""), dictionary))
         return Schema(names=tuple(table.column_names), kinds=tuple(kinds), more=table.schema.metadata)
 
     @override
@@ -476,9 +477,9 @@ class ArrowTables(Tables):
 
     @override
     def kind_to_json(self, kind: Kind) -> object:
-        if kind.field.metadata:
-            return None
         own = super().kind_to_json(kind) if kind.dictionary is None else self._dictionary_to_json(kind)
+        if own is not None and kind.field.metadata:
+            own = {"with metadata": [own, texts_of(kind.field.metadata)]}
         return own if own is None or kind.field.nullable else {"not null": [own]}
 
     def _dictionary_to_json(self, kind: Kind) -> object:
@@ -497,6 +498,9 @@ class ArrowTables(Tables):
             case {"not null": [inner], **rest} if not rest:
                 found = self.kind_from_json(inner)
                 return ArrowKind(found.field.with_nullable(False), found.dictionary)
+            case {"with metadata": [inner, metadata], **rest} if not rest:
+                found = self.kind_from_json(inner)
+                return ArrowKind(found.field.with_metadata(bytes_of(metadata)), found.dictionary)
             case {"dictionary": [index, of, list(entries), bool(ordered)], **rest} if not rest:
                 index, of = self.kind_from_json(index).field.type, self.kind_from_json(of).field.type
                 return ArrowKind(arrow.field("", arrow.dictionary(index, of, ordered)), arrow.array(entries, of))
@@ -516,6 +520,20 @@ class ArrowTables(Tables):
         arrow = self.module()
         own = getattr(arrow, name)(*given) if given else arrow.type_for_alias(name)
         return ArrowKind(arrow.field("", own))
+
+
+def texts_of(metadata: Mapping[bytes, bytes]) -> dict[str, str]:
+    """Metadata of Arrow as JSON values. Raises `UnicodeDecodeError` for what is no UTF-8."""
+    return {name.decode(): text.decode() for name, text in metadata.items()}
+
+
+def bytes_of(metadata: object) -> dict[bytes, bytes]:
+    """Metadata of Arrow from unchecked JSON. Raises `ValueError`."""
+    if not isinstance(metadata, Mapping) or not all(
+        isinstance(text, str) for item in metadata.items() for text in item
+    ):
+        raise ValueError("metadata must be texts by name")
+    return {name.encode(): text.encode() for name, text in metadata.items()}
 
 
 #: The forms of tables.
