@@ -103,6 +103,10 @@ class Tables(ABC):
         """Names and types of the columns."""
 
     @abstractmethod
+    def kind(self, column: Column) -> Kind:
+        """The type of a column by itself."""
+
+    @abstractmethod
     def columns(self, table: Table) -> list[Column]:
         """The columns."""
 
@@ -171,14 +175,14 @@ class Tables(ABC):
             counts[place] = value.count
         return self.of_counts(kind, counts)
 
-    def values(self, table: Table) -> dict[str, list[Value]]:
+    def contents(self, table: Table) -> dict[str, list[Value]]:
         """The values of each column, by name."""
         schema = self.schema(table)
         return dict(zip(schema.names, map(self.entries, self.columns(table), schema.kinds), strict=True))
 
     def rows(self, data: Table) -> list[dict[str, Value]]:
         """The rows of a table."""
-        columns = self.values(self.eager(data))
+        columns = self.contents(self.eager(data))
         return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
 
     def kind_to_json(self, kind: Kind) -> object:
@@ -243,6 +247,10 @@ class PolarsTables(Tables):
     @override
     def schema(self, table: Table) -> Schema:
         return Schema(names=tuple(table.columns), kinds=tuple(table.dtypes))
+
+    @override
+    def kind(self, column: Column) -> Kind:
+        return column.dtype
 
     @override
     def columns(self, table: Table) -> list[Column]:
@@ -384,14 +392,13 @@ class ArrowTables(Tables):
 
     @override
     def schema(self, table: Table) -> Schema:
-        arrow, kinds = self.module(), []
-        for field, column in zip(table.schema, table.columns, strict=True):
-            dictionary = None
-            if arrow.types.is_dictionary(field.type):
-                chunks = column.unify_dictionaries().chunks
-                dictionary = chunks[0].dictionary if chunks else arrow.array([], field.type.value_type)
-            kinds.append(ArrowKind(field.with_name(""), dictionary))
-        return Schema(names=tuple(table.column_names), kinds=tuple(kinds), more=table.schema.metadata)
+        fields = [field.with_name("") for field in table.schema]
+        kinds = tuple(map(ArrowKind, fields, map(self._dictionary, table.columns)))
+        return Schema(names=tuple(table.column_names), kinds=kinds, more=table.schema.metadata)
+
+    @override
+    def kind(self, column: Column) -> Kind:
+        return ArrowKind(self.module().field("", column.type), self._dictionary(column))
 
     @override
     def columns(self, table: Table) -> list[Column]:
@@ -420,10 +427,16 @@ class ArrowTables(Tables):
 
     @override
     def categories(self, column: Column) -> list[Value] | None:
-        if not self.module().types.is_dictionary(column.type):
+        dictionary = self._dictionary(column)
+        return None if dictionary is None else dictionary.to_pylist()
+
+    def _dictionary(self, column: Column) -> Any:
+        """The values of all chunks of a column of a dictionary; None for any other column."""
+        arrow = self.module()
+        if not arrow.types.is_dictionary(column.type):
             return None
-        chunks = column.unify_dictionaries().chunks
-        return chunks[0].dictionary.to_pylist() if chunks else []
+        chunks = column.unify_dictionaries().chunks if hasattr(column, "chunks") else [column]
+        return chunks[0].dictionary if chunks else arrow.array([], column.type.value_type)
 
     @override
     def times(self, kind: Kind) -> Times | None:
@@ -536,8 +549,11 @@ def bytes_of(metadata: object) -> dict[bytes, bytes]:
     return {name.encode(): text.encode() for name, text in metadata.items()}
 
 
+POLARS: Final = PolarsTables()
+LAZY_POLARS: Final = LazyPolarsTables()
+ARROW: Final = ArrowTables()
 #: The forms of tables.
-TABLES: Final[tuple[Tables, ...]] = (PolarsTables(), LazyPolarsTables(), ArrowTables())
+TABLES: Final[tuple[Tables, ...]] = (POLARS, LAZY_POLARS, ARROW)
 
 
 def tables_of(data: object) -> Tables | None:

@@ -212,7 +212,7 @@ def shown(data: Data) -> str:
     tables = tables_of(data)
     if tables is not None:
         table = tables.eager(data)
-        return _shown_table(tables.noun, len(table), tables.values(table))
+        return _shown_table(tables.noun, len(table), tables.contents(table))
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame):
         return _shown_table("DataFrame", len(data), {name: column.tolist() for name, column in data.items()})

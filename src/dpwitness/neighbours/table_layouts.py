@@ -13,9 +13,7 @@ from dpwitness.neighbours.domains import Domain, Numbers, Value
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Data
 from dpwitness.neighbours.layouts import Layout, NamedLayout, array_of, columns_of, fits, read_columns
-from dpwitness.tables import TABLES, Column, Kind, Schema, Tables
-
-POLARS, LAZY_POLARS, ARROW = TABLES
+from dpwitness.tables import ARROW, LAZY_POLARS, POLARS, Column, Kind, Schema, Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
