@@ -320,7 +320,8 @@ def _of_columns(form: str, columns: list[Any], metadata: Any) -> Any:
         more = bytes_of(metadata) or None
         return tables.table(Schema(names=tuple(name for name, _, _ in columns), kinds=tuple(kinds), more=more), made)
     except (TypeError, ValueError, OverflowError, LookupError, ArithmeticError, NotImplementedError) as error:
-        raise ValueError(f"a {tables.noun} cannot be made of these columns: {error}") from error
+        reason = " ".join(str(error).split())
+        raise ValueError(f"a {tables.noun} cannot be made of these columns: {reason:.200}") from error
 
 
 def _of_kind(tables: Tables, kind: Any, items: list[object]) -> Any:
