@@ -235,7 +235,7 @@ def test_outcomes_of_both_libraries_are_read_by_rows_and_columns(form):
         drawn = people(form, rng)
         return [drawn, data]
 
-    small = {"claim": 1.0, "neighbours": dpw.pairs((0, 1)), "seed": 1, "workers": 1, "alpha": 1e-6}
+    small = {"claim": 1.0, "neighbours": dpw.pairs(("a", "b")), "seed": 1, "workers": 1, "alpha": 1e-6}
     assert isinstance(dpw.check(noisy, runs=100, search_runs=100, **small), dpw.NotRefuted)
     assert isinstance(dpw.check(exact, runs=200, search_runs=64, **small), dpw.Violation)
 
