@@ -5,18 +5,16 @@ import os
 import signal
 from pathlib import Path
 
-# pytester drops what an inner run imports, and these can be loaded only once a process; numba imports them late, when
-# it first compiles, which with a warm cache may be in an inner run.
-import numba.core.boxing
-import numba.core.runtime.context
-import numba.np.polynomial.polynomial_core  # noqa: F401  # see above
+import numba
 import pytest
-import scipy.stats  # noqa: F401  # as those of numba: it loads parts of NumPy late
+import scipy.stats  # noqa: F401  # it loads parts of NumPy late, as numba does: see below
 from hypothesis import HealthCheck, settings
 
 import dpwitness as dpw
 from dpwitness.health import dependence, new_process
 
+# pytester drops what an inner run imports. What numba imports when it first compiles can be loaded only once a process.
+numba.njit("float64(float64)")(lambda x: x)
 pytest_plugins = ["pytester"]
 ABOUT_MEMORY = {"test_health.py", "test_health_slow.py", "test_order_of_runs.py", "test_independence.py"}
 

@@ -269,8 +269,10 @@ class Problem:
     def described(self, event: Event) -> str:
         """An event in plain English, with the texts behind numbers and the names of entries that have any."""
         own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
+        single = mechanism.width <= 1 and not mechanism.places
         noun = Noun(
-            self.relation.noun, mechanism.places, flags=own is not None and own.flags, mixed=mechanism.mixed
+            "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
+            mixed=mechanism.mixed, single=single,
         )  # fmt: skip
         return event.describe(noun, mechanism.label)
 

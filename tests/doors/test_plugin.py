@@ -118,7 +118,7 @@ def test_a_violation_shows_the_witness_and_none_of_our_frames(project):
             "E       dpwitness.plugin.PrivacyViolation: VIOLATED: bad(epsilon=1) is not 1-DP",
             "E         input D *",
             "E         neighbour D′ *",
-            "E         event *first answer*",
+            "E         event *output*",
             "E         on D *",
             "E         on D′ *",
             "E         allowed on D at the rate seen on D′: *",

@@ -97,7 +97,7 @@ def test_a_leak_by_rounding_is_said_beside_the_verdict(mechanism):
     assert (
         f"floating point: refuted by the last bits, so ε ≥ {found.lower_bound:.4g} with confidence 99.9999999 %" in text
     )
-    assert "multiple of 2^−" in text or "bits of first answer are" in text
+    assert "multiple of 2^−" in text or "bits of output are" in text
 
 
 @pytest.mark.parametrize("mechanism", SOUND)

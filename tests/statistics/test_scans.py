@@ -122,7 +122,7 @@ def leaks(rng, data, size):
 def test_a_value_that_comes_back_refutes_the_claim():
     verdict = dpw.check(leaks, claim=1.0, neighbours=PAIR, seed=1, search_runs=60_000, runs=60_000)
     assert isinstance(verdict, dpw.Violation)
-    assert verdict.witness.description == "first value equal to 0.25"
+    assert verdict.witness.description == "output equal to 0.25"
 
 
 def leaks_slowly(rng, data):

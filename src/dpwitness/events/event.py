@@ -115,21 +115,23 @@ class Noun(str):
     """What an entry of an outcome is called, and what is known of the entries of a mechanism's outcomes.
 
     `places`: names by coordinate, such as "column 'age', row 2", where outcomes have keys. `flags`: whether 0 and 1 are
-    the answers ⊥ and ⊤. `mixed`: the coordinates at which there is more than numbers: None, NaN, text.
+    the answers ⊥ and ⊤. `mixed`: the coordinates at which there is more than numbers: None, NaN, text. `single`:
+    whether no outcome has more than one entry.
     """
 
-    __slots__ = ("flags", "mixed", "places")
+    __slots__ = ("flags", "mixed", "places", "single")
     places: Mapping[int, str]
     flags: bool
     mixed: Container[int]
+    single: bool
 
     def __new__(
         cls, noun: str, places: Mapping[int, str] = MappingProxyType({}), *, flags: bool = False,
-        mixed: Container[int] = (),
+        mixed: Container[int] = (), single: bool = False,
     ) -> "Noun":  # fmt: skip
         """Make it of a noun, such as "answer"."""
         new = super().__new__(cls, noun)
-        new.places, new.flags, new.mixed = places, flags, mixed
+        new.places, new.flags, new.mixed, new.single = places, flags, mixed, single
         return new
 
 
@@ -139,10 +141,12 @@ def as_noun(noun: str) -> Noun:
 
 
 def place_text(coordinate: int, noun: str) -> str:
-    """An entry by its place: "first answer", "answer 11", or its name in a `Noun`."""
-    places = as_noun(noun).places
-    if coordinate in places:
-        return places[coordinate]
+    """An entry by its place: "first answer", "answer 11", "output" of one alone, or its name in a `Noun`."""
+    noun = as_noun(noun)
+    if coordinate in noun.places:
+        return noun.places[coordinate]
+    if noun.single and coordinate == 0:
+        return str(noun)
     return f"{ORDINALS[coordinate]} {noun}" if coordinate < len(ORDINALS) else f"{noun} {coordinate + 1}"
 
 
