@@ -23,6 +23,7 @@ import datetime
 import enum
 import fractions
 import importlib
+import importlib.util
 import math
 import numbers
 from collections import deque
@@ -207,10 +208,12 @@ def append(value: object, row: Row, node: Node | None) -> None:
 @cache
 def _import_for(library: str) -> None:
     """Import the module for a library's types once a mechanism returns one: the library is not imported before."""
-    if library == "pandas":
-        importlib.import_module(f"{__package__}.of_pandas")
-    elif library in ("polars", "pyarrow"):
+    if library in ("polars", "pyarrow"):
         importlib.import_module(f"{__package__}.of_tables").register()
+        return
+    name = f"{__package__}.of_{library}"
+    if importlib.util.find_spec(name) is not None:
+        importlib.import_module(name)
 
 
 def _append_fields(value: Any, row: Row, node: Node | None) -> None:
