@@ -1,11 +1,14 @@
 """Neighbours differ in their records and in nothing else: all forms, types of columns, and numbers of rows."""
 
 import collections
+import copy
 import datetime as dt
 import decimal
 import json
+import pickle
 from itertools import islice, product
 
+import cloudpickle
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -16,6 +19,7 @@ from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours
+from dpwitness.mechanisms.remote import server, wire
 from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json, relation_from_json, relation_to_json
 from dpwitness.neighbours.pair import unlike
 from running import soon
@@ -299,6 +303,24 @@ def test_tables_like_an_example_differ_in_their_records_alone(name, library, laz
         found, wrong = differences(dpw.like(example), size, expected=besides(example))
         assert found
         assert wrong == 0
+
+
+SENT = {
+    "to a process": lambda side: pickle.loads(cloudpickle.dumps(side)),
+    "to another interpreter": lambda side: server.unpacked(wire.packed(side)),
+    "as a copy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("how", SENT)
+@pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
+def test_a_table_arrives_as_it_is_without_rows_too(name, library, lazy, how):
+    """Of an Enum without rows, Polars reads a Categorical back from its own files."""
+    pair = next(iter(dpw.records(dpw.like(tables(name, library, lazy)), size=(0, 1)).candidates()))
+    for side in pair.sides:
+        there = SENT[how](side)
+        assert besides(there) == besides(side)
+        assert content(there) == content(side)
 
 
 @pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
