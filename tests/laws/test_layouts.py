@@ -415,8 +415,8 @@ def examples_of(part):
     if part == "arrays":
         both = product((*COLUMNS, *NUMPY), (False, True))
         found = [example for name, fortran in both for example in arrays(name, fortran)]
-    elif part == "tables":
-        found = [tables(*one) for one in TABLES]
+    elif part in ("polars", "arrow"):
+        found = [tables(*one) for one in TABLES if one[1] == part]
     elif part == "another class":
         found = [frame(name, kind=Table) for name in names]
     else:
@@ -425,7 +425,7 @@ def examples_of(part):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("part", ["domains", "arrays", "tables", "another class", *INDEXES])
+@pytest.mark.parametrize("part", ["domains", "arrays", "polars", "arrow", "another class", *INDEXES])
 def test_the_whole_grid_of_forms_types_and_numbers_of_rows(part, capsys):
     """Asked for: no pair whose sides differ in anything but their records."""
     combinations = pairs = wrong = 0
