@@ -21,16 +21,10 @@ from scipy import stats
 from scipy.optimize import brentq
 
 import dpwitness as dpw
-from dpwitness.algorithms.noise_addition import histogram
-from dpwitness.algorithms.randomized_response import randomized_response
-from dpwitness.algorithms.sparse_vector import svt
-from dpwitness.candidate import Estimate
 from dpwitness.evidence import growth_rate
 from dpwitness.evidence.bet import bets_and_weights
 from dpwitness.exact import target_probability
-from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
-from dpwitness.runs import Role, Runner
 
 Laws = tuple[np.ndarray, np.ndarray]
 #: Runs that are drawn at once, and at most so many times the limit.
@@ -71,74 +65,78 @@ def best_event(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A mechanism, a pair, the laws of what tells its sides apart, and a claim that does not hold."""
+    """A mechanism that draws its own noise, a pair, the laws of what tells its sides apart, and a claim that fails."""
 
     mechanism: Callable[..., Any]
     pair: Pair
     laws: Laws
     epsilon: float
-    parameters: dict[str, float]
 
 
-def _laplace(scale: float, at: float) -> np.ndarray:
-    return np.maximum(np.diff(stats.laplace.cdf(np.linspace(-400, 401, 160_001), at, scale)), 1e-300)
-
-
-def mean_of_list(epsilon: float) -> Callable[..., Any]:
+def mean_of_list(epsilon: float) -> Case:
     """The mean of a list with its true length in the scale of the noise."""
+    rng = np.random.default_rng()
 
-    def mechanism(rng, data, size):
+    def mechanism(data, size):
         return data.mean() + 2 / (len(data) * epsilon) * rng.laplace(size=size)
 
-    return mechanism
+    edges = np.linspace(-60 / epsilon, 60 / epsilon, 160_001)
+    laws = _masses(edges, 0.0, 2 / epsilon), _masses(edges, 0.5, 1 / epsilon)
+    return Case(mechanism=mechanism, pair=Pair(np.array([0.0]), np.array([0.0, 1.0])), laws=laws, epsilon=epsilon)
 
 
-def ten_values(rng, data, size):
-    """Ten values with Laplace noise of scale 1."""
-    return data + rng.laplace(size=(size, 10))
+def noisy_values(entries: int, claim: float) -> Case:
+    """Several values with Laplace noise of scale 1, of which one moves by 1."""
+    rng = np.random.default_rng()
+
+    def mechanism(data, size):
+        return data + rng.laplace(size=(size, entries))
+
+    edges = np.linspace(-400, 401, 160_001)
+    pair = Pair(np.zeros(entries), np.eye(entries)[0])
+    return Case(
+        mechanism=mechanism, pair=pair, laws=(_masses(edges, 0.0, 1.0), _masses(edges, 1.0, 1.0)), epsilon=claim
+    )
 
 
-def _means(epsilon: float) -> Case:
-    scales = np.linspace(-60 / epsilon, 60 / epsilon, 160_001)
-    laws = [
-        np.maximum(np.diff(stats.laplace.cdf(scales, at, scale)), 1e-300)
-        for at, scale in ((0.0, 2 / epsilon), (0.5, 1 / epsilon))
-    ]
-    return Case(mechanism=mean_of_list(epsilon), pair=Pair(np.array([0.0]), np.array([0.0, 1.0])),
-                laws=(laws[0], laws[1]), epsilon=epsilon, parameters={})  # fmt: skip
+def _masses(edges: np.ndarray, at: float, scale: float) -> np.ndarray:
+    return np.maximum(np.diff(stats.laplace.cdf(edges, at, scale)), 1e-300)
 
 
-def _shifted(mechanism: Any, pair: Pair, truth: float, claim: float, parameters: dict[str, float]) -> Case:
-    laws = (_laplace(1.0, 0.0), _laplace(1.0, truth))
-    return Case(mechanism=mechanism, pair=pair, laws=laws, epsilon=claim, parameters=parameters)
+def by_law(laws: Laws, epsilon: float) -> Case:
+    """The number of an outcome, drawn by its law: 0 on D, 1 on D′."""
+    rng, ends = np.random.default_rng(), [np.cumsum(law)[:-1] for law in laws]
+
+    def mechanism(data, size):
+        return np.searchsorted(ends[int(data[0])], rng.random(size))
+
+    return Case(mechanism=mechanism, pair=Pair(np.array([0]), np.array([1])), laws=laws, epsilon=epsilon)
 
 
-def _sparse(share: float) -> Case:
+def sparse_vector(share: float) -> Case:
+    """The outcomes of `svt` at ε = 0.1, on its worst ten answers: the place of the first ⊤, or none."""
     answers = np.array([0.0] * 9 + [1.0]), np.array([1.0] * 9 + [-1.0])
     patterns = [*([0] * k + [1] for k in range(10)), [0] * 10]
-    laws = [np.array([target_probability("svt", one, side, epsilon=0.1) for one in patterns]) for side in answers]
-    truth = float(np.abs(np.log(laws[0] / laws[1])).max())
-    return Case(mechanism=svt, pair=Pair(*answers), laws=(laws[0], laws[1]), epsilon=share * truth,
-                parameters={"epsilon": 0.1})  # fmt: skip
+    first, second = (
+        np.array([target_probability("svt", one, side, epsilon=0.1) for one in patterns]) for side in answers
+    )
+    return by_law((first, second), share * float(np.abs(np.log(first / second)).max()))
 
 
-def _responded(share: float) -> Case:
+def responded(share: float) -> Case:
+    """Randomised response at ε = 1."""
     truth = 1 / (1 + math.exp(-1.0))
-    laws = np.array([truth, 1 - truth]), np.array([1 - truth, truth])
-    return Case(mechanism=randomized_response, pair=Pair(np.array([1]), np.array([0])), laws=laws,
-                epsilon=share, parameters={"epsilon": 1.0})  # fmt: skip
+    return by_law((np.array([truth, 1 - truth]), np.array([1 - truth, truth])), share)
 
 
 CASES: dict[str, Callable[[], Case]] = {
-    "Laplace mean, claim .01": lambda: _means(0.01),
-    "Laplace mean, claim .1": lambda: _means(0.1),
-    "ten Laplace, claim .5": lambda: _shifted(ten_values, Pair(np.zeros(10), np.eye(10)[0]), 1.0, 0.5, {}),
-    "ten Laplace, claim .8": lambda: _shifted(ten_values, Pair(np.zeros(10), np.eye(10)[0]), 1.0, 0.8, {}),
-    "histogram at .7": lambda: _shifted(
-        histogram, Pair(np.zeros(5, np.int64), np.eye(5, dtype=np.int64)[0]), 1.0, 0.7, {"epsilon": 1.0}
-    ),
-    "svt at .7": lambda: _sparse(0.7),
-    "randomized response at .7": lambda: _responded(0.7),
+    "Laplace mean, claim .01": lambda: mean_of_list(0.01),
+    "Laplace mean, claim .1": lambda: mean_of_list(0.1),
+    "ten Laplace, claim .5": lambda: noisy_values(10, 0.5),
+    "ten Laplace, claim .8": lambda: noisy_values(10, 0.8),
+    "histogram at .7": lambda: noisy_values(5, 0.7),
+    "svt at .7": lambda: sparse_vector(0.7),
+    "randomized response at .7": lambda: responded(0.7),
 }
 
 
@@ -149,19 +147,14 @@ def runs_of(case: Case, seed: int, alpha: float, most: int) -> float:
         warnings.simplefilter("ignore")
         verdict = dpw.check(
             case.mechanism, claim=claim, neighbours=[(case.pair.data, case.pair.neighbour)], alpha=alpha, seed=seed,
-            parameters=case.parameters, runs=1_000, workers=1, bits=False,
+            max_time=20.0, workers=1, bits=False,
         )  # fmt: skip
-        mechanism = as_mechanism(
-            case.mechanism, case.pair.data, parameters=case.parameters, neighbour=case.pair.neighbour
-        )
-    runner = Runner(mechanism=mechanism, seed=seed, workers=1)
     witness = verdict.witness
-    estimate = Estimate(p=witness.estimate.p, q=witness.estimate.q)
-    table, weights = bets_and_weights(claim, estimate)
+    table, weights = bets_and_weights(claim, witness.estimate)
     logs = np.zeros(len(weights))
-    for block, done in enumerate(range(0, most, BLOCK)):
-        rows = runner.sample(witness.pair, BLOCK, Role.CONFIRM, block, coupled=False)
-        a, b = (witness.event.contains(side) for side in rows)
+    for done in range(0, most, BLOCK):
+        rows = (case.mechanism(side, BLOCK).reshape(BLOCK, -1) for side in (witness.pair.data, witness.pair.neighbour))
+        a, b = (witness.event.contains(np.asarray(side, np.float64)) for side in rows)
         walked = logs + np.cumsum(table[np.where(a, np.where(b, 1, 0), np.where(b, 2, 3))], axis=0)
         reached = np.flatnonzero(np.logaddexp.reduce(walked + weights, axis=1) >= math.log(1 / alpha))
         if len(reached):

@@ -24,7 +24,7 @@ default_role = "literal"
 
 #: The groups of the reference of public names, in order: a heading, and the part of dpwitness that defines its names.
 GROUPS = {
-    "Functions": ("api", "targets", "mechanisms"),
+    "Functions": ("api", "sweeps", "targets", "mechanisms"),
     "Neighbours and domains": ("neighbours",),
     "Claims": ("claims",),
     "Results": ("results",),

@@ -73,12 +73,19 @@ def interpreter(release: str, folder: Path) -> Path:
 
     Raises `EnvironmentFailed`.
     """
-    place = folder / release.replace("==", "-")
-    wanted = "\n".join((release, *PINS[release], ""))
+    return environment(folder / release.replace("==", "-"), PINS[release], release)
+
+
+def environment(place: Path, pins: tuple[str, ...], release: str | None = None) -> Path:
+    """Return the Python of an environment, which is made if it is not there or has other pins.
+
+    A release is installed without its dependencies, the pins with theirs. Raises `EnvironmentFailed`.
+    """
+    wanted = "\n".join((*filter(None, (release,)), *pins, ""))
     complete = place / COMPLETE
     if not complete.is_file() or complete.read_text(encoding="utf-8") != wanted:
-        folder.mkdir(parents=True, exist_ok=True)
-        _make(place, release)
+        place.parent.mkdir(parents=True, exist_ok=True)
+        _make(place, pins, release)
         complete.write_text(wanted, encoding="utf-8")
     return _python(place)
 
@@ -87,13 +94,14 @@ def _python(place: Path) -> Path:
     return place / "Scripts" / "python.exe" if os.name == "nt" else place / "bin" / "python"
 
 
-def _make(place: Path, release: str) -> None:
+def _make(place: Path, pins: tuple[str, ...], release: str | None) -> None:
     shutil.rmtree(place, ignore_errors=True)
     _run(sys.executable, "-m", "venv", str(place))
     pip = (str(_python(place)), "-m", "pip", "--disable-pip-version-check", "install", "--quiet")
-    if PINS[release]:
-        _run(*pip, *PINS[release])
-    _run(*pip, "--no-deps", release)
+    if pins:
+        _run(*pip, *pins)
+    if release is not None:
+        _run(*pip, "--no-deps", release)
 
 
 def _run(*command: str) -> None:

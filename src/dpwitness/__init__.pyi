@@ -37,7 +37,9 @@ from .events import Box as Box
 from .events import Interval as Interval
 from .events import OutcomeSet as OutcomeSet
 from .events import ScoreThreshold as ScoreThreshold
+from .mechanisms.command import command as command
 from .mechanisms.remote import remote as remote
+from .mechanisms.sql import sql as sql
 from .neighbours import bits as bits
 from .neighbours import categories as categories
 from .neighbours import flags as flags
@@ -55,4 +57,5 @@ from .results.profile import Profile as Profile
 from .results.verdict import NotRefuted as NotRefuted
 from .results.verdict import Violation as Violation
 from .results.witness import Witness as Witness
+from .sweeps.sweep import sweep as sweep
 from .targets import target as target

@@ -27,6 +27,7 @@ FLOORS = [
     {"problem", "project"},
     {"search", "health"},
     {"api"},
+    {"sweeps"},
     {"report"},
     {"__init__"},  # the public names: the command line uses what a user would
     {"cli", "plugin"},
@@ -35,7 +36,7 @@ FLOORS = [
 ]
 FLOOR = {room: k for k, rooms in enumerate(FLOORS) for room in rooms}
 #: Groups of entry points: names for other packages, not modules of this one.
-GROUPS = {"dpwitness.targets", "dpwitness.attacks", "dpwitness.libraries"}
+GROUPS = {"dpwitness.targets", "dpwitness.attacks", "dpwitness.libraries", "dpwitness.describers"}
 #: The arrows back up: results show themselves by what draws them, imported when it is asked.
 BACK = {("results/display.py", "report")}
 #: The package, and the modules beside it that pytest and the command line start with.
@@ -219,9 +220,9 @@ def test_public_names():
         "ScoreThreshold", "SlowMechanism",
         "TradeOff",
         "UnknownAttack", "UnknownTarget",
-        "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "curve", "flags",
+        "Violation", "Witness", "ZCDP", "bits", "bound", "categories", "check", "command", "curve", "flags",
         "histogram", "integers", "like", "numbers", "pairs", "profile", "queries", "records", "remote", "replay",
-        "shrink", "target", "text",
+        "shrink", "sql", "sweep", "target", "text",
     }  # fmt: skip
     for name in dpwitness.__all__:
         assert getattr(dpwitness, name) is not None

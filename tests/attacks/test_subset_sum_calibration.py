@@ -10,6 +10,7 @@ from scipy.stats import binom, norm
 
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking, system_of
+from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
 from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.confidence import claims_of_fit, held_out_scale
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
@@ -109,12 +110,16 @@ def test_of_bits_claimed_with_a_probability_as_many_are_right(answers):
 def test_an_honest_system_is_claimed_to_be_nearly_known(offset):
     found, bits = attacked(lambda q, b, g: offset + b[q].sum() + g.normal(0, 2), 1)
     assert np.array_equal(found.reconstruction.bits, bits)
-    assert found.confidence.expected_right > 0.9 * SIZE
+    assert found.confidence.expected_right > 0.85 * SIZE  # that of the least of the scales that may be
     assert abs(found.confidence.scale - 1) < 4 * found.confidence.scale_error
     assert found.confidence.fresh_error < 0.8 * found.confidence.fresh_error_of_constant
 
 
-@pytest.mark.parametrize("adversary", [least_squares_adversary, polynomial_adversary])
+def adaptive(subsets, answers, offset):
+    return adaptive_adversary(subsets, answers)
+
+
+@pytest.mark.parametrize("adversary", [least_squares_adversary, polynomial_adversary, adaptive])
 @pytest.mark.parametrize("offset", [-300.0, -16.0, 0.0, 16.0, 10_000.0])
 def test_a_hidden_offset_changes_nothing(adversary, offset):
     rng = np.random.default_rng(2)
@@ -164,7 +169,7 @@ def test_garbage_among_the_answers_is_outvoted():
         found, bits = attacked(
             lambda q, b, g: b[q].sum() + g.integers(-3, 4) if g.random() < 0.8 else g.integers(0, len(b) + 1), seed
         )
-        assert found.adversary == "least-absolute"
+        assert found.adversary == "adaptive"
         right += int(np.sum(found.reconstruction.bits == bits))
     assert right >= binom.ppf(1e-6, 3 * SIZE, norm.cdf(0.5 / 0.375))
 

@@ -49,9 +49,29 @@ NOT_RUN = {
         "museum.md",
         "$ python -m museum --list",
     ): "makes environments with other packages; test_museum.py runs the command",
+    ("comparison.md", "$ python benchmarks/compare_testers.py --tool dpwitness"): (
+        "takes minutes, and checkouts of other testers; test_compared_testers.py looks at the mechanisms"
+    ),
+    ("comparison.md", "$ python benchmarks/curator_attack.py"): (
+        "takes a minute; test_curator_attack.py checks the mechanisms"
+    ),
     ("clusters.md", "$ pip install '.[cluster]'"): "needs a Dask scheduler at an address",
     ("clusters.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (
         "needs a cluster, for a day"
+    ),
+    ("sweep.md", "$ dpwitness sweep diffprivlib.tools --output sweep.jsonl"): "takes ten minutes",
+    **dict.fromkeys(
+        (
+            ("command.md", "#include <iostream>"),
+            ("command.md", "use std::io::{stdin, stdout, BufRead, BufWriter, Write};"),
+            ("command.md", "package main"),
+            ("command.md", "epsilon <- as.numeric(commandArgs(trailingOnly = TRUE)[1])"),
+            ("command.md", "while read -r request; do"),
+        ),
+        "is a server in another language; test_command.py runs those that this machine has the tools for",
+    ),
+    ("command.md", "$ dpwitness check --command './release 3' --seeded --epsilon 1 --pair '[1, 1]' '[1]'"): (
+        "needs a compiled program; the block above runs the same by dpw.command"
     ),
     (
         "remote.md",

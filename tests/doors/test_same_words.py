@@ -138,7 +138,7 @@ COMMANDS = {"check": dpw.check, "bound": dpw.bound, "profile": dpw.profile, "cur
 OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "may_move": "neighbours",
           "direction": "neighbours", "records": "neighbours", "adjacency": "neighbours", "form": "neighbours",
           "size": "neighbours", "domain": "neighbours", "column": "data", "python": "mechanism",
-          "target": "mechanism"}  # fmt: skip
+          "target": "mechanism", "program": "mechanism", "seeded": "mechanism", "batch": "mechanism"}  # fmt: skip
 MUST = {"curve": ("--epsilon", "1", "--claims", "1")}
 PRINTED = {"save", "json", "sarif", "quiet", "plot", "traceback", "help"}
 

@@ -151,6 +151,17 @@ SARIF = {
         },
     },
 }  # fmt: skip
+#: Related locations are locations with a number and a message.
+_RESULT = SARIF["properties"]["runs"]["items"]["properties"]["results"]["items"]["properties"]
+_LOCATION = _RESULT["locations"]["items"]
+_RESULT["relatedLocations"] = {
+    "type": "array",
+    "uniqueItems": True,
+    "items": {
+        **_LOCATION,
+        "properties": {**_LOCATION["properties"], "id": {"type": "integer", "minimum": -1}, "message": TEXT},
+    },
+}
 
 
 def read_sarif(path):

@@ -129,6 +129,7 @@ CHEAP = {
         {"claim": "epsilon", "neighbours": ONE, "source": "x", "true_epsilon": "x", "attack": None, "delta": 0.0,
          "states": None},
     ),
+    "command": ((["no/such/program", "1"],), {"seeded": False, "batch": 1, "max_time": 1.0}),
     "remote": (("no/such/python", "file.py:f"), {"max_time": 1.0}),
     "Witness.load": (("no.json",), {}),
     "Witness.from_json": (({},), {}),

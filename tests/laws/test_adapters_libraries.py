@@ -1,6 +1,7 @@
 """Mechanisms of other libraries, taken as they are: claims at which each stands, and a bug that is there today."""
 
 import warnings
+from itertools import islice
 
 import numpy as np
 import pytest
@@ -10,6 +11,9 @@ from dpwitness import NotRefuted, Violation, bound, categories, check, integers,
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP
 from dpwitness.errors import MechanismRaised
 from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.libraries.opendp import in_carrier
+from dpwitness.sweeps.describers import Attempt, describer_of
+from dpwitness.sweeps.worker import trial
 
 LIMITS = {"runs": 400_000, "max_time": 20.0, "alpha": 1e-6, "seed": 7}
 INSTALL = "is in the extra [libraries]"
@@ -355,3 +359,67 @@ def test_the_noise_generator_of_opacus():
     settings = {**LIMITS, "max_time": 600.0, "neighbours": pairs(([0.0], [1.0])), "search_runs": 4_000, "workers": 1}
     assert isinstance(check(noisy, claim=GaussianDP(0.5), **{**settings, "runs": 20_000}), Violation)
     assert isinstance(check(noisy, claim=GaussianDP(1.0), **{**settings, "runs": 20_000}), NotRefuted)
+
+
+def recipes_of(module, name):
+    """What a sweep makes of a name of a library: its describer, the thing, and its recipes."""
+    things = pytest.importorskip(module, reason=f"{module.partition('.')[0]} {INSTALL}", exc_type=ImportError)
+    thing = getattr(things, name)
+    describer = describer_of(thing, f"{module}:{name}")[1]
+    return describer, thing, describer.recipes(thing, f"{module}:{name}")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "measurements.make_laplace",
+        "measurements.make_laplace_threshold",
+        "measurements.make_noisy_max",
+        "transformations.make_clamp",
+        "transformations.make_mean",
+    ],
+)
+def test_a_sweep_of_opendp_takes_inputs_of_the_domain(name):
+    module, _, made = name.partition(".")
+    describer, thing, recipes = recipes_of(f"opendp.{module}", made)
+    assert recipes
+    for recipe in recipes:
+        assert not recipe.refused
+        (attempt,) = describer.attempts(thing, recipe)
+        domain = describer._make(thing, recipe).input_domain
+        for pair in islice(attempt.relations[0].candidates(), 4):
+            assert all(domain.member(in_carrier(side, str(domain.carrier_type))) for side in pair.sides)
+        assert trial(attempt) == ""
+
+
+def test_a_sweep_of_opendp_says_what_it_cannot_make():
+    assert "function" in recipes_of("opendp.measurements", "make_user_measurement")[2][0].refused
+    assert "no claim by itself" in recipes_of("opendp.measurements", "make_gaussian_threshold")[2][0].refused
+
+
+@pytest.mark.parametrize("name", ["Laplace", "Geometric", "Binary", "Exponential", "LaplaceTruncated", "Bingham"])
+def test_a_sweep_of_diffprivlib_runs_its_mechanisms(name):
+    describer, thing, recipes = recipes_of("diffprivlib.mechanisms", name)
+    for recipe in recipes:
+        assert any(not trial(attempt) for attempt in describer.attempts(thing, recipe))
+
+
+def test_a_sweep_of_diffprivlib_gives_bounds_and_missing_values_where_they_are_ignored():
+    describer, thing, recipes = recipes_of("diffprivlib.tools", "nanmean")
+    attempt = next(describer.attempts(thing, recipes[0]))
+    assert {one.adjacency for one in attempt.relations} == {"add-remove", "replace-one"}
+    assert "missing=True" in str(attempt.relations[0])
+    describer, thing, recipes = recipes_of("diffprivlib.tools", "mean")
+    assert "missing" not in str(next(describer.attempts(thing, recipes[0])).relations[0])
+    assert [recipe.settings["parameters"]["bounds"]["tuple"] for recipe in recipes] == [[0.0, 5.0], [-1.0, 4.0]]
+
+
+def test_what_warns_that_it_leaks_is_not_run():
+    tools = pytest.importorskip("diffprivlib.tools", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
+    unbounded = Attempt(
+        mechanism=lambda data: tools.mean(data, epsilon=1.0),
+        claim=ApproxDP(1.0),
+        relations=(records(numbers(0, 1)),),
+        adjacency="add-remove",
+    )
+    assert trial(unbounded).startswith("it warns that it leaks: Bounds have not been specified")

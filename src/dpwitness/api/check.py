@@ -48,8 +48,10 @@ from dpwitness.evidence import (
 from dpwitness.evidence.portfolio import Wealth, level_left
 from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Series, Shards, series_of
+from dpwitness.health.explanation import explained
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Cost
+from dpwitness.mechanisms.resolve import example_of
 from dpwitness.neighbours import Pair, Relation, adjacent, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
@@ -639,10 +641,18 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     refuted = log_e >= math.log(1 / level)
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
+    explanation = None
+    if refuted:
+        try:
+            explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
+        except KeyboardInterrupt:  # the verdict is there
+            done = replace(done, ended="interrupted")
 
     def verdict() -> Verdict:
+        fields = result_fields(problem, alpha, evidence.candidate, done)
         common: dict[str, Any] = {
-            **result_fields(problem, alpha, evidence.candidate, done),
+            **fields,
+            "witness": replace(fields["witness"], explanation=explanation),
             "claim": claim,
             "alpha": alpha,
             "log_e_value": log_e,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from dpwitness.checks import near
-from dpwitness.cli import compare, completion, doctor, init, options
+from dpwitness.cli import compare, completion, doctor, init, options, sweep
 from dpwitness.cli.console import NOT_REFUTED, for_result, is_terminal, live, say, show
 from dpwitness.cli.parser import Parser, command
 from dpwitness.errors import BadInput, UnknownTarget
@@ -113,6 +113,7 @@ def parser(*, attacks: bool = True) -> Parser:
         below = command(commands, name, summary=own.summary, run=run_function, examples=own.examples, exits=own.exits)
         (options.witness if name == "replay" else options.target)(below)
         options.python(below)
+        options.program(below)
         options.of_function(below, name)
         if own.plot:
             options.plot(below)
@@ -127,7 +128,7 @@ def parser(*, attacks: bool = True) -> Parser:
         "results", metavar="RESULT.json", nargs="+", help="what --save or --dp-report wrote (-: standard input)"
     )
     page.add_argument("-o", "--output", metavar="FILE", required=True, help="the page, one file that needs no other")
-    for made in (compare, init, doctor):
+    for made in (sweep, compare, init, doctor):
         made.add(commands)
     completion.add(commands, parser)
     summary = "run an attack on data and report what it recovers"
@@ -149,12 +150,13 @@ def _version() -> str:
 def run_function(arguments: argparse.Namespace) -> int:
     """Call the public function of the command's name, and hand over its result."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import call_of, take_settings
+    from dpwitness.cli.inputs import call_of, check_mechanism, take_settings
     from dpwitness.cli.output import check_places, exit_code, hand_over, mark_violation
     from dpwitness.report.plots import plot_curve, plot_profile
     from dpwitness.results.verdict import replay_text
 
     name = arguments.command
+    check_mechanism(arguments)
     if name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None:
         raise BadInput(f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name")
     check_places(arguments)
@@ -184,11 +186,12 @@ def run_function(arguments: argparse.Namespace) -> int:
 
 def repeating(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
-    line, known = ["dpwitness", "check", arguments.target], options_of("check")
+    mechanism = [arguments.target] if arguments.program is None else ["--command", arguments.program]
+    line, known = ["dpwitness", "check", *mechanism, *["--seeded"] * arguments.seeded], options_of("check")
     for name in (
         "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
         "direction", "data", "column", "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
-        "bits",
+        "unit", "at_most", "bits", "batch",
     ):  # fmt: skip
         value = getattr(arguments, name)
         if value is False:

@@ -1,6 +1,7 @@
 """Turns the options of a command into the parameters of the public function of the same name."""
 
 import argparse
+import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
@@ -19,7 +20,7 @@ from dpwitness.results.witness import Witness
 from dpwitness.targets import target_of
 
 #: The options that need --records.
-OF_RECORDS: Final = ("adjacency", "form", "size", "domain")
+OF_RECORDS: Final = ("adjacency", "form", "size", "unit", "at_most", "domain")
 
 
 def take_settings(arguments: argparse.Namespace) -> None:
@@ -55,7 +56,7 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
         named["claim"] = claim_of_text(arguments.claim)
     if arguments.command == "replay":
         witness = Witness.load(arguments.witness)
-        function = _mechanism(arguments, arguments.mechanism) if arguments.mechanism else None
+        function = _mechanism(arguments, arguments.mechanism) if arguments.mechanism or arguments.program else None
         given: tuple[Any, ...] = (witness, function)
     else:
         function = _mechanism(arguments, arguments.target)
@@ -73,8 +74,36 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
     return given, {**named, "neighbours": neighbours, "data": data}
 
 
-def _mechanism(arguments: argparse.Namespace, target: str) -> Callable[..., Any]:
-    """The function that a name stands for, or one of the interpreter of --python."""
+def check_mechanism(arguments: argparse.Namespace) -> None:
+    """Raise `BadInput` unless the options name one mechanism, and say nothing of another kind of one."""
+    replayed = arguments.command == "replay"
+    word, target = ("--mechanism", arguments.mechanism) if replayed else ("TARGET", arguments.target)
+    if arguments.program is None:
+        if target is None and not replayed:
+            arguments.parser.error("the following arguments are required: TARGET, or --command")
+        for name in ("seeded", "batch"):
+            if getattr(arguments, name):
+                raise BadInput(f"--{name} says more of --command: give --command PROGRAM too")
+        return
+    for name, given in ((word, target), ("--python", arguments.python), ("--set", getattr(arguments, "set", None))):
+        if given:
+            raise BadInput(f"--command is the whole mechanism, arguments included: leave out {name}")
+
+
+def _mechanism(arguments: argparse.Namespace, target: str | None) -> Callable[..., Any]:
+    """The function that a name stands for, or one of the interpreter of --python, or the program of --command."""
+    if arguments.program is not None:
+        from dpwitness.mechanisms.command import MAX_TIME as OUTCOME_TIME
+        from dpwitness.mechanisms.command import command
+
+        try:
+            words = shlex.split(arguments.program)
+        except ValueError as error:
+            raise BadInput(f"--command {arguments.program!r}: {error}") from error
+        return command(
+            words, seeded=arguments.seeded, batch=arguments.batch, max_time=arguments.max_time or OUTCOME_TIME
+        )
+    assert target is not None
     if arguments.python is None:
         return load(target)
     from dpwitness.mechanisms.remote import remote
@@ -116,7 +145,7 @@ def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
     given = [name for name in OF_RECORDS if getattr(arguments, name) not in (None, [])]
     if arguments.records is None:
         if given:
-            raise BadInput(f"--{given[0]} says more of --records: give --records FILE.csv too")
+            raise BadInput(f"--{given[0].replace('_', '-')} says more of --records: give --records FILE.csv too")
         return None
     frame = read_frame(arguments.records)
     domains = dict(zip(frame.columns, like(frame).fields.parts, strict=True))
@@ -134,7 +163,20 @@ def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
         size=arguments.size,
         base=base,
         form=form,
+        unit=_unit(arguments.unit, list(map(str, frame.columns)), form),
+        at_most=arguments.at_most,
     )
+
+
+def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
+    """The column of --unit as `records` takes it for a form. Raises `BadInput` for none of the columns."""
+    if name is None:
+        return None
+    if name not in columns:
+        raise BadInput(f"--unit {name!r} must be a column of the file: {', '.join(columns)}")
+    if form == "xy":
+        raise BadInput("--unit needs --form dataframe, array, list or columns: xy has no column besides features and y")
+    return columns.index(name) if form == "array" and len(columns) > 1 else name
 
 
 def _domain(item: str, values: str) -> Any:

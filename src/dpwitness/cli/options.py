@@ -95,7 +95,10 @@ def sarif(parser: argparse.ArgumentParser) -> None:
 def target(parser: argparse.ArgumentParser) -> None:
     """TARGET and its parameters."""
     parser.add_argument(
-        "target", metavar="TARGET", help="a bundled name, path/file.py:function or package.module:object"
+        "target",
+        metavar="TARGET",
+        nargs="?",
+        help="a bundled name, path/file.py:function or package.module:object; or none, with --command",
     )
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
@@ -121,6 +124,22 @@ def python(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def program(parser: argparse.ArgumentParser) -> None:
+    """--command, --seeded and --batch: a program of any language that is the mechanism."""
+    parser.add_argument(
+        "--command",
+        dest="program",
+        metavar="PROGRAM",
+        help="in place of a TARGET: a program that answers requests, with its arguments, as './release --epsilon 1'",
+    )
+    parser.add_argument(
+        "--seeded", action="store_true", help="all that the program of --command draws follows from the seeds it gets"
+    )
+    parser.add_argument(
+        "--batch", type=whole, metavar="N", help="runs that a request to the program of --command asks for"
+    )
+
+
 def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the target's own relation)") -> None:
     """Which inputs are neighbours, and D."""
     group = parser.add_argument_group(title)
@@ -142,6 +161,10 @@ def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the t
         help=f"what the mechanism gets: {', '.join(FORMS)} (default dataframe; xy: the last column is y)",
     )
     group.add_argument("--size", type=whole, metavar="N", help="only datasets of N records (default any number)")
+    group.add_argument(
+        "--unit", metavar="COL", help="the column that says whose a record is: neighbours differ in all of one unit"
+    )
+    group.add_argument("--at-most", type=whole, metavar="N", help="records of a unit (default any number)")
     group.add_argument(
         "--domain",
         metavar="COL=VALUES",

@@ -26,9 +26,11 @@ from dpwitness.mechanisms.compiled.reach import KNOWN, constants, names, root_of
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
+from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.remote import Connection, RemoteFunction, RemoteMechanism
+from dpwitness.mechanisms.remote import Connection
 from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
 
@@ -147,7 +149,7 @@ def _module(place: Place) -> ModuleType:
 class Request:
     """What the new process is asked: which function, on which inputs, and which events to count."""
 
-    function: Place | RemoteFunction
+    function: Place | OutsideFunction[Any] | SqlFunction  # of the last one's own functions the places
     outcome: Place | Attributes | None
     errors: str
     marked: bool
@@ -182,10 +184,18 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     """
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.original or signature.function
-    if not isinstance(function, RemoteFunction):  # what is sent to another interpreter is data
+    if not isinstance(function, OutsideFunction):  # what is sent to another interpreter is data
         _check_plain(signature.given)
+    asked: Place | OutsideFunction[Any] | SqlFunction
+    match function:
+        case OutsideFunction():
+            asked = function.anew()
+        case SqlFunction():
+            asked = function.mapped(place_of)
+        case _:
+            asked = place_of(function)
     return Request(
-        function=function.anew() if isinstance(function, RemoteFunction) else place_of(function),
+        function=asked,
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
         errors=mechanism.errors,
         marked=mechanism.marked,
@@ -288,7 +298,15 @@ def answer(question: Request | Place) -> object:
     if isinstance(question, Place):
         return constants(load(question))
     place = question.function
-    function, kind = (place, RemoteMechanism) if isinstance(place, RemoteFunction) else (load(place), PythonMechanism)
+    function: Any
+    kind: type[PythonMechanism]
+    match place:
+        case OutsideFunction():
+            function, kind = place, place.kind
+        case SqlFunction():
+            function, kind = place.mapped(load), SqlMechanism
+        case _:
+            function, kind = load(place), PythonMechanism
     signature = Signature.of(function, question.parameters)
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
     kind = VectorisedMechanism if question.vectorised else kind

@@ -71,7 +71,7 @@ def load_object(name: str) -> object:
     place, _, attribute = name.rpartition(":")
     if not place or not attribute:
         raise UnknownTarget(f"{name!r} must be path/file.py:FUNCTION or package.module:OBJECT")
-    module = _run_file(place) if place.endswith(".py") else _import(place)
+    module = load_module(place)
     value: object = module
     for part in attribute.split("."):
         try:
@@ -85,6 +85,11 @@ def load_object(name: str) -> object:
         except Exception as error:  # a property, or a module's __getattr__
             raise UnknownTarget(f"{name} cannot be loaded: {_described(error)}") from error
     return value
+
+
+def load_module(place: str) -> ModuleType:
+    """Return the module of a file or of a name; this runs the user's code. Raises as `load_object`."""
+    return _run_file(place) if place.endswith(".py") else _import(place)
 
 
 def _callable(value: Any, name: str) -> Callable[..., object]:

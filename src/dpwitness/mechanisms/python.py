@@ -181,8 +181,11 @@ class PythonMechanism(Mechanism):
 
     shard = 32
     threads = False  # its own state, if it has any, may not be safe under threads
+    in_process = True
     #: Whether many runs share one object as their input.
     shares = True
+    #: Whether lists of numbers may have to become arrays.
+    converts = True
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)

@@ -17,9 +17,10 @@ from dpwitness.mechanisms.compiled.refusals import Refused, refusal
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, OutputTraits, PairedRuns
+from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.remote import RemoteFunction, RemoteMechanism
 from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair, as_array
 
 
@@ -150,7 +151,11 @@ def as_mechanism(
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
-    kind = RemoteMechanism if isinstance(function, RemoteFunction) else PythonMechanism
+    kind = PythonMechanism
+    if isinstance(function, OutsideFunction):
+        kind = function.kind
+    elif isinstance(function, SqlFunction):
+        kind = SqlMechanism
     plain = _measured(_with_conversion(kind(signature, outcome, errors=errors), pair), pair, requirements)
     if reason is not None:
         warnings.warn(
@@ -167,7 +172,7 @@ def _with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
 
     Both inputs are tried, since a mechanism may return before it comes to what it cannot do with a list.
     """
-    arrays = InputConversion.to_arrays(pair)
+    arrays = InputConversion.to_arrays(pair) if mechanism.converts else None
     if arrays is not None and not _runs(mechanism, pair):
         mechanism.conversion = arrays
         if not _runs(mechanism, pair):  # neither: what it says of the input as given is to be read

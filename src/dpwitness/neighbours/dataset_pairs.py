@@ -33,6 +33,21 @@ class Change:
         return len(self.others) if self.place is None else min(self.place, len(self.others))
 
     @property
+    def replaces(self) -> bool:
+        """Whether a record is replaced, not added."""
+        return self.before is not None
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two datasets do."""
+        return self.before is None or not same_record(self.before, self.after)
+
+    @property
+    def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of a dataset with a place for each record of both, the places that are empty in the one and in the other."""
+        return () if self.replaces else (self.position,), ()
+
+    @property
     def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
         """The two datasets, the one without `after` first."""
         place = self.position
@@ -139,7 +154,7 @@ class Proposals:
         kinds = () if self.base is None else (self._more_than_base(), self._less_than_base())
         seen: set[object] = set()
         for change in in_turn(kinds if self.pinned else (*kinds, *of_any_data)):
-            if change.before is not None and same_record(change.before, change.after):
+            if not change.differs:
                 continue
             key = frozenset(tuple(tuple(map(key_of, r)) for r in side) for side in change.datasets)
             if key not in seen:
@@ -195,7 +210,7 @@ class Proposals:
     def _odd(self) -> list[Named]:
         return self._single([self._odd_of(domain) for domain in self.fields.domains])
 
-    def _notable(self, part: int) -> list[Named]:
+    def notable(self, part: int) -> list[Named]:
         """Corners and odd values, then combinations and single values, of which one third comes first.
 
         So three kinds that begin with different thirds try each early, among one kind of others at least.
@@ -221,7 +236,7 @@ class Proposals:
             named.append((f"{text:.60}", record))
         return named
 
-    def _opposite(self, record: Record) -> Record:
+    def opposite(self, record: Record) -> Record:
         """Every field at its other end."""
         ends = [domain.ends() for domain in self.fields.domains]
         return tuple(e[1] if value == e[0] else e[0] for value, e in zip(record, ends, strict=True))
@@ -260,7 +275,7 @@ class Proposals:
         """
         rest = "nearly opposite" if near else "opposite"
         for size, named, place in self._sized(self._corners(), CORNERS_A_SIZE):
-            other = self._opposite(named[1])
+            other = self.opposite(named[1])
             if near:
                 other = tuple(domain.inside(end) for domain, end in zip(self.fields.domains, other, strict=True))
             yield self._change([other] * (size - 1), other, named, rest, place)
@@ -280,21 +295,21 @@ class Proposals:
         corners = self._corners()
         tried = [(fill, corners[(rank + turn) % 2]) for turn in range(2) for rank, fill in enumerate(fills)]
         for size, ((rest, other), named), place in self._sized(tried, VALUES_A_SIZE, least=2):
-            yield self._change([other] * (size - 1), self._opposite(named[1]), named, rest, place)
+            yield self._change([other] * (size - 1), self.opposite(named[1]), named, rest, place)
             if place is None:
                 mixed = [other if k % 2 else record for k, record in enumerate(self._drawn(size - 1))]
-                yield self._change(mixed, self._opposite(named[1]), named, f"drawn at random, half {rest}")
+                yield self._change(mixed, self.opposite(named[1]), named, f"drawn at random, half {rest}")
 
     def _among_drawn(self) -> Iterator[Change]:
         """A record at an end, or odd, all others drawn at random."""
-        for size, named, _ in self._sized(self._notable(1), VALUES_A_SIZE):
+        for size, named, _ in self._sized(self.notable(1), VALUES_A_SIZE):
             *others, last = self._drawn(size)
             yield self._change(others, last, named, "drawn at random")
 
     def _alone(self) -> Iterator[Change]:
         """One record, or none."""
-        for named in self._notable(2):
-            yield self._change([], self._opposite(named[1]), named, "")
+        for named in self.notable(2):
+            yield self._change([], self.opposite(named[1]), named, "")
 
     def _lone_values(self) -> Iterator[Change]:
         """A category or a value that no other record has: without the record its class is empty."""
@@ -325,7 +340,7 @@ class Proposals:
     def _among_ordinary(self) -> Iterator[Change]:
         """A record at an end, or of a value to try, all others in the middle."""
         middle = self.fields.middle()
-        for size, named, _ in self._sized(self._notable(0), VALUES_A_SIZE):
+        for size, named, _ in self._sized(self.notable(0), VALUES_A_SIZE):
             yield self._change([middle] * (size - 1), middle, named, "ordinary")
 
     def _in_order(self) -> Iterator[Change]:
@@ -354,7 +369,7 @@ class Proposals:
         for size, ((name, one), behind), _ in self._sized(
             [(named, behind) for behind in (True, False) for named in self._corners()], CORNERS_A_SIZE, least=3
         ):
-            rest = self._opposite(one)
+            rest = self.opposite(one)
             equal = [rest] * (size - 2)
             others = [*equal, one] if behind else [one, *equal]
             where = "behind" if behind else "before"
@@ -378,7 +393,7 @@ class Proposals:
         if self.replace and not base:
             return
         others, last = (base[:-1], base[-1]) if self.replace else (base, ())
-        for named in self._notable(0):
+        for named in self.notable(0):
             yield self._change(others, last, named, "of the base")
 
     def _less_than_base(self) -> Iterator[Change]:
@@ -388,7 +403,7 @@ class Proposals:
             others, record = (*base[:k], *base[k + 1 :]), base[k]
             if self.replace:
                 label = f"record {k + 1} of the base at the opposite end"
-                yield Change(others=others, before=record, after=self._opposite(record), place=k, label=label)
+                yield Change(others=others, before=record, after=self.opposite(record), place=k, label=label)
             else:
                 yield Change(others=others, after=record, place=k, label=f"record {k + 1} of the base removed")
 
@@ -500,9 +515,9 @@ def simpler_changes(fields: Fields, change: Change) -> Iterator[Change]:
 
 def _steps(fields: Fields, change: Change) -> Iterator[Change]:
     others = change.others
-    for keep in _fewer(len(others)):
-        fewer = tuple(others[k] for k in keep)
-        yield replace(change, others=fewer, place=sum(k < change.position for k in keep))
+    for keep in fewer(len(others)):
+        kept = tuple(others[k] for k in keep)
+        yield replace(change, others=kept, place=sum(k < change.position for k in keep))
     if change.before is not None:
         for k in range(len(change.after)):
             yield replace(change, after=_with(change.after, k, change.before[k]))
@@ -525,7 +540,7 @@ def _with_simpler_values(change: Change, k: int, domain: Domain) -> Iterator[Cha
     yield replace(change, others=tuple(simplest))
 
 
-def _fewer(n: int) -> Iterator[Sequence[int]]:
+def fewer(n: int) -> Iterator[Sequence[int]]:
     """Places to keep: none, without halves, quarters, … and single ones."""
     if n:
         yield ()

@@ -19,15 +19,16 @@ LISTED: Final = 12
 WHOLE: Final = 60
 
 
-def both(data: Data, neighbour: Data) -> tuple[str, str]:
+def both(data: Data, neighbour: Data, unit: str | int | None = None) -> tuple[str, str]:
     """Two inputs on a line each, which differ where the inputs do: both whole where they are short enough.
 
-    Else the second line says what differs from the first input, D.
+    Else the second line says what differs from the first input, D. `unit`: the field that says whose a record is.
     """
     first, second = _whole(data), _whole(neighbour)
     if first is not None and second is not None and first != second:
         return first, second
-    return summary(data), difference(data, neighbour)
+    text = None if unit is None or same(data, neighbour) else _of_units(data, neighbour, unit)
+    return summary(data), text or difference(data, neighbour)
 
 
 def summary(data: Data) -> str:
@@ -193,6 +194,61 @@ def _of_items(data: Sequence[Data], other: Sequence[Data], word: str) -> str:
     if len(places) > 2 and Counter(map(repr, data)) == Counter(map(repr, other)):
         return f"{many}: those of D in another order, from {word} {start + 1} on: {first}"
     return f"{many}: D but for {_first_of([f'{word} {k + 1}: {_change(data[k], other[k])}' for k in places])}"
+
+
+def _of_units(data: Data, other: Data, unit: str | int) -> str | None:
+    """The records of a unit that are gone, new or others; None where more differs, or these are no records of units."""
+    sides = [_records(side) for side in (data, other)]
+    try:
+        owners = [[repr(_scalar(record[unit])) for record in side] for side in sides]
+    except (KeyError, IndexError, TypeError):
+        return None
+    gone, new = ([k for k in dict.fromkeys(owners[i]) if k not in set(owners[1 - i])] for i in (0, 1))
+    if not gone and not new:
+        of_unit = [
+            [record for record, owner in zip(*both, strict=True) if owner == one]
+            for one in dict.fromkeys(owners[0]) for both in zip(sides, owners, strict=True)
+        ]  # fmt: skip
+        changed = [k for k in range(0, len(of_unit), 2) if not same(of_unit[k], of_unit[k + 1])]
+        if len(changed) != 1:
+            return None
+        gone = new = [list(dict.fromkeys(owners[0]))[changed[0] // 2]]
+    if len(gone) > 1 or len(new) > 1:
+        return None
+    named = (*gone, *new)
+    others = [
+        [r for r, owner in zip(*both, strict=True) if owner not in named] for both in zip(sides, owners, strict=True)
+    ]
+    if not same(*others):
+        return None
+    own = [[r for r, owner in zip(*both, strict=True) if owner in named] for both in zip(sides, owners, strict=True)]
+    tabular = tables_of(data) is not None or hasattr(data, "iloc") or isinstance(data, np.ndarray)
+    word = "row" if tabular else "record"
+    name = unit if isinstance(unit, str) else f"field {unit + 1}"
+
+    def of(side: int, owner: list[str]) -> str:
+        count = len(own[side])
+        return f"the {f'{count} {word}s' if count > 1 else word} of {name} {owner[0]}"
+
+    many = f"{len(sides[1])} {word}{'' if len(sides[1]) == 1 else 's'}"
+    listed = ", ".join(map(_item, own[1 if new else 0][:3])) + (", …" if len(own[1 if new else 0]) > 3 else "")
+    if not new:
+        return f"{many}: D without {of(0, gone)}: {listed}"
+    instead = f" in place of {of(0, gone)}" if gone else ""
+    return f"{many}: D with {of(1, new)}{instead}: {listed}"
+
+
+def _records(data: Data) -> list[Data]:
+    """The records of a dataset; none of what is not one."""
+    tables = tables_of(data)
+    if tables is not None:
+        return [*tables.rows(data)]
+    if hasattr(data, "columns") and hasattr(data, "iloc"):
+        return _rows(data, labels=False)
+    if isinstance(data, dict):
+        columns = [list(column) for column in data.values()]
+        return [dict(zip(data, row, strict=True)) for row in zip(*columns, strict=False)]
+    return data.tolist() if isinstance(data, np.ndarray) else data if isinstance(data, list) else []
 
 
 def _numbered(items: Sequence[Data], start: int, word: str) -> str:

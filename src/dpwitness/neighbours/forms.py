@@ -99,7 +99,7 @@ class ListLayout(Layout):
         return cls(kind=type(data))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         items = [fields.build(record) for record in records]
         return items if self.kind is list else self.kind(items)
 
@@ -120,7 +120,7 @@ class RecordLayout(Layout):
         return _read_all(fields, [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data])
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         return fields.build(records[0])
 
 
@@ -161,7 +161,7 @@ class ArrayLayout(Layout):
         return replace(self, dtype=_fitted_matrix(self.dtype, fields.domains))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         if fields.kind == "value":
             return array_of(self.dtype, fields.domains[0], [record[0] for record in records])
         return _matrix(self.dtype, self.order, fields.domains, records)
@@ -205,7 +205,7 @@ class ColumnsLayout(NamedLayout):
         return replace(self, dtypes=tuple(map(_fitted_column, self.dtypes, fields.domains)))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         columns = copy.copy(self.empty)
         arrays = map(array_of, self.dtypes, fields.domains, columns_of(fields, records))
         for name, array in zip(fields.names, arrays, strict=True):
@@ -260,7 +260,7 @@ class XYLayout(Layout):
         )
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         *domains, label = fields.domains
         features = _matrix(self.features, self.order, domains, [record[:-1] for record in records])
         return features, array_of(self.labels, label, [record[-1] for record in records])

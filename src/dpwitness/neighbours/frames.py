@@ -82,7 +82,7 @@ class FrameLayout(NamedLayout):
         return replace(self, blank=blank)
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         import pandas as pd
 
         index = self._index(len(records), without)
@@ -104,14 +104,14 @@ class FrameLayout(NamedLayout):
                 ) from error
         return frame.__finalize__(self.blank)
 
-    def _index(self, n: int, without: int | None) -> Index:
+    def _index(self, n: int, without: tuple[int, ...]) -> Index:
         """The index of so many rows."""
         import pandas as pd
 
         first = self.labels
         if isinstance(first, pd.RangeIndex):
             return pd.RangeIndex(first.start, first.start + n * first.step, first.step, name=first.name)
-        return _continued(first, n) if without is None else _continued(first, n + 1).delete(without)
+        return _continued(first, n + len(without)).delete(list(without)) if without else _continued(first, n)
 
     @property
     def key(self) -> tuple[object, ...]:

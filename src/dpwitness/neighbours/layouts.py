@@ -60,10 +60,10 @@ class Layout(ABC):
         return self
 
     @abstractmethod
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         """A dataset of these records.
 
-        `without`: rows with labels of their own have those of a dataset of one record more, without this one.
+        `without`: rows with labels of their own have those of a dataset of so many records more, without these.
         """
 
 

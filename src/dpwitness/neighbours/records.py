@@ -1,7 +1,8 @@
-"""Datasets of records: neighbours differ in one record, which is added, removed or replaced."""
+"""Datasets of records: neighbours differ in one record, or in all of one unit, added, removed or replaced."""
 
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import islice
 from typing import Annotated, Any, ClassVar, Final
 
@@ -20,7 +21,7 @@ from dpwitness.neighbours.dataset_pairs import (
     simpler_changes,
     varied_changes,
 )
-from dpwitness.neighbours.domains import Value, in_turn, key_of
+from dpwitness.neighbours.domains import Value, in_turn, key_of, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, check_form, form_meant, form_of_data, usual_form
@@ -29,6 +30,7 @@ from dpwitness.neighbours.inputs import Data, as_input, require_shallow
 from dpwitness.neighbours.layouts import Layout
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
+from dpwitness.neighbours.units import UnitChange, UnitProposals, Units
 from dpwitness.values import value_from_json, value_to_json
 
 #: A number of records, the least and the most, or None for any number.
@@ -38,6 +40,18 @@ _SIZE: Final[Codec[Size]] = Codec(
     lambda _, size: tuple(size) if isinstance(size, list) else size,  # type: ignore[arg-type,return-value]  # see `_check_size`
     lambda _: {"anyOf": [{"type": ["integer", "null"]}, {"type": "array", "items": {"type": "integer"}}]},
 )
+
+#: The field that says whose a record is: its name, or its number from 0 where fields have none.
+Unit = str | int | None
+
+
+def _unit_of_file(name: str, value: object) -> Unit:
+    if value is None or isinstance(value, str) or type(value) is int:
+        return value
+    raise ValueError(f"{name}={brief(value)} must be the name or the number of a field, or null")
+
+
+_UNIT: Final[Codec[Unit]] = Codec(lambda unit: unit, _unit_of_file, lambda _: {"type": ["string", "integer", "null"]})
 
 #: Records in the larger dataset, the most promising numbers first.
 SIZES: Final = (10, 2, 100, 1000, 3)
@@ -87,7 +101,7 @@ ADJACENCIES: Final = (ADD_REMOVE, REPLACE_ONE)
 @written_by_fields
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Records(Relation):
-    """Datasets of records of one domain; neighbours differ in one record, all others in their order.
+    """Datasets of records of one domain; neighbours differ in one record or unit, all others in their order.
 
     Attributes
     ----------
@@ -105,10 +119,23 @@ class Records(Relation):
     layout
         What datasets are besides their records: types of columns, index, order in memory. The domain's own type stands
         where one cannot hold all that the domain does.
+    unit
+        The field that says whose a record is: neighbours differ in all records of one unit. None: in one record.
+    at_most
+        How many records a unit may have; None for any number.
     """
 
     kind: ClassVar[str] = "records"
-    json_keys: ClassVar[tuple[str, ...]] = ("kind", "domain: fields", "adjacency", "size", "form", "empty")
+    json_keys: ClassVar[tuple[str, ...]] = (
+        "kind",
+        "domain: fields",
+        "adjacency",
+        "size",
+        "form",
+        "unit",
+        "at_most",
+        "empty",
+    )
 
     fields: DescribedFields
     adjacency: str | None = ADD_REMOVE
@@ -117,6 +144,9 @@ class Records(Relation):
     base: tuple[Record, ...] | None = None
     noun: str = "value"
     layout: Layout
+    unit: Annotated[Unit, _UNIT] = field(default=None, metadata={"json": "sparse"})
+    at_most: int | None = field(default=None, metadata={"json": "sparse"})
+    _units: Units | None = field(init=False, repr=False, compare=False, default=None)
 
     def __post_init__(self) -> None:
         if self.adjacency is not None and not (isinstance(self.adjacency, str) and self.adjacency in ADJACENCIES):
@@ -129,13 +159,30 @@ class Records(Relation):
             raise InvalidNeighbours(
                 "form='record' hands over one record alone: give adjacency='replace-one' and size=1"
             )
+        if self.unit is not None:
+            if self.form == "record":
+                raise InvalidNeighbours("form='record' hands over one record alone: leave out unit=")
+            object.__setattr__(self, "_units", Units.of(self.fields, self.unit, self.at_most))
+            self._require_bound("base", self.base)
+        elif self.at_most is not None:
+            raise InvalidNeighbours(
+                f"at_most={brief(self.at_most)} is how many records a unit may have: give unit=, a field"
+            )
         object.__setattr__(self, "layout", self.layout.fitted(self.fields))
+
+    def _require_bound(self, name: str, records: Sequence[Record] | None) -> None:
+        """Raise `InvalidNeighbours` for records of which a unit has more than it may."""
+        found = None if self._units is None or records is None else self._units.too_many(records)
+        if found is not None:
+            raise InvalidNeighbours(f"{name} holds {found}: give data within the bound, or a larger at_most=")
 
     def __str__(self) -> str:
         """The call that makes it, without parameters that have their default."""
         settings = [f"adjacency={self.adjacency!r}"]
         settings += [f"size={self.size}"] if self.size is not None else []
         settings += [f"form={self.form!r}"] if self.form != usual_form(self.fields) else []
+        settings += [f"unit={self.unit!r}"] if self.unit is not None else []
+        settings += [f"at_most={self.at_most}"] if self.at_most is not None else []
         return f"records({', '.join([str(self.fields), *settings])})"
 
     @override
@@ -158,35 +205,51 @@ class Records(Relation):
                 raise InvalidNeighbours(
                     f"data={brief(data)} must be a dataset of {self!s:.200}: its form and its records"
                 )
+            self._require_bound("data", records)
             base, layout = tuple(records), self._layout_of(data)
-        changes = in_turn(list(map(iter, self._proposals(base, layout, pinned=data is not None))))
+        proposed = self._proposals(base, layout, pinned=data is not None)
+        kinds: list[Iterator[Change | UnitChange]] = [iter(p) for p in proposed]
+        changes = in_turn(kinds)
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST):
             pair = self._pair(change, layout)
             if self.contains(pair, data):
                 yield pair
 
-    def _proposals(self, base: tuple[Record, ...] | None, layout: Layout, *, pinned: bool = False) -> list[Proposals]:
+    def _proposals(
+        self,
+        base: tuple[Record, ...] | None,
+        layout: Layout,
+        *,
+        pinned: bool = False,
+        sizes: tuple[int, ...] | None = None,
+    ) -> list[Proposals | UnitProposals]:
         """Changes to try, of each adjacency."""
-        return [
+        units = self._units
+        of_single = [
             Proposals(
-                fields=self.fields,
+                fields=self.fields if units is None else units.rest,
                 replace=relation.adjacency == REPLACE_ONE,
-                sizes=_sizes_to_try(self.size),
-                base=base,
+                sizes=_sizes_to_try(self.size) if sizes is None else sizes,
+                base=base if units is None or base is None else tuple(map(units.stripped, base)),
                 pinned=pinned,
                 missing=layout.missing,
             )
             for relation in self.alternatives()
         ]
+        if units is None:
+            return [*of_single]
+        allowed = partial(_allowed, self.size)
+        return [UnitProposals(units=units, single=single, allowed=allowed, base=base) for single in of_single]
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """A record of each value of a small domain, of many magnitudes and special numbers; more numbers of records."""
-        changes = in_turn([proposals.unusual(scale) for proposals in self._proposals(self.base, self.layout)])
+        kinds: list[Iterator[Change | UnitChange]] = [p.unusual(scale) for p in self._proposals(self.base, self.layout)]
+        changes = in_turn(kinds)
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST_UNUSUAL):
-            if change.before is None or not same_record(change.before, change.after):
+            if change.differs:
                 yield self._pair(change, self.layout)
 
     @override
@@ -194,27 +257,41 @@ class Records(Relation):
         """Two pairs of so many records; none where no dataset has so many, or `data` are given."""
         if data is not None or not _allowed(self.size, size - 1, size):
             return
-        proposals = Proposals(fields=self.fields, replace=self.adjacency == REPLACE_ONE, sizes=(size,))
+        proposals = self._proposals(None, self.layout, sizes=(size,))[0]
         yield from (self._pair(change, self.layout) for change in proposals.plain())
 
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
         """Other values of the record that differs, other records beside it, other numbers of them, another place."""
-        yield from self._changed(pair, varied_changes)
+        yield from self._changed(pair, varied=True)
 
     @override
     def smaller(self, pair: Pair) -> Iterator[Pair]:
         """Fewer records, fewer fields that differ, rounder values."""
-        yield from self._changed(pair, simpler_changes)
+        yield from self._changed(pair, varied=False)
 
-    def _changed(self, pair: Pair, steps: Callable[[Fields, Change], Iterator[Change]]) -> Iterator[Pair]:
-        """Pairs that steps lead to from a pair, in its layout; none where it does not belong to the relation."""
+    def _changed(self, pair: Pair, *, varied: bool) -> Iterator[Pair]:
+        """Pairs like a pair or simpler, in its layout; none where it does not belong to the relation."""
         first, second = self._read(pair.data), self._read(pair.neighbour)
-        change = None if first is None or second is None else change_between(first, second)
-        if change is None or first is None or second is None:
+        if first is None or second is None:
             return
+        steps: Iterator[Change | UnitChange]
+        if self._units is None:
+            single = change_between(first, second)
+            if single is None:
+                return
+            steps = varied_changes(self.fields, single) if varied else simpler_changes(self.fields, single)
+        else:
+            several = self._units.change_between(first, second)
+            if several is None:
+                return
+            steps = self._units.varied(several) if varied else self._units.simpler(several)
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
-        yield from filter(self.contains, (self._pair(step, layout) for step in steps(self.fields, change)))
+        yield from filter(self.contains, (self._pair(step, layout) for step in steps))
+
+    def _between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | UnitChange | None:
+        """What was added, removed or replaced; None where more differs than may, or nothing."""
+        return change_between(first, second) if self._units is None else self._units.change_between(first, second)
 
     @override
     def take(self, data: object) -> Data:
@@ -227,11 +304,12 @@ class Records(Relation):
         records = FORMS[source].read(self.fields, data)
         if records is None:
             raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}")
-        return self._build(records, self._layout_of(data) if source == self.form else self.layout)
+        self._require_bound("data", records)
+        return self._build(records, layout=self._layout_of(data) if source == self.form else self.layout)
 
     @override
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
-        """Whether both are datasets of the domain that differ in exactly one record, and in nothing else.
+        """Whether both are datasets of the domain that differ in exactly one record, or unit, and in nothing else.
 
         Order counts, since mechanisms see it: the same records in another order are another dataset. So do the types of
         columns, the index, and what else a dataset is besides its records.
@@ -239,8 +317,10 @@ class Records(Relation):
         first, second = self._read(pair.data), self._read(pair.neighbour)
         if first is None or second is None or not _allowed(self.size, len(first), len(second)):
             return False
-        change = change_between(first, second)
-        if change is None or self.adjacency not in (None, REPLACE_ONE if change.before is not None else ADD_REMOVE):
+        change = self._between(first, second)
+        if change is None or self.adjacency not in (None, REPLACE_ONE if change.replaces else ADD_REMOVE):
+            return False
+        if self._units is not None and any(map(self._units.too_many, (first, second))):
             return False
         if not self._alike(pair, first, second):
             return False
@@ -252,7 +332,7 @@ class Records(Relation):
         )
 
     def _alike(self, pair: Pair, first: list[Record], second: list[Record]) -> bool:
-        """Whether two datasets, which differ in one record, differ in nothing else."""
+        """Whether two datasets, which differ in one record, or unit, differ in nothing else."""
         form = FORMS[self.form]
         if form.of(pair.data) != form.of(pair.neighbour):
             return False
@@ -261,8 +341,11 @@ class Records(Relation):
         labels = [row_labels(side) for side in pair.sides]
         if labels[0] is None or labels[1] is None:
             return True
-        # Rows with labels: what differs is one row, and one that is replaced keeps its label.
-        change = change_between(_labelled(first, labels[0]), _labelled(second, labels[1]))
+        # Rows with labels: what differs is one row, and one that is replaced keeps its label; or the rows of one unit.
+        labelled = _labelled(first, labels[0]), _labelled(second, labels[1])
+        if self._units is not None:
+            return self._units.change_between(*labelled) is not None
+        change = change_between(*labelled)
         return change is not None and (change.before is None or change.before[-1] == change.after[-1])
 
     @property
@@ -284,11 +367,15 @@ class Records(Relation):
 
     @classmethod
     def from_keys(
-        cls, domain: Fields, adjacency: str | None, size: Size, form: str, empty: object = OMITTED
-    ) -> "Records":
+        cls, domain: Fields, adjacency: str | None, size: Size, form: str, unit: Unit = None,
+        at_most: int | None = None, empty: object = OMITTED,
+    ) -> "Records":  # fmt: skip
         """Build it from what a file holds. Raises `InvalidNeighbours`."""
         check_form(form, domain)
-        relation = cls(fields=domain, adjacency=adjacency, size=size, form=form, layout=FORMS[form].usual(domain))
+        relation = cls(
+            fields=domain, adjacency=adjacency, size=size, form=form, layout=FORMS[form].usual(domain),
+            unit=unit, at_most=at_most,
+        )  # fmt: skip
         if empty is OMITTED:
             return relation
         layout = relation._layout_from_json(empty)
@@ -312,13 +399,12 @@ class Records(Relation):
         """The layout of a dataset in this form, as far as it can hold the whole domain."""
         return FORMS[self.form].of(data).fitted(self.fields)
 
-    def _pair(self, change: Change, layout: Layout) -> Pair:
+    def _pair(self, change: Change | UnitChange, layout: Layout) -> Pair:
         """The two datasets, alike in all but their records; the smaller one has the labels of the larger one's rows."""
-        first, second = change.datasets
-        without = None if change.before is not None else change.position
-        return Pair(self._build(first, layout, without), self._build(second, layout), change.label)
+        first, second = map(partial(self._build, layout=layout), change.datasets, change.absent)
+        return Pair(first, second, change.label)
 
-    def _build(self, records: Sequence[Record], layout: Layout, without: int | None = None) -> Data:
+    def _build(self, records: Sequence[Record], without: tuple[int, ...] = (), *, layout: Layout) -> Data:
         """A dataset in the form in which the mechanism gets it; numbers and arrays read-only."""
         data = layout.build(self.fields, records, without)
         return as_input(data) if isinstance(data, np.ndarray | int | float) else data
@@ -336,8 +422,10 @@ def records(
     size: Size = None,
     base: Data = None,
     form: str | None = None,
+    unit: str | int | None = None,
+    at_most: int | None = None,
 ) -> Records:
-    """Datasets of records, of which neighbours differ in one: `records(numbers(0, 100))`.
+    """Datasets of records, of which neighbours differ in one: `records(numbers(0, 100))`; or in all of one unit.
 
     The order of the records is part of the input: neighbours have all other records in the same order, and the same
     records in another order are no neighbour. Rising, falling and random orders are tried, each with one record added
@@ -365,6 +453,14 @@ def records(
         "record" (one record alone, for local DP). By default that of the base or of the examples; else an array for
         numbers, (X, y) for such records, and a list for all others.
 
+    unit
+        The field that says whose a record is, such as "person_id", or its number from 0 where fields have no names:
+        neighbours then differ in all records of one unit, wherever these stand. With "add-remove" one of the datasets
+        lacks the unit; with "replace-one" its records are others, as many as you like, of the same unit or of another
+        one that the dataset does not hold.
+    at_most
+        The contribution bound of the claim: how many records a unit may have. None: any number.
+
     Neighbours differ in their records and in nothing else. Types of columns, names, index, order in memory and class
     come from the base or the examples, if they have this form, else from the domain; never from the records present. A
     type that cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. An index
@@ -375,7 +471,7 @@ def records(
     Raises
     ------
     InvalidNeighbours
-        For arguments that make no sense, and for a base with records outside the domain.
+        For arguments that make no sense, and for a base with records outside the domain or more of a unit than may be.
     """
     if domain is None and base is None:
         raise InvalidNeighbours(
@@ -408,4 +504,6 @@ def records(
         form=form,
         base=None if flat is None else tuple(flat),
         layout=layout or FORMS[form].usual(fields),
+        unit=plain(unit),
+        at_most=plain(at_most),
     )

@@ -43,6 +43,11 @@ class Relation(ABC):
         return "value"
 
     @property
+    def unit(self) -> str | int | None:
+        """The field that says whose a record is, where neighbours differ in all records of one unit; else None."""
+        return None
+
+    @property
     def sensitivity(self) -> float | None:
         """By how much an answer may differ between neighbours; None where the relation says nothing of it."""
         return None

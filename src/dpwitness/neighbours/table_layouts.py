@@ -79,7 +79,7 @@ class TableLayout(NamedLayout):
         return replace(self, schema=replace(self.schema, kinds=tuple(map(fitting, self.schema.kinds, fields.domains))))
 
     @override
-    def build(self, fields: Fields, records: Sequence[Record], without: int | None = None) -> Data:
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
         columns = [
             self._column(kind, domain, values, nan=name in self.nan)
             for name, kind, domain, values in zip(

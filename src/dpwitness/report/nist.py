@@ -1,5 +1,6 @@
 """What a result says of the fields of evaluation in NIST SP 800-226 (2025), and what it leaves open."""
 
+from dpwitness.neighbours import Relation
 from dpwitness.report.markup import Markup, own, table
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
@@ -17,8 +18,7 @@ def fields(result: Shown) -> Markup:
     adjacency = (
         "Not known: the result holds no relation."
         if relation is None
-        else f"Neighbouring inputs are those of {relation_text(relation)}. Whom or what one record stands for "
-        "(a person, a household, an event) is not known."
+        else f"Neighbouring inputs are those of {relation_text(relation)}. {_unit(relation)}"
     )
     rows = [
         ("Privacy parameter", _parameter(result)),
@@ -37,6 +37,12 @@ def fields(result: Shown) -> Markup:
         ("Data collection exposure", "Not known."),
     ]
     return table(("Field", "What this result says"), rows, caption="After NIST SP 800-226 (2025)")
+
+
+def _unit(relation: Relation) -> str:
+    if relation.unit is not None:
+        return f"They differ in all records of one {relation.unit if isinstance(relation.unit, str) else 'unit'}."
+    return "Whom or what one record stands for (a person, a household, an event) is not known."
 
 
 def _parameter(result: Shown) -> str:

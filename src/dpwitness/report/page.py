@@ -385,7 +385,8 @@ def _inputs(result: Shown) -> Markup:
     if isinstance(result, Curve):
         return Markup()
     pair = result.pair if isinstance(result, Profile) and result.witness is None else _pair(result)
-    first, second = marked(pair)
+    relation = None if result.witness is None else result.witness.relation
+    first, second = marked(pair, None if relation is None else relation.unit)
     return table((), [("Input D", first), ("Neighbour D′", second)], caption="What differs is underlined")
 
 
@@ -395,9 +396,9 @@ def _pair(result: Verdict | Bound | Profile) -> Pair:
     return witness.pair
 
 
-def marked(pair: Pair) -> tuple[Markup, Markup]:
+def marked(pair: Pair, unit: str | int | None = None) -> tuple[Markup, Markup]:
     """Both inputs as text; where both are short, the entries that differ are marked, else what differs is said."""
-    first, second = both(pair.data, pair.neighbour)
+    first, second = both(pair.data, pair.neighbour, unit)
     whole = (summary(pair.data), summary(pair.neighbour)) == (first, second)
     entries = [ENTRY.findall(text) for text in (first, second)]
     if not whole or max(map(len, entries)) > COMPARED:
@@ -429,6 +430,8 @@ def _witness(result: Shown, replay: str) -> Markup:
     ]
     if comparison := bet_on(counts, witness.claim, witness.estimate).comparison(witness.claim):
         rows.append(("Claim", comparison))
+    if witness.explanation is not None:
+        rows.append(("Where in the code", own(f"{witness.explanation} ({witness.explanation.basis})")))
     if replay:
         rows.append(("Replay", element("code", replay)))
     else:

@@ -65,13 +65,22 @@ def _result(record: Record, rule: int) -> dict[str, Any]:
         "ruleIndex": rule,
         "level": "error",
         "message": {"text": record["text"]},
-        **({} if at is None else {"locations": [_location(at)]}),
+        **({} if at is None else {"locations": [_location(at)], **_related(at, record["witness"])}),
         "partialFingerprints": {"dpwitness/v1": hashlib.blake2b(json.dumps(name).encode(), digest_size=16).hexdigest()},
         "properties": {
             **{key: record[key] for key in ("test", "alpha", "parameter", "lower_bound", "seed") if key in record},
             "witness": record["witness"],
         },
     }
+
+
+def _related(at: Place, witness: Mapping[str, Any]) -> dict[str, Any]:
+    """The line at which runs on D and on D′ part, where that is known and stands in the same file."""
+    found = witness.get("explanation")
+    if not isinstance(found, Mapping) or Path(str(found["file"])).name != Path(str(at["file"])).name:
+        return {}
+    where = _location({**at, "line": found["line"]})
+    return {"relatedLocations": [{"id": 1, **where, "message": {"text": f"{found['text']} (no evidence)"}}]}
 
 
 def _location(at: Place) -> dict[str, Any]:

@@ -39,11 +39,11 @@ def rate(hits: int, runs: int) -> str:
 
 
 def named(mechanism: str, values: Mapping[str, object]) -> str:
-    """A mechanism with its parameters, as in a call."""
-    parameters = (
+    """A mechanism with its parameters, as in a call; a command line as it is, a query without parameters alone."""
+    parameters = [
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
-    )
-    return f"{mechanism}({', '.join(parameters)})"
+    ]
+    return f"{mechanism}({', '.join(parameters)})" if parameters or " " not in mechanism else mechanism
 
 
 def confidence(alpha: float) -> str:

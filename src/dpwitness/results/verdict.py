@@ -166,7 +166,7 @@ class CheckResult(WitnessedResult, ABC):
         """The verdict without the others; `named`: with the relation that it is about."""
         head, conclusion = self._conclusion()
         relation = [label("neighbours", relation_text(self.witness.relation))] if named else []
-        lines = [head, *relation, *self.witness.lines(), *conclusion]
+        lines = [head, *relation, *self.witness.lines(), *conclusion, *self.witness.where()]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]

@@ -23,6 +23,7 @@ from dpwitness.mechanisms.outcomes import Entry
 from dpwitness.neighbours import Pair, Relation, adjacent
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
+from dpwitness.results.explanation import Explanation
 from dpwitness.results.fields import Alpha, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import inputs, label, named, rate, rounded
 from dpwitness.values import Unreadable
@@ -62,13 +63,14 @@ class Witness(JsonFields):
     `relation` is what calls the pair neighbouring (None: not known, as for a third party's that cannot be written), and
     `data` the input that was given, which is one of the pair's (None: none was given). Where outcomes have keys,
     `layout` says which of their entries the event looks at; `texts` are those behind numbers of the event.
-    `by_position`: it is of a compiled mechanism, or from a file of before there were layouts.
+    `by_position`: it is of a compiled mechanism, or from a file of before there were layouts. `explanation`: where in
+    the code it may come from, which is no evidence; None where that is not clear.
     """
 
     format: ClassVar[str] = FORMAT
     json_keys: ClassVar[tuple[str, ...]] = (
         *("format", "mechanism", "parameters", "claim", "alpha", "relation", "data", "pair", "event: described"),
-        *("entries", "texts", "counts", "estimate", "seed", "versions"),
+        *("entries", "texts", "counts", "estimate", "seed", "versions", "explanation"),
     )
 
     mechanism: str
@@ -87,6 +89,7 @@ class Witness(JsonFields):
     by_position: bool = False
     texts: Texts = field(default_factory=dict, metadata={"json": "sparse"})
     versions: dict[str, str] = field(default_factory=versions)
+    explanation: Explanation | None = field(default=None, metadata={"json": "sparse"})
 
     @property
     def described(self) -> DescribedEvent:
@@ -185,7 +188,9 @@ class Witness(JsonFields):
     def lines(self) -> list[str]:
         """Inputs, event, observed rates and what the claim allows, a line each."""
         counts, claim = self.counts, self.claim
-        first, second = inputs(self.pair.data, self.pair.neighbour)
+        first, second = inputs(
+            self.pair.data, self.pair.neighbour, None if self.relation is None else self.relation.unit
+        )
         proposal = self.pair.label.removeprefix(ATTACK)
         lines = [
             label("input D", first),
@@ -199,8 +204,12 @@ class Witness(JsonFields):
             lines.append(f"  {comparison}")
         return lines
 
+    def where(self) -> list[str]:
+        """Where in the code it may come from, for people; nothing where that is not known."""
+        return [] if self.explanation is None else self.explanation.lines()
+
     def __str__(self) -> str:
-        return "\n".join([f"witness of {named(self.mechanism, self.parameters)}", *self.lines()])
+        return "\n".join([f"witness of {named(self.mechanism, self.parameters)}", *self.lines(), *self.where()])
 
     def __repr__(self) -> str:
         return f"<Witness against {self.claim} of {self.mechanism}: {self.description}>"

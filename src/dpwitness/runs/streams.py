@@ -31,6 +31,7 @@ class Role(Enum):
     HEALTH_FURTHER_CALLS = (2, 2)
     HEALTH_NEW_PROCESS = (2, 3)
     HEALTH_PROCESSES = (2, 4)  # by which processes are compared
+    HEALTH_EXPLANATION = (2, 5)  # recorded runs of a violation: the number of the pair of runs
 
 
 def generator(seed: int, role: Role, *key: int) -> np.random.Generator:

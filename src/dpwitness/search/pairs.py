@@ -529,12 +529,16 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
     Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.
     """
-    first = next(part[:1] for one in searched for part in (one.x, one.y) if len(part))
-    if late or not all(
-        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first))
-        for one in searched
-        for part in (one.x, one.y)
-        if len(part)
+    first = next((part[:1] for one in searched for part in (one.x, one.y) if len(part)), None)
+    if (
+        first is None
+        or late
+        or not all(  # no run of any pair was done in time: what comes next says so
+            part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first))
+            for one in searched
+            for part in (one.x, one.y)
+            if len(part)
+        )
     ):
         return
     total = sum(len(part) for one in searched for part in (one.x, one.y))

@@ -1,18 +1,13 @@
 """A function that another interpreter runs: the process and its messages, the function, the mechanism made of it."""
 
 import collections
-import copy
 import hashlib
 import inspect
 import os
 import queue
 import re
 import shutil
-import subprocess
-import threading
-import weakref
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, Final
@@ -34,7 +29,8 @@ from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
 from dpwitness.mechanisms.mechanism import Order
 from dpwitness.mechanisms.outcomes import Node, Row, append, listed, put_series
-from dpwitness.mechanisms.python import Attributes, Outcome, PythonMechanism, Side
+from dpwitness.mechanisms.process import OutsideFunction, OutsideMechanism, Process
+from dpwitness.mechanisms.python import Attributes, Outcome, Side
 from dpwitness.mechanisms.remote import wire
 from dpwitness.mechanisms.remote.wire import RAISES, Tagged, packed
 from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES, Signature
@@ -42,41 +38,19 @@ from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES, Signature
 SERVER: Final = Path(__file__).with_name("server.py")
 #: Inputs and parameters that the other side keeps.
 STORED: Final = 32
-#: Bytes that are kept of what the other side writes to its standard error.
-TAIL: Final = 4_000
-#: Seconds that a process which closed its pipes has to end by itself.
-ENDING: Final = 1.0
 ARRAY: Final = re.compile(r"[<|=]?[biufc]\d{1,2}")
 
 
-class Connection:
+class Connection(Process):
     """A process of another interpreter that answers one message at a time."""
 
     def __init__(self, python: str) -> None:
+        super().__init__([python, str(SERVER)])
         self.python = python
-        process = subprocess.Popen(
-            [python, str(SERVER)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            start_new_session=True,  # Ctrl-C is for us: what was counted must be kept
-        )
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        self._process = process
-        self._input = process.stdin
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
-        self._stderr = bytearray()
-        threads = (
-            threading.Thread(target=_read, args=(process.stdout, self._answers.put), daemon=True),
-            threading.Thread(target=_listen, args=(process.stderr, self._stderr), daemon=True),
-        )
-        for thread in threads:
-            thread.start()
+        self._beside(_read, self._output, self._answers.put)
         self._stored: collections.OrderedDict[bytes, int] = collections.OrderedDict()
         self._count = 0
-        self.end = weakref.finalize(self, _end, process, threads)
 
     def ask(self, request: dict[str, object], seconds: float) -> dict[str, Any]:
         """Send a message and return what is answered.
@@ -112,15 +86,6 @@ class Connection:
                 forget.append(self._stored.popitem(last=False)[1])
         self._stored.move_to_end(key)
         return self._stored[key]
-
-    def _ending(self) -> str:
-        """How the process ended, and the last line that it wrote."""
-        with suppress(subprocess.TimeoutExpired):  # its pipes are closed a moment before it has an exit code
-            self._process.wait(ENDING)
-        self.end()
-        code = self._process.returncode
-        lines = bytes(self._stderr).decode(errors="replace").strip().splitlines()
-        return f"with {f'exit code {code}' if code >= 0 else f'signal {-code}'}{f' ({lines[-1]})' if lines else ''}"
 
 
 def unpacked(held: bytes) -> object:
@@ -162,27 +127,6 @@ def _read(stream: IO[bytes], put: Callable[[bytes | None], None]) -> None:
         put(held)
 
 
-def _listen(stream: IO[bytes], tail: bytearray) -> None:
-    """Keep the end of what is written."""
-    while block := stream.read1(1 << 16):  # type: ignore[attr-defined]  # a buffered reader
-        tail += block
-        del tail[:-TAIL]
-
-
-def _end(process: subprocess.Popen[bytes], threads: tuple[threading.Thread, ...]) -> None:
-    """End a process, whatever it is doing, and close its pipes."""
-    process.kill()
-    process.wait()
-    for thread in threads:
-        thread.join(1.0)
-    for stream in (process.stdin, process.stdout, process.stderr):
-        if stream is not None:
-            try:
-                stream.close()
-            except OSError:  # what was still to be written has nobody to read it
-                continue
-
-
 #: Seconds that one run may take, and that the other interpreter may take to start and to import the function.
 MAX_TIME: Final = 600.0
 
@@ -216,18 +160,16 @@ class Default:
         return "its own"
 
 
-class RemoteFunction:
-    """A function of another interpreter, made by `remote`; accepted wherever a function is.
+class RemoteFunction(OutsideFunction[Connection]):
+    """A function of another interpreter, made by `remote`."""
 
-    It can be sent to another process, which starts an interpreter of its own.
-    """
+    passing = (RemoteException, InvalidOutcome)
 
     def __init__(self, python: str, place: str, name: str, max_time: float) -> None:
+        super().__init__()
         self.python, self.place, self.max_time = python, place, max_time
         self.__name__ = self.__qualname__ = name
         self.__module__ = place
-        self._idle: list[Connection] = []
-        self._pid = os.getpid()
         connection = self._started()
         self._idle.append(connection)
         self.__signature__ = inspect.Signature([_parameter(*one) for one in self._described["parameters"]])
@@ -248,37 +190,6 @@ class RemoteFunction:
             raise UnknownTarget(f"{where} cannot be loaded by {self.python}: {kind}: {text}")
         self._described = answer
         return connection
-
-    def __getstate__(self) -> dict[str, object]:
-        """Everything but the processes."""
-        return {**self.__dict__, "_idle": []}
-
-    def __setstate__(self, state: dict[str, object]) -> None:
-        """In another process, or in this one as a copy."""
-        self.__dict__.update(state, _pid=os.getpid())
-
-    def anew(self) -> "RemoteFunction":
-        """Return the same function for an interpreter that has run nothing yet."""
-        return copy.copy(self)
-
-    @contextmanager
-    def connection(self) -> Iterator[Connection]:
-        """An interpreter that no other thread is using; one that was left in the middle of a run is not used again."""
-        if self._pid != os.getpid():  # a fork has the pipes of its parent
-            self._idle, self._pid = [], os.getpid()
-        try:
-            connection = self._idle.pop()
-        except IndexError:
-            connection = self._started()
-        try:
-            yield connection
-        except (RemoteException, InvalidOutcome):  # told by an interpreter that goes on
-            self._idle.append(connection)
-            raise
-        except BaseException:
-            connection.end()
-            raise
-        self._idle.append(connection)
 
     def asked(self, connection: Connection, call: Call) -> tuple[Any, bool]:
         """Run as a call says; what was returned on the first input run by run, then on the second, or an array of it.
@@ -428,14 +339,11 @@ class RemoteDraws(Draws):
         self.words = words_from(rng, runs if own_streams or global_too else 1)
 
 
-class RemoteMechanism(PythonMechanism):
-    """A function of another interpreter, many runs a message; the function of the signature is a `RemoteFunction`.
+class RemoteMechanism(OutsideMechanism[Connection]):
+    """A function of another interpreter; the function of the signature is a `RemoteFunction`.
 
-    Parameters as in `PythonMechanism`. Attributes of an output are read over there: only they are sent.
+    Attributes of an output are read over there: only they are sent.
     """
-
-    timed_seconds = 0.01  # a message takes half a millisecond, which many runs share
-    shares = False  # what runs share there is seen to there
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
@@ -444,13 +352,6 @@ class RemoteMechanism(PythonMechanism):
         if isinstance(self._outcome, Attributes):
             self._summarise = None  # they are read over there
         self._parameters = encoded_parameters(self.name, signature.parameters)
-        self._busy: set[Connection] = set()
-        self._releases = 0
-
-    @override
-    def __getstate__(self) -> dict[str, object]:
-        """For another process: everything but what runs in this one."""
-        return {**super().__getstate__(), "_busy": set()}
 
     @override
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
@@ -471,10 +372,9 @@ class RemoteMechanism(PythonMechanism):
             seed_globals=self.draws_globally,
             copies=self.copies,
         )
-        releases = self._releases
         try:
-            with self._remote.connection() as connection:
-                outputs, again = self._asked(connection, call, releases)
+            with self._connection(self._remote) as connection:
+                outputs, again = self._remote.asked(connection, call)
             self.copies |= again
         except RemoteException as error:
             raise raised(self.name, error, start + error.run, sides[error.side].data) from error
@@ -483,16 +383,6 @@ class RemoteMechanism(PythonMechanism):
         if isinstance(outputs, np.ndarray) and self._summarise is not None:
             outputs = outputs.tolist()
         return max(self._written(side, outputs[k * runs : (k + 1) * runs], start) for k, side in enumerate(sides))
-
-    def _asked(self, connection: Connection, call: Call, releases: int) -> tuple[Any, bool]:
-        """As `RemoteFunction.asked`; meanwhile the other interpreter can be ended by `release`."""
-        self._busy.add(connection)
-        try:
-            if self._releases != releases:  # released while the interpreter started: these runs are no longer needed
-                raise MechanismTimeout("the time was over before they began")
-            return self._remote.asked(connection, call)
-        finally:
-            self._busy.discard(connection)
 
     def _written(self, side: Side, outputs: Any, start: int) -> int:
         """Write the outputs of one side as rows; return the longest length."""
@@ -514,11 +404,8 @@ class RemoteMechanism(PythonMechanism):
             return self._write_exception(str(output.content), side.rows[i])
         return self._write(output, side.rows[i], run, side.layout)
 
-    @override
-    def release(self) -> None:
-        self._releases += 1
-        for connection in tuple(self._busy):
-            connection.end()
+
+RemoteFunction.kind = RemoteMechanism
 
 
 @append.register

@@ -6,9 +6,10 @@ reconstructions from two halves of the others are compared.
 
 import math
 import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Final, NamedTuple
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,9 @@ from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.asking import Asking
 from dpwitness.reconstruction.command import AttackOptions, attack_own
-from dpwitness.reconstruction.subset_sum import oracle
+from dpwitness.reconstruction.subset_sum import conditions, oracle
+from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
+from dpwitness.reconstruction.subset_sum.conditions import Attributes
 from dpwitness.reconstruction.subset_sum.confidence import (
     Confidence,
     claim_of_program,
@@ -36,9 +39,11 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     least_squares_adversary,
     polynomial_adversary,
     suited,
+    within_reach,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.report import OwnSystemResult, SimulatedResult
+from dpwitness.reconstruction.transcript import Form
 
 #: Of the simulated system, where the options say nothing.
 SIZE: Final = 128
@@ -51,10 +56,12 @@ LEAST_CHECKED: Final = 10
 SPARE: Final = 2
 #: The halves of the questions: every second one.
 HALVES: Final = (slice(0, None, 2), slice(1, None, 2))
-#: The kurtosis of errors with a heavy tail: of normal ones it is 3.
-HEAVY: Final = 4.0
-#: For more people a fit that weights answers anew dozens of times takes minutes.
-MOST_WEIGHTED: Final = 512
+#: What is tried where nothing is known of the errors: the first unless another one agrees clearly better with itself.
+PROMISING: Final = ("adaptive", "least-squares", "polynomial")
+#: For more people each fit takes a minute, and a linear program many: the first alone is tried.
+MOST_IN_PROGRAM: Final = 1024
+#: Adversaries that say of each bit how far it may be off.
+FITS: Final = ("adaptive", "least-squares")
 #: The correlation of what one half shows of the other one with what that shows of it, where answers are mere noise: of
 #: Σ sign(a)·b and Σ sign(b)·a, for independent normal a and b.
 CROSSWISE: Final = 2 / math.pi
@@ -72,13 +79,28 @@ class Sample(NamedTuple):
         """Some of them."""
         return Sample(self.subsets.part(rows), self.answers[rows])
 
+    @classmethod
+    def joined(cls, *parts: "Sample") -> "Sample":
+        """All of some samples."""
+        return cls(Subsets.joined(*[part.subsets for part in parts]), np.concatenate([part.answers for part in parts]))
+
 
 def decode(
-    adversary: str, sample: Sample, deadline: Deadline, *, variance: float | None = None, offset: bool = False
+    adversary: str,
+    sample: Sample,
+    deadline: Deadline,
+    *,
+    variance: float | None = None,
+    offset: bool = False,
+    sharpened: bool = True,
 ) -> Reconstruction:
-    """What the adversary of that name makes of answers about random subsets."""
+    """What the adversary of that name makes of answers about subsets; `sharpened` is of those in `FITS`."""
     if adversary == "least-squares":
-        return least_squares_adversary(*sample, variance=variance, offset=offset, deadline=deadline)
+        return least_squares_adversary(
+            *sample, variance=variance, offset=offset, sharpened=sharpened, deadline=deadline
+        )
+    if adversary == "adaptive":
+        return adaptive_adversary(*sample, sharpened=sharpened, deadline=deadline)
     if adversary == "least-absolute":
         return least_absolute_adversary(*sample, offset=offset, deadline=deadline)
     return polynomial_adversary(*sample, offset=offset, deadline=deadline)
@@ -156,10 +178,19 @@ class OwnSystem:
     adversary: str | None = None
     queries: int | None = None
     budget: int | None = None
+    attributes: Attributes | None = None
 
     def plan(self) -> "Plan":
         """What is asked. Raises `InvalidParameter` for what does not fit."""
         error, law = self.error, self.law
+        if self.attributes is not None:
+            if self.adversary == "exponential":
+                raise InvalidParameter("--adversary exponential asks all subsets: leave out --conditions")
+            if self.attributes.people != self.size:
+                raise InvalidParameter(
+                    f"--conditions has {self.attributes.people} people, and there are to be {self.size}: give one line "
+                    "a person, in the order of the bits"
+                )
         if error is not None:
             oracle.check_error(error)
         if self.adversary == "exponential":
@@ -176,7 +207,14 @@ class OwnSystem:
         if law is not None and law != "adversarial" and error is not None:
             variance = error**2 / (4 if law in NORMAL else 3)  # E²/3 of uniform errors, and about that of rounded ones
         adversary = self.adversary or (None if law is None else suited(law))
-        return Plan(size=self.size, used=used, fresh=fresh, adversary=adversary, variance=variance)
+        return Plan(
+            size=self.size,
+            used=used,
+            fresh=fresh,
+            adversary=adversary,
+            variance=variance,
+            attributes=self.attributes,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -184,7 +222,8 @@ class Plan:
     """What is asked: `used` random subsets for the reconstruction and `fresh` ones to check it, or all subsets.
 
     `adversary`: its name, None for the one whose reconstructions from two halves of the questions agree better.
-    `error`: E, for the exponential adversary. `variance`: of the errors, None where it is not known.
+    `error`: E, for the exponential adversary. `variance`: of the errors, None where it is not known. `attributes`: the
+    subsets are those of random conditions on these.
     """
 
     size: int
@@ -193,6 +232,7 @@ class Plan:
     adversary: str | None = None
     error: float = 0.0
     variance: float | None = None
+    attributes: Attributes | None = None
 
     @property
     def every(self) -> bool:
@@ -224,9 +264,13 @@ def question_counts(size: int, queries: int | None, budget: int | None) -> tuple
 def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) -> OwnSystemResult | None:
     """Attack the user's system as planned; None where its questions wait in a file. `truth` is for the result alone."""
     kind = "all subsets" if plan.every else "random subsets"
-    settings = {"size": plan.size, "questions": plan.used + plan.fresh, "kind": kind}
+    settings: dict[str, object] = {"size": plan.size, "questions": plan.used + plan.fresh, "kind": kind}
+    form: Form[Any] = FORM
+    if plan.attributes is not None:
+        form = conditions.FORM
+        settings |= {"kind": "conditions", "attributes": list(plan.attributes.columns)}
     ended = attack_own(
-        options, FORM, settings, lambda asking, seed: reconstruct(asking, seed, plan, options.deadline())
+        options, form, settings, lambda asking, seed: reconstruct(asking, seed, plan, options.deadline())
     )
     if ended is None:
         return None
@@ -243,6 +287,7 @@ def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) ->
         spread=reconstruction.spread,
         offset=reconstruction.offset,
         largest_residual=reconstruction.largest_residual,
+        told_apart=None if plan.attributes is None else plan.attributes.told_apart,
         right=right,
         fraction_right=None if right is None else right / plan.size,
         stopped=outcome.stopped,
@@ -262,7 +307,7 @@ class Outcome:
     stopped: str | None
 
 
-def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
+def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
     """Ask as planned and reconstruct from the answers there are; the same questions for the same seed.
 
     Raises `AttackStopped` where these are too few.
@@ -270,46 +315,72 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
     if plan.every:
         return _reconstruct_from_all_subsets(asking, plan)
     planned = plan.used + plan.fresh
-    subsets = Subsets.drawn(np.random.default_rng([seed, STREAM]), max(planned, asking.last_answered), plan.size)
-    answers = asking.ask_some(iter(subsets.part(slice(0, planned))))
-    stopped = _stopped(asking, int(np.isfinite(answers).sum()), planned)
+    rng, number = np.random.default_rng([seed, STREAM]), max(planned, asking.last_answered)
+    questions: Sequence[Any] | Subsets
+    if plan.attributes is None:
+        questions = subsets = Subsets.drawn(rng, number, plan.size)
+    else:
+        questions, subsets = plan.attributes.drawn(rng, number)
+    answers = asking.ask_some(islice(iter(questions), planned))
+    stopped = _stopped(asking, int(np.isfinite(answers).sum()), len(answers))
+    if len(answers) < planned:
+        stopped = stopped or f"there are no more than {len(answers):,} subsets of these people by such conditions"
     # What was answered before is used, also where more was to be asked then.
-    answers = np.append(answers, asking.recorded(iter(subsets.part(slice(planned, None)))))
+    answers = np.append(answers, asking.recorded(islice(iter(questions), planned, None)))
     sample = Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers)))
-    number = len(sample.answers)
+    if number := len(sample.answers):
+        sample = sample._replace(answers=within_reach(sample.answers, plan.size))
     kept = min(max(plan.fresh, number // CHECKED), max(number // CHECKED, LEAST_CHECKED))
     if number - kept < plan.size + SPARE:
         raise AttackStopped(
             f"{number} answers are too few: {plan.size} people take at least {plan.size + SPARE + LEAST_CHECKED}"
             + ("" if stopped is None else f"; {stopped}")
         )
-    used, fresh = sample.part(slice(0, number - kept)), sample.part(slice(number - kept, None))
+    fresh = sample.part(slice(number - kept, None))
+    parts = [sample.part(slice(rows.start, number - kept, rows.step)) for rows in HALVES]
+    used = Sample.joined(*parts)
 
-    def recover(name: str, some: Sample) -> Reconstruction:
-        return decode(name, some, deadline, variance=plan.variance, offset=True)
+    def recover(name: str, some: Sample, *, sharpened: bool = True) -> Reconstruction:
+        return decode(name, some, deadline, variance=plan.variance, offset=True, sharpened=sharpened)
 
-    names = (plan.adversary,) if plan.adversary is not None else _promising(used, recover)
+    names: tuple[str, ...] = PROMISING if plan.size <= MOST_IN_PROGRAM else PROMISING[:1]
+    if plan.adversary is not None:
+        names = (plan.adversary,)
     halves: dict[str, list[Reconstruction]] = {name: [] for name in names}  # empty where they are too small
-    agree: dict[str, int | None] = dict.fromkeys(names)
+    alike = dict.fromkeys(names, 0.0)
     if len(used.answers) >= 2 * (plan.size + SPARE):
         for name in names:
-            one, other = halves[name] = [recover(name, used.part(rows)) for rows in HALVES]
-            agree[name] = int(np.sum(one.bits == other.bits))
+            halves[name] = [recover(name, part) for part in parts]
+            alike[name] = _correlation(*halves[name])
     # Right bits agree, behind errors of any law: the adversary that agrees more with itself, the first unless clear.
     name = names[0]
     for other_name in names[1:]:
-        if (agree[other_name] or 0) > (agree[name] or 0) + math.sqrt(plan.size) / 2:
+        if alike[other_name] > alike[name] + 1 / math.sqrt(plan.size):
             name = other_name
+    agree = None
+    if halves[name]:
+        one, other = halves[name]
+        agree = int(np.sum(one.bits == other.bits))
     reconstruction = recover(name, used)
     # Either half predicts the answers of the other one.
-    crosswise = [held_out_scale(*used.part(HALVES[1 - i]), one) for i, one in enumerate(halves[name])]
+    crosswise = [held_out_scale(*parts[1 - i], one) for i, one in enumerate(halves[name])]
     scale = pooled_scale([held_out_scale(*fresh, reconstruction), pooled_scale(crosswise, correlation=CROSSWISE)])
-    if name == "least-squares":
-        claims = claims_of_fit(reconstruction, scale)
+    if name in FITS:
+        fit = reconstruction
+        if plan.attributes is not None:
+            # Conditions may hardly tell two people apart: a bit that is taken for the other's is wrong with it.
+            fit = replace(recover(name, used, sharpened=False), bits=reconstruction.bits)
+        claims = claims_of_fit(fit, scale)
         basis = "for each bit the least probability that agrees with answers it did not use"
     else:
-        claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree[name]))
+        claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree))
         basis = "what two halves of the questions agree on and predict of each other's answers"
+    # In the end all answers are used. A bit that this changes is one of which nothing is claimed.
+    try:
+        final = recover(name, Sample.joined(used, fresh))
+    except AttackStopped:  # no time for more than there is
+        final = reconstruction
+    claims = np.where(final.bits == reconstruction.bits, claims, 0.5)
     if not np.any(claims > 0.5):
         basis = "none: a constant predicts answers that it did not use as well as it does"
     confidence = Confidence(
@@ -321,25 +392,21 @@ def reconstruct(asking: Asking[Flags], seed: int, plan: Plan, deadline: Deadline
             fresh.subsets.sums(reconstruction.fractions) + reconstruction.offset - fresh.answers
         ),
         fresh_error_of_constant=_root_mean_square(used.answers.mean() - fresh.answers),
-        halves_agree_on=agree[name],
+        halves_agree_on=agree,
         scale=None if scale is None else scale.value,
         scale_error=None if scale is None else scale.error,
     )
-    return Outcome(reconstruction=reconstruction, adversary=name, confidence=confidence, stopped=stopped)
+    return Outcome(reconstruction=final, adversary=name, confidence=confidence, stopped=stopped)
 
 
-def _promising(used: Sample, recover: Callable[[str, Sample], Reconstruction]) -> tuple[str, ...]:
-    """The adversaries that may recover most; the last only where errors of a first fit have a heavy tail."""
-    names = ("least-squares", "polynomial")
-    if used.subsets.people > MOST_WEIGHTED:
-        return names
-    fit = recover("least-squares", used)
-    errors = used.subsets.sums(fit.fractions) + fit.offset - used.answers
-    square = np.maximum(np.mean(errors**2), 1e-12)
-    return (*names, "least-absolute") if np.mean(errors**4) > HEAVY * square**2 else names
+def _correlation(one: Reconstruction, other: Reconstruction) -> float:
+    """Of the bits of two reconstructions; 0 where all bits of one are alike, which they are by no answer's doing."""
+    moved = [found.bits - found.bits.mean() for found in (one, other)]
+    length = math.sqrt(float(np.prod([part @ part for part in moved])))
+    return float(moved[0] @ moved[1]) / length if length else 0.0
 
 
-def _stopped(asking: Asking[Flags], answers: int, planned: int) -> str | None:
+def _stopped(asking: Asking[Any], answers: int, planned: int) -> str | None:
     """Why there are fewer answers than planned; None: there are not."""
     if answers == planned:
         return None

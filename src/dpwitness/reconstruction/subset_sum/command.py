@@ -20,13 +20,15 @@ from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import MAX_TIME, ONE_THREAD, AttackOptions, finish, oracle_options, settings_of
 from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.subset_sum import attack, theory
+from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes, read_attributes
 from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, NORMAL, Bits
 from dpwitness.reconstruction.subset_sum.oracle import LAWS
 from dpwitness.reconstruction.subset_sum.report import AllowedQueries, standard_deviation
 
 #: Options that say nothing of how many queries are allowed.
 OF_AN_ATTACK: Final = (
-    "oracle", "ask", "answers", "budget", "rate", "retries", "data", "column", "size", "adversary", "queries"
+    "oracle", "ask", "answers", "budget", "rate", "retries", "data", "column", "size", "adversary", "queries",
+    "conditions", "allow",
 )  # fmt: skip
 #: Of the simulated walks: how many, how far beyond the allowed number of queries, and steps in all that are drawn.
 WALKS: Final = 2000
@@ -41,6 +43,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack subset_sum --size 16 --adversary exponential",
         "attack subset_sum --oracle mine.py:system --size 64",
         "attack subset_sum --size 64 --ask questions.csv",
+        "attack subset_sum --oracle mine.py:counts --conditions people.csv",
         "attack subset_sum --allowed-queries 0.25 --law gaussian --error 64",
     )
     parser = command(commands, family.name, summary=family.summary, run=run, examples=examples)
@@ -62,11 +65,25 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     parser.add_argument(
         "--adversary",
         choices=ADVERSARIES,
-        help="a linear program over random subsets, a least-squares fit to them (default: as suits the law), a fit of "
-        "least absolute errors (with --oracle whichever agrees better with itself), or all subsets and all candidates",
+        help="a linear program over random subsets, a least-squares fit to them (default: as suits the law), a fit "
+        "that finds the law of the errors (with --oracle whichever of these agrees better with itself), a fit of least "
+        "absolute errors, or all subsets and all candidates",
     )
     parser.add_argument("--queries", type=whole, help="how many random subsets (default n·ln²n)")
     oracle_options(parser, "a bool array, True for the people of a subset,", "the sum of their secret bits")
+    parser.add_argument(
+        "--conditions",
+        metavar="FILE.csv",
+        help="of your own system: it takes no subsets but conditions on what is known of people, which this file has, "
+        "a line a person; --column names a column of it that is secret",
+    )
+    parser.add_argument(
+        "--allow",
+        nargs="+",
+        choices=KINDS,
+        help="which conditions on an attribute it takes: lists of values, ranges, remainders of a division (default "
+        "all)",
+    )
     group = parser.add_argument_group("how many queries may be answered (Theorem 5), instead of an attack")
     group.add_argument(
         "--allowed-queries",
@@ -96,16 +113,37 @@ def run(arguments: argparse.Namespace) -> int:
     if arguments.failure is not None:
         raise InvalidParameter("--failure says how --allowed-queries is meant: give --allowed-queries DELTA too")
     common.require_own_system()
-    truth = read_truth(arguments.data, arguments.column, arguments.size)
+    attributes = attributes_of(arguments, common)
+    # Of a file of conditions --column names what is secret, also where no --data has it.
+    column = arguments.column if arguments.data is not None or attributes is None else None
+    truth = read_truth(arguments.data, column, arguments.size)
     size = arguments.size if truth is None else len(truth)
+    if attributes is not None and size is None:
+        size = attributes.people
     if not common.own_system:
         return finish(
             arguments, attack.attack_simulated(settings_of(attack.Simulation, arguments, size=size), truth, common)
         )
     if size is None:
         raise InvalidParameter("--size is needed: how many people the subsets are made of")
-    result = attack.attack_own_system(settings_of(attack.OwnSystem, arguments, size=size).plan(), truth, common)
+    result = attack.attack_own_system(
+        settings_of(attack.OwnSystem, arguments, size=size, attributes=attributes).plan(), truth, common
+    )
     return NOT_REFUTED if result is None else finish(arguments, result)
+
+
+def attributes_of(arguments: argparse.Namespace, common: AttackOptions) -> Attributes | None:
+    """What --conditions says of people, None without. Raises `BadInput` for what cannot be asked."""
+    path, secret = arguments.conditions, arguments.column
+    if path is None:
+        if arguments.allow is not None:
+            raise InvalidParameter("--allow says which conditions are taken: give --conditions FILE.csv too")
+        return None
+    if not common.own_system:
+        raise InvalidParameter("--conditions is of an attack on your own system: give --oracle, or --ask FILE, too")
+    if arguments.data == path and secret is None:
+        raise InvalidParameter("--data and --conditions are one file: name its secret column by --column")
+    return read_attributes(path, secret, arguments.allow or KINDS)
 
 
 def read_truth(data: str | None, column: str | None, size: int | None) -> Bits | None:

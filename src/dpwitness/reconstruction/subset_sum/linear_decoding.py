@@ -31,7 +31,7 @@ Rows: TypeAlias = slice | NDArray[np.int64] | Flags
 K = TypeVar("K", np.float32, np.float64)
 
 #: By the names that the command line has for them.
-ADVERSARIES: Final = ("polynomial", "least-squares", "least-absolute", "exponential")
+ADVERSARIES: Final = ("polynomial", "least-squares", "adaptive", "least-absolute", "exponential")
 #: Laws of the errors whose likelihood is that of least squares, or nearly.
 NORMAL: Final = ("binomial", "gaussian")
 #: Laws behind which a least-squares fit recovers more than the program. Adversarial errors are not normal, but pull
@@ -98,6 +98,7 @@ class Subsets:
 
     def __init__(self, packed: NDArray[np.uint8], people: int) -> None:
         self.packed, self.people = packed, people
+        self._gram: Floats | None = None
 
     @classmethod
     def of(cls, subsets: "Subsets | Flags") -> "Subsets":
@@ -112,6 +113,14 @@ class Subsets:
     def drawn(cls, rng: np.random.Generator, number: int, people: int) -> "Subsets":
         """Random subsets: each person is in each with probability 1/2."""
         return cls(rng.integers(0, 256, (number, -(-people // 8)), np.uint8), people)
+
+    @classmethod
+    def joined(cls, *parts: "Subsets") -> "Subsets":
+        """All of several."""
+        whole = cls(np.concatenate([part.packed for part in parts]), parts[0].people)
+        if all(part._gram is not None for part in parts):
+            whole._gram = np.sum([part.gram() for part in parts], axis=0)
+        return whole
 
     def __len__(self) -> int:
         return len(self.packed)
@@ -139,11 +148,14 @@ class Subsets:
         return total
 
     def gram(self) -> Floats:
-        """QᵀQ: in how many subsets two people are together, shape (people, people)."""
-        total = np.zeros((self.people, self.people))
-        for _, block in self._blocks(np.float32):  # exact: a block has fewer than 2²⁴ rows
-            total += block.T @ block
-        return total
+        """QᵀQ: in how many subsets two people are together, shape (people, people), read-only."""
+        if self._gram is None:  # t·n² steps, once for all fits
+            total = np.zeros((self.people, self.people))
+            for _, block in self._blocks(np.float32):  # exact: a block has fewer than 2²⁴ rows
+                total += block.T @ block
+            total.flags.writeable = False
+            self._gram = total
+        return self._gram
 
     def weighted(self, weights: Floats, answers: Floats) -> tuple[Floats, Floats]:
         """Matrix and right side of a weighted fit by people and, last, a constant; (people + 1, people + 1) and one."""
@@ -297,6 +309,7 @@ def least_squares_adversary(
     *,
     variance: float | None = None,
     offset: bool = False,
+    sharpened: bool = True,
     deadline: Deadline | None = None,
 ) -> Reconstruction:
     """The more probable value of each bit, where errors are about normal.
@@ -314,11 +327,14 @@ def least_squares_adversary(
         Of the errors, in counts²; None: estimated, from more answers than people.
     offset
         Whether all answers may have an unknown count in common.
+    sharpened
+        Whether it is used that a bit is 0 or 1. Without, no bit's value depends on what others are taken for, as it may
+        where questions hardly tell two people apart.
 
     Raises `InvalidParameter` for shapes that do not fit, answers that are not finite or too few to tell their errors,
     `AttackStopped` at the deadline.
     """
-    asked = _checked(subsets, answers)
+    asked = checked(subsets, answers)
     gram, moments, common = _normal_equations(asked, answers, offset)
     plain: Floats = np.linalg.lstsq(gram, moments, rcond=1e-10)[0].astype(np.float64)
     if variance is None:
@@ -331,11 +347,12 @@ def least_squares_adversary(
         missed = asked.sums(plain) - (answers - common(plain))
         variance = float(np.sum(missed**2)) / (len(answers) - needed)
     variance = max(variance, SMALLEST)
-    fractions, means, variances = _probabilities(gram / variance, moments / variance, deadline)
+    belief = _probabilities(gram / variance, moments / variance, deadline) if sharpened else Belief.of(asked.people)
+    fractions, means, variances = belief.ones, belief.means, belief.variances
     shared = common(fractions)
     error = float(np.mean((asked.sums(fractions) + shared - answers) ** 2))
     # What is expected of bits misses answers by no more than the errors are, give or take six standard deviations.
-    probable = error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * SMALLEST
+    probable = sharpened and error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * SMALLEST
     if not probable:
         inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
         fractions, shared = np.clip(plain, 0.0, 1.0), common(plain)
@@ -368,30 +385,59 @@ def _normal_equations(
     return gram, moments, lambda values: centre - float(sizes @ values) / len(answers)
 
 
-def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> tuple[Floats, Floats, Floats]:
-    """Of a 1 for each bit, by expectation propagation; both arguments in parts of the errors' variance.
+@dataclass(slots=True)
+class Belief:
+    """What is known of each bit, by expectation propagation; all of shape (n,).
 
-    And mean and variance of what the answers alone say of each bit, given what is known of all others.
+    Attributes
+    ----------
+    precision, shift
+        Precision and precision·mean of what stands for the knowledge that a bit is 0 or 1.
+    ones
+        The probability of a 1.
+    means, variances
+        What the answers alone say of each bit, given what is known of all others.
     """
-    # Precision and precision·mean of what stands for the knowledge that a bit is 0 or 1: at first mean 1/2, variance
-    # 1/4.
-    precision, shift = np.full(len(moments), 4.0), np.full(len(moments), 2.0)
-    ones = np.full(len(moments), 0.5)
+
+    precision: Floats
+    shift: Floats
+    ones: Floats
+    means: Floats
+    variances: Floats
+
+    @classmethod
+    def of(cls, people: int) -> "Belief":
+        """Before any answer: mean 1/2, variance 1/4."""
+        half = np.full(people, 0.5)
+        return cls(np.full(people, 4.0), np.full(people, 2.0), half, half, np.full(people, np.inf))
+
+    def step(self, gram: Floats, moments: Floats, *, shorter: float = 1.0) -> tuple[Floats, Floats, float]:
+        """One step, from a matrix and right side in parts of the errors' variance.
+
+        Covariance and mean of the normal law of all bits, and how far a probability moved at most.
+        """
+        covariance: Floats = np.linalg.inv(gram + np.diag(self.precision)).astype(np.float64, copy=False)
+        spread = np.diag(covariance)
+        centre: Floats = covariance @ (moments + self.shift)
+        own = np.maximum(1 / spread - self.precision, 1e-12)
+        self.means, self.variances = (centre / spread - self.shift) / own, 1 / own
+        before, self.ones = self.ones, expit((self.means - 0.5) * own)
+        sharper = np.maximum(1 / np.maximum(self.ones * (1 - self.ones), 1e-6) - own, 0.0)
+        aim = np.where(sharper > 0, (sharper + own) * self.ones - self.means * own, 0.0)
+        self.precision = self.precision + shorter * DAMPING * (sharper - self.precision)
+        self.shift = self.shift + shorter * DAMPING * (aim - self.shift)
+        return covariance, centre, float(np.abs(self.ones - before).max())
+
+
+def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> Belief:
+    """By expectation propagation; both arguments in parts of the errors' variance."""
+    belief = Belief.of(len(moments))
     for _ in range(STEPS):
         if deadline is not None and not deadline.left:
             raise AttackStopped("--max-time is over before the least-squares fit is: allow more, or a smaller --size")
-        covariance = np.linalg.inv(gram + np.diag(precision))
-        spread = np.diag(covariance)
-        own = np.maximum(1 / spread - precision, 1e-12)
-        mean = (covariance @ (moments + shift) / spread - shift) / own
-        before, ones = ones, expit((mean - 0.5) * own)
-        if np.abs(ones - before).max() < SETTLED:
+        if belief.step(gram, moments)[2] < SETTLED:
             break
-        sharper = np.maximum(1 / np.maximum(ones * (1 - ones), 1e-6) - own, 0.0)
-        aim = np.where(sharper > 0, (sharper + own) * ones - mean * own, 0.0)
-        precision = precision + DAMPING * (sharper - precision)
-        shift = shift + DAMPING * (aim - shift)
-    return ones, mean, 1 / own
+    return belief
 
 
 #: Residuals are compared up to this, in counts.
@@ -426,7 +472,7 @@ def polynomial_adversary(
     Raises `InvalidParameter` for shapes that do not fit and answers that are not finite, `AttackStopped` at the
     deadline.
     """
-    asked = _checked(subsets, answers)
+    asked = checked(subsets, answers)
     queries, size = len(asked), asked.people
     # 5 times as fast as lstsq, and the start need not be exact. A little ridge for few queries.
     gram, moments, common_of = _normal_equations(asked, answers, offset, ridge=1e-9)
@@ -479,7 +525,7 @@ def least_absolute_adversary(
     By least squares, each answer weighted by one over its last error (Schlossmacher, JASA 68, 1973). Parameters and
     errors are those of `polynomial_adversary`.
     """
-    asked = _checked(subsets, answers)
+    asked = checked(subsets, answers)
     people, common = asked.people, 0.0
     weights, fractions = np.ones(len(asked)), np.full(people, 0.5)
     for _ in range(FITS):
@@ -509,7 +555,18 @@ def expit(odds: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-np.clip(odds, -700, 700))))
 
 
-def _checked(subsets: Subsets | Flags, answers: Floats) -> Subsets:
+#: Answers farther than so many times n from their median are taken to be that far: no sums differ by more than n.
+FARTHEST: Final = 1e6
+
+
+def within_reach(answers: Floats, people: int) -> Floats:
+    """Answers of which none is so far off that its square is no number."""
+    middle = float(np.median(np.clip(answers, -1e300, 1e300)))
+    return np.clip(answers, middle - FARTHEST * people, middle + FARTHEST * people)
+
+
+def checked(subsets: Subsets | Flags, answers: Floats) -> Subsets:
+    """The subsets. Raises `InvalidParameter` for answers that are not finite, or not one each."""
     asked = Subsets.of(subsets)
     if answers.shape != (len(asked),):
         raise InvalidParameter(

@@ -77,7 +77,10 @@ class SimulatedResult(Result):
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class OwnSystemResult(Result):
-    """What an attack recovered from the user's system; `right` and `fraction_right` where --data has the truth."""
+    """What an attack recovered from the user's system; `right` and `fraction_right` where --data has the truth.
+
+    `told_apart`: how many people differ from all others in what conditions are about; None where any subset is asked.
+    """
 
     attack: str
     asked: Asked
@@ -89,6 +92,7 @@ class OwnSystemResult(Result):
     spread: float | None
     offset: float
     largest_residual: float | None
+    told_apart: int | None
     right: int | None
     fraction_right: float | None
     stopped: str | None
@@ -106,7 +110,10 @@ class OwnSystemResult(Result):
         rows = [("oracle", self.asked.text), ("adversary", self.adversary), ("confidence", trust.basis)]
         if self.spread is not None:
             common = f", {self.offset:+.4g} in all answers" if abs(self.offset) > 1e-6 else ""
-            rows.append(("errors", f"standard deviation {self.spread:.4g}{common}"))
+            as_normal = "tell as much as normal ones of " if self.adversary == "adaptive" else ""
+            rows.append(("errors", f"{as_normal}standard deviation {self.spread:.4g}{common}"))
+        if self.told_apart is not None:
+            rows.append(("people", f"{self.told_apart:,} of {size:,} differ from all others in their attributes"))
         if trust.fresh_questions is not None:
             missed = f"{trust.fresh_questions:,} answers it did not use are missed by {trust.fresh_error:.4g}"
             rows.append(("fresh", f"{missed}; a constant misses them by {trust.fresh_error_of_constant:.4g}"))

@@ -1,0 +1,189 @@
+"""Other testers beside dpwitness on the same mechanisms: `python benchmarks/compare_testers.py --tool NAME`.
+
+Each mechanism of `testers/mechanisms.py` claims 0.7-DP, and each tester is asked at level .05 whether that holds.
+Another tester runs with the Python of an environment that is made with pip when it is first needed, from a checkout
+that is given with `--source`. The CPU time is that of the process and its children, without its imports.
+`docs/comparison.md` has the table.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from platformdirs import user_cache_path
+
+import dpwitness as dpw
+
+TESTERS = Path(__file__).parent / "testers"
+sys.path[:0] = [str(TESTERS), str(TESTERS.parents[1])]
+
+from mechanisms import CASES, Case  # noqa: E402
+from museum.environments import EnvironmentFailed, environment  # noqa: E402
+from reporting import EPSILON, LEVEL  # noqa: E402
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tester:
+    """Another tester: where its code is, and what it needs."""
+
+    repository: str
+    commit: str  # measured at
+    pins: tuple[str, ...]
+    package: str  # the folder of the checkout that goes on the path
+    python: tuple[tuple[int, int], tuple[int, int]]  # the first version that it runs on, and the first it does not
+
+
+OTHERS = {
+    "statdp": Tester(
+        repository="https://github.com/cmla-psu/statdp",
+        commit="d1f1e8f",
+        pins=("numpy==2.2.6", "numba==0.61.2", "tqdm==4.67.1"),
+        package=".",
+        python=((3, 6), (3, 14)),
+    ),
+    "dp-sniper": Tester(
+        repository="https://github.com/eth-sri/dp-sniper",
+        commit="ee087b2",
+        pins=(
+            *("numpy==2.2.6", "scipy==1.15.3", "pandas==2.3.3", "scikit-learn==1.7.2", "matplotlib==3.10.3"),
+            *("torch==2.13.0", "tensorboard==2.19.0", "mmh3==5.1.0", "setuptools==80.9.0"),
+        ),
+        package=".",
+        python=((3, 8), (3, 14)),
+    ),
+    "dp-auditorium": Tester(
+        repository="https://github.com/google/differential-privacy",
+        commit="b5b0286",
+        pins=(
+            *("numpy==1.26.3", "scipy==1.11.4", "tensorflow-cpu==2.15.0", "tensorflow-probability==0.23.0"),
+            *("etils[epath,epy]==1.5.2", "absl-py==1.0.0", "typing-extensions==4.9.0", "setuptools==69.0.3"),
+        ),
+        package="python/dp_auditorium",
+        python=((3, 9), (3, 12)),
+    ),
+    "dp-recorder": Tester(
+        repository="https://github.com/ObliviousAI/dp-recorder",
+        commit="85d189e",
+        pins=(
+            *("numpy==1.26.4", "scipy==1.13.1", "pandas==2.2.3", "scikit-learn==1.6.1", "tqdm==4.67.1"),
+            *("matplotlib==3.10.3", "seaborn==0.13.2", "graphviz==0.20.3", "dp-accounting==0.4.4", "rich==14.0.0"),
+        ),
+        package="src",
+        python=((3, 10), (3, 12)),
+    ),
+}
+OWN = "dpwitness"
+#: Paired confirm runs of its lower bounds: as many as DP-Sniper is given here.
+BOUND_RUNS = 1_000_000
+
+
+def main() -> int:
+    """Ask one tester and print its table; 2 if it cannot be asked."""
+    asked = _arguments()
+    names = asked.mechanism or list(CASES)
+    try:
+        rows = _own(names, asked.seed) if asked.tool == OWN else _other(asked.tool, asked, names)
+        done = []
+        print("| mechanism | true ε | verdict | found | CPU s |\n|---|---|---|---|---|")
+        for row in rows:
+            done.append(row)
+            print(_line(row), flush=True)
+    except EnvironmentFailed as error:
+        print(f"compare_testers.py: the environment of {asked.tool} cannot be made: {error}", file=sys.stderr)
+        return 2
+    print(f"\n{sum(row['cpu_seconds'] for row in done):.1f} CPU s in all")
+    if asked.json is not None:
+        Path(asked.json).write_text(json.dumps(done, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
+    return 0 if len(done) == len(names) else 2
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description="Ask one tester about each mechanism.")
+    parser.add_argument("--tool", required=True, choices=[OWN, *OTHERS])
+    parser.add_argument("--source", type=Path, metavar="DIR", help="a checkout of the tool's repository")
+    parser.add_argument("--mechanism", action="append", choices=list(CASES), metavar="NAME", help="only this one")
+    parser.add_argument("--seed", type=int, default=1, help="of dpwitness; the others draw anew (default: 1)")
+    parser.add_argument("--json", metavar="FILE", help="write the rows to a file")
+    parser.add_argument(
+        "--environments",
+        type=Path,
+        metavar="DIR",
+        default=user_cache_path("dpwitness") / "testers",
+        help="the environments' folder (default: %(default)s)",
+    )
+    asked = parser.parse_args()
+    if asked.tool in OTHERS:
+        tester = OTHERS[asked.tool]
+        if asked.source is None or not (asked.source / tester.package).is_dir():
+            parser.error(
+                f"--source={asked.source} must be a checkout of {tester.repository} (measured at {tester.commit})"
+            )
+        oldest, first_without = tester.python
+        if not oldest <= sys.version_info[:2] < first_without:
+            parser.error(
+                f"{asked.tool} runs on Python {oldest[0]}.{oldest[1]} up to, without, "
+                f"{first_without[0]}.{first_without[1]}: run this with such a Python"
+            )
+    return asked
+
+
+def _line(row: dict[str, Any]) -> str:
+    case = CASES[row["mechanism"]]
+    verdict = {True: "refuted", False: "not refuted", None: "–"}[row["refuted"]]
+    return f"| {row['mechanism']} | {case.true_epsilon} | {verdict} | {row['found']} | {row['cpu_seconds']:.1f} |"
+
+
+def _other(tool: str, asked: argparse.Namespace, names: list[str]) -> Iterator[dict[str, Any]]:
+    """What another tester says, a mechanism at a time, as soon as it says it."""
+    tester = OTHERS[tool]
+    python = environment(asked.environments / tool, tester.pins)
+    path = os.pathsep.join((str(TESTERS), str((asked.source / tester.package).resolve())))
+    settings = os.environ | {
+        "PYTHONPATH": path,
+        "OMP_NUM_THREADS": "1",
+        "TF_CPP_MIN_LOG_LEVEL": "3",
+        "TQDM_DISABLE": "1",
+    }
+    program = TESTERS / f"run_{tool.replace('-', '_')}.py"
+    with subprocess.Popen(
+        [python, str(program), *names], env=settings, stdout=subprocess.PIPE, stderr=sys.stderr, text=True
+    ) as running:
+        assert running.stdout is not None
+        for line in running.stdout:
+            if line.startswith('{"mechanism"'):  # a tester may print, too
+                yield json.loads(line)
+
+
+def _own(names: list[str], seed: int) -> Iterator[dict[str, Any]]:
+    """What dpwitness says: the verdict of a check at default settings but for the level, then a lower bound."""
+    for name in names:
+        case = CASES[name]
+        options: dict[str, Any] = {
+            "epsilon": EPSILON, "neighbours": _relation(case), "alpha": LEVEL, "seed": seed, "workers": 1
+        }  # fmt: skip
+        before = time.process_time()
+        verdict = dpw.check(case.one, **options)
+        seconds = time.process_time() - before
+        bound = dpw.bound(case.one, runs=BOUND_RUNS, **options)
+        more = time.process_time() - before - seconds
+        found = f"ε ≥ {bound.epsilon_lower_bound:.3f} ({more:.1f} s)"
+        yield {
+            "mechanism": name, "refuted": verdict.refuted, "found": found, "cpu_seconds": round(seconds, 2)
+        }  # fmt: skip
+
+
+def _relation(case: Case) -> Any:
+    if case.differ == "bit":
+        return dpw.bits(1)
+    return dpw.histogram(case.inputs) if case.differ == "one" and case.inputs > 1 else dpw.queries(case.inputs)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

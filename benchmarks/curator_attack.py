@@ -1,0 +1,132 @@
+"""The mechanisms of the curator attack: `python benchmarks/curator_attack.py [--search-runs N] [--seeds N]`.
+
+Wang et al. 2024 made each for an auditor that accepts it: it keeps its claim wherever that auditor looks, and breaks it
+elsewhere. Parameters are those of the paper's figures and tables. A row says who accepts the claim, and what checks
+find.
+"""
+
+import argparse
+import math
+import time
+from dataclasses import dataclass, field
+from typing import Any
+
+from scipy.optimize import brentq
+from scipy.stats import norm
+
+import dpwitness as dpw
+
+#: δ of the Gaussian row, and Δ/σ for which a cut has the error rates .005 and .675 of the paper's Table 6.
+DELTA = 0.05
+MU = float(norm.isf(0.005) - norm.ppf(0.675))
+
+
+def gaussian_epsilon(mu: float, delta: float) -> float:
+    """The smallest ε of Gaussian noise at δ; Balle & Wang 2018, Theorem 8."""
+
+    def excess(epsilon: float) -> float:
+        far = norm.cdf(-epsilon / mu - mu / 2)
+        return float(norm.cdf(-epsilon / mu + mu / 2) - math.exp(epsilon) * far - delta)
+
+    return float(brentq(excess, 0.0, 50.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """A mechanism, what it claims and what is true, and whom it passes."""
+
+    target: str
+    claim: dpw.Claim
+    true: float
+    passes: str  # the auditors that accept the claim, and where the paper says so
+    options: dict[str, Any] = field(default_factory=dict)  # parameters of the mechanism
+
+
+ROWS = (
+    Row(
+        target="laplace_mechanism",
+        claim=dpw.PureDP(5.0),
+        true=8.0,
+        passes="DP-Sniper, Delta-Siege (Theorems 1 and 7; figure 6)",
+        options={"epsilon": 8.0},
+    ),
+    Row(
+        target="laplace_flat_ends",
+        claim=dpw.PureDP(1.0),
+        true=math.inf,
+        passes="DP-Sniper (figure 7)",
+        options={"epsilon": 1.0},
+    ),
+    Row(
+        target="svt_uniform_threshold",
+        claim=dpw.PureDP(1.0),
+        true=50.0,
+        passes="DP-Sniper (figure 9)",
+        options={"epsilon": 1.0, "offset": 1.5},
+    ),
+    Row(
+        target="one_time_rappor",
+        claim=dpw.PureDP(4.0),
+        true=6 * math.log(0.7 / 0.3),
+        passes="DP-Sniper (figure 18)",
+        options={"hashes": 3, "length": 12, "f": 0.6},
+    ),
+    Row(
+        target="one_time_rappor",
+        claim=dpw.PureDP(9.0),
+        true=6 * math.log(0.85 / 0.15),
+        passes="MPL (figure 19)",
+        options={"hashes": 3, "length": 8, "f": 0.3},
+    ),
+    Row(
+        target="gaussian_mechanism",
+        claim=dpw.ApproxDP(4.8, DELTA),
+        true=gaussian_epsilon(MU, DELTA),
+        passes="Delta-Siege (table 6)",
+        options={"epsilon": MU * math.sqrt(2 * math.log(1.25 / DELTA)), "delta": DELTA},
+    ),
+    Row(
+        target="laplace_flat_ends_low_density",
+        claim=dpw.PureDP(1.0),
+        true=math.inf,
+        passes="MPL (figure 10)",
+        options={"epsilon": 1.0},
+    ),
+    Row(
+        target="svt_uniform_threshold",
+        claim=dpw.PureDP(1.0),
+        true=50.0,
+        passes="MPL (figure 11)",
+        options={"epsilon": 1.0, "offset": 2.17},
+    ),
+)
+
+
+def main() -> None:
+    """Print the table."""
+    parser = argparse.ArgumentParser(description="Check the mechanisms of the curator attack.")
+    parser.add_argument("--seeds", type=int, default=3, help="checks of each (default: 3)")
+    parser.add_argument("--search-runs", type=int, help="of a check (default: what a check chooses)")
+    asked = parser.parse_args()
+    more = {} if asked.search_runs is None else {"search_runs": asked.search_runs}
+    print("| mechanism | claim | true ε | who accepts the claim | refuted | shown ε, by seed | CPU s a check |")
+    print("|---|---|---|---|---|---|---|")
+    for row in ROWS:
+        started = time.process_time()
+        verdicts = [
+            dpw.check(row.target, claim=row.claim, seed=seed, workers=1, parameters=row.options, **more)
+            for seed in range(1, asked.seeds + 1)
+        ]
+        seconds = (time.process_time() - started) / asked.seeds
+        refuted = sum(verdict.refuted for verdict in verdicts)
+        bounds = ", ".join(f"{verdict.epsilon_lower_bound:.2f}" for verdict in verdicts)
+        true = "∞" if math.isinf(row.true) else f"{row.true:.2f}"
+        print(
+            f"| `{row.target}` | {row.claim} | {true} | {row.passes} | {refuted} of {asked.seeds} | {bounds} | "
+            f"{seconds:.1f} |",
+            flush=True,
+        )
+
+
+if __name__ == "__main__":
+    main()

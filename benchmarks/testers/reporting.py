@@ -1,0 +1,45 @@
+"""What the run of a tester prints: a JSON object a mechanism, with the CPU time of this process and its children."""
+
+import json
+import os
+from collections.abc import Callable
+from typing import Any
+
+from mechanisms import CASES, Case
+
+#: ε-DP is claimed at this ε, of StatDP's own benchmark, and is refuted at this level.
+EPSILON = 0.7
+LEVEL = 0.05
+
+
+def report(tester: Callable[[Case], dict[str, Any]], names: list[str]) -> None:
+    """Ask a tester about each mechanism. It answers {"refuted": …, "found": a text}."""
+    for name in names:
+        before = os.times()
+        try:
+            answer = tester(CASES[name])
+        except Exception as error:  # of any kind: the next mechanism is tried
+            answer = {"refuted": None, "found": f"{type(error).__name__}: {error}"}
+        after = os.times()
+        seconds = sum(after[:4]) - sum(before[:4])
+        print(json.dumps({"mechanism": name, "cpu_seconds": round(seconds, 2), **answer}), flush=True)
+
+
+def pairs(case: Case) -> list[tuple[list[int], list[int]]]:
+    """The input pairs of Ding et al. 2018, Table 1, for a tester that has to be given them."""
+    n = case.inputs
+    if case.differ == "bit":
+        return [([0], [1])]
+    ones = [1] * n
+    found = [(ones, [0, *ones[1:]]), (ones, [2, *ones[1:]])]
+    if case.differ == "all":
+        half = n // 2
+        found += [
+            (ones, [2] + [0] * (n - 1)),
+            (ones, [0] + [2] * (n - 1)),
+            (ones, [2] * half + [0] * (n - half)),
+            (ones, [2] * n),
+            (ones, [0] * n),
+            ([1] * half + [0] * (n - half), [0] * half + [1] * (n - half)),
+        ]
+    return found

@@ -1,0 +1,73 @@
+"""The command `sweep`: check all that modules claim, each in a process of its own."""
+
+import argparse
+
+from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
+from dpwitness.cli.parser import command, number, seconds, threads, whole
+
+
+def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
+    """Declare it."""
+    below = command(
+        commands,
+        "sweep",
+        summary="check everything in a module that claims privacy",
+        run=run,
+        examples=("sweep diffprivlib.tools", "sweep opendp.measurements --seconds 10 --output sweep.jsonl"),
+        exits=(0, 1, 2),
+    )
+    below.add_argument(
+        "modules", metavar="MODULE", nargs="+", help="package.module or path/file.py; it is imported, so its code runs"
+    )
+    below.add_argument("--records", metavar="FILE.csv", help="records to start from, for mechanisms that take tables")
+    below.add_argument("--seconds", type=seconds, metavar="TIME", default=20.0, help="time for each case (default 20s)")
+    below.add_argument(
+        "--alpha", type=number, metavar="A", default=1e-3,
+        help="probability of a false alarm of all cases together (default 0.001)",
+    )  # fmt: skip
+    below.add_argument("--seed", type=whole, metavar="N", help="repeat an earlier sweep (default: a fresh seed)")
+    below.add_argument("--workers", type=threads, metavar="N", default=2, help="cases at a time (default 2)")
+    below.add_argument(
+        "--output", metavar="FILE.jsonl", help="the results, a line each; a sweep that was cut off goes on from it"
+    )
+    below.add_argument("--list", action="store_true", help="list the cases, and run none")
+    below.add_argument("--save", metavar="FILE", help="write all of it as JSON, once it is done")
+    below.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
+    below.add_argument("--quiet", action="store_true", help="no progress on stderr")
+
+
+def run(arguments: argparse.Namespace) -> int:
+    """List the cases, run them, print the table; 1 where one is refuted."""
+    from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.sweeps.case import REFUTED, CaseResult
+    from dpwitness.sweeps.sweep import Sweep
+    from dpwitness.sweeps.sweep import run as run_cases
+    from dpwitness.sweeps.table import text_of
+
+    check_places(arguments)
+    found = Sweep.of(
+        arguments.modules,
+        alpha=arguments.alpha,
+        seconds=arguments.seconds,
+        seed=arguments.seed,
+        records=arguments.records,
+    )
+    if arguments.list:
+        names = [case.name + (f": {case.refused}" if case.refused else "") for case in found.cases]
+        return hand_over(arguments, NOT_REFUTED, found.to_json, lambda: "\n".join(names))
+
+    def told(result: CaseResult, done: int, size: int) -> None:
+        if not arguments.quiet:
+            say(f"{done} of {size}: {result.case}: {result.status}")
+
+    whole_sweep, results, interrupted = run_cases(
+        found, workers=arguments.workers, output=arguments.output, seed_given=arguments.seed is not None, told=told
+    )
+    refuted = any(one.status == REFUTED for one in results)
+    code = INTERRUPTED if interrupted else VIOLATED if refuted else NOT_REFUTED
+    return hand_over(
+        arguments,
+        code,
+        lambda: {"sweep": whole_sweep.to_json(), "results": [one.to_json() for one in results]},
+        lambda: text_of(whole_sweep, results, interrupted=interrupted),
+    )

@@ -1,0 +1,602 @@
+"""A query of a database as a mechanism: the records are the rows of a table, in a transaction that is rolled back.
+
+The rows are inserted once for a batch of runs of one input, so that a run costs what the query costs. Nothing is ever
+committed: the table must be empty before, and it is empty after.
+"""
+
+import copy
+import inspect
+import os
+import re
+import sqlite3
+import sys
+import threading
+from collections import namedtuple
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Final
+
+import numpy as np
+from typing_extensions import override
+
+from dpwitness.checks import brief
+from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismError, MechanismTimeout
+from dpwitness.mechanisms.draws import Draws
+from dpwitness.mechanisms.failures import raised
+from dpwitness.mechanisms.mechanism import LONGEST_ROW, Order
+from dpwitness.mechanisms.outcomes import SINGLE_VALUES
+from dpwitness.mechanisms.python import BACKWARDS, ExceptionOutcome, PythonMechanism, Side, VectorisedMechanism
+from dpwitness.mechanisms.signature import GENERATOR_NAMES
+from dpwitness.neighbours import Data, shown
+from dpwitness.tables import tables_of
+
+#: A connection of PEP 249, and what it gives for a query; drivers have no common types.
+Connection = Any
+#: Words that a query may begin with: none of them ends a transaction.
+READING: Final = ("select", "with", "values", "table", "from")
+COMMENT: Final = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/\*.*?\*/)", re.DOTALL)
+#: Letters of a query that name it for people.
+NAMED: Final = 60
+#: How a driver marks the values of a statement: for value k of a column, and whether they come by name.
+PARAMETERS: Final[Mapping[str, tuple[Callable[[int], str], bool]]] = {
+    "qmark": (lambda k: "?", False),
+    "numeric": (lambda k: f":{k + 1}", False),
+    "named": (lambda k: f":v{k}", True),
+    "format": (lambda k: "%s", False),
+    "pyformat": (lambda k: f"%(v{k})s", True),
+}
+
+
+def sql(
+    connection: Connection,
+    query: str | Callable[[Connection], object],
+    *,
+    table: str | Sequence[str],
+    domain: Iterable[str] | None = None,
+    setup: str | None = None,
+    functions: Mapping[str, Callable[..., object]] | None = None,
+) -> "SqlFunction":
+    """Return a mechanism: a query, whose input are the rows of a table.
+
+    For each input its records are inserted into the table, in a transaction. The query runs as often as there are runs,
+    and everything is rolled back. The outcome of a run are the rows of its result, in the order in which the database
+    gives them: without ORDER BY that order is the database's own, and is tested with the rest. A single value is that
+    value, rows of one column are a list of values, all others a list of named tuples.
+
+    Parameters
+    ----------
+    connection
+        A connection of any driver of PEP 249 (sqlite3, psycopg, duckdb), not in autocommit mode and without an open
+        transaction; or a function without parameters that makes one, which other processes need; or "sqlite" or None
+        for a database of SQLite in memory, which needs `domain`.
+    query
+        One statement that reads. Or a function of the connection that returns the rows, or any other outcome; it must
+        not commit.
+    table
+        The name of an empty table, as the database stores it, or its parts, such as ("public", "people"). Records that
+        are dicts, columns or rows of a DataFrame are inserted by the names of their fields, others by position. NaN of
+        arrays, columns and DataFrames becomes NULL; of a list of records it is handed over as it is.
+    domain
+        The names of the columns of the table that is made in SQLite: a list of names, or a domain of dicts as for
+        `records`.
+    setup
+        Statements that are run in that database once, such as CREATE VIEW.
+    functions
+        Functions for queries of SQLite by name, such as noise. One whose first parameter is called rng gets the
+        generator of the run: then a seed repeats the runs.
+
+    Returns
+    -------
+    SqlFunction
+        It is accepted wherever a function is, as by `check`.
+
+    Raises
+    ------
+    InvalidParameter
+        For a connection, a query or a table that cannot be used.
+    """
+    return SqlFunction(connection, query, table, domain, setup, dict(functions or {}))
+
+
+def quoted(name: object) -> str:
+    """An identifier as SQL writes it. Raises `InvalidParameter` for what is none."""
+    if not isinstance(name, str) or not name or "\0" in name:
+        raise InvalidParameter(f"{brief(name)} must be the name of a table or a column: a text that is not empty")
+    doubled = name.replace('"', '""')
+    return f'"{doubled}"'
+
+
+def checked_query(query: object) -> Any:
+    """One statement that reads, or a function. Raises `InvalidParameter`."""
+    if callable(query):
+        return query
+    if not isinstance(query, str):
+        raise InvalidParameter(f"query={brief(query)} must be a text, or a function of a connection")
+    text = query.strip().rstrip("; \t\r\n")
+    if ";" in text:
+        raise InvalidParameter(f"query={brief(query)} holds a semicolon: give one statement, without any")
+    rest = text
+    while comment := COMMENT.match(rest):
+        rest = rest[comment.end() :]
+    words = re.match(r"\W*(\w*)", rest)
+    if words is None or words[1].lower() not in READING:
+        raise InvalidParameter(
+            f"query={brief(query)} must read and nothing else: begin with {', '.join(map(str.upper, READING))}"
+        )
+    return text
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Records as the values of rows, with the names of their columns where they have any."""
+
+    columns: tuple[str, ...] | None
+    values: list[tuple[Any, ...]]
+
+    @classmethod
+    def of(cls, data: Data) -> "Rows":
+        """The rows that an input is. Raises `MechanismError` for what is no dataset of records."""
+        tables = tables_of(data)
+        if tables is not None:
+            contents = tables.contents(tables.eager(data))
+            return cls(tuple(contents), _rows([*contents.values()]))
+        if hasattr(data, "columns") and hasattr(data, "iloc"):
+            names = tuple(map(str, data.columns))
+            return cls(names, _rows([data.iloc[:, k].tolist() for k in range(len(names))]))
+        if isinstance(data, Mapping):
+            return cls(tuple(map(str, data)), _rows([_listed(column) for column in data.values()]))
+        if isinstance(data, np.ndarray) and data.ndim in (1, 2):
+            return cls(None, _rows([column.tolist() for column in data.reshape(len(data), -1).T]) if data.size else [])
+        if not isinstance(data, list):
+            raise MechanismError(
+                f"a table takes a list of records, an array, columns or a DataFrame, not {shown(data)}"
+            )
+        if data and all(isinstance(record, Mapping) for record in data):
+            names = tuple(map(str, data[0]))
+            if any(tuple(map(str, record)) != names for record in data):
+                raise MechanismError(f"records of one table must have the same fields in one order, not {shown(data)}")
+            return cls(names, [tuple(map(_plain, record.values())) for record in data])
+        return cls(None, [tuple(map(_plain, r if isinstance(r, list | tuple) else (r,))) for r in data])
+
+
+def _listed(column: Any) -> list[object]:
+    return column.tolist() if hasattr(column, "tolist") else list(column)
+
+
+def _rows(columns: list[list[Any]]) -> list[tuple[Any, ...]]:
+    """Rows of columns; NULL for what is missing."""
+    return list(zip(*[[_present(value) for value in column] for column in columns], strict=True))
+
+
+def _present(value: Any) -> Any:
+    value = _plain(value)
+    missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
+    return None if missing else value
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {text[0]}" if text else type(error).__name__
+
+
+class SqlFunction:
+    """A query of a table, made by `sql`; accepted wherever a function is.
+
+    It can be sent to another process if the connection is made by a function, or is SQLite in memory.
+    """
+
+    def __init__(
+        self,
+        connection: Connection,
+        query: str | Callable[[Connection], object],
+        table: str | Sequence[str],
+        domain: Iterable[str] | None,
+        setup: str | None,
+        functions: dict[str, Callable[..., object]],
+    ) -> None:
+        self._query = checked_query(query)
+        parts = [table] if isinstance(table, str) else list(table) if isinstance(table, list | tuple) else [table]
+        if not parts:
+            raise InvalidParameter("table=() must be the name of a table")
+        self._table = ".".join(map(quoted, parts))
+        text = " ".join(self._query.split()) if isinstance(self._query, str) else getattr(query, "__name__", "query")
+        self.__name__ = self.__qualname__ = text if len(text) <= NAMED else f"{text[: NAMED - 1]}…"
+        memory = connection is None or (isinstance(connection, str) and connection == "sqlite")
+        names = None if domain is None else [*domain]
+        if memory and not names:
+            raise InvalidParameter('connection="sqlite" makes the table: give domain=, the names of its columns')
+        if not memory and (names is not None or setup is not None):
+            raise InvalidParameter("domain= and setup= are for a database in memory: make the table by the connection")
+        if not memory and not callable(connection) and not hasattr(connection, "rollback"):
+            raise InvalidParameter(
+                f"connection={brief(connection)} must be a connection of a DBAPI driver (PEP 249), a function that "
+                'makes one, or "sqlite"'
+            )
+        if setup is not None and not isinstance(setup, str):
+            raise InvalidParameter(f"setup={brief(setup)} must be SQL statements, a text")
+        for name, function in functions.items():
+            if not isinstance(name, str) or not name.isidentifier() or not callable(function):
+                raise InvalidParameter(f"functions={brief(functions)} must hold functions by names, such as laplace")
+        columns = ", ".join(map(quoted, names or []))
+        self._statements = f"CREATE TABLE {self._table} ({columns}); {setup or ''}" if memory else None
+        self._functions = functions
+        self._generator = any(map(_takes_generator, functions.values()))
+        self._given = None if memory or (callable(connection) and not hasattr(connection, "rollback")) else connection
+        self._make = None if memory or self._given is not None else connection
+        self._start()
+        own = [inspect.Parameter("records", inspect.Parameter.POSITIONAL_OR_KEYWORD)]
+        if self._generator:
+            own.append(inspect.Parameter("rng", inspect.Parameter.POSITIONAL_OR_KEYWORD))
+        self.__signature__ = inspect.Signature(own)
+        if self._given is not None:
+            _require_threads(self._given)
+            self._opened()
+
+    def _start(self) -> None:
+        """What belongs to this process alone."""
+        self._connection: Connection = None
+        self._lock, self._pid = threading.RLock(), os.getpid()
+        self._rng: np.random.Generator | None = None
+        self._error: BaseException | None = None  # of a function that SQLite called
+        self._busy = self._interrupted = False
+
+    def __getstate__(self) -> dict[str, object]:
+        """Everything but the connection. Raises `TypeError` where another process cannot make one."""
+        if self._given is not None:
+            raise TypeError("a connection cannot be sent: give a function that makes one")
+        local = {"_connection", "_lock", "_pid", "_rng", "_error", "_busy", "_interrupted"}
+        return {name: value for name, value in vars(self).items() if name not in local}
+
+    def __setstate__(self, state: dict[str, object]) -> None:
+        """In another process, or in this one as a copy."""
+        vars(self).update(state)
+        self._start()
+
+    def mapped(self, change: Callable[[Any], Any]) -> "SqlFunction":
+        """The same, unconnected, with what `change` makes of each function that it holds. Raises as `__getstate__`."""
+        other = copy.copy(self)
+        other._functions = {name: change(function) for name, function in self._functions.items()}
+        other._make = None if self._make is None else change(self._make)
+        other._query = self._query if isinstance(self._query, str) else change(self._query)
+        return other
+
+    def __call__(self, records: Data, rng: np.random.Generator | None = None) -> object:
+        """Insert the records, run once, roll back."""
+        with self.loaded(records) as batch:
+            return batch.run(rng)
+
+    @contextmanager
+    def loaded(self, records: Data) -> Iterator["Batch"]:
+        """While the table holds the records, in a transaction of its own.
+
+        Raises `MechanismError` for records that the table does not take, and for a table that has rows before or after.
+        """
+        rows = Rows.of(records)
+        with self._lock:
+            batch = Batch(self, self._opened(), rows)
+            require_transactions(batch.connection)  # what the user has open must not be rolled back by what follows
+            self._interrupted, self._busy = False, True
+            try:
+                batch.begin()
+                yield batch
+            except BaseException:
+                self._end(batch, quiet=True)
+                raise
+            finally:
+                self._busy = False
+            self._end(batch, quiet=False)
+
+    def _end(self, batch: "Batch", *, quiet: bool) -> None:
+        """Roll back, and see that nothing is left; `quiet`: something else is being raised, which counts more."""
+        try:
+            batch.rollback()
+            left = batch.count()
+            batch.rollback()
+        except Exception as error:
+            self._connection = None
+            if quiet:
+                return
+            raise MechanismError(f"{self.__name__}: the rollback failed ({_first_line(error)})") from error
+        if left and not quiet:
+            raise MechanismError(
+                f"table {self._table} holds {left} rows after the rollback: {self.__name__} commits, or its database has no "
+                "transactions; remove these rows, and let it not commit"
+            )
+
+    def _opened(self) -> Connection:
+        """The connection of this process, checked, with the functions registered."""
+        if self._pid != os.getpid():  # a fork has the connection of its parent
+            self._start()
+        if self._connection is None:
+            connection: Connection = self._given
+            if self._statements is not None:
+                connection = sqlite3.connect(":memory:", check_same_thread=False)
+            elif self._make is not None:
+                connection = _made(self._make)
+            self._register(connection)
+            if self._statements is not None:
+                try:
+                    connection.executescript(self._statements)
+                except sqlite3.Error as error:
+                    raise InvalidParameter(f"setup=: {_first_line(error)}") from error
+            require_transactions(connection)
+            self._connection = connection
+        return self._connection
+
+    def _register(self, connection: Connection) -> None:
+        if self._functions and not hasattr(connection, "create_function"):
+            raise InvalidParameter(
+                "functions= are for SQLite: make those of other databases by CREATE FUNCTION, or in the connection"
+            )
+        for name, function in self._functions.items():
+            try:
+                connection.create_function(name, -1, self._called(function))
+            except (TypeError, sqlite3.Error) as error:  # duckdb has a method of this name with other parameters
+                raise InvalidParameter(f"functions= are for SQLite: {_first_line(error)}") from error
+
+    def _called(self, function: Callable[..., object]) -> Callable[..., object]:
+        """What SQLite calls: it hands over the generator, and keeps what is raised, which SQLite does not tell."""
+        generator = _takes_generator(function)
+
+        def call(*values: object) -> object:
+            try:
+                return _plain(function(self._rng, *values) if generator else function(*values))
+            except Exception as error:
+                self._error = error
+                raise
+
+        return call
+
+    def run(self, connection: Connection, rng: np.random.Generator | None) -> object:
+        """Run the query on the rows that are in the table; raises what the database raises."""
+        self._rng, self._error = rng, None
+        try:
+            if self._interrupted:
+                raise MechanismTimeout(f"{self.__name__} was ended")
+            if not isinstance(self._query, str):
+                return _settled(self._query(connection))
+            cursor = cursor_of(connection)
+            cursor.execute(self._query)
+            found = cursor.fetchmany(LONGEST_ROW + 1)
+            if len(found) > LONGEST_ROW:
+                raise InvalidOutcome(
+                    f"{self.__name__} gave more than {LONGEST_ROW} rows, which are taken for a result without end: "
+                    "add LIMIT, or aggregate"
+                )
+            return outcome_of(found, [column[0] for column in cursor.description or ()])
+        except DPWitnessError:
+            raise
+        except Exception as error:
+            if self._interrupted:
+                raise MechanismTimeout(f"{self.__name__} was ended while it ran") from error
+            if self._error is not None:
+                raise self._error from None
+            raise
+
+    def interrupt(self) -> None:
+        """End a batch that is running, and its query at once where the driver can."""
+        if not self._busy:
+            return
+        self._interrupted, connection = True, self._connection
+        end = getattr(connection, "interrupt", None) or getattr(connection, "cancel", None)
+        if callable(end):
+            with suppress(Exception):
+                end()
+
+
+def _takes_generator(function: Callable[..., object]) -> bool:
+    try:
+        return next(iter(inspect.signature(function).parameters), "") in GENERATOR_NAMES
+    except (TypeError, ValueError):
+        return False
+
+
+def _made(make: Callable[[], Connection]) -> Connection:
+    try:
+        connection = make()
+    except Exception as error:
+        raise InvalidParameter(f"connection={brief(make)} raised {_first_line(error)}") from error
+    if not hasattr(connection, "rollback"):
+        raise InvalidParameter(f"connection={brief(make)} returned {brief(connection)}, which is no connection")
+    return connection
+
+
+def _require_threads(connection: Connection) -> None:
+    """Raise `InvalidParameter` for a connection that only the thread which made it can use: runs have one of theirs."""
+    if not isinstance(connection, sqlite3.Connection):
+        return
+    failed: list[Exception] = []
+
+    def look() -> None:
+        try:
+            connection.execute("SELECT 1")
+        except sqlite3.Error as error:
+            failed.append(error)
+
+    thread = threading.Thread(target=look)
+    thread.start()
+    thread.join()
+    if failed:
+        raise InvalidParameter(
+            f"connection={brief(connection)} cannot be used by another thread ({_first_line(failed[0])[:80]}): give a "
+            "function that makes one, or make it with check_same_thread=False"
+        )
+
+
+def require_transactions(connection: Connection) -> None:
+    """Raise `InvalidParameter` for a connection that commits by itself, or has something open that is not ours."""
+    if getattr(connection, "autocommit", None) is True or (
+        isinstance(connection, sqlite3.Connection)
+        and connection.isolation_level is None
+        and getattr(connection, "autocommit", -1) == -1
+    ):
+        raise InvalidParameter(
+            f"connection={brief(connection)} is in autocommit mode, in which nothing is rolled back: make it without"
+        )
+    opened = getattr(connection, "autocommit", -1) == -1 and getattr(connection, "in_transaction", False) is True
+    status = getattr(getattr(connection, "info", None), "transaction_status", 0)
+    if opened or (isinstance(status, int) and status != 0):
+        raise InvalidParameter(
+            f"connection={brief(connection)} has an open transaction, which would be rolled back: end it before"
+        )
+
+
+def cursor_of(connection: Connection) -> Any:
+    """What executes statements in the connection's own transaction: a cursor of DuckDB's is another connection."""
+    own = hasattr(connection, "begin") and hasattr(connection, "executemany")
+    return connection if own else connection.cursor()
+
+
+def style_of(connection: Connection) -> str:
+    """The paramstyle of the connection's driver."""
+    for kind in type(connection).__mro__:
+        name = kind.__module__.partition(".")[0]
+        for module in (name, name.lstrip("_")):
+            style = getattr(sys.modules.get(module), "paramstyle", None)
+            if style in PARAMETERS:
+                return str(style)
+    return "qmark"
+
+
+def outcome_of(rows: Sequence[Any], names: Sequence[str]) -> object:
+    """The outcome that a result is: a single value, a list of values, or a list of named tuples."""
+    values = [tuple(row.values()) if isinstance(row, Mapping) else tuple(row) for row in rows]
+    if len(names) == 1:
+        column = [row[0] for row in values]
+        return column[0] if len(column) == 1 else column
+    return list(map(_row_of(tuple(names))._make, values))
+
+
+@cache
+def _row_of(names: tuple[str, ...]) -> Any:
+    """The type of rows with these columns."""
+    return namedtuple("Row", names, rename=True)
+
+
+def _settled(found: object) -> object:
+    """What a user's function returns, rows of a driver among it, which no later run changes."""
+    if isinstance(found, list):
+        return [tuple(row) if type(row) not in SINGLE_VALUES and hasattr(row, "keys") else row for row in found]
+    return found
+
+
+@dataclass(slots=True)
+class Batch:
+    """Runs of one input: the table holds its rows until the end."""
+
+    function: SqlFunction
+    connection: Connection
+    rows: Rows
+
+    def begin(self) -> None:
+        """Begin a transaction and insert the rows. Raises `MechanismError`."""
+        table = self.function._table
+        try:
+            if callable(begin := getattr(self.connection, "begin", None)):
+                begin()
+            there = self.count()
+        except Exception as error:
+            raise MechanismError(f"table {table} cannot be read ({_first_line(error)})") from error
+        if there:
+            raise MechanismError(
+                f"table {table} holds {there} rows: give an empty one, such as a copy of its structure; nothing of it "
+                "was changed"
+            )
+        try:
+            self._insert(table)
+        except Exception as error:
+            values = shown([*map(list, self.rows.values)])
+            raise MechanismError(f"table {table} does not take the rows {values} ({_first_line(error)})") from error
+
+    def _insert(self, table: str) -> None:
+        rows = self.rows
+        if not rows.values:
+            return
+        style = style_of(self.connection)
+        mark, named = PARAMETERS[style]
+        columns = "" if rows.columns is None else f" ({', '.join(map(quoted, rows.columns))})"
+        target = f"{table}{columns}"
+        if "format" in style:  # where % marks a value
+            target = target.replace("%", "%%")
+        marks = ", ".join(map(mark, range(len(rows.values[0]))))
+        values: Sequence[Any] = rows.values
+        if named:
+            values = [{f"v{k}": value for k, value in enumerate(row)} for row in rows.values]
+        cursor_of(self.connection).executemany(f"INSERT INTO {target} VALUES ({marks})", values)
+
+    def count(self) -> int:
+        """How many rows the table has."""
+        cursor = cursor_of(self.connection)
+        cursor.execute(f"SELECT count(*) FROM {self.function._table}")
+        (row,) = cursor.fetchall()
+        return int(next(iter(row.values())) if isinstance(row, Mapping) else row[0])
+
+    def run(self, rng: np.random.Generator | None) -> object:
+        """Run the query once."""
+        return self.function.run(self.connection, rng)
+
+    def again(self) -> None:
+        """The same rows in a new transaction, after an error that may have ended the one before."""
+        self.rollback()
+        self.begin()
+
+    def rollback(self) -> None:
+        """Undo everything."""
+        try:
+            self.connection.rollback()
+        except Exception:
+            # DuckDB raises where no transaction is open; whether anything is left is seen by what follows.
+            if not callable(getattr(self.connection, "begin", None)):
+                raise
+
+
+class SqlMechanism(VectorisedMechanism):
+    """A query: all runs of a side come together, since a table holds the rows of one input."""
+
+    shard = 32
+    #: The rows are inserted once for all runs of a call.
+    timed_seconds = 0.05
+
+    @override
+    def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
+        return PythonMechanism._draws(self, rng, runs, shared=shared)
+
+    @override
+    def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
+        return max(self._run_all(sides[k], start) for k in (BACKWARDS if order[0] else range(len(sides))))
+
+    @override
+    def _run_all(self, side: Side, start: int) -> int:
+        function: Any = self.signature.function
+        outputs: list[Any] = []
+        generator, begin = side.draws.generator, side.draws.begin
+        single = SINGLE_VALUES if self._summarise is None else ()
+        with function.loaded(side.data) as batch:
+            for i in range(len(side.rows)):
+                if begin is not None:
+                    begin(i)
+                try:
+                    output = batch.run(generator)
+                except MechanismError:
+                    raise
+                except Exception as error:
+                    if self.errors != "outcome":
+                        raise raised(self.name, error, start + i, side.data) from error
+                    outputs.append(ExceptionOutcome(type(error).__qualname__))
+                    batch.again()
+                else:
+                    outputs.append(output if type(output) in single else self._held(output, side, start + i))
+        if not self.reproducible:
+            self._recent.store(side.data, start, outputs)
+        return self.check_length(self._place(outputs, side, start), start)
+
+    @override
+    def release(self) -> None:
+        function: Any = self.signature.function
+        function.interrupt()

@@ -1,0 +1,445 @@
+"""OpenDP: constructors of measurements, whose claim is `map(d_in)`, and of transformations, with noise by their map.
+
+Inputs and neighbours follow from the input domain and the input metric of what a constructor makes. A transformation
+claims that outputs of neighbours are no further apart than `map(d_in)` says. It is tested with noise of that scale,
+drawn here, so that its claim is ε = 1 (or μ = 1 for the L2 distance).
+"""
+
+import inspect
+import math
+import os
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import islice, product
+from typing import Any, Final
+
+import numpy as np
+
+from dpwitness.claims import ApproxDP, Claim, GaussianDP
+from dpwitness.errors import BadInput, InvalidParameter
+from dpwitness.mechanisms.libraries.opendp import LIBRARY, in_carrier
+from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records
+from dpwitness.sweeps.describers.describer import Attempt, Recipe
+from dpwitness.sweeps.describers.signatures import Released, from_json
+
+EMPTY: Final = inspect.Parameter.empty
+#: Plans that are made of one constructor, and of one space; and failures after which a space is left.
+MOST_PLANS: Final = 8
+MOST_OF_SPACE: Final = 2
+MOST_FAILURES: Final = 8
+#: A claim of more is kept by almost anything, and so is one of a larger δ.
+MOST_EPSILON: Final = 6.0
+MOST_DELTA: Final = 0.3
+#: Values in a histogram of the output of a row-by-row transformation.
+KINDS: Final = 12
+LARGEST: Final = 2**31 - 1
+
+#: Types of atoms: a low and a high value, and one in between.
+ATOMS: Final[Mapping[str, tuple[Any, Any, Any]]] = {
+    "f64": (0.0, 5.0, 1.0), "i32": (0, 5, 1), "String": ("a", "c", "b"), "bool": (False, True, True),
+}  # fmt: skip
+#: Output measures by the functions that make them.
+MEASURES: Final = ("max_divergence", "zero_concentrated_divergence")
+
+#: Input spaces by name: a domain and a metric, of `opendp.prelude`.
+SPACES: Final[Mapping[str, Callable[[Any], tuple[Any, Any]]]] = {
+    "f64": lambda dp: (dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)),
+    "i32": lambda dp: (dp.atom_domain(T=int), dp.absolute_distance(T=int)),
+    "bool": lambda dp: (dp.atom_domain(T=bool), dp.discrete_distance()),
+    "list of f64, L1": lambda dp: (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)),
+    "list of i32, L1": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)),
+    "list of f64, L2": lambda dp: (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l2_distance(T=float)),
+    "list of i32, L2": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=int)),
+    "list of f64, L∞": lambda dp: (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)),
+    "list of i32, L∞": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)),
+    "list of i32, L∞ up": lambda dp: (
+        dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int, monotonic=True)
+    ),
+    "counts by text": lambda dp: (
+        dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int)), dp.l01inf_distance(dp.absolute_distance(T=int))
+    ),
+    "counts by text, L2": lambda dp: (
+        dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int)), dp.l02inf_distance(dp.absolute_distance(T=int))
+    ),
+    "sums by text": lambda dp: (
+        dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=float, nan=False)),
+        dp.l01inf_distance(dp.absolute_distance(T=float)),
+    ),
+    "records of f64 in bounds": lambda dp: (
+        dp.vector_domain(dp.atom_domain(bounds=(0.0, 5.0), nan=False)), dp.symmetric_distance()
+    ),
+    "records of i32 in bounds": lambda dp: (dp.vector_domain(dp.atom_domain(bounds=(-1, 5))), dp.symmetric_distance()),
+    "5 records of f64 in bounds": lambda dp: (
+        dp.vector_domain(dp.atom_domain(bounds=(-1.0, 5.0), nan=False), size=5), dp.symmetric_distance()
+    ),
+    "5 records of i32 in bounds": lambda dp: (
+        dp.vector_domain(dp.atom_domain(bounds=(0, 5)), size=5), dp.symmetric_distance()
+    ),
+    "5 records of f64, one changed": lambda dp: (
+        dp.vector_domain(dp.atom_domain(bounds=(0.0, 5.0), nan=False), size=5), dp.change_one_distance()
+    ),
+    "records of f64": lambda dp: (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()),
+    "records of f64, NaN among them": lambda dp: (dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()),
+    "records of i32": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()),
+    "records of text": lambda dp: (dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()),
+    "records of bool": lambda dp: (dp.vector_domain(dp.atom_domain(T=bool)), dp.symmetric_distance()),
+    "records of i32 in order": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.insert_delete_distance()),
+    "8 bits": lambda dp: (dp.bitvector_domain(max_weight=8), dp.discrete_distance()),
+}  # fmt: skip
+#: Where a constructor takes no space.
+OWN: Final = "its own"
+
+
+@dataclass(frozen=True, slots=True)
+class Neighbours:
+    """Which inputs of a domain are neighbours at a distance of `d_in`."""
+
+    relation: Relation
+    d_in: Any
+    adjacency: str
+
+
+class OpenDP:
+    """Constructors `make_…` of the modules of OpenDP, and measurements and transformations that a module holds."""
+
+    def describes(self, thing: Any, place: str) -> bool:
+        """Whether it is of OpenDP; the functions `then_…` make the same things."""
+        module, _, name = place.rpartition(":")
+        if inspect.isroutine(thing):
+            return module.startswith("opendp.") and name.startswith("make_")
+        return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_metric")
+
+    def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
+        """A recipe for each space and choice of parameters for which it makes something that has a map."""
+        if not inspect.isroutine(thing):
+            return [Recipe()]
+        dp = prelude()
+        own = inspect.signature(thing).parameters
+        takes_space = "input_domain" in own or "domain" in own
+        found: list[Recipe] = []
+        refused = ["no input space that is known fits it"]
+        for space in SPACES if takes_space else (OWN,):
+            atoms = [*ATOMS]
+            if takes_space:
+                domain = str(SPACES[space](dp)[0])
+                atoms = [atom for atom in ATOMS if re.search(rf"\b{atom}\b", domain)][:1]
+            made = failed = 0
+            for settings in choices(own, atoms, approximate="threshold" in str(thing.__name__)):
+                if isinstance(settings, str):
+                    return [Recipe(refused=f"no value is known for its parameter {settings!r}")]
+                recipe = Recipe(label=label_of(space, settings), settings={"space": space, "parameters": settings})
+                why = self._why_not(thing, recipe)
+                if why:
+                    failed += 1
+                    refused.append(why)
+                elif recipe.label not in [one.label for one in found]:
+                    made += 1
+                    found.append(recipe)
+                if made == MOST_OF_SPACE or failed == MOST_FAILURES:
+                    break
+        return spread(found, MOST_PLANS) or [Recipe(refused=min(refused, key=wrong_space))]
+
+    def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
+        """The measurement, or the transformation with noise."""
+        made = self._make(thing, recipe)
+        neighbours = neighbours_of(made)
+        if hasattr(made, "output_measure"):
+            call, claim = LIBRARY.function(made), LIBRARY.claim(made, neighbours.d_in)
+            yield attempt_of(thing, lambda value, rng: call(value), claim, neighbours, noisy=False)
+        else:
+            noisy, claim = with_noise(made, neighbours)
+            yield attempt_of(thing, noisy, claim, neighbours, noisy=True)
+
+    def _make(self, thing: Any, recipe: Recipe) -> Any:
+        if not inspect.isroutine(thing):
+            return thing
+        dp, settings = prelude(), recipe.settings
+        named = {name: of_dp(dp, value) for name, value in settings["parameters"].items()}
+        space = () if settings["space"] == OWN else SPACES[settings["space"]](dp)
+        return thing(*space, **named)
+
+    def _why_not(self, thing: Any, recipe: Recipe) -> str:
+        """Why a recipe makes nothing to be tested; empty where it does."""
+        try:
+            attempt = next(self.attempts(thing, recipe))
+        except KeyboardInterrupt:
+            raise
+        except BadInput as error:
+            return str(error)
+        except BaseException as error:  # of a constructor: panics of Rust are no Exception
+            return first_line(error)
+        delta = float(getattr(attempt.claim, "delta", 0.0))
+        if not (0 < attempt.claim.parameter <= MOST_EPSILON and delta <= MOST_DELTA):
+            return f"it claims {attempt.claim}, which nothing could refute"
+        return ""
+
+
+def prelude() -> Any:
+    """OpenDP's names, with all constructors that need no trust in the user's functions."""
+    os.environ.setdefault("RUST_LIB_BACKTRACE", "0")  # with it each refusal of a constructor takes 0.3 s
+    import opendp.prelude as dp  # type: ignore[import-not-found,import-untyped,unused-ignore]  # an extra
+
+    dp.enable_features("contrib")
+    return dp
+
+
+def wrong_space(why: str) -> bool:
+    """Whether a constructor only said that a domain or a metric is not one that it takes."""
+    return any(part in why for part in ("FailedCast", "No match", "no attribute", "no input space", "list index"))
+
+
+def first_line(error: BaseException) -> str:
+    """What OpenDP says, on one line."""
+    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
+    return lines[0] if lines else type(error).__name__
+
+
+def spread(found: list[Recipe], most: int) -> list[Recipe]:
+    """So many of the recipes, from all places of the list."""
+    step = max(len(found) / most, 1.0)
+    return [found[int(k * step)] for k in range(min(most, len(found)))]
+
+
+def label_of(space: str, settings: Mapping[str, Any]) -> str:
+    """What tells a recipe from others of its constructor."""
+    told = [
+        f"{name}={value['measure']}"
+        for name, value in settings.items()
+        if isinstance(value, dict) and "measure" in value
+    ]
+    told += [f"{name}={value}" for name, value in settings.items() if name in ("TOA", "T", "bounds")]
+    told = [re.sub(r"\{'tuple': \[(.*)\]\}", r"(\1)", one) for one in told]
+    return ", ".join([*([] if space == OWN else [space]), *told])
+
+
+def choices(
+    own: Mapping[str, inspect.Parameter], atoms: Sequence[str], *, approximate: bool
+) -> "Iterator[dict[str, Any] | str]":
+    """Values for the parameters that have no default; the name of one alone, for which none is known."""
+    for atom in atoms or ["f64"]:
+        names, values = [], []
+        for name, one in own.items():
+            if name in ("input_domain", "input_metric", "domain", "metric") or one.default is not EMPTY:
+                continue
+            known = values_of(name, atom, approximate=approximate)
+            if not known:
+                yield name
+                return
+            names.append(name)
+            values.append(known)
+        for chosen in product(*values):
+            yield dict(zip(names, chosen, strict=True))
+
+
+def values_of(name: str, atom: str, *, approximate: bool) -> list[Any]:
+    """Values to try for a parameter, as JSON; none where it is not known."""
+    low, high, middle = ATOMS[atom]
+    known: dict[str, list[Any]] = {
+        "output_measure": [{"measure": measure, "approximate": approximate} for measure in MEASURES],
+        "scale": [1.0], "prob": [0.75], "f": [0.95], "alpha": [0.5], "k": [2], "total_limit": [10],
+        "threshold": [3], "size": [5], "size_limit": [20], "leaf_count": [4],
+        "branching_factor": [2], "d_in": [1.0], "d_out": [{"tuple": [1.0, 1e-3]}],
+        "bounds": [{"tuple": [low, high]}, {"tuple": [-1 if atom == "i32" else -1.0, high]}],
+        "categories": [["a", "b", "c"]] if atom == "String" else [[low, middle, high]],
+        "candidates": [[low, middle, high]], "edges": [[low, middle, high]], "constant": [middle], "value": [middle],
+        "TOA": ["i32", "f64", "String", "bool"], "null": [low],
+    }  # fmt: skip
+    return known.get(name, [])
+
+
+def of_dp(dp: Any, value: Any) -> Any:
+    """A value of a recipe as OpenDP takes it."""
+    if isinstance(value, dict) and "measure" in value:
+        measure = getattr(dp, value["measure"])()
+        return dp.approximate(measure) if value.get("approximate") else measure
+    return from_json(value)
+
+
+def neighbours_of(made: Any) -> Neighbours:
+    """Neighbours by the input domain and the input metric. Raises `InvalidParameter` where they are not known."""
+    domain, metric = str(made.input_domain), str(made.input_metric)
+    carrier = str(made.input_domain.carrier_type)
+    kind = metric.partition("(")[0]
+    if kind == "AbsoluteDistance" and carrier in ("f64", "f32", "i32", "i64"):
+        return close_numbers(made, carrier)
+    if kind in ("L1Distance", "L2Distance") and carrier in ("Vec<f64>", "Vec<i32>", "Vec<i64>"):
+        return close_lists(kind, carrier)
+    if kind == "LInfDistance" and carrier in ("Vec<f64>", "Vec<i32>", "Vec<i64>"):
+        up = "monotonic" in metric
+        relation = queries(3, direction="up" if up else "any")
+        return Neighbours(relation, one_in(carrier), f"lists whose numbers move by 1{', all one way' if up else ''}")
+    if kind in ("L01InfDistance", "L02InfDistance") and carrier in ("HashMap<String, i32>", "HashMap<String, f64>"):
+        one = one_in(carrier)
+        told = pairs(
+            ({"a": one}, {}), ({"a": one, "b": 3 * one}, {"b": 3 * one}), ({"a": 3 * one}, {"a": 2 * one}),
+            ({"a": one, "b": one}, {"b": one}),
+        )  # fmt: skip
+        return Neighbours(told, (1, one, one), "one value of a dict moves by 1")
+    if kind == "DiscreteDistance":
+        return any_two(made, domain, carrier)
+    if kind in ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance"):
+        return datasets(domain, kind, carrier)
+    raise InvalidParameter(f"no neighbours are known for {domain} and {metric}")
+
+
+def one_in(carrier: str) -> Any:
+    """One, as a number of the type that a carrier holds."""
+    return 1.0 if "f64" in carrier or "f32" in carrier else 1
+
+
+def close_numbers(made: Any, carrier: str) -> Neighbours:
+    """Numbers that differ by 1, the ends of their type and of bounds among them."""
+    one = one_in(carrier)
+    values = [0, -1, 100, 4, LARGEST - 1] if isinstance(one, int) else [0.0, -1.0, 0.5, 100.0, 4.0, 2.0**52]
+    inside = [(value, value + one) for value in values]
+    inside = [pair for pair in inside if all(made.input_domain.member(side) for side in pair)]
+    if not inside:
+        raise InvalidParameter(f"no two numbers of {made.input_domain} are known that differ by 1")
+    return Neighbours(pairs(*inside), one, "numbers that differ by 1")
+
+
+def close_lists(kind: str, carrier: str) -> Neighbours:
+    """Lists of which one number moves by 1: at a distance of 1 in every norm."""
+    if "i" not in carrier.removeprefix("Vec"):
+        return Neighbours(queries(3, may_move="one"), 1.0, f"lists at an {kind[:2]} distance of 1")
+    told = pairs(
+        ([0, 0, 0], [1, 0, 0]),
+        ([-1, 5, 0], [0, 5, 0]),
+        ([0, 0, LARGEST - 1], [0, 0, LARGEST]),
+        ([100, 0, 0], [99, 0, 0]),
+    )
+    return Neighbours(told, 1, f"lists at an {kind[:2]} distance of 1")
+
+
+def any_two(made: Any, domain: str, carrier: str) -> Neighbours:
+    """Any two values of a domain."""
+    told = "any two values"
+    if carrier == "BitVector":
+        zeros, ones, first = [0] * 8, [1] * 8, [1] + [0] * 7
+        return Neighbours(pairs((np.array(zeros), np.array(ones)), (np.array(zeros), np.array(first))), 1, told)
+    values = {"bool": (False, True), "String": ("a", "b", "c"), "i32": (0, 1, 5), "f64": (0.0, 1.0, 5.0)}.get(carrier)
+    if values is None:
+        raise InvalidParameter(f"no values are known of {domain}")
+    return Neighbours(pairs(*((values[0], other) for other in values[1:]), (values[-2], values[-1])), 1, told)
+
+
+def datasets(domain: str, kind: str, carrier: str) -> Neighbours:
+    """Lists of records: one more or fewer, or one replaced where their number is fixed."""
+    atom = carrier.removeprefix("Vec<").removesuffix(">")
+    sized = re.search(r"size=(\d+)", domain)
+    size = None if sized is None else int(sized[1])
+    bounds = re.search(r"bounds=\[(\S+), (\S+)\]", domain)
+    record: Any
+    match atom:
+        case "f64":
+            low, high = (float(bounds[1]), float(bounds[2])) if bounds else (-10.0, 10.0)
+            record = numbers(low, high, clipped=bounds is None, missing=False)
+        case "i32" | "i64":
+            low, high = (int(bounds[1]), int(bounds[2])) if bounds else (-LARGEST - 1, LARGEST)
+            record = integers(int(low), int(high))
+        case "String":
+            record = categories("a", "b", "c", "1", "")
+        case "bool":
+            record = flags()
+        case _:
+            raise InvalidParameter(f"no records are known of {domain}")
+    if "nan=true" in domain:
+        record = numbers(-10.0, 10.0, missing=True)
+    replaced = size is not None or kind in ("ChangeOneDistance", "HammingDistance")
+    adjacency = "replace-one" if replaced else "add-remove"
+    relation = records(record, adjacency=adjacency, size=size or (0, 20), form="list")
+    # One replaced is one removed and one added.
+    d_in = 2 if replaced and kind in ("SymmetricDistance", "InsertDeleteDistance") else 1
+    return Neighbours(relation, d_in, f"{adjacency}, {kind} {d_in}")
+
+
+def attempt_of(
+    thing: Any, call: Callable[[Any, Any], Any], claim: Claim, neighbours: Neighbours, *, noisy: bool
+) -> Attempt:
+    """An attempt at what a constructor has made."""
+    name = str(getattr(thing, "__name__", type(thing).__name__))
+    return Attempt(
+        mechanism=Released(thing, name, call, generator=noisy),
+        claim=claim,
+        relations=(neighbours.relation,),
+        adjacency=neighbours.adjacency,
+        bits=not noisy,
+    )
+
+
+def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[Any, Any], Any], Claim]:
+    """A transformation with noise of the scale of its map, and what that claims. Raises `InvalidParameter`."""
+    if not hasattr(made, "output_metric"):
+        raise InvalidParameter("it is post-processing, which claims nothing")
+    dp = prelude()
+    if "Option" in str(made.output_domain.carrier_type):
+        made = made >> dp.t.then_drop_null()  # Python cannot read optional values
+    d_out = made.map(neighbours.d_in)
+    metric, carrier = str(made.output_metric).partition("(")[0], str(made.input_domain.carrier_type)
+    if isinstance(d_out, tuple) or not 0 < d_out < math.inf:
+        raise InvalidParameter(f"its map gives {d_out!r} for {neighbours.d_in!r}: there is no noise for that")
+    scale = float(d_out)
+
+    def transformed(value: Any) -> Any:
+        return made(in_carrier(value, carrier))
+
+    if metric in ("AbsoluteDistance", "L1Distance"):
+        return lambda value, rng: laplace(rng, transformed(value), scale), ApproxDP(1.0)
+    if metric == "L2Distance":
+        return lambda value, rng: normal(rng, transformed(value), scale), GaussianDP(1.0)
+    if metric == "LInfDistance":
+        length = np.size(transformed(example_of(neighbours)))
+        return lambda value, rng: laplace(rng, transformed(value), scale * length), ApproxDP(1.0)
+    if metric in ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance"):
+        # A replaced record lowers one count of the histogram and raises another.
+        scale *= 2 if metric in ("ChangeOneDistance", "HammingDistance") else 1
+        known = kinds_of(transformed, neighbours)
+        return lambda value, rng: laplace(rng, histogram(transformed(value), known), scale), ApproxDP(1.0)
+    raise InvalidParameter(f"no noise is known for a transformation to {metric}")
+
+
+def laplace(rng: np.random.Generator, values: Any, scale: float) -> Any:
+    """Numbers with Laplace noise."""
+    exact = np.asarray(values, np.float64)
+    return exact + rng.laplace(0.0, scale, exact.shape)
+
+
+def normal(rng: np.random.Generator, values: Any, scale: float) -> Any:
+    """Numbers with Gaussian noise."""
+    exact = np.asarray(values, np.float64)
+    return exact + rng.normal(0.0, scale, exact.shape)
+
+
+def example_of(neighbours: Neighbours) -> Any:
+    """One input."""
+    return next(neighbours.relation.candidates()).data
+
+
+def kinds_of(transformed: Callable[[Any], Any], neighbours: Neighbours) -> list[str]:
+    """Records that a transformation makes of the first candidates: the bins of the histogram, the same for all runs."""
+    found: dict[str, None] = {}
+    for pair in islice(neighbours.relation.candidates(), 24):
+        for side in pair.sides:
+            try:
+                found |= dict.fromkeys(map(repr, rows_of(transformed(side))))
+            except Exception:  # an input that it refuses
+                continue
+    return [*found][:KINDS]
+
+
+def rows_of(value: Any) -> list[Any]:
+    """The records of a dataset that a transformation returned."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        raise InvalidParameter(f"it returns {type(value).__name__}, whose records are not known")
+    return list(value)
+
+
+def histogram(value: Any, known: Sequence[str]) -> list[int]:
+    """How often each known record occurs, and how many others there are."""
+    rows = [repr(row) for row in rows_of(value)]
+    counts = [rows.count(one) for one in known]
+    return [*counts, len(rows) - sum(counts)]
+
+
+DESCRIBER = OpenDP()

@@ -1,0 +1,371 @@
+"""Functions and classes of any library whose signature shows a claim: a parameter named epsilon or eps.
+
+Parameters get values by their names, annotations and defaults; the shape of the data is found by trying. Nothing says
+which inputs the claim calls neighbours, unless the documentation does: then both adjacencies of records are tested, and
+only what is refuted under both is refuted.
+"""
+
+import inspect
+import re
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+import numpy as np
+
+from dpwitness.claims import ApproxDP, Claim
+from dpwitness.mechanisms.libraries.library import number
+from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, SIZE_NAMES
+from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
+from dpwitness.sweeps.describers.describer import Attempt, Recipe
+from dpwitness.targets import Target, target_of
+
+Parameters = Mapping[str, inspect.Parameter]
+EMPTY: Final = inspect.Parameter.empty
+VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+
+#: The ε that is asked for (nats), and the δ where a parameter of that name has no default.
+EPSILON: Final = 1.0
+DELTA: Final = 1e-3
+#: Names of a pair of bounds, and names of the ends of one.
+BOUNDS: Final = ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", "bounds_y")
+ENDS: Final = (
+    ("lower", "upper"), ("low", "high"), ("lower_bound", "upper_bound"), ("min_value", "max_value"),
+    ("minimum", "maximum"), ("lo", "hi"), ("clip_min", "clip_max"), ("a_min", "a_max"),
+)  # fmt: skip
+#: Bounds that are given: from zero, and of both signs, of which the lower one is the smaller.
+RANGES: Final = ((0.0, 5.0), (-1.0, 4.0))
+SENSITIVITIES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "sens")
+#: Names of what is data.
+DATA: Final = (
+    "data", "array", "sample", "samples", "values", "records", "x", "X", "xs", "value", "df", "frame", "scores",
+    "utilities", "queries", "answers", "counts", "column", "dataset", "true_value", "true_count", "answer", "count",
+    "items", "texts", "a", "arr", "seq", "inputs",
+)  # fmt: skip
+#: Of these names the ones that are of a single number.
+SINGLE: Final = ("value", "true_value", "true_count", "answer", "count", "x")
+LABELS: Final = ("y", "labels", "target", "targets")
+#: Values for parameters that have no default, by name; then by annotation.
+VALUES: Final[Mapping[str, Any]] = {
+    "k": 2, "n": 10, "bins": 5, "n_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
+    "percentile": 50, "alpha": 0.5, "n_clusters": 2, "n_components": 1, "dimension": 2, "cutoff": 1,
+}  # fmt: skip
+ANNOTATED: Final[Mapping[object, Any]] = {int: 2, float: 1.0, bool: False, "int": 2, "float": 1.0, "bool": False}
+#: Methods that release something of data, the first that a class has.
+METHODS: Final = (
+    "fit", "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "quick_result", "answer",
+    "estimate", "sanitize", "sanitise", "run", "__call__",
+)  # fmt: skip
+#: Attributes of a fitted estimator that say how it was fitted, and not what was learned.
+NOT_LEARNED: Final = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")
+
+ADD_REMOVE: Final = re.compile(r"\badd\w*(?:\W+\w+){0,4}?\W+(?:or\W+)?remov|\bunbounded (?:dp|diff)", re.IGNORECASE)
+REPLACE_ONE: Final = re.compile(
+    r"\b(?:replac|substitut|chang)\w*(?:\W+\w+){0,2}?\W+(?:one|a|single)\b|\bbounded (?:dp|diff)", re.IGNORECASE
+)
+MISSING: Final = re.compile(r"ignor\w+ (?:\w+ ){0,2}(?:nan|missing)|missing values", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What an input may be: the relations that the claim may mean, and what they are called.
+
+    `labelled`: an input is features and labels; `of_records`: it is records of several people; `of_number`: it is a
+    number, and no array of one.
+    """
+
+    relations: tuple[Relation, ...]
+    adjacency: str
+    labelled: bool = False
+    of_records: bool = False
+    of_number: bool = False
+
+
+class Released:
+    """A mechanism of one input, which another process makes anew by loading the thing again."""
+
+    def __init__(self, thing: Any, name: str, call: Callable[..., Any], *, generator: bool) -> None:
+        self.call, self.generator = call, generator
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = str(getattr(thing, "__module__", __name__))
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        names = ("rng", "data") if generator else ("data",)
+        self.__signature__ = inspect.Signature([inspect.Parameter(one, kind) for one in names])
+
+    def __call__(self, data: Any, rng: Any = None) -> Any:
+        """Run it once."""
+        return self.call(data, rng)
+
+
+class Signatures:
+    """Plain signatures: those with ε, and functions marked by `@target`."""
+
+    #: Further values for parameters by name, before all others; and those that are left as they are.
+    values: ClassVar[Mapping[str, Any]] = {}
+
+    def describes(self, thing: Any, place: str) -> bool:
+        """Whether it is a function or a class with a parameter for ε."""
+        if not (inspect.isclass(thing) or inspect.isroutine(thing)):
+            return False
+        if inspect.isabstract(thing) or (inspect.isclass(thing) and issubclass(thing, BaseException | Mapping)):
+            return False
+        return target_of(thing) is not None or bool(EPSILON_NAMES & set(parameters_of(thing)))
+
+    def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
+        """One for each choice of bounds; one that is refused where a parameter has no known value."""
+        if target_of(thing) is not None:
+            return [Recipe()]
+        chosen = []
+        own = parameters_of(thing)
+        for ends in RANGES if has_bounds(own) else (RANGES[0],):
+            found, unknown = self._filled(thing, own, ends)
+            if unknown:
+                return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}")]
+            if not inspect.isclass(thing) and data_of(own) is None:
+                return [Recipe(refused="none of its parameters takes data")]
+            if inspect.isclass(thing) and method_of(thing) is None:
+                return [Recipe(refused="none of its methods is known to release anything of data")]
+            label = f"{ends[0]:g} to {ends[1]:g}" if has_bounds(own) else ""
+            chosen.append(Recipe(label=label, settings={"parameters": found, "ends": list(ends)}))
+        return chosen
+
+    def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
+        """Records in several forms, or one number where there is a sensitivity or a single value."""
+        mark = target_of(thing)
+        if mark is not None:
+            yield of_target(thing, mark)
+            return
+        given = {name: from_json(value) for name, value in recipe.settings["parameters"].items()}
+        low, high = recipe.settings["ends"]
+        own = parameters_of(thing)
+        method = method_of(thing) if inspect.isclass(thing) else None
+        taking = parameters_of(getattr(thing, method), bound=True) if method else own
+        claim = claim_of(given, own)
+        generator = any(name in GENERATOR_NAMES - {"random_state"} for name in own)
+        for shape in self.shapes(thing, own, taking, low, high, records):
+            call = caller(thing, method, given, own, taking, shape)
+            yield Attempt(
+                mechanism=Released(thing, str(thing.__name__), call, generator=generator),
+                claim=claim,
+                relations=shape.relations,
+                adjacency=shape.adjacency,
+                outcome=learned if method == "fit" else None,
+                of_records=shape.of_records,
+            )
+
+    def shapes(
+        self, thing: Any, own: Parameters, taking: Parameters, low: float, high: float, given: Any
+    ) -> Iterator[Shape]:
+        """What its input may be, the most likely first."""
+        name = data_of(taking)
+        if any(one in own for one in SENSITIVITIES):
+            yield from of_sensitivity(low, high, bounded=has_bounds(own))
+            return
+        one_value = name in SINGLE or (name is not None and taking[name].annotation in (float, int, "float", "int"))
+        if one_value and not inspect.isclass(thing):
+            yield from of_one_value(low, high, bounded=has_bounds(own))
+        labelled = next((one for one in LABELS if one in taking and taking[one].default is EMPTY), None)
+        documented = f"{inspect.getdoc(thing) or ''}"
+        missing = str(thing.__name__).startswith("nan") or bool(MISSING.search(documented))
+        of_numbers = "bounds_y" in own  # a regression, and not labels of classes
+        for shape in of_records(documented, low, high, missing=missing, labelled=labelled is not None, given=given):
+            if not (of_numbers and shape.labelled and "categories" in str(shape.relations[0])):
+                yield shape
+
+    def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
+        """Values for its parameters as JSON, and the names of those that have none."""
+        data = None if inspect.isclass(thing) else data_of(own)
+        labels = () if inspect.isclass(thing) else LABELS
+        found: dict[str, Any] = {}
+        unknown = []
+        of_ends = {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
+        for name, one in own.items():
+            if name == data or name in labels or one.kind in VARIABLE or name in GENERATOR_NAMES | SIZE_NAMES:
+                continue
+            if name in EPSILON_NAMES:
+                found[name] = EPSILON
+            elif name in self.values:
+                found[name] = self.values[name]
+            elif name in DELTA_NAMES and one.default is EMPTY:
+                found[name] = DELTA
+            elif name in BOUNDS:
+                found[name] = {"tuple": list(ends)}
+            elif name in of_ends:
+                found[name] = of_ends[name]
+            elif name in SENSITIVITIES:
+                found[name] = 1.0 if one.default is EMPTY else one.default
+            elif one.default is EMPTY:
+                value = VALUES.get(name, ANNOTATED.get(one.annotation))
+                if value is None:
+                    unknown.append(name)
+                else:
+                    found[name] = value
+        return found, unknown
+
+
+def from_json(value: Any) -> Any:
+    """A value of a recipe: tuples are objects in JSON."""
+    if isinstance(value, dict) and set(value) == {"tuple"}:
+        return tuple(map(from_json, value["tuple"]))
+    return [from_json(one) for one in value] if isinstance(value, list) else value
+
+
+def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
+    """The parameters of a function or a class; none where they cannot be read. `bound`: without the first, self."""
+    try:
+        found = dict(inspect.signature(thing).parameters)
+    except (TypeError, ValueError):  # of an extension
+        return {}
+    return dict(list(found.items())[1:]) if bound else found
+
+
+def has_bounds(own: Parameters) -> bool:
+    """Whether it takes bounds."""
+    return any(name in own for name in BOUNDS) or any(set(names) <= set(own) for names in ENDS)
+
+
+def data_of(own: Parameters) -> str | None:
+    """The name of the parameter that takes data: one of the usual names, else the first without a default."""
+    other = {*EPSILON_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITIES, *BOUNDS, *LABELS, *VALUES}
+    other |= {name for names in ENDS for name in names}
+    free = [name for name, one in own.items() if one.default is EMPTY and one.kind not in VARIABLE]
+    named = [name for name in free if name in DATA]
+    return next(iter(named or [name for name in free if name not in other]), None)
+
+
+def method_of(thing: Any) -> str | None:
+    """The method of a class that releases something of data."""
+    own = (name for name in METHODS if callable(getattr(thing, name, None)))
+    return next((name for name in own if data_of(parameters_of(getattr(thing, name), bound=True)) is not None), None)
+
+
+def claim_of(given: Mapping[str, Any], own: Parameters) -> Claim:
+    """(ε, δ)-DP of the values that its parameters get."""
+    delta = next((given.get(name, own[name].default) for name in DELTA_NAMES if name in own), 0.0)
+    return ApproxDP(EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0)
+
+
+def of_target(thing: Any, mark: Target) -> Attempt:
+    """A function that says all of itself by `@target`."""
+    states = mark.states or (lambda epsilon: ApproxDP(epsilon, mark.delta))
+    return Attempt(
+        mechanism=thing,
+        claim=states(EPSILON),
+        relations=(mark.neighbours,),
+        adjacency=f"{mark.neighbours!s:.80}",
+        parameters={mark.claim: EPSILON},
+    )
+
+
+def caller(
+    thing: Any, method: str | None, given: Mapping[str, Any], own: Parameters, taking: Parameters, shape: Shape
+) -> Callable[[Any, Any], Any]:
+    """What runs it once, on an input and with a generator; an object of a class is made for each run."""
+    data = data_of(taking)
+    labels = next((name for name in LABELS if name in taking), None)
+    generators = [
+        name for name in own if name in GENERATOR_NAMES and (name != "random_state" or own[name].default is EMPTY)
+    ]
+
+    def call(value: Any, rng: Any) -> Any:
+        values = {str(data): number(value) if shape.of_number else value}
+        if shape.labelled:
+            values = {str(data): value[0], str(labels): value[1]}
+        named = {**given, **dict.fromkeys(generators, rng)}
+        if method is None:
+            return positional(thing, own, {**named, **values})
+        return positional(getattr(thing(**named), method), taking, values)
+
+    return call
+
+
+def positional(function: Callable[..., Any], own: Parameters, values: Mapping[str, Any]) -> Any:
+    """Call a function by names, but for what must be given without one."""
+    only = [name for name, one in own.items() if one.kind is one.POSITIONAL_ONLY and name in values]
+    rest = {name: value for name, value in values.items() if name not in only}
+    return function(*(values[name] for name in only), **rest)
+
+
+def learned(estimator: Any) -> dict[str, Any]:
+    """What a fitted estimator has learned: numbers and arrays of numbers under public names that end with _."""
+    return {
+        name: value
+        for name, value in vars(estimator).items()
+        if name.endswith("_")
+        and not name.startswith("_")
+        and name not in NOT_LEARNED
+        and isinstance(value, int | float | np.ndarray | np.generic)
+    }
+
+
+def of_sensitivity(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
+    """A number that moves by a sensitivity of 1, then a list of which one number does."""
+    inside = [low, low + 1, high - 1] if bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
+    told = "numbers that differ by the sensitivity"
+    yield Shape((pairs(*((value, value + 1) for value in inside)),), told, of_number=True)
+    yield Shape((pairs(*((int(value), int(value) + 1) for value in inside)),), told, of_number=True)
+    if not bounded:
+        yield Shape((queries(3, may_move="one"),), "lists of which one number differs by the sensitivity")
+
+
+def of_one_value(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
+    """Any two numbers within bounds; without bounds a number that moves by 1."""
+    if bounded:
+        yield Shape(
+            (pairs((low, high), (low, (low + high) / 2)),), f"any two numbers from {low:g} to {high:g}", of_number=True
+        )
+    else:
+        yield Shape(
+            (pairs((0.0, 1.0), (1.0, 2.0), (10.0, 11.0)),), "numbers that differ by 1, which is assumed", of_number=True
+        )
+        yield Shape((pairs((0, 1), (1, 2), (10, 11)),), "numbers that differ by 1, which is assumed", of_number=True)
+
+
+def adjacencies(documented: str) -> tuple[str, ...]:
+    """Those that the documentation may mean: one where it names one alone."""
+    says = [bool(ADD_REMOVE.search(documented)), bool(REPLACE_ONE.search(documented))]
+    both = ("add-remove", "replace-one")
+    return both if says[0] == says[1] else (both[says.index(True)],)
+
+
+def of_records(
+    documented: str, low: float, high: float, *, missing: bool, labelled: bool, given: Any
+) -> Iterator[Shape]:
+    """Records in the forms that libraries take, under the adjacencies that the documentation may mean."""
+    means = adjacencies(documented)
+    told = " and ".join(means) if len(means) > 1 else f"{means[0]}, as documented"
+    for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
+        try:
+            found = tuple(records(base=given, adjacency=one, form=form) for one in means)
+        except ValueError:  # it cannot have this form
+            continue
+        yield Shape(found, f"{told}, of the records given", labelled, True)
+    # What is said to ignore missing values may do so in one form alone, or not at all.
+    for with_missing in (True, False) if missing else (False,):
+        for domain, own_form, base in forms(low, high, missing=with_missing, labelled=labelled):
+            found = tuple(records(domain, adjacency=one, size=(1, 20), form=own_form, base=base) for one in means)
+            yield Shape(found, told, labelled, True)
+
+
+def forms(low: float, high: float, *, missing: bool, labelled: bool) -> Iterator[tuple[Any, str, Any]]:
+    """Domains of records, how they are handed over, and records to start from."""
+    real, whole = numbers(low, high, missing=missing), integers(int(low), int(high))
+    texts = categories("a", "b", "c")
+    if labelled:
+        # Both classes are there from the start: many classifiers refuse one alone.
+        steps = [low + (high - low) * k / 9 for k in range(10)]
+        plane = np.array([[step, steps[-k]] for k, step in enumerate(steps)])
+        classes = [k % 2 for k in range(10)]
+        yield ((real, real), categories(0, 1)), "xy", (plane, classes)
+        yield ((real,), categories(0, 1)), "xy", (plane[:, :1], classes)
+        yield ((real,), real), "xy", (plane[:, :1], steps)
+        return
+    for domain, form in (
+        (real, "array"), (real, "list"), (whole, "list"), ((real, real), "array"), ((real,), "array"),
+        (whole, "array"), (texts, "list"), ({"x": real}, "dataframe"), ({"x": real, "y": texts}, "dataframe"),
+        (categories(False, True), "list"),
+    ):  # fmt: skip
+        yield domain, form, None
+
+
+DESCRIBER = Signatures()

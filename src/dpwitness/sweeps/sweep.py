@@ -1,0 +1,358 @@
+"""A sweep: the cases of some modules, which share one α, run in processes, and the file that it goes on from."""
+
+import hashlib
+import importlib.util
+import inspect
+import json
+import secrets
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from dataclasses import dataclass, replace
+from functools import partial
+from itertools import islice
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final
+
+from dpwitness import checks
+from dpwitness.checks import brief, json_value
+from dpwitness.codec import JsonFields
+from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
+from dpwitness.mechanisms.catalog import load_module
+from dpwitness.options import MOST_WORKERS
+from dpwitness.results.fields import Alpha, Seconds, Seed, read_result
+from dpwitness.sweeps.case import CaseResult
+from dpwitness.sweeps.describers import Recipe, describer_of
+from dpwitness.sweeps.process import GRACE
+from dpwitness.sweeps.running import Case
+
+#: The probability that anything is refuted that keeps its claim, and seconds for each case.
+ALPHA: Final = 1e-3
+SECONDS: Final = 20.0
+#: Names of a module that are looked at, and cases of one.
+MOST_NAMES: Final = 10_000
+#: Seeds of cases lie below.
+SEEDS: Final = 1 << 62
+
+Told = Callable[[CaseResult, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sweep(JsonFields):
+    """What a sweep runs, fixed before the first run: of so many cases each has an even share of α.
+
+    Attributes
+    ----------
+    modules
+        The modules as they were named.
+    alpha
+        The probability that any case at all is refuted that keeps its claim.
+    cases
+        The cases, in the order of the modules and of their names.
+    records_digest
+        SHA-256 of the file of records; empty without one.
+    """
+
+    modules: tuple[str, ...]
+    alpha: Alpha
+    seconds: Seconds
+    seed: Seed
+    cases: tuple[Case, ...]
+    records_digest: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        modules: Sequence[str],
+        *,
+        alpha: float = ALPHA,
+        seconds: float | str = SECONDS,
+        seed: int | None = None,
+        records: str | None = None,
+    ) -> "Sweep":
+        """List the cases of modules. This imports the modules, which runs their code, and runs nothing else of them.
+
+        Parameters
+        ----------
+        modules
+            Names of modules, as package.module, or paths of files.
+        alpha, seconds, seed, records
+            See `sweep`.
+
+        Raises
+        ------
+        UnknownTarget
+            For a module that cannot be imported.
+        InvalidParameter
+            For settings that make no sense, and for modules without anything that shows a claim.
+        InvalidData
+            For a file of records that cannot be read.
+        """
+        if isinstance(modules, str):
+            modules = (modules,)
+        names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
+        if not names:
+            raise InvalidParameter("give at least one module, such as package.module or path/file.py")
+        alpha, limit = checks.finite("alpha", alpha), checks.seconds("seconds", seconds)
+        if not 0 < alpha < 1:
+            raise InvalidParameter(f"alpha={brief(alpha)} must lie between 0 and 1")
+        chosen = secrets.randbelow(SEEDS) if seed is None else checks.whole("seed", seed, 0, SEEDS - 1)
+        digest = ""
+        if records is not None:
+            read_frame(records)  # now, and not in each process
+            digest = hashlib.sha256(read_text(records).encode()).hexdigest()
+        found = told_apart([case for name in names for case in cases_of(name)])
+        if not found:
+            raise InvalidParameter(
+                f"{', '.join(names)}: nothing that it defines carries a claim or has a parameter epsilon"
+                + hint(names[0])
+            )
+        place = None if records is None else str(Path(records).resolve())
+        cases = tuple(
+            replace(case, alpha=alpha / len(found), seconds=limit, seed=seed_of(chosen, case.name), records=place)
+            for case in found
+        )
+        return cls(modules=names, alpha=alpha, seconds=limit, seed=chosen, cases=cases, records_digest=digest)
+
+
+def seed_of(seed: int, name: str) -> int:
+    """The seed of a case: another for each, and the same whatever other cases there are."""
+    digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
+    return int.from_bytes(digest[:8], "big") % SEEDS
+
+
+def cases_of(place: str) -> list[Case]:
+    """The cases of a module, without their shares. Raises `UnknownTarget`."""
+    module = load_module(place)
+    cases: list[Case] = []
+    for name, thing in names_of(module):
+        where = f"{place}:{name}"
+        found = describer_of(thing, where)
+        if found is None:
+            continue
+        describer, own = found
+        try:
+            recipes: Sequence[Recipe] = own.recipes(thing, where)
+        except Exception as error:  # of a signature that no one expected: the case is listed, and not run
+            recipes = [Recipe(refused=f"it cannot be described: {type(error).__name__}: {error}")]
+        for recipe in recipes:
+            called = f"{Path(place).stem if place.endswith('.py') else place}.{name}"
+            called += f"({recipe.label})" if recipe.label else ""
+            cases.append(
+                Case(
+                    name=called,
+                    place=where,
+                    describer=describer,
+                    label=recipe.label,
+                    settings=json.loads(json.dumps(dict(recipe.settings))),  # as a file will have it
+                    refused=recipe.refused,
+                    alpha=0.5,
+                    seconds=SECONDS,
+                    seed=0,
+                )
+            )
+    return told_apart(cases)
+
+
+def told_apart(cases: Sequence[Case]) -> list[Case]:
+    """The cases, with a number behind a name that came before: results are known by names."""
+    seen: dict[str, int] = {}
+    found = []
+    for case in cases:
+        seen[case.name] = number = seen.get(case.name, 0) + 1
+        found.append(replace(case, name=f"{case.name} #{number}") if number > 1 else case)
+    return found
+
+
+def names_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
+    """What a module lists in `__all__`; without one the public names that it, or its own submodules, define."""
+    listed = getattr(module, "__all__", None)
+    names = [name for name in (listed if isinstance(listed, list | tuple) else vars(module)) if isinstance(name, str)]
+    seen: set[int] = set()
+    for name in sorted(set(names))[:MOST_NAMES]:
+        try:
+            thing = getattr(module, name)
+        except Exception:  # a name that is listed and not there, or that fails when it is asked for
+            continue
+        if listed is None and (name.startswith("_") or not defined_in(module, thing)):
+            continue
+        if inspect.ismodule(thing) or id(thing) in seen:  # a second name of one thing
+            continue
+        seen.add(id(thing))
+        yield name, thing
+
+
+def defined_in(module: ModuleType, thing: Any) -> bool:
+    """Whether a thing is of that module or of one within it; an object of no module is."""
+    home = getattr(thing, "__module__", None) if callable(thing) else module.__name__
+    return home is None or home == module.__name__ or str(home).startswith(f"{module.__name__}.")
+
+
+def hint(name: str) -> str:
+    """The modules within a package, where it is one."""
+    try:
+        spec = importlib.util.find_spec(name)
+    except (ImportError, ValueError):
+        return ""
+    places = (spec.submodule_search_locations or []) if spec is not None else []
+    within = {path.stem for place in places for path in Path(place).glob("[a-z]*.py")}
+    within |= {path.parent.name for place in places for path in Path(place).glob("[a-z]*/__init__.py")}
+    return f"; modules within: {', '.join(f'{name}.{one}' for one in sorted(within)[:8])}" if within else ""
+
+
+def sweep(
+    *modules: str,
+    alpha: float = ALPHA,
+    seconds: float | str = SECONDS,
+    seed: int | None = None,
+    records: str | None = None,
+) -> list[Case]:
+    """List what some modules claim to be private, as cases to check: `@pytest.mark.parametrize("case", …, ids=str)`.
+
+    This imports the modules, which runs their code; `case.check()` runs a case in a process of its own.
+
+    Parameters
+    ----------
+    modules
+        Names of modules, as package.module, or paths of files. Swept is what a module lists in `__all__`, else what it
+        defines itself.
+    alpha
+        The probability that anything is refuted that keeps its claim. Each case has an even share.
+    seconds
+        The time for each case, such as 20 or "20s".
+    seed
+        Of all runs; by default a fresh one.
+    records
+        A CSV file of records to start from, for mechanisms that take tables.
+
+    Returns
+    -------
+        The cases. `str` of one is its name; `case.check()` returns a verdict, and raises where it cannot be run.
+
+    Raises
+    ------
+    UnknownTarget
+        For a module that cannot be imported.
+    InvalidParameter
+        For settings that make no sense, and where nothing shows a claim.
+    """
+    return list(Sweep.of(modules, alpha=alpha, seconds=seconds, seed=seed, records=records).cases)
+
+
+def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:
+    """The sweep that a file holds, and its results by name. Raises `InvalidData` for that of another sweep.
+
+    The seed is that of the file, unless one was given: cases that were cut off draw the runs that they would have had.
+    """
+    lines = [line for line in read_text(path).splitlines() if line.strip()]
+    try:
+        values = [json_value(line) for line in lines]
+    except ValueError as error:
+        raise InvalidData(f"{shown(path)} is no file of a sweep: {error}; choose another --output") from error
+    if not values or not isinstance(values[0], dict) or "sweep" not in values[0]:
+        raise InvalidData(f"{shown(path)} is no file of a sweep; choose another --output")
+    before: Sweep = read_result(Sweep, "sweep", values[0]["sweep"])
+    if not seed_given:
+        wanted = replace(
+            wanted,
+            seed=before.seed,
+            cases=tuple(replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases),
+        )
+    if before != wanted:
+        raise InvalidData(
+            f"{shown(path)} is of a sweep with {difference(before, wanted)}: its results have another share of α; "
+            "choose another --output"
+        )
+    known = {case.name for case in wanted.cases}
+    results: list[CaseResult] = [read_result(CaseResult, "result", value) for value in values[1:]]
+    unknown = [one.case for one in results if one.case not in known]
+    if unknown:
+        raise InvalidData(f"{shown(path)} holds a result of {unknown[0]!r}, which is no case of this sweep")
+    return wanted, {one.case: one for one in results}
+
+
+def difference(before: Sweep, wanted: Sweep) -> str:
+    """In what two sweeps differ, for people."""
+    for name in ("modules", "alpha", "seconds", "seed", "records_digest"):
+        old, new = getattr(before, name), getattr(wanted, name)
+        if old != new:
+            return f"another {name} ({brief(old)}, now {brief(new)})"
+    if len(before.cases) != len(wanted.cases):
+        return f"{len(before.cases)} cases, now {len(wanted.cases)}"
+    pairs = zip(before.cases, wanted.cases, strict=True)
+    return f"another case {next((str(old) for old, new in pairs if old != new), '')}"
+
+
+def run(
+    wanted: Sweep,
+    *,
+    workers: int = 2,
+    output: str | None = None,
+    seed_given: bool = True,
+    grace: float = GRACE,
+    told: Told = lambda result, done, size: None,
+) -> tuple[Sweep, list[CaseResult], bool]:
+    """Run the cases that a file has no results of, so many at a time.
+
+    Parameters
+    ----------
+    wanted
+        The sweep.
+    workers
+        Cases at a time.
+    output
+        The file; it is written whole after each case. None: nothing is written.
+    seed_given
+        Whether the user gave the seed; else that of the file holds.
+    grace
+        Seconds beside its own that the process of a case has.
+    told
+        Called with each result, how many there are, and how many there will be.
+
+    Returns
+    -------
+        The sweep, the results in the order of its cases, and whether it was interrupted.
+    """
+    checks.whole("workers", workers, 1, MOST_WORKERS)
+    results: dict[str, CaseResult] = {}
+    if output is not None:
+        check_writable(output)
+        if Path(output).is_file() and Path(output).stat().st_size:
+            wanted, results = results_in(output, wanted, seed_given=seed_given)
+
+    def save() -> None:
+        if output is not None:
+            done = [results[case.name].to_json() for case in wanted.cases if case.name in results]
+            lines = [{"sweep": wanted.to_json()}, *done]
+            write_atomically(output, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in lines))
+
+    save()
+    size, stopped = len(wanted.cases), threading.Event()
+    waiting = iter([case for case in wanted.cases if case.name not in results])
+    interrupted = False
+    with ThreadPoolExecutor(workers) as pool:
+        begin = partial(_begun, pool, waiting, grace, stopped)
+        running = begin(workers)
+        try:
+            while running:
+                done, running = wait(running, return_when=FIRST_COMPLETED)
+                for one in done:
+                    result = one.result()
+                    results[result.case] = result
+                    save()
+                    told(result, len(results), size)
+                    running |= begin(1)
+        except KeyboardInterrupt:
+            interrupted = True
+        finally:
+            stopped.set()  # their processes are killed
+    return wanted, [results[case.name] for case in wanted.cases if case.name in results], interrupted
+
+
+def _begun(
+    pool: ThreadPoolExecutor, waiting: Iterator[Case], grace: float, stopped: threading.Event, most: int
+) -> "set[Future[CaseResult]]":
+    """The next cases, each of which a thread waits for."""
+    return {pool.submit(case.run, grace=grace, stop=stopped.is_set) for case in islice(waiting, most)}

@@ -1,0 +1,177 @@
+"""The process of one case: `python -m dpwitness.sweeps.worker` reads a request and writes its answer to a file.
+
+It is started for one case and killed after it. What the mechanism prints goes where its messages go.
+"""
+
+import faulthandler
+import json
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from itertools import islice
+from typing import Any, Final
+
+#: Pairs that an attempt is tried on, those among which one with a missing value is looked for, and how many must run.
+TRIED: Final = 6
+MORE: Final = 40
+ENOUGH: Final = 3
+#: Seconds from which on no further attempt is tried, and the same as a part of those of the case.
+TRIAL: Final = 5.0
+PART: Final = 0.25
+
+
+class CannotRun(Exception):
+    """No attempt of a case runs; the message says why the first one does not."""
+
+
+def main() -> None:
+    """Answer the request on standard input."""
+    request = json.loads(sys.stdin.buffer.read())
+    # From C, so that it ends a process that holds the interpreter, and one whose parent has died.
+    faulthandler.dump_traceback_later(request["limit"], exit=True)
+    sys.path += [folder for folder in request["path"] if folder not in sys.path]
+    warnings.simplefilter("ignore")
+    from dpwitness.files import write_atomically
+
+    write_atomically(request["answer"], json.dumps(answer(request["case"]), allow_nan=False))
+
+
+def answer(given: dict[str, Any]) -> dict[str, Any]:
+    """The result of a case as JSON values, or its error."""
+    try:
+        return checked(given)
+    except KeyboardInterrupt:
+        raise
+    except SystemExit as error:
+        return {"error": "MechanismCrashed", "why": f"it called sys.exit({error.code!r})"}
+    except BaseException as error:  # of the module, which may raise anything: Rust's panics are no Exception
+        ours = type(error).__module__ == "dpwitness.errors" or isinstance(error, CannotRun)
+        name = "InvalidParameter" if isinstance(error, CannotRun) else type(error).__name__
+        return {"error": name, "why": str(error) if ours else f"{type(error).__name__}: {error}"}
+
+
+def checked(given: dict[str, Any]) -> dict[str, Any]:
+    """Check the attempt of a case that runs first, under each relation that its claim may mean."""
+    from dpwitness.api.check import check
+    from dpwitness.codec import read_fields
+    from dpwitness.sweeps import released
+    from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan
+    from dpwitness.sweeps.describers.signatures import Released
+
+    case: Plan = read_fields(Plan, "case", given)
+    attempts = released.attempts_of(case)
+    number, attempt = first_that_runs(attempts, time.monotonic() + max(TRIAL, PART * case.seconds))
+    mechanism, outcome = attempt.mechanism, attempt.outcome
+    if isinstance(mechanism, Released):
+        released.choose(case, number)
+        outcome = outcome or released.as_it_is
+        name, mechanism = mechanism.__name__, released.drawn if mechanism.generator else released.released
+        mechanism.__name__ = name  # for messages; a new process finds it by __qualname__
+    # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
+    verdicts = [
+        check(
+            mechanism,
+            claim=attempt.claim,
+            neighbours=relation,
+            outcome=outcome,
+            parameters=dict(attempt.parameters),
+            alpha=case.alpha,
+            seed=case.seed,
+            bits=attempt.bits,
+            max_time=case.seconds / len(attempt.relations),
+            workers=1,
+            reference=case.place,
+        )
+        for relation in attempt.relations
+    ]
+    verdict = min(verdicts, key=lambda one: (one.refuted, one.log_e_value))
+    verdict = replace(verdict, others=(*verdict.others, *(one for one in verdicts if one is not verdict)))
+    result = CaseResult(
+        case=case.name,
+        status=REFUTED if verdict.refuted else NOT_REFUTED,
+        adjacency=attempt.adjacency,
+        verdict=verdict,
+    )
+    return result.to_json()
+
+
+def first_that_runs(attempts: Iterator[Any], until: float) -> tuple[int, Any]:
+    """The first attempt that runs on some of its own pairs, and its number. Raises `CannotRun`.
+
+    Which it is, no outcome decides: only whether it runs, and how many entries it returns.
+    """
+    said = ""
+    for number, attempt in enumerate(attempts):
+        why = trial(attempt)
+        if not why:
+            return number, attempt
+        said = said or why
+        if time.monotonic() > until:
+            break
+    raise CannotRun(said or "no input is known that it may take")
+
+
+def trial(attempt: Any) -> str:
+    """Why an attempt does not run on enough of the first pairs of its relation; empty where it does."""
+    import numpy as np
+
+    from dpwitness.mechanisms.python import summary
+    from dpwitness.mechanisms.signature import Signature
+
+    rng, ran, said, lengths = np.random.default_rng(0), 0, "", []
+    try:
+        signature, released = Signature.of(attempt.mechanism, attempt.parameters), summary(attempt.outcome)
+    except ValueError as error:
+        return str(error)
+    first = list(islice(attempt.relations[0].candidates(), MORE))
+    missing = [pair for pair in first if any(map(has_missing, pair.sides))][:1]
+    for pair in [*missing, *first[:TRIED]]:
+        try:
+            for side in pair.sides:
+                with warnings.catch_warnings(record=True) as warned:
+                    warnings.simplefilter("always")
+                    output = signature.call(side, rng, 1)
+                # diffprivlib says so where a default is taken from the data: that is no claim of privacy.
+                leak = next((one for one in warned if one.category.__name__ == "PrivacyLeakWarning"), None)
+                if leak is not None:
+                    return f"it warns that it leaks: {leak.message}"
+                output = output if released is None else released(output)
+                if output is None:
+                    raise TypeError("it returned nothing")
+                lengths.append((length(side), length(output)))
+        except KeyboardInterrupt:
+            raise
+        except Exception as error:
+            said = said or f"{type(error).__name__}: {error}"
+            if missing:  # what does not take missing values is to be run without any
+                return said
+        else:
+            ran += 1
+    several = {of_input for of_input, _ in lengths} - {1}
+    if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
+        return "it returns an entry for each record: its claim is about one record, and not about a dataset"
+    return "" if ran >= ENOUGH or (ran and not said) else said or "no input is known that it may take"
+
+
+def has_missing(side: Any) -> bool:
+    """Whether an input holds NaN among its numbers."""
+    import numpy as np
+
+    try:
+        return bool(np.isnan(np.asarray(side[0] if isinstance(side, tuple) else side, np.float64)).any())
+    except (TypeError, ValueError):  # no numbers
+        return False
+
+
+def length(value: Any) -> int:
+    """How many entries a value has; 1 for a number."""
+    shape = getattr(value, "shape", None)
+    if shape is not None:
+        return int(shape[0]) if shape else 1
+    return len(value) if isinstance(value, list | tuple) else 1
+
+
+if __name__ == "__main__":
+    main()

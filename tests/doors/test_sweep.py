@@ -1,0 +1,379 @@
+"""Sweeps: what a module claims, each case in a process of its own, one α for all, and a file to go on from."""
+
+import json
+import re
+import textwrap
+
+import numpy as np
+import pytest
+
+import dpwitness as dpw
+from dpwitness.cli import main
+from dpwitness.codec import read_fields
+from dpwitness.mechanisms.catalog import load_registered
+from dpwitness.sweeps import sweep as sweeps
+from dpwitness.sweeps.case import CaseResult
+from dpwitness.sweeps.describers import Attempt, describer_of, registered
+from dpwitness.sweeps.describers.signatures import adjacencies
+from dpwitness.sweeps.process import answer
+from dpwitness.sweeps.running import Case
+from dpwitness.sweeps.sweep import Sweep, cases_of
+from dpwitness.sweeps.worker import checked, trial
+from dpwitness.targets import target_of
+
+MODULE = '''
+import os, signal, sys, time
+from math import exp
+from random import expovariate
+
+
+def right(data, epsilon):
+    """A count of records, of which one may be added or removed."""
+    return len(data) + expovariate(epsilon) - expovariate(epsilon)
+
+
+def wrong(data, epsilon):
+    """A count of records, of which one may be added or removed."""
+    return len(data)
+
+
+def raises(data, epsilon):
+    raise RuntimeError("not today")
+
+
+def exits(data, epsilon):
+    sys.exit(7)
+
+
+def killed(data, epsilon):
+    os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def asks(data, epsilon, oracle):
+    return oracle(data)
+
+
+def no_claim(data):
+    return len(data)
+'''
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    place = tmp_path_factory.mktemp("swept")
+    (place / "mine.py").write_text(MODULE)
+    return place
+
+
+@pytest.fixture(scope="module")
+def swept(folder):
+    """The file of a sweep of the module; the process of each case is real."""
+    place = str(folder / "mine.jsonl")
+    found = Sweep.of([str(folder / "mine.py")], seconds=8, alpha=1e-6, seed=1)
+    sweeps.run(found, workers=3, output=place)
+    return place
+
+
+def results_of(path):
+    """The lines of a file behind its first."""
+    with open(path) as lines:
+        return {one["case"]: one for one in map(json.loads, list(lines)[1:])}
+
+
+def test_each_case_ends_by_itself(swept):
+    found = results_of(swept)
+    assert {name: one["status"] for name, one in found.items()} == {
+        "mine.asks": "not run",
+        "mine.exits": "not run",
+        "mine.killed": "not run",
+        "mine.raises": "not run",
+        "mine.right": "not refuted",
+        "mine.wrong": "refuted",
+    }
+    why = {name: one["why"] for name, one in found.items()}
+    assert why["mine.asks"] == "no value is known for its parameter 'oracle'"
+    assert why["mine.exits"] == "it called sys.exit(7)"
+    assert why["mine.killed"] == "its process was killed by signal 11"
+    assert why["mine.raises"] == "RuntimeError: not today"
+    assert found["mine.wrong"]["adjacency"] == "add-remove, as documented"
+    assert found["mine.wrong"]["verdict"]["alpha"] == pytest.approx(1e-6 / 6)
+
+
+def test_the_command_goes_on_from_its_file(swept, folder, monkeypatch, capsys):
+    lines = (folder / "mine.jsonl").read_text().splitlines()
+    half = folder / "half.jsonl"
+    half.write_text("\n".join(line for line in lines if '"case": "mine.raises"' not in line) + "\n")
+    asked = []
+
+    def instead(request, **settings):
+        asked.append(request["case"])
+        return {"error": "MechanismRaised", "why": "asked\nagain"}
+
+    monkeypatch.setattr("dpwitness.sweeps.running.answer", instead)
+    command = ["sweep", str(folder / "mine.py"), "--seconds", "8", "--alpha", "1e-6", "--output", str(half)]
+    assert main([*command, "--quiet"]) == 1
+    assert [one["name"] for one in asked] == ["mine.raises"]
+    assert asked[0]["seed"] == seeds_in(lines)["mine.raises"]
+    printed = capsys.readouterr().out
+    assert printed.startswith("6 cases of ")
+    assert "1 refuted, 1 not refuted, 4 not run" in printed
+    assert re.search(r"^wrong +refuted +ε ≥ ", printed, re.MULTILINE)
+    assert re.search(r"^raises +not run +asked again", printed, re.MULTILINE)
+    assert "VIOLATED: wrong()" in printed
+    assert max(len(line) for line in printed.split("VIOLATED")[0].splitlines()[2:]) <= 80
+    assert results_of(half)["mine.raises"]["why"] == "asked again"
+    assert main([*command, "--json", "--quiet"]) == 1  # nothing is left to run
+    assert len(asked) == 1
+    assert {one["case"] for one in json.loads(capsys.readouterr().out)["results"]} == set(results_of(half))
+
+
+def seeds_in(lines):
+    return {one["name"]: one["seed"] for one in json.loads(lines[0])["sweep"]["cases"]}
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (["--alpha", "1e-3", "--seconds", "8"], "another alpha (1e-06, now 0.001)"),
+        (["--alpha", "1e-6", "--seconds", "3"], "another seconds (8.0, now 3.0)"),
+        (["--alpha", "1e-6", "--seconds", "8", "--seed", "5"], "another seed (1, now 5)"),
+    ],
+)
+def test_a_file_of_another_sweep_is_refused(swept, folder, options, said, capsys):
+    before = (folder / "mine.jsonl").read_text()
+    assert main(["sweep", str(folder / "mine.py"), "--output", swept, *options]) == 2
+    assert said in capsys.readouterr().err
+    assert (folder / "mine.jsonl").read_text() == before
+
+
+DAMAGED = {
+    "nothing like it": "a,b\n1,2\n",
+    "another JSON": '{"verdict": "violated"}\n',
+    "no cases": '{"sweep": {}}\n',
+    "a list": "[[[1]]]\n",
+}
+
+
+@pytest.mark.parametrize("name", DAMAGED)
+def test_a_damaged_file_is_refused_and_kept(name, folder, tmp_path, capsys):
+    place = tmp_path / "sweep.jsonl"
+    place.write_text(DAMAGED[name])
+    assert main(["sweep", str(folder / "mine.py"), "--output", str(place)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dpwitness: error: ")
+    assert place.read_text() == DAMAGED[name]
+
+
+def test_a_result_of_no_case_is_refused(swept, folder, tmp_path):
+    lines = (folder / "mine.jsonl").read_text().splitlines()
+    place = tmp_path / "more.jsonl"
+    place.write_text("\n".join([*lines, lines[-1].replace("mine.wrong", "mine.better")]))
+    wanted = Sweep.of([str(folder / "mine.py")], seconds=8, alpha=1e-6, seed=1)
+    with pytest.raises(dpw.InvalidData, match=r"mine\.better"):
+        sweeps.run(wanted, output=str(place))
+
+
+def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, monkeypatch):
+    done = []
+
+    def instead(request, **settings):
+        if done:
+            raise KeyboardInterrupt
+        done.append(request["case"]["name"])
+        return {"error": "MechanismRaised", "why": "no"}
+
+    monkeypatch.setattr("dpwitness.sweeps.running.answer", instead)
+    wanted = Sweep.of([str(folder / "mine.py")], seed=1)
+    place = tmp_path / "cut.jsonl"
+    _, results, interrupted = sweeps.run(wanted, workers=1, output=str(place))
+    assert interrupted
+    assert {one.case for one in results} == {"mine.asks", done[0]} == set(results_of(place))
+
+
+@pytest.mark.parametrize("body", ["time.sleep(600)", "while True: pass", "while True: print('x' * 10_000)"])
+def test_what_hangs_is_killed(body, tmp_path):
+    (tmp_path / "hanging.py").write_text(f"import time\ndef hangs(data, epsilon):\n    {body}\n")
+    (case,) = dpw.sweep(str(tmp_path / "hanging.py"), seconds=1, seed=1)
+    found = case.run(grace=1.0)
+    assert (found.status, found.error) == ("not run", "MechanismTimeout")
+    assert "killed" in found.why
+
+
+def test_a_process_that_only_prints_and_dies_is_named_by_its_last_line(tmp_path):
+    (tmp_path / "loud.py").write_text(
+        "import os\ndef loud(data, epsilon):\n    print('a' * 999)\n    print('the end', flush=True)\n    os._exit(3)\n"
+    )
+    (case,) = dpw.sweep(str(tmp_path / "loud.py"), seconds=1, seed=1)
+    assert case.run().why == "its process ended with exit code 3: the end"
+    with pytest.raises(dpw.MechanismCrashed, match=r"loud\.loud: its process ended"):
+        case.check()
+
+
+def test_a_request_that_cannot_be_read_is_no_result():
+    found = answer({"case": {"name": "x"}}, seconds=1.0)
+    assert found["error"] == "KeyError"
+
+
+def test_cases_are_for_parametrize(folder):
+    cases = dpw.sweep(str(folder / "mine.py"), alpha=1e-6, seconds="2s", seed=1)
+    assert [str(case) for case in cases] == [
+        "mine.asks", "mine.exits", "mine.killed", "mine.raises", "mine.right", "mine.wrong"
+    ]  # fmt: skip
+    assert sum(case.alpha for case in cases) == pytest.approx(1e-6)
+    assert len({case.seed for case in cases}) == len(cases)
+    assert cases == dpw.sweep(str(folder / "mine.py"), alpha=1e-6, seconds=2, seed=1)
+    with pytest.raises(dpw.InvalidParameter, match=r"mine\.asks: no value is known for its parameter 'oracle'"):
+        cases[0].check()
+    for case in cases:
+        assert read_fields(Case, "case", json.loads(json.dumps(case.to_json()))) == case
+
+
+def written(tmp_path, name, text):
+    (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
+    return str(tmp_path / f"{name}.py")
+
+
+def test_names_that_a_module_only_imports_are_not_swept(tmp_path):
+    text = """
+        from functools import lru_cache
+        from other_of_mine import borrowed
+        def own(data, epsilon): ...
+        def _private(data, epsilon): ...
+        again = own
+        """
+    (tmp_path / "other_of_mine.py").write_text("def borrowed(data, epsilon): ...\n")
+    place = written(tmp_path, "imports", text)
+    assert [str(case) for case in cases_of(place)] == ["imports.again"]
+    (tmp_path / "imports.py").write_text("__all__ = ['borrowed', 'gone', 3]\n" + (tmp_path / "imports.py").read_text())
+    assert [str(case) for case in cases_of(place)] == ["imports.borrowed"]
+
+
+def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
+    assert main(["sweep", written(tmp_path, "empty", "def f(data): ...")]) == 2
+    assert "nothing that it defines carries a claim" in capsys.readouterr().err
+    assert main(["sweep", "xml.dom"]) == 2
+    assert "; modules within: xml.dom." in capsys.readouterr().err
+    for wrong in (["sweep", "no_such_module_here"], ["sweep", str(tmp_path / "gone.py")]):
+        assert main(wrong) == 2
+        assert len(capsys.readouterr().err.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    ("settings", "said"),
+    [
+        ({"alpha": 0}, "alpha=0"),
+        ({"alpha": float("nan")}, "alpha=nan"),
+        ({"seconds": -1}, "seconds=-1"),
+        ({"seed": -3}, "seed=-3"),
+        ({"records": "gone.csv"}, "gone.csv"),
+    ],
+)
+def test_settings_that_make_no_sense_are_refused(settings, said, folder):
+    with pytest.raises(dpw.BadInput, match=re.escape(said)):
+        dpw.sweep(str(folder / "mine.py"), **settings)
+
+
+def attempts_of(thing, place="some.module:thing", records=None):
+    """All attempts at the first recipe of a thing, with what the trial of each says."""
+    _, describer = describer_of(thing, place)
+    recipe = describer.recipes(thing, place)[0]
+    assert not recipe.refused, recipe.refused
+    return [(attempt, trial(attempt)) for attempt in describer.attempts(thing, recipe, records)]
+
+
+def first_running(thing, **given):
+    return next(attempt for attempt, why in attempts_of(thing, **given) if not why)
+
+
+def test_noise_on_each_record_is_no_mechanism_of_a_dataset():
+    def noisy(data, epsilon):
+        return np.asarray(data) + np.random.default_rng().laplace(0, 1 / epsilon)
+
+    of_arrays = [why for attempt, why in attempts_of(noisy) if attempt.of_records]
+    assert "it returns an entry for each record" in of_arrays[0]
+
+
+def test_the_shape_is_what_it_runs_on():
+    def of_number(value, epsilon):
+        return float(value) + 1
+
+    def of_texts(data, epsilon):
+        return sum(one == "a" for one in data if one.startswith(("a", "b", "c")))
+
+    def of_frame(df, epsilon, bounds):
+        return df["x"].clip(*bounds).sum()
+
+    class Scaler:
+        def __init__(self, epsilon, bounds):
+            self.bounds = bounds
+
+        def fit(self, X, y):
+            self.mean_ = np.mean(X) + len(set(y))
+            return self
+
+    assert "numbers that differ by 1, which is assumed" in first_running(of_number).adjacency
+    assert "categories('a', 'b', 'c')" in str(first_running(of_texts).relations[0])
+    assert first_running(of_frame).relations[0].form == "dataframe"
+    fitted = first_running(Scaler)
+    assert fitted.relations[0].form == "xy"
+    data = next(fitted.relations[0].candidates()).data
+    assert set(fitted.outcome(fitted.mechanism(data))) == {"mean_"}
+
+
+def test_a_sensitivity_means_numbers_that_far_apart():
+    class Noise:
+        def __init__(self, epsilon, delta, sensitivity):
+            self.scale = sensitivity / epsilon
+
+        def randomise(self, value):
+            return value + self.scale
+
+    attempt = first_running(Noise)
+    assert attempt.claim == dpw.ApproxDP(1.0, 1e-3)
+    for pair in attempt.relations[0].candidates():
+        assert abs(pair.data - pair.neighbour) == 1
+
+
+@pytest.mark.parametrize(
+    ("documented", "meant"),
+    [
+        ("", ("add-remove", "replace-one")),
+        ("Neighbours differ by adding or removing one record.", ("add-remove",)),
+        ("Under the addition or removal of a row.", ("add-remove",)),
+        ("One record is replaced by another: replacing a record.", ("replace-one",)),
+        ("Bounded DP.", ("replace-one",)),
+        ("Unbounded DP.", ("add-remove",)),
+        ("Add or remove a record, or replace one of them.", ("add-remove", "replace-one")),
+        ("Add noise to the mean.", ("add-remove", "replace-one")),
+    ],
+)
+def test_the_documentation_says_the_adjacency_or_both_are_tested(documented, meant):
+    assert adjacencies(documented) == meant
+
+
+def test_what_is_refuted_under_one_of_two_adjacencies_is_not_refuted(tmp_path):
+    text = """
+        from random import expovariate
+        def count(data, epsilon):
+            return 9 * len(data) + expovariate(epsilon) - expovariate(epsilon)
+        """
+    (case,) = dpw.sweep(written(tmp_path, "either", text), alpha=1e-6, seconds=8, seed=1)
+    found = read_fields(CaseResult, "result", json.loads(json.dumps(checked(case.to_json()))))
+    assert found.status == "not refuted"
+    assert [other.refuted for other in found.verdict.others] == [True]
+    assert found.told.endswith("refuted under another adjacency")
+    assert found.adjacency == "add-remove and replace-one"
+
+
+def test_targets_say_all_of_themselves():
+    attempt = first_running(load_registered("svt"))
+    assert attempt.relations == (target_of(load_registered("svt")).neighbours,)
+    assert attempt.parameters == {"epsilon": 1.0}
+    cases = cases_of("dpwitness.algorithms.noise_addition")
+    assert "dpwitness.algorithms.noise_addition.histogram" in [str(case) for case in cases]
+
+
+def test_describers_are_found_by_themselves():
+    assert [*registered()][-1] == "signatures"
+    assert {"opendp", "diffprivlib"} <= set(registered())
+    assert isinstance(first_running(lambda data, epsilon: len(data)), Attempt)

@@ -1,0 +1,521 @@
+"""Programs of any language that answer requests for runs: what they get, what they answer, and how they fail."""
+
+import json
+import math
+import os
+import re
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from itertools import count
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import dpwitness as dpw
+from dpwitness import cli
+from dpwitness.errors import (
+    InvalidNeighbours,
+    InvalidOutcome,
+    InvalidParameter,
+    MechanismCrashed,
+    MechanismRaised,
+    MechanismTimeout,
+)
+from dpwitness.events.encoding import exception_code
+from dpwitness.mechanisms import command as programs
+from dpwitness.mechanisms import mechanism as mechanisms
+from dpwitness.mechanisms.command import CommandMechanism
+from dpwitness.mechanisms.mechanism import PairedRuns
+from dpwitness.mechanisms.outcomes import Row, row_of
+from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.runs import Role
+from running import runner
+
+#: Without the site: it starts in a third of the time.
+PYTHON = [sys.executable, "-S", "-E"]
+#: Reads requests; BODY runs for each of their runs, and may use what stands before.
+SERVER = """
+import json, os, random, signal, sys, time
+calls = 0
+for line in sys.stdin:
+    request = json.loads(line)
+    data, rng = request["input"], random.Random(request["seed"])
+    for run in range(request["runs"]):
+        calls += 1
+        {body}
+    sys.stdout.flush()
+"""
+LAPLACE = "print(data[0] + {scale} * (rng.expovariate(1) - rng.expovariate(1)))"
+PAIR = dpw.pairs(([0.0], [1.0])).given[0]
+
+
+def served(body, **more):
+    """A program that does this for each run."""
+    return dpw.command([*PYTHON, "-c", SERVER.format(body=body)], **more)
+
+
+def said(body, n=4, data=(0.0,), seed=0, **more):
+    """Rows of some runs, of a mechanism that was not tried before."""
+    errors = more.pop("errors", "raise")
+    mechanism = CommandMechanism(Signature.of(served(body, **more), {}), errors=errors)
+    rows = np.empty((n, 16))
+    length = mechanism.fill(list(data), np.random.default_rng(seed), rows, 0)
+    return rows[:, :length]
+
+
+def row(value):
+    made = Row()
+    row_of(value, made)
+    return made.entries
+
+
+CHECKED = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "seed": 1, "workers": 1, "runs": 2_000, "search_runs": 1_000}
+
+
+def test_a_leaky_program_is_refuted_and_a_correct_one_is_not():
+    leaky = dpw.check(served(LAPLACE.format(scale=0.1)), **CHECKED)
+    assert leaky.refuted
+    assert not leaky.reproducible
+    assert not dpw.check(served(LAPLACE.format(scale=1)), **CHECKED).refuted
+
+
+def test_the_seed_of_a_check_repeats_a_seeded_program(monkeypatch):
+    # How long the program waited for a core is not known here, and a seed repeats runs of one measured cost.
+    monkeypatch.setattr(mechanisms, "own_seconds", count(0, 0.002).__next__)
+    first, again = (dpw.check(served(LAPLACE.format(scale=1), seeded=True), **CHECKED) for _ in range(2))
+    assert first.counts == again.counts
+    assert first.reproducible
+
+
+def test_without_the_word_that_it_is_seeded_no_seed_repeats_a_program():
+    """Several processes would seem to draw the same noise."""
+    assert not np.array_equal(said("print(rng.random())"), said("print(rng.random())"))
+    assert np.array_equal(said("print(rng.random())", seeded=True), said("print(rng.random())", seeded=True))
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_sides_share_seeds_where_each_request_is_for_one_run(batch):
+    mechanism = CommandMechanism(Signature.of(served("print(rng.random())", seeded=True, batch=batch), {}))
+    rows = np.empty((2, 8, 1))
+    mechanism.fill_pair(PairedRuns.d_first(PAIR, 8, coupled=True), np.random.default_rng(1), rows)
+    assert len(np.unique(rows)) == (8 if batch == 1 else 16)
+    mechanism.fill_pair(PairedRuns.d_first(PAIR, 8, coupled=False), np.random.default_rng(1), rows)
+    assert len(np.unique(rows)) == 16
+
+
+def test_the_sides_of_every_run_follow_each_other_in_a_random_order():
+    mechanism = CommandMechanism(Signature.of(served("print(calls)"), {}))
+    x, y = runner(mechanism).sample(PAIR, 512, Role.SEARCH)
+    assert np.array_equal(np.minimum(x, y)[:, 0], 1 + 2.0 * np.arange(512))
+    assert np.array_equal(np.abs(x - y), np.ones((512, 1)))
+    assert 180 < np.sum(x < y) < 332  # of 512 fair bits, but for one case in 10¹¹
+
+
+@pytest.mark.parametrize("batch", [1, 3, 7, 100])
+def test_the_dependence_test_knows_when_each_run_was_made(batch):
+    mechanism = CommandMechanism(Signature.of(served("print(calls)", batch=batch), {}))
+    order = np.array([0, 1, 1, 0, 1, 0, 1, 1, 0, 1], np.uint8)
+    for _ in range(2):
+        rows = mechanism.pair_outcomes(PairedRuns(pair=PAIR, order=order), np.random.default_rng(0))
+        assert np.array_equal(mechanism.turns(order)[1:], rows[:, :, 0] - 1)
+
+
+def test_a_program_that_keeps_its_noise_is_refused():
+    body = "kept = kept if calls % 50 != 1 else rng.random(); print(data[0] + 4 * kept)"
+    program = dpw.command([*PYTHON, "-c", "kept = 0.0\n" + SERVER.format(body=body)])
+    with pytest.raises(dpw.DependentRuns):
+        dpw.check(program, **{**CHECKED, "claim": 0.1, "runs": 20_000, "search_runs": 4_000})
+
+
+def test_long_inputs_are_sent_once_for_several_runs():
+    body = "print(request['runs'])"
+    assert said(body, n=6)[:, 0].tolist() == [1.0] * 6
+    assert said(body, n=6, data=[0.5] * 1_000)[:, 0].tolist() == [5.0] * 5 + [1.0]
+    assert said(body, n=6, batch=4)[:, 0].tolist() == [4.0] * 4 + [2.0] * 2
+
+
+OUTCOMES = {
+    "1": 1, "-0.5e-3": -0.5e-3, "true": True, "null": None, "NaN": math.nan, "-Infinity": -math.inf, '"a"': "a",
+    "[1, 2.5, null]": [1, 2.5, None], '"\\u00e9"': "é", ' 3\t': 3, '"\\ud800"': "\ud800", "1e999": math.inf,
+    str(2**80): 2**80,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("written", OUTCOMES)
+@pytest.mark.parametrize("end", ["", "\r"])
+def test_outcomes_of_any_kind(written, end):
+    assert said(f"print({written + end!r})")[0].tolist() == pytest.approx(row(OUTCOMES[written]), nan_ok=True, abs=0)
+
+
+def test_numbers_and_other_values_in_turn():
+    rows = said("""print(["1.5", '"x"', "null", "[1, 2]"][calls % 4])""", n=8)
+    assert len(np.unique(np.nan_to_num(rows, nan=-1.0), axis=0)) == 4
+
+
+def test_objects_have_an_entry_for_each_key():
+    mechanism = as_mechanism(served("""print(json.dumps({"a": calls, "b": {"c": [1, "x"]}}))"""), [0.0])
+    rows = mechanism.outcomes([0.0], np.random.default_rng(0), 3)
+    rows = mechanism.settled(np.stack([rows, rows]), None)[0]
+    found = {name: rows[:, k] for k, name in mechanism.places.items()}
+    assert np.diff(found["key 'a'"]).tolist() == [1.0, 1.0]
+    assert found["key 'b', key 'c', value 1"].tolist() == [1.0] * 3
+
+
+INPUTS = [
+    (np.arange(4.0).reshape(2, 2), [[0.0, 1.0], [2.0, 3.0]]),
+    ((1, np.int64(2), np.float32(0.5), np.bool_(True)), [1, 2, 0.5, True]),
+    ({"a": [None, "é"], 3: -math.inf}, {"a": [None, "é"], "3": -math.inf}),
+    ("text\n", "text\n"),
+    (pd.DataFrame({"a": [1, 2], "t": ["x", None]}, dtype=object), [{"a": 1, "t": "x"}, {"a": 2, "t": None}]),
+    (pd.DataFrame({"when": pd.to_datetime(["2020-01-02", None])}), [{"when": "2020-01-02T00:00:00"}, {"when": None}]),
+    (pd.DataFrame({"n": pd.array([1, None], "Int8")}), [{"n": 1}, {"n": None}]),
+    (pd.DataFrame(index=[5, 6]), [{}, {}]),
+    (pd.Series([1.5, 2.5]), [1.5, 2.5]),
+    (np.array([], "f4"), []),
+]
+
+
+@pytest.mark.parametrize(("value", "sent"), INPUTS, ids=lambda value: type(value).__name__)
+def test_inputs_as_json(value, sent):
+    assert json.loads(programs.request_line("it", value, 2, 7)) == {"input": sent, "runs": 2, "seed": 7}
+
+
+def test_nan_is_sent():
+    assert programs.as_json("it", [math.nan]) == b"[NaN]"
+
+
+@pytest.mark.parametrize(
+    "value",
+    [b"ab", {1, 2}, 1j, [object()], {(1, 2): 3}, pd.DataFrame([[1, 2]], columns=["a", "a"]), np.array([1j]),
+     np.array(1, "g")],
+    ids=lambda value: type(value).__name__,
+)  # fmt: skip
+def test_what_json_has_no_form_of_is_refused(value):
+    with pytest.raises(InvalidNeighbours, match=r"cannot be sent to .* as JSON \(.*\): give numbers"):
+        served("print(1)")(value)
+
+
+def test_an_input_that_holds_itself_is_refused():
+    itself = []
+    itself.append(itself)
+    with pytest.raises(InvalidNeighbours, match="cannot be sent"):
+        programs.as_json("it", itself)
+
+
+#: What a program does for a run, the error, and what it says.
+HOSTILE = {
+    "exits": ("sys.exit('the last word')", MechanismCrashed, r"ended with exit code 1 \(the last word\) after 0 of 4"),
+    "exits later": ("print(1, flush=True) if calls < 3 else sys.exit(3)", MechanismCrashed,
+                    r"ended with exit code 3 after 2 of 4 outcomes"),
+    "is killed": ("os.kill(os.getpid(), signal.SIGKILL)", MechanismCrashed, "ended with signal 9 after 0 of 4"),
+    "closes": ("os.close(0), os.close(1), time.sleep(60)", MechanismCrashed, "ended by closing its pipes"),
+    "raises": ("1 / 0", MechanismCrashed, "ended with exit code 1 .*ZeroDivisionError: division by zero"),
+    "hangs": ("time.sleep(60)", MechanismTimeout, r"0 of 4 outcomes, then none for 0\.5 s, and was ended.*flush"),
+    "hangs later": ("print(1, flush=True) if calls < 3 else time.sleep(60)", MechanismTimeout, "2 of 4 outcomes, then"),
+    "drips": ("[(sys.stdout.write('1'), sys.stdout.flush(), time.sleep(0.1)) for _ in range(600)]", MechanismTimeout,
+              "0 of 4 outcomes, then none"),
+    "writes too much": ("print(1); print(22)", MechanismCrashed, r"4 lines asked for, as '(1|22)|before it was asked"),
+    "writes too much later": ("print(1); calls == 4 and print(22, end='')", MechanismCrashed,
+                              "asked for, as '22'|wrote '22' before"),
+    "writes nothing": ("pass", MechanismTimeout, "0 of 4 outcomes"),
+    "never ends a line": ("while True: sys.stdout.write('9' * 65536)", MechanismCrashed,
+                          "more than 1,048,576 bytes without the end of a line, beginning with '999"),
+    "never ends": ("while True: print(7)", MechanismCrashed,
+                   "more than the 4 lines asked for, as '7|wrote '7.* before it"),
+    "prints words": ("print('ready') if calls == 2 else print(1)", InvalidOutcome,
+                     "wrote 'ready', which is no JSON, on run 11"),
+    "prints nan": ("print('nan')", InvalidOutcome, "wrote 'nan', which is no JSON, on run 10"),
+    "leaves a line empty": ("print()", InvalidOutcome, "wrote '', which is no JSON, on run 10"),
+    "two on a line": ("print('1, 2')", InvalidOutcome, "wrote '1, 2', which is no JSON"),
+    "a list on two lines": ("print('[1' if calls % 2 else '2, 3]')", InvalidOutcome, r"wrote '\[1', which is no JSON"),
+    "no UTF-8": ("sys.stdout.buffer.write(b'\"\\xff\"\\n')", InvalidOutcome, "which is no UTF-8, on run 10"),
+    "deep": ("print('[' * 500 + ']' * 500)", InvalidOutcome, "nested deeper"),
+    "a number of many digits": ("print('9' * 5000)", InvalidOutcome, "which is no JSON"),
+    "controls a terminal": ("sys.exit('\\x1b[2J\\x07')", MechanismCrashed, r"code 1 \(\[2J\) after"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", HOSTILE)
+def test_each_failure_is_one_clear_line(what):
+    body, error, message = HOSTILE[what]
+    hangs = error is MechanismTimeout
+    mechanism = CommandMechanism(Signature.of(served(body, max_time=0.5 if hangs else 30.0, batch=1), {}))
+
+    def asked():
+        for _ in range(100):  # more than the lines that were asked for may come a moment late
+            mechanism.fill([0.0], np.random.default_rng(0), np.empty((4, 2)), 10)
+
+    with pytest.raises(error, match=message) as caught:
+        asked()
+    assert "\n" not in str(caught.value)
+    assert len(str(caught.value)) < 500
+    assert "runs from 10 on" in str(caught.value) or error is InvalidOutcome
+
+
+def test_what_is_written_before_it_is_asked_for_is_no_outcome():
+    program = dpw.command([*PYTHON, "-c", "import time; print(7, flush=True); time.sleep(60)"])
+    with program.connection() as server:
+        while not _readable(server):
+            time.sleep(0.01)
+        with pytest.raises(MechanismCrashed, match="wrote '7' before it was asked"):
+            server.ask(b"{}\n", 1, 5.0)
+
+
+def _readable(server):
+    import select
+
+    return select.select([server._output], [], [], 0)[0]
+
+
+@pytest.mark.parametrize("line", ["yes 0", "cat", "sh -c 'exit 3'"])
+def test_programs_that_are_no_servers(line):
+    """`cat` answers with the request itself, which tells the inputs apart."""
+    program = dpw.command(line.split(" ", 2) if line.startswith("sh") else line.split())
+    if line == "cat":
+        assert dpw.check(program, **{**CHECKED, "runs": 500}).refuted
+    else:
+        with pytest.raises(MechanismCrashed, match=r"more than|before it was asked|ended with exit code"):
+            dpw.check(program, **CHECKED)
+
+
+def test_what_a_program_has_started_ends_with_it(tmp_path):
+    program = dpw.command(["sh", "-c", f"sleep 60 & echo $! > {tmp_path / 'pid'}; wait"], max_time=0.5)
+    with pytest.raises(MechanismTimeout):
+        program([0.0])
+    left = int((tmp_path / "pid").read_text())
+    for _ in range(200):
+        if not _runs(left):
+            return
+        time.sleep(0.05)
+    pytest.fail("it still runs")
+
+
+def _runs(pid):
+    """Whether a process is there, and no zombie that nobody waits for."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_a_program_that_ended_between_requests_is_started_again():
+    program = served("print(os.getpid())")
+    first = program([0.0])
+    assert program([0.0]) == first
+    os.kill(first, signal.SIGKILL)
+    while _runs(first):
+        time.sleep(0.01)
+    assert program([0.0]) != first
+
+
+def test_reported_errors_end_a_check_or_are_outcomes():
+    body = "print(json.dumps({'error': 'no records'} if calls % 3 == 0 else 0.5))"
+    with pytest.raises(MechanismRaised, match=r"raised ReportedError \(no records\) on run 2, on the input \[0"):
+        said(body)
+    rows = said(body, n=6, errors="outcome")
+    assert sorted(rows[:, 0]) == [exception_code("no records")] * 2 + [0.5] * 4
+    assert said("print(json.dumps({'error': 1}))").shape[1] > 1  # of another form: an outcome as any other
+
+
+def test_an_error_on_one_side_alone_is_a_difference():
+    body = "print(json.dumps({'error': 'odd'} if data[0] else 0.5))"
+    with pytest.raises(MechanismRaised, match="a difference between neighbours"):
+        dpw.check(served(body), **CHECKED)
+    assert dpw.check(served(body), **CHECKED, errors="outcome").refuted
+
+
+def test_long_outcomes_are_not_made_twice_where_no_seed_repeats_them():
+    mechanism = CommandMechanism(Signature.of(served("print([calls] * (1 + 9 * (calls == 3)))"), {}))
+    rows = mechanism.outcomes([0.0], np.random.default_rng(0), 5)
+    assert rows.shape == (5, 10)
+    assert mechanism.run_count == 5
+
+
+def test_a_summary_of_outcomes():
+    mechanism = as_mechanism(served("print(json.dumps({'x': data[0], 'y': calls}))"), [4.0], outcome=lambda o: o["x"])
+    assert mechanism.outcomes([4.0], np.random.default_rng(0), 3)[:, 0].tolist() == [4.0] * 3
+
+
+def test_at_the_deadline_of_a_check_the_program_is_ended(tmp_path):
+    body = (
+        f"open({str(tmp_path / 'pid')!r}, 'w').write(str(os.getpid())); time.sleep(60 * data[0]); print(rng.random())"
+    )
+    mechanism = as_mechanism(served(body), [0.0])
+    with pytest.raises(MechanismTimeout, match="in time"):
+        dpw.check(mechanism, **{**CHECKED, "search_runs": 64}, max_time=0.5)
+    left = int((tmp_path / "pid").read_text())
+    for _ in range(200):
+        if not _runs(left):
+            return
+        time.sleep(0.05)
+    pytest.fail("it still runs")
+
+
+@pytest.mark.parametrize(
+    ("argv", "more", "message"),
+    [
+        ([], {}, "must be a program"),
+        ("./release --epsilon 1", {}, "must be a list"),
+        (["no-such-program"], {}, "'no-such-program' is no program that can be run: give the path"),
+        (["cat", 1], {}, "must be text"),
+        (["cat", "a\0"], {}, "must be a program"),
+        (["cat"], {"batch": 0}, "batch=0"),
+        (["cat"], {"max_time": 0}, "max_time=0"),
+        (["cat"], {"seeded": "yes"}, "seeded='yes'"),
+    ],
+)
+def test_what_is_no_command(argv, more, message):
+    with pytest.raises(InvalidParameter, match=message):
+        dpw.command(argv, **more)
+
+
+def test_a_file_that_cannot_be_started(tmp_path):
+    (tmp_path / "program").write_text("#!/no/such/interpreter\n")
+    (tmp_path / "program").chmod(0o700)
+    with pytest.raises(InvalidParameter, match="cannot be started: No such file"):
+        dpw.check(dpw.command([str(tmp_path / "program")]), **CHECKED)
+
+
+def test_the_working_folder_is_that_of_the_beginning(tmp_path, monkeypatch):
+    (tmp_path / "server.py").write_text(SERVER.format(body="print(3)"))
+    monkeypatch.chdir(tmp_path)
+    program = dpw.command([*PYTHON, "server.py"])
+    monkeypatch.chdir("/")
+    assert program([0.0]) == 3
+
+
+#: A line of arguments of `check`, and what is wrong with it.
+LINES = {
+    "no target": ([], "required: TARGET, or --command"),
+    "both": (["svt", "--command", "cat"], "--command is the whole mechanism, arguments included: leave out TARGET"),
+    "another interpreter": (["--command", "cat", "--python", "python3"], "leave out --python"),
+    "parameters": (["--command", "cat", "--set", "a=1"], "leave out --set"),
+    "seeded": (["svt", "--seeded"], "--seeded says more of --command"),
+    "quotes": (["--command", "cat '"], "No closing quotation"),
+    "nothing": (["--command", ""], "must be a program"),
+    "no program": (["--command", "./no-such"], "'./no-such' is no program"),
+    "a batch": (["--command", "cat", "--batch", "0"], "batch=0"),
+    "ends": (["--command", "sh -c 'echo so >&2; exit 3'"], r"ended with exit code 3 \(so\) after 0 of"),
+    "hangs": (["--command", "sleep 60", "--max-time", "500ms"], r"none for 0\.5 s, and was ended"),
+    "babbles": (["--command", "yes"], "'y"),
+    "no JSON": (["--command", "sh -c 'while read -r x; do echo so; done'"], "wrote 'so', which is no JSON, on run 0"),
+}
+
+
+@pytest.mark.parametrize("what", LINES)
+def test_on_the_command_line_it_is_one_line_and_exit_code_2(what, capsys):
+    more, message = LINES[what]
+    pair = ["--epsilon", "1", "--pair", "[0]", "[1]", "--quiet", "--workers", "1"]
+    assert cli.main(["check", *more, *pair]) == 2
+    out, err = capsys.readouterr()
+    assert not out
+    assert re.search(message, err)
+    assert err.startswith("dpwitness: error: ")
+    assert err.count("\n") == 1
+
+
+def test_a_witness_of_a_program_is_saved_and_replayed(tmp_path, capsys, monkeypatch):
+    (tmp_path / "leaky.py").write_text(SERVER.format(body=LAPLACE.format(scale=0.1)))
+    monkeypatch.chdir(tmp_path)
+    line = f"{sys.executable} -S leaky.py"
+    common = ["--seed", "1", "--workers", "1", "--quiet", "--json"]
+    given = ["--epsilon", "1", "--pair", "[0.0]", "[1.0]", "--runs", "2000", "--save", "result.json", *common]
+    assert cli.main(["check", "--command", line, "--seeded", "--batch", "2", *given]) == 1
+    capsys.readouterr()
+    again = ["--seed", "2", "--workers", "1", "--quiet"]
+    assert cli.main(["replay", "result.json", "--command", line, *again]) == 1
+    assert "is not 1-DP" in capsys.readouterr().out
+    assert cli.main(["replay", "result.json", *again]) == 2
+    assert "--mechanism" in capsys.readouterr().err
+    assert dpw.replay("result.json", dpw.command([*PYTHON, "leaky.py"]), seed=3, workers=1).refuted
+
+
+def test_the_line_that_repeats_a_check_has_the_program(tmp_path, capsys, monkeypatch):
+    (tmp_path / "leaky.py").write_text(SERVER.format(body=LAPLACE.format(scale=0.1)))
+    monkeypatch.chdir(tmp_path)
+    line = f"{sys.executable} -S leaky.py"
+    given = ["--epsilon", "1", "--pair", "[0.0]", "[1.0]", "--runs", "2000", "--seed", "1", "--workers", "1", "--quiet"]
+    assert cli.main(["check", "--command", line, "--seeded", "--batch", "2", *given]) == 1
+    told = " ".join(capsys.readouterr().out.split())
+    assert f"VIOLATED: {line} is not 1-DP" in told
+    assert f"reproduce: dpwitness check --command '{line}' --seeded --epsilon 1.0 --runs 2000 --batch 2" in told
+
+
+@pytest.mark.usefixtures("loaded")
+def test_in_a_test_of_pytest(pytester, monkeypatch):
+    monkeypatch.delenv("CI", raising=False)
+    monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark -p no:xdist")
+    pytester.makepyfile(
+        leaky=SERVER.format(body=LAPLACE.format(scale=0.1)),
+        test_release=f"""
+        import dpwitness as dpw
+
+        def test_release(assert_private):
+            release = dpw.command({[*PYTHON, "leaky.py"]!r}, seeded=True)
+            assert_private(release, claim=1.0, neighbours=dpw.pairs(([0.0], [1.0])), runs=20_000)
+        """,
+    )
+    done = pytester.runpytest("-p", "no:cacheprovider")
+    done.assert_outcomes(failed=1)
+    done.stdout.fnmatch_lines(["*leaky.py* is not 1-DP*"])
+
+
+@pytest.mark.parametrize(
+    "held", [b"\n", b"1\n\n", b" \n", b"1,2\n", b"[1\n2]\n", b"1 2\n", b"nul\n", b"1\r2\n", b"--1\n"]
+)
+def test_each_line_is_one_value(held):
+    with pytest.raises(programs.Unreadable):
+        programs._values(held, 0, 2)
+
+
+@given(
+    st.lists(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists), max_size=8)
+)
+def test_lines_are_read_as_one_by_one(values):
+    held = "".join(f"{json.dumps(value)}\n" for value in values).encode()
+    assert repr(programs._values(held, 0, len(values))) == repr(values)
+    if values:
+        with pytest.raises(MechanismCrashed, match="asked for"):
+            programs._values(held, 0, len(values) - 1)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "command.md"
+#: By language of a block: the file, what makes a program of it and what runs that.
+TOOLS = {
+    "cpp": ("server.cpp", ["c++", "-O1", "server.cpp", "-o", "release"], ["./release"], True),
+    "rust": ("server.rs", ["rustc", "server.rs", "-o", "release"], ["./release"], True),
+    "go": ("server.go", ["go", "build", "-o", "release", "server.go"], ["./release"], False),
+    "r": ("server.R", None, ["Rscript", "server.R"], False),
+    "bash": ("server.sh", None, ["sh", "server.sh"], True),
+    "python": ("release.py", None, [*PYTHON, "release.py"], True),
+}
+
+
+@pytest.mark.parametrize("language", TOOLS)
+def test_the_servers_of_the_page_answer(language, tmp_path, monkeypatch):
+    """Noise of scale ½ around the sum: the mean of 600 is near it, but for one case in 10¹⁵."""
+    file, build, argv, seeded = TOOLS[language]
+    for tool in (build or argv)[:1]:
+        if shutil.which(tool) is None:
+            pytest.skip(f"there is no {tool} on this machine")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("GOCACHE", str(tmp_path / "cache"))
+    Path(file).write_text(re.search(rf"^```{language}\n(.*?)^```$", PAGE.read_text(), re.MULTILINE | re.DOTALL)[1])
+    if build is not None:
+        subprocess.run(build, check=True, capture_output=True, timeout=300)
+    program = dpw.command([*argv, "2"], seeded=seeded, batch=50)
+    mechanism = CommandMechanism(Signature.of(program, {}))
+    for data in ([1, 2.5], [-3], []):
+        rows = np.empty((2, 600, 1))
+        for one in rows:
+            mechanism.fill(data, np.random.default_rng(5), one, 0)
+        assert abs(rows.mean(axis=1) - sum(data)).max() < 8 * 0.5 * math.sqrt(2 / 600)
+        assert (len(np.unique(rows)) == 600) == seeded

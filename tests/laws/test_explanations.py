@@ -1,0 +1,478 @@
+"""Where runs on D and on D′ part: the right line of broken functions, nothing of right ones, nothing left behind."""
+
+import inspect
+import json
+import math
+import random
+import sys
+import threading
+import time
+import warnings
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import broken
+import dpwitness as dpw
+from dpwitness.api import check as api_check
+from dpwitness.claims import ApproxDP, GaussianDP
+from dpwitness.errors import InvalidWitness
+from dpwitness.health import explanation as health
+from dpwitness.health.explanation import entries_of, explained
+from dpwitness.mechanisms.catalog import load_registered
+from dpwitness.mechanisms.process import OutsideMechanism
+from dpwitness.mechanisms.recording import CannotRecord
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
+from dpwitness.neighbours import Pair
+from dpwitness.noise import laplace
+from dpwitness.report.page import Entry, page
+from dpwitness.report.sarif import log
+from dpwitness.results.explanation import Explanation
+from dpwitness.results.witness import Witness
+from running import prepare, runner
+
+pytestmark = pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism", "ignore::dpwitness.CompiledDiffers")
+
+ONE = ApproxDP(1.0)
+
+
+@pytest.fixture(autouse=True)
+def unhurried(monkeypatch):
+    """Nothing is left out on a busy machine."""
+    monkeypatch.setattr(health, "SECONDS", 60.0)
+
+
+def runner_of(function, pair):
+    """A runner of a function as plain Python: compiling takes seconds."""
+    mechanism = as_mechanism(
+        function, pair.data, neighbour=pair.neighbour, epsilon=1.0, requirements=Requirements(interpreted=True)
+    )
+    return runner(mechanism)
+
+
+def explanation(function, first, second, claim=ONE):
+    """What is said of a function on a pair, whatever a check would find."""
+    pair = Pair(first, second)
+    return explained(runner_of(function, pair), function, claim, pair)
+
+
+def marked(thing):
+    """The lines of a file that are marked within a function or class, and of the helper that it calls."""
+    marks = set()
+    for one in (
+        thing if inspect.isfunction(thing) else type(thing),
+        *([broken.helper] if "helper" in str(thing) else []),
+    ):
+        lines, first = inspect.getsourcelines(one)
+        marks |= {first + i for i, line in enumerate(lines) if "# the defect" in line}
+    return marks
+
+
+def name_of(function):
+    return getattr(function, "__name__", type(function).__name__)
+
+
+@pytest.mark.parametrize(
+    ("function", "first", "second"), broken.BROKEN, ids=map(name_of, next(zip(*broken.BROKEN, strict=True)))
+)
+def test_the_line_of_the_fault_is_found(function, first, second):
+    found = explanation(function, first, second)
+    assert found is not None
+    assert found.file.endswith("broken.py")
+    assert found.line in marked(function), found
+    assert not found.file.startswith("/")
+
+
+def test_what_is_said_of_it():
+    scale = explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0])
+    assert (scale.cause, scale.on_data, scale.on_neighbour) == ("scale", "scale 1", "scale 2")
+    assert scale.text == "scale 1 on D, 2 on D′: the scale depends on the data"
+    draws = explanation(broken.draw_for_each_record, [1.0, 2.0, 3.0], [1.0, 2.0])
+    assert draws.text == "D draws 3 times, D′ 2 times"
+    little = explanation(broken.sensitivity_forgotten, [1.0, 2.0], [1.0, 9.0])
+    assert little.text == "Laplace noise of scale 1 on both sides; without it the output differs by 7: that is ε = 7"
+    # Multiplied after it was drawn, and made of a uniform number.
+    assert "scale 1 on D, scale 3 on D′" in explanation(broken.scale_multiplied, [1.0, 1.0], [1.0, 3.0]).text
+    assert "Laplace noise of scale 0.1" in explanation(broken.inverse_of_uniform, [1.0, 2.0], [1.0, 3.0]).text
+
+
+def test_a_compiled_target_is_followed_as_python():
+    function = load_registered("sum_of_signed_half_sensitivity")
+    problem, running = prepare(function, epsilon=1.0)
+    assert running.mechanism.compiled
+    lines, first = inspect.getsourcelines(function)
+    found = explained(running, function, problem.claim, Pair(np.array([1.0]), np.array([-1.0])))
+    assert found is not None
+    assert "the defect" in lines[found.line - first]
+    assert found.file.endswith("slips.py")
+
+
+def test_a_library_that_takes_its_bounds_from_the_data():
+    models = pytest.importorskip(
+        "diffprivlib.models", reason="diffprivlib is not installed, or not for this scikit-learn", exc_type=ImportError
+    )
+    y = np.array([0.1, 0.5, 0.8, 0.2, 0.6])
+
+    def regression(data, epsilon):
+        model = models.LinearRegression(epsilon=epsilon)
+        model.fit(data, y)  # the defect
+        return [*model.coef_.ravel(), model.intercept_]
+
+    first = np.array([[0.1], [0.5], [0.9], [0.3], [0.7]])
+    second = first.copy()
+    second[0] = -3.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # the library says so itself
+        found = explanation(regression, first, second)
+    lines, start = inspect.getsourcelines(regression)
+    assert "the defect" in lines[found.line - start]
+    assert found.text.startswith("sensitivity ")
+
+
+# Right functions, of which nothing may be said.
+
+
+def right_laplace(rng, data, epsilon):
+    return float(np.sum(data)) + rng.laplace(0, 1 / epsilon)
+
+
+def right_gaussian(rng, data, epsilon):
+    return float(np.sum(data)) + rng.normal(0, 1 / epsilon)
+
+
+def noisy_scale(rng, data, epsilon):
+    count = max(len(data) + rng.laplace(0, 2 / epsilon), 1.0)
+    return float(np.sum(data)) / count + rng.laplace(0, 2 / epsilon / count)
+
+
+def right_selection(rng, data, epsilon):
+    scores = np.array([data[0], data[1]])
+    weights = np.exp(epsilon * scores / 2)
+    return int(rng.choice(2, p=weights / weights.sum()))
+
+
+def rounded(rng, data, epsilon):
+    return round(float(np.sum(data)) + rng.laplace(0, 1 / epsilon), 3)
+
+
+def sampled(rng, data, epsilon):
+    chosen = rng.permutation(len(data))[: len(data) // 2]
+    total = sum(data[i] for i in chosen)
+    return total + laplace(rng, 0.1)
+
+
+def clipped(rng, data, epsilon):
+    total = 0.0
+    for value in data:
+        if value > 1:
+            value = 1.0
+        total += value
+    return total + laplace(rng, 1 / epsilon)
+
+
+@pytest.mark.parametrize(
+    ("function", "first", "second", "claim"),
+    [
+        (right_laplace, [1.0, 2.0], [1.0, 3.0], ONE),
+        (right_laplace, [1.0, 2.0], [1.0, 2.0, 1.0], ONE),
+        (right_gaussian, [1.0, 2.0], [1.0, 3.0], GaussianDP(1.0)),
+        (noisy_scale, [1.0, 1.0], [1.0, 1.0, 1.0], ONE),
+        (right_selection, [1.0, 2.0], [2.0, 1.0], ONE),
+        (rounded, [1.0, 2.0], [1.0, 2.9], ONE),
+        (sampled, [1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0], ONE),
+        (clipped, [0.5, 0.5], [0.5, 7.0], ONE),
+        (right_laplace, [1.0, 2.0], [1.0, 2.0], ONE),
+    ],
+)
+def test_nothing_is_said_of_what_is_right(function, first, second, claim):
+    assert explanation(function, first, second, claim) is None
+
+
+def test_a_branch_over_the_records_is_not_blamed_for_noise_that_is_too_small():
+    """The runs part where a record is clipped, which is right; the noise covers half of the difference."""
+
+    def small(rng, data, epsilon):
+        total = 0.0
+        for value in data:
+            if value > 10:
+                value = 10.0
+            total += value
+        return total + rng.laplace(0, 1 / epsilon)  # the defect
+
+    found = explanation(small, [1.0, 20.0], [1.0, 8.0])
+    lines, first = inspect.getsourcelines(small)
+    assert "the defect" in lines[found.line - first]
+    assert "differs by 2" in found.text
+
+
+def remembering(data, epsilon, calls=[]):  # noqa: B006  # that is what is wrong with it
+    calls.append(1)
+    return float(len(calls))
+
+
+def clipped_and_rounded(rng, data, epsilon):
+    total = 0.0
+    for value in data:
+        if value > 10:
+            value = 10.0
+        total += value
+    noise = rng.laplace(0, 0.2)  # the defect
+    return round(total + noise)
+
+
+def test_a_branch_that_no_draw_decides_is_not_blamed():
+    found = explanation(clipped_and_rounded, [1.0, 20.0], [1.0, 8.0])
+    lines, first = inspect.getsourcelines(clipped_and_rounded)
+    assert "the defect" in lines[found.line - first]
+
+
+def test_nothing_is_said_where_a_seed_does_not_repeat_a_run():
+    assert explanation(remembering, [1.0], [2.0]) is None
+
+
+# What it leaves behind: nothing.
+
+
+def state():
+    """All that is replaced while a run is recorded."""
+    places = (random, np.random, random.Random, random.SystemRandom, broken, sys.modules[__name__])
+    held = [{name: id(value) for name, value in vars(place).items()} for place in places]
+    python, legacy = random.getstate(), np.random.get_state()[1].tolist()  # noqa: NPY002
+    return held, python, legacy, sys.gettrace(), broken.GENERATOR.bit_generator.state["state"]
+
+
+class Stops:
+    """Ends its runs in some way, once it is recorded."""
+
+    def __init__(self, how):
+        self.how = how
+
+    def __call__(self, rng, data, epsilon):
+        noisy = data[0] + rng.laplace()
+        if sys.gettrace() is not None and inspect.currentframe().f_trace is not None:
+            self.how(rng)
+        return noisy
+
+
+def interrupt(rng):
+    raise KeyboardInterrupt
+
+
+def leave(rng):
+    sys.exit(3)
+
+
+def fail(rng):
+    raise ZeroDivisionError
+
+
+def draw_for_ever(rng):
+    while True:
+        rng.random()
+
+
+def run_for_ever(rng):
+    while True:
+        pass
+
+
+def swallow(rng):
+    while True:
+        try:
+            while True:
+                rng.random()
+        except Exception:  # as careless code does
+            pass
+
+
+@pytest.mark.parametrize("how", [leave, fail, draw_for_ever, run_for_ever, swallow])
+def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how, monkeypatch):
+    monkeypatch.setattr(health, "SECONDS", 0.2)
+    pair = Pair([1.0], [2.0])
+    running = runner_of(Stops(how), pair)
+    before, began = state(), time.monotonic()
+    assert explained(running, Stops(how), ONE, pair) is None
+    assert state() == before
+    assert time.monotonic() - began < 60  # it ends
+
+
+def test_an_interruption_goes_through_and_leaves_nothing():
+    pair = Pair([1.0], [2.0])
+    running = runner_of(Stops(interrupt), pair)
+    before = state()
+    with pytest.raises(KeyboardInterrupt):
+        explained(running, Stops(interrupt), ONE, pair)
+    assert state() == before
+
+
+@pytest.mark.parametrize("k", [4, 13, 14, 20])
+def test_nothing_is_left_behind(k):
+    function, first, second = broken.BROKEN[k]
+    pair = Pair(first, second)
+    running = runner_of(function, pair)
+    before = state()
+    assert explained(running, function, ONE, pair) is not None
+    assert state() == before
+
+
+def test_other_threads_draw_as_they_would():
+    """What another thread draws meanwhile comes from its own generators and is not noted."""
+    begun, end, drawn = threading.Event(), threading.Event(), []
+
+    def other():
+        begun.set()
+        while not end.is_set():
+            drawn.append(random.gauss(0, 1))
+            drawn.append(np.random.default_rng(1).random())
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    try:
+        begun.wait()
+        found = explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0])
+    finally:
+        end.set()
+        thread.join()
+    assert found.cause == "scale"
+    assert set(drawn[1::2]) == {np.random.default_rng(1).random()}
+
+
+def test_only_one_thread_records_at_a_time():
+    from dpwitness.mechanisms import recording
+
+    with recording._LOCK:
+        assert explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0]) is None
+    assert explanation(broken.scale_from_data, [1.0, 1.0], [1.0, 2.0]) is not None
+
+
+def test_a_generator_of_a_recorded_run_is_one():
+    """Code that looks at what it was given goes on, and draws what another generator would."""
+    seen = []
+
+    def looks(rng, data, epsilon):
+        seen.append(isinstance(rng, np.random.Generator) and isinstance(rng.spawn(1)[0], np.random.Generator))
+        return rng.normal(data[0], 0.1, size=2).tolist() + rng.permutation(3).tolist()
+
+    assert explanation(looks, [1.0], [2.0]) is not None
+    assert all(seen)
+
+
+def test_remote_mechanisms_and_slow_ones_are_left_alone():
+    pair = Pair([1.0, 1.0], [1.0, 2.0])
+    running = runner_of(broken.scale_from_data, pair)
+    running.mechanism.cost = replace(running.mechanism.cost, seconds_per_run=5.0)
+    assert explained(running, broken.scale_from_data, ONE, pair) is None
+    running.mechanism.cost = replace(running.mechanism.cost, seconds_per_run=0.0)
+    assert explained(running, broken.scale_from_data, ONE, pair) is not None
+    running.mechanism.in_process = False
+    assert explained(running, broken.scale_from_data, ONE, pair) is None
+    assert not OutsideMechanism.in_process
+
+
+def test_entries_of_outputs_of_any_kind():
+    assert entries_of({"a": [1, (2.5, None)], "b": np.array([[1], [2]])}) == ("a", 1, 2.5, None, "b", 1, 2)
+    holds_itself = []
+    holds_itself += [holds_itself, holds_itself]
+    for output in (holds_itself, object(), np.zeros(10_000), list(range(10_000))):
+        with pytest.raises(CannotRecord):
+            entries_of(output)
+
+
+# In results.
+
+
+FOUND = Explanation(
+    cause="scale", file="mean.py", line=14, text="scale 0.5 on D, 0.33 on D′", on_data="scale 0.5",
+    on_neighbour="scale 0.33", pairs=20,
+)  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def verdict():
+    return dpw.check(
+        broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
+    )
+
+
+def test_a_violation_says_where(verdict):
+    found = verdict.witness.explanation
+    assert verdict.refuted
+    assert found.line in marked(broken.scale_from_data)
+    text = str(verdict).splitlines()
+    (at,) = [k for k, line in enumerate(text) if line.startswith("  where        line ")]
+    assert text[at] == f"  where        {found}"
+    assert text[at + 1].strip() == f"({found.basis})"
+    assert found.basis.endswith("no evidence")
+
+
+def test_it_changes_nothing_else(verdict, monkeypatch):
+    monkeypatch.setattr(api_check, "explained", lambda *_: None)
+    without = dpw.check(
+        broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
+    )
+    assert "where  " not in str(without)
+    assert without.witness.to_json() == replace(verdict.witness, explanation=None).to_json()
+    assert (without.log_e_value, without.lower_bound) == (verdict.log_e_value, verdict.lower_bound)
+
+
+def test_an_interruption_keeps_the_verdict(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(api_check, "explained", interrupted)
+    verdict = dpw.check(
+        broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
+    )
+    assert verdict.refuted
+    assert verdict.ended == "interrupted"
+
+
+def test_a_saved_witness_keeps_it(verdict, tmp_path):
+    witness = replace(verdict.witness, explanation=FOUND)
+    witness.save(tmp_path / "witness.json")
+    assert Witness.load(tmp_path / "witness.json").explanation == FOUND
+    assert json.loads((tmp_path / "witness.json").read_text())["explanation"]["line"] == 14
+    replace(witness, explanation=None).save(tmp_path / "earlier.json")
+    assert "explanation" not in json.loads((tmp_path / "earlier.json").read_text())
+    assert Witness.load(tmp_path / "earlier.json").explanation is None
+
+
+@pytest.mark.parametrize(
+    ("key", "value"), [("line", 0), ("line", "14"), ("line", 1 << 40), ("cause", "magic"), ("text", 3), ("pairs", -1)]
+)
+def test_a_damaged_one_is_refused(verdict, key, value):
+    written = replace(verdict.witness, explanation=FOUND).to_json()
+    written["explanation"] |= {key: value}
+    with pytest.raises(InvalidWitness, match=key):
+        Witness.from_json(written)
+
+
+def test_pages_and_code_scanning_show_it(verdict):
+    hostile = replace(FOUND, text="<script>alert(1)</script>", file="a<b>.py")
+    shown = replace(verdict, witness=replace(verdict.witness, explanation=hostile))
+    text = page([Entry(name="mean", result=shown)])
+    assert "Where in the code" in text
+    assert "<script>" not in text
+    assert "no evidence" in text
+    record = {
+        "verdict": "violated", "mechanism": "mean", "text": "refuted", "source": {"file": "src/mean.py", "line": 3},
+        "witness": replace(verdict.witness, explanation=FOUND).to_json(),
+    }  # fmt: skip
+    (result,) = log([record])["runs"][0]["results"]
+    (place,) = result["relatedLocations"]
+    assert place["physicalLocation"]["region"] == {"startLine": 14}
+    assert place["physicalLocation"]["artifactLocation"]["uri"] == "src/mean.py"
+    elsewhere = {**record, "source": {"file": "src/other.py", "line": 3}}
+    assert "relatedLocations" not in log([elsewhere])["runs"][0]["results"][0]
+
+
+def test_numbers_that_are_none_are_no_noise():
+    """NaN and infinities in outputs and scales: nothing is raised, and no scale is made of them."""
+
+    def odd(rng, data, epsilon):
+        return [math.nan, math.inf, data[0] + rng.laplace(0, 0.1)]
+
+    found = explanation(odd, [1.0], [2.0])
+    assert found is not None
+    assert "entry 2 differs by 1" in found.text

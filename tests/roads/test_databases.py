@@ -1,0 +1,171 @@
+"""Checks of queries and views of real databases: SQLite, DuckDB, and PostgreSQL, which is started here."""
+
+import os
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+import pytest
+
+import dpwitness as dpw
+
+DOMAIN = {"person_id": dpw.integers(1, 1000), "age": dpw.integers(0, 120)}
+RECORDS = dpw.records(DOMAIN, size=(0, 12))
+PERSONS = dpw.records(DOMAIN, size=(0, 12), unit="person_id", at_most=3)
+#: Where the tests' PostgreSQL listens: what a new process, too, connects to.
+ADDRESS = "DPWITNESS_TEST_POSTGRESQL"
+TABLE = "CREATE TABLE people (person_id integer, age integer)"
+#: Each shows one fault; the noise of the right one is for three records of a person.
+VIEWS = {
+    "right": "SELECT count(*) + laplace(3.0) AS n FROM people",
+    "for_one_row": "SELECT count(*) + laplace(1.0) AS n FROM people",
+    "rounded": "SELECT round(count(*) / 2.0) AS n FROM people",
+    "having": "SELECT count(*) + laplace(3.0) AS n FROM people HAVING count(*) > 5",
+}
+
+
+def laplace(rng, scale):
+    return rng.laplace(0.0, scale)
+
+
+def connect_duckdb():
+    import duckdb
+
+    connection = duckdb.connect(":memory:")
+    connection.execute(TABLE)
+    connection.execute(
+        "CREATE MACRO laplace(scale) AS "
+        "(SELECT -scale * sign(u) * ln(1 - 2 * abs(u)) FROM (SELECT random() - 0.5 AS u) AS draw)"
+    )
+    for name, query in VIEWS.items():
+        connection.execute(f"CREATE VIEW {name} AS {query}")
+    return connection
+
+
+def connect_postgresql():
+    import psycopg
+
+    return psycopg.connect(os.environ[ADDRESS])
+
+
+def sqlite_view(name):
+    setup = ";".join(f"CREATE VIEW {view} AS {query}" for view, query in VIEWS.items())
+    return dpw.sql(
+        "sqlite", f"SELECT n FROM {name}", table="people", domain=DOMAIN, setup=setup, functions={"laplace": laplace}
+    )
+
+
+def binaries():
+    """The folder of PostgreSQL's programs: Debian's is in no path. Skips where there is none."""
+    found = [*sorted(Path("/usr/lib/postgresql").glob("*/bin/initdb"))]
+    found += [Path(path) for path in [shutil.which("initdb")] if path]
+    if not found:
+        pytest.skip("PostgreSQL is not installed: apt-get install postgresql")
+    return found[-1].parent
+
+
+@pytest.fixture(scope="module")
+def postgresql():
+    """A server of PostgreSQL, on a socket in a folder of its own."""
+    psycopg = pytest.importorskip(
+        "psycopg", reason="no driver of PostgreSQL is installed: pip install 'psycopg[binary]'"
+    )
+    programs = binaries()
+    user = {}
+    if os.getuid() == 0:  # it refuses to run as root
+        import pwd
+
+        try:
+            owner = pwd.getpwnam("postgres")
+        except KeyError:
+            pytest.skip("PostgreSQL does not run as root, and there is no user postgres")
+        user = {"user": owner.pw_uid, "group": owner.pw_gid, "extra_groups": []}
+    folder = tempfile.mkdtemp(prefix="dpw", dir="/tmp")  # the path of a socket is short
+    if user:
+        os.chown(folder, user["user"], user["group"])
+    settings = {"cwd": folder, "check": True, "capture_output": True, **user}
+    data, address = f"{folder}/data", f"host={folder} user=tester dbname=postgres"
+    subprocess.run([programs / "initdb", "-D", data, "-U", "tester", "-A", "trust", "--no-sync"], **settings)
+    options = f"-k {folder} -c listen_addresses='' -c fsync=off -c shared_buffers=16MB -c max_connections=20"
+    start = [programs / "pg_ctl", "-D", data, "-w", "-l", f"{folder}/log", "-o", options, "start"]
+    subprocess.run(start, **{**settings, "capture_output": False, "stdout": subprocess.DEVNULL})
+    before = os.environ.get(ADDRESS)
+    os.environ[ADDRESS] = address
+    try:
+        with psycopg.connect(address) as connection:
+            connection.execute(TABLE)
+            connection.execute(
+                "CREATE FUNCTION laplace(scale float8) RETURNS float8 LANGUAGE sql VOLATILE AS "
+                "'SELECT -scale * sign(u) * ln(1 - 2 * abs(u)) FROM (SELECT random() - 0.5 AS u) AS draw'"
+            )
+            for name, query in VIEWS.items():
+                connection.execute(f"CREATE VIEW {name} AS {query}")
+        yield address
+    finally:
+        if before is None:
+            del os.environ[ADDRESS]
+        else:
+            os.environ[ADDRESS] = before
+        subprocess.run([programs / "pg_ctl", "-D", data, "-m", "immediate", "stop"], **settings)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
+def view(request):
+    """A function from the name of a view to the mechanism that reads it."""
+    if request.param == "sqlite":
+        return sqlite_view
+    if request.param == "duckdb":
+        pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install duckdb")
+        return lambda name: dpw.sql(connect_duckdb, f"SELECT n FROM {name}", table="people")
+    request.getfixturevalue("postgresql")
+    return lambda name: dpw.sql(connect_postgresql, f"SELECT n FROM {name}", table="people")
+
+
+def verdict(mechanism, relation, **limits):
+    return dpw.check(mechanism, claim=1.0, neighbours=relation, search_runs=0, seed=1, workers=1, bits=False, **limits)
+
+
+@pytest.mark.parametrize(("name", "relation"), [("for_one_row", PERSONS), ("having", PERSONS), ("rounded", RECORDS)])
+def test_a_fault_of_a_view_is_found(view, name, relation):
+    found = verdict(view(name), relation)
+    assert isinstance(found, dpw.Violation), found
+    assert found.witness.relation == relation
+
+
+def test_noise_for_one_row_is_enough_where_a_person_has_one(view):
+    assert isinstance(verdict(view("for_one_row"), RECORDS, runs=3_000), dpw.NotRefuted)
+
+
+def test_noise_for_all_rows_of_a_person_is_not_refuted(view):
+    assert isinstance(verdict(view("right"), PERSONS, runs=3_000), dpw.NotRefuted)
+
+
+def test_nothing_stays_and_identifiers_and_values_are_the_drivers_own(view):
+    mechanism = view("rounded")
+    rows = [{"person_id": 1, "age": None}, {"person_id": 2, "age": 50}]
+    assert mechanism(rows) == mechanism(rows) == 1
+    assert mechanism([]) == 0
+    with pytest.raises(dpw.MechanismError, match='table "people" does not take the rows') as caught:
+        mechanism([{"person_id": 1, "no % such": 2}])
+    assert "\n" not in str(caught.value)
+    assert mechanism(rows) == 1
+
+
+def test_postgresql_refuses_what_would_commit(postgresql):
+    psycopg = pytest.importorskip("psycopg", reason="no driver of PostgreSQL is installed")
+    with psycopg.connect(postgresql, autocommit=True) as connection:
+        with pytest.raises(dpw.InvalidParameter, match="is in autocommit mode"):
+            dpw.sql(connection, "SELECT 1", table="people")
+    with psycopg.connect(postgresql) as connection:
+        connection.execute("SELECT 1")
+        with pytest.raises(dpw.InvalidParameter, match="has an open transaction"):
+            dpw.sql(connection, "SELECT 1", table="people")
+        connection.rollback()
+        mechanism = dpw.sql(connection, "SELECT age / 0 FROM people", table=("public", "people"))
+        with pytest.raises(psycopg.errors.DivisionByZero):
+            mechanism([{"person_id": 1, "age": 2}])
+        found = verdict(mechanism, RECORDS, errors="outcome")  # an error for all but no records
+        assert isinstance(found, dpw.Violation)
+        assert connection.execute("SELECT count(*) FROM people").fetchone() == (0,)

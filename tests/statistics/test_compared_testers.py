@@ -1,0 +1,129 @@
+"""The mechanisms that other testers are given: one run and many have one law, that of the bundled target."""
+
+import json
+import math
+import sys
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from dpwitness.mechanisms.catalog import load
+
+sys.path[:0] = [str(Path(__file__).parents[2] / "benchmarks" / name) for name in ("testers", ".")]
+
+from mechanisms import ABSENT, CASES  # noqa: E402
+from reporting import EPSILON, pairs  # noqa: E402
+
+import compare_testers  # noqa: E402
+
+RUNS, LEVEL = 3_000, 1e-9
+#: The bundled target of the same law, with its parameters.
+BUNDLED = {
+    "laplace": ("laplace_mechanism", {}),
+    "histogram": ("histogram", {}),
+    "histogram_wrong_scale": ("histogram_wrong_scale", {}),
+    "noisy_max": ("noisy_max_laplace", {}),
+    "noisy_max_value": ("noisy_max_laplace_value", {}),
+    "svt": ("svt", {}),
+    "isvt1": ("isvt1", {"threshold": 1.0}),
+    "isvt2": ("isvt2", {"threshold": 1.0}),
+    "isvt3": ("isvt3", {"threshold": 1.0}),
+    "isvt4": ("isvt4", {"threshold": 1.0}),
+    "randomised_response": ("randomized_response", {}),
+    "laplace_flat_ends": ("laplace_flat_ends", {}),
+    "svt_uniform_threshold": ("svt_uniform_threshold", {"offset": 1.8}),
+}
+
+
+def rows(outcomes, width):
+    """Outcomes as rows of one length."""
+    padded = np.full((len(outcomes), width), ABSENT)
+    for row, outcome in zip(padded, outcomes, strict=True):
+        values = np.atleast_1d(outcome)
+        row[: len(values)] = values
+    return padded
+
+
+def alike(first, second):
+    """The least p-value that two samples of rows have one law: of each column, and of the most frequent patterns."""
+    values = [stats.ks_2samp(a, b, method="asymp").pvalue for a, b in zip(first.T, second.T, strict=True)]
+    patterns = [Counter(map(tuple, (np.round(sample) == 1).tolist())) for sample in (first, second)]
+    for pattern, _ in (patterns[0] + patterns[1]).most_common(12):
+        seen = [found[pattern] for found in patterns]
+        values.append(stats.fisher_exact([seen, [len(first) - seen[0], len(second) - seen[1]]]).pvalue)
+    return min(values)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_one_run_and_many_have_the_law_of_the_bundled_target(name):
+    case = CASES[name]
+    data = np.array(pairs(case)[-1][1], float)
+    rng = np.random.default_rng(3)
+    many = np.asarray(case.many(rng, data, EPSILON, RUNS), float).reshape(RUNS, -1)
+    assert many.shape[1] == case.width
+    one = rows([case.one(rng, data, EPSILON) for _ in range(RUNS)], case.width)
+    assert alike(one, many) > LEVEL
+    if name in BUNDLED:
+        target, parameters = BUNDLED[name]
+        mechanism = load(target)
+        kind = int if name == "randomised_response" else float
+        bundled = [mechanism(rng, data.astype(kind), epsilon=EPSILON, **parameters) for _ in range(RUNS)]
+        assert alike(rows(bundled, case.width), many) > LEVEL
+
+
+def test_two_laws_are_told_apart():
+    """The comparison above can fail."""
+    rng = np.random.default_rng(3)
+    right, wrong = (
+        CASES[name].many(rng, np.zeros(1), EPSILON, RUNS)[:, None] for name in ("laplace", "laplace_half_scale")
+    )
+    assert alike(right, wrong) < LEVEL
+    svt, isvt3 = (CASES[name].many(rng, np.zeros(10), EPSILON, RUNS) for name in ("svt", "isvt3"))
+    assert alike(svt, isvt3) < LEVEL
+
+
+@pytest.mark.parametrize("name", [name for name, case in CASES.items() if case.summary is not None])
+def test_a_summary_is_one_number_or_two(name):
+    case = CASES[name]
+    found = case.summary(case.one(np.random.default_rng(1), np.ones(case.inputs), EPSILON))
+    assert isinstance(found, (int, float, tuple))
+    assert all(math.isfinite(value) for value in np.atleast_1d(found))
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_input_pairs_are_neighbours(name):
+    case = CASES[name]
+    for first, second in pairs(case):
+        moved = [abs(a - b) for a, b in zip(first, second, strict=True)]
+        assert max(moved) == 1
+        assert case.differ == "all" or sum(moved) == 1
+
+
+@pytest.mark.parametrize("source", [(), ("--source", "no_such_folder")])
+@pytest.mark.parametrize("tool", compare_testers.OTHERS)
+def test_a_tester_without_its_code_is_refused_in_one_line(tool, source, monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["compare_testers.py", "--tool", tool, *source])
+    with pytest.raises(SystemExit) as ended:
+        compare_testers.main()
+    assert ended.value.code == 2
+    assert f"must be a checkout of {compare_testers.OTHERS[tool].repository}" in capsys.readouterr().err
+
+
+def test_each_tester_has_its_program_and_exact_pins():
+    for tool, tester in compare_testers.OTHERS.items():
+        assert (compare_testers.TESTERS / f"run_{tool.replace('-', '_')}.py").is_file()
+        assert all("==" in pin for pin in tester.pins)
+
+
+@pytest.mark.campaign
+def test_a_column_of_our_own(monkeypatch, capsys, tmp_path):
+    rows = tmp_path / "rows.json"
+    words = ["compare_testers.py", "--tool", "dpwitness", "--mechanism", "laplace_half_scale", "--json", str(rows)]
+    monkeypatch.setattr(sys, "argv", words)
+    assert compare_testers.main() == 0
+    assert "| laplace_half_scale | 2ε | refuted | ε ≥ 1.3" in capsys.readouterr().out
+    (row,) = json.loads(rows.read_text())
+    assert row["refuted"] is True
