@@ -137,7 +137,8 @@ def test_a_missing_parameter_is_asked_for_where_it_can_be_given():
 COMMANDS = {"check": dpw.check, "bound": dpw.bound, "profile": dpw.profile, "curve": dpw.curve, "replay": dpw.replay}
 OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "may_move": "neighbours",
           "direction": "neighbours", "records": "neighbours", "adjacency": "neighbours", "form": "neighbours",
-          "size": "neighbours", "domain": "neighbours", "column": "data", "python": "mechanism",
+          "size": "neighbours", "unit": "neighbours", "at_most": "neighbours",
+          "domain": "neighbours", "column": "data", "python": "mechanism",
           "target": "mechanism", "program": "mechanism", "seeded": "mechanism", "batch": "mechanism"}  # fmt: skip
 MUST = {"curve": ("--epsilon", "1", "--claims", "1")}
 PRINTED = {"save", "json", "sarif", "quiet", "plot", "traceback", "help"}

@@ -10,6 +10,7 @@ import pytest
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.codec import read_fields
+from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import CaseResult
@@ -377,3 +378,15 @@ def test_describers_are_found_by_themselves():
     assert [*registered()][-1] == "signatures"
     assert {"opendp", "diffprivlib"} <= set(registered())
     assert isinstance(first_running(lambda data, epsilon: len(data)), Attempt)
+
+
+def test_records_that_are_given_are_tried_first(tmp_path):
+    (tmp_path / "people.csv").write_text("age,town\n30,a\n40,b\n50,a\n")
+
+    def by_town(df, epsilon):
+        return df.groupby("town").size().sum()
+
+    attempt = first_running(by_town, records=read_frame(tmp_path / "people.csv"))
+    assert attempt.adjacency.endswith("of the records given")
+    data = next(attempt.relations[0].candidates()).data
+    assert [*data.columns] == ["age", "town"]

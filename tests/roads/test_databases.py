@@ -13,15 +13,20 @@ import dpwitness as dpw
 DOMAIN = {"person_id": dpw.integers(1, 1000), "age": dpw.integers(0, 120)}
 RECORDS = dpw.records(DOMAIN, size=(0, 12))
 PERSONS = dpw.records(DOMAIN, size=(0, 12), unit="person_id", at_most=3)
+OTHERS = [{"person_id": k, "age": 40 + k} for k in range(10, 15)]
+ONE = [{"person_id": 7, "age": 80}]
+#: Neighbours, so that a check tests what it is given and searches for no pair.
+ROW = dpw.pairs((OTHERS, OTHERS + ONE))
+PERSON = dpw.pairs((OTHERS, OTHERS + 3 * ONE))
 #: Where the tests' PostgreSQL listens: what a new process, too, connects to.
 ADDRESS = "DPWITNESS_TEST_POSTGRESQL"
 TABLE = "CREATE TABLE people (person_id integer, age integer)"
 #: Each shows one fault; the noise of the right one is for three records of a person.
 VIEWS = {
-    "right": "SELECT count(*) + laplace(3.0) AS n FROM people",
+    "enough_noise": "SELECT count(*) + laplace(3.0) AS n FROM people",
     "for_one_row": "SELECT count(*) + laplace(1.0) AS n FROM people",
     "rounded": "SELECT round(count(*) / 2.0) AS n FROM people",
-    "having": "SELECT count(*) + laplace(3.0) AS n FROM people HAVING count(*) > 5",
+    "only_of_many": "SELECT count(*) + laplace(3.0) AS n FROM people HAVING count(*) > 5",
 }
 
 
@@ -127,19 +132,32 @@ def verdict(mechanism, relation, **limits):
     return dpw.check(mechanism, claim=1.0, neighbours=relation, search_runs=0, seed=1, workers=1, bits=False, **limits)
 
 
-@pytest.mark.parametrize(("name", "relation"), [("for_one_row", PERSONS), ("having", PERSONS), ("rounded", RECORDS)])
-def test_a_fault_of_a_view_is_found(view, name, relation):
-    found = verdict(view(name), relation)
-    assert isinstance(found, dpw.Violation), found
-    assert found.witness.relation == relation
+def test_the_pairs_are_neighbours_by_person():
+    assert PERSONS.contains(PERSON.given[0])
+    assert RECORDS.contains(ROW.given[0])
+    assert not RECORDS.contains(PERSON.given[0])
 
 
-def test_noise_for_one_row_is_enough_where_a_person_has_one(view):
-    assert isinstance(verdict(view("for_one_row"), RECORDS, runs=3_000), dpw.NotRefuted)
+@pytest.mark.parametrize(("name", "pair"), [("for_one_row", PERSON), ("only_of_many", ROW)])
+def test_a_fault_of_a_view_is_found(view, name, pair):
+    assert isinstance(verdict(view(name), pair, runs=20_000), dpw.Violation)
 
 
-def test_noise_for_all_rows_of_a_person_is_not_refuted(view):
-    assert isinstance(verdict(view("right"), PERSONS, runs=3_000), dpw.NotRefuted)
+@pytest.mark.campaign
+def test_a_view_that_rounds_is_found(view):
+    assert isinstance(verdict(view("rounded"), ROW, runs=20_000), dpw.Violation)
+
+
+@pytest.mark.campaign
+def test_the_pair_of_a_person_is_found():
+    found = dpw.check(sqlite_view("for_one_row"), claim=1.0, neighbours=PERSONS, seed=1, workers=1, bits=False)
+    assert isinstance(found, dpw.Violation)
+    assert found.witness.relation == PERSONS
+
+
+@pytest.mark.parametrize(("name", "pair"), [("for_one_row", ROW), ("enough_noise", PERSON)])
+def test_enough_noise_is_not_refuted(view, name, pair):
+    assert isinstance(verdict(view(name), pair, runs=2_000), dpw.NotRefuted)
 
 
 def test_nothing_stays_and_identifiers_and_values_are_the_drivers_own(view):
@@ -155,9 +173,9 @@ def test_nothing_stays_and_identifiers_and_values_are_the_drivers_own(view):
 
 def test_postgresql_refuses_what_would_commit(postgresql):
     psycopg = pytest.importorskip("psycopg", reason="no driver of PostgreSQL is installed")
-    with psycopg.connect(postgresql, autocommit=True) as connection:
-        with pytest.raises(dpw.InvalidParameter, match="is in autocommit mode"):
-            dpw.sql(connection, "SELECT 1", table="people")
+    committing = psycopg.connect(postgresql, autocommit=True)
+    with committing, pytest.raises(dpw.InvalidParameter, match="is in autocommit mode"):
+        dpw.sql(committing, "SELECT 1", table="people")
     with psycopg.connect(postgresql) as connection:
         connection.execute("SELECT 1")
         with pytest.raises(dpw.InvalidParameter, match="has an open transaction"):
@@ -166,6 +184,8 @@ def test_postgresql_refuses_what_would_commit(postgresql):
         mechanism = dpw.sql(connection, "SELECT age / 0 FROM people", table=("public", "people"))
         with pytest.raises(psycopg.errors.DivisionByZero):
             mechanism([{"person_id": 1, "age": 2}])
-        found = verdict(mechanism, RECORDS, errors="outcome")  # an error for all but no records
+        found = verdict(
+            mechanism, dpw.pairs(([], ONE)), errors="outcome", runs=2_000
+        )  # an error for all but no records
         assert isinstance(found, dpw.Violation)
         assert connection.execute("SELECT count(*) FROM people").fetchone() == (0,)

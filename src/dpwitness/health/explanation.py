@@ -12,7 +12,6 @@ import math
 import os
 import re
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,7 @@ from numpy.typing import NDArray
 from scipy.special import ndtr, ndtri
 
 from dpwitness.claims import Claim
-from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.mechanism import Mechanism, own_seconds
 from dpwitness.mechanisms.recording import NOISE, OWN_NOISE, CannotRecord, Draw, Place, Recorder, Recording
 from dpwitness.neighbours import Pair
 from dpwitness.results.explanation import Cause, Explanation
@@ -101,7 +100,7 @@ def _recorded(
     signature = mechanism.signature
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
         signature = signature.interpreted()  # numba's machine code draws unseen
-    limit = time.monotonic() + SECONDS + 3 * (2 * pairs + 1) * seconds
+    limit = own_seconds() + SECONDS + 3 * (2 * pairs + 1) * seconds
     recorder = Recorder(signature.function, signature.original, root=_package(function), deadline=limit)
 
     def record(data: Any, number: int) -> Recording:
@@ -132,7 +131,7 @@ def _recorded(
             first.append(record(pair.data, number))
             second.append(record(pair.neighbour, number))
     except CannotRecord:
-        if time.monotonic() < limit:
+        if own_seconds() < limit:
             return None
     # Where there was less time than it takes: one of few numbers, so that a seed seldom says another one.
     done = next((number for _, number in PAIRS if number <= len(second)), 0)

@@ -11,7 +11,6 @@ import random
 import sys
 import sysconfig
 import threading
-import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -26,6 +25,7 @@ from numpy.typing import NDArray
 
 from dpwitness import noise
 from dpwitness.mechanisms.draws import global_states_restored
+from dpwitness.mechanisms.mechanism import own_seconds
 
 Floats = NDArray[np.float64]
 #: A file and a line.
@@ -160,7 +160,7 @@ class Recorder:
 
     def record(self, call: Callable[[np.random.Generator], Any], bits: np.random.BitGenerator) -> Recording:
         """Run once; `call` gets a generator of these bits. Raises `CannotRecord`."""
-        if time.monotonic() > self._deadline or not _LOCK.acquire(blocking=False):
+        if own_seconds() > self._deadline or not _LOCK.acquire(blocking=False):
             raise CannotRecord
         try:
             return _Run(self, bits).made(call)
@@ -197,7 +197,7 @@ class Recorder:
 
     @property
     def deadline(self) -> float:
-        """Until when there is time, by `time.monotonic`."""
+        """Until when there is time, by `own_seconds`."""
         return self._deadline
 
 
@@ -284,7 +284,7 @@ class _Run:
 
     def _go_on(self) -> None:
         long = len(self.recording.steps) > MOST_STEPS or len(self.recording.draws) > MOST_DRAWS
-        if long or time.monotonic() > self.recorder.deadline:
+        if long or own_seconds() > self.recorder.deadline:
             raise _Stop
 
     # What is drawn.

@@ -11,6 +11,7 @@ import re
 import sqlite3
 import sys
 import threading
+import weakref
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -305,7 +306,7 @@ class SqlFunction:
             raise MechanismError(f"{self.__name__}: the rollback failed ({_first_line(error)})") from error
         if left and not quiet:
             raise MechanismError(
-                f"table {self._table} holds {left} rows after the rollback: {self.__name__} commits, or its database has no "
+                f"table {self._table} holds {left} rows after the rollback: {self.__name__} commits, or there are no "
                 "transactions; remove these rows, and let it not commit"
             )
 
@@ -327,6 +328,8 @@ class SqlFunction:
                     raise InvalidParameter(f"setup=: {_first_line(error)}") from error
             require_transactions(connection)
             self._connection = connection
+            if self._given is None:
+                weakref.finalize(self, _close, connection)
         return self._connection
 
     def _register(self, connection: Connection) -> None:
@@ -388,6 +391,11 @@ class SqlFunction:
         if callable(end):
             with suppress(Exception):
                 end()
+
+
+def _close(connection: Connection) -> None:
+    with suppress(Exception):  # whatever a driver raises for a connection that is gone
+        connection.close()
 
 
 def _takes_generator(function: Callable[..., object]) -> bool:

@@ -20,6 +20,8 @@ GRACE: Final = 60.0
 OFTEN: Final = 0.05
 #: The end of what a process printed before it died, in characters.
 LAST: Final = 300
+#: Each case has one core: libraries of linear algebra take all that they find, and cases run side by side.
+THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 #: Bytes of an answer: a witness of a large input is some megabytes.
 LARGEST: Final = 1 << 26
 
@@ -50,6 +52,7 @@ def answer(
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             start_new_session=True,  # so that all that it starts is killed with it
+            env={**dict.fromkeys(THREADS, "1"), **os.environ},
         )
         printed = Printed(process)
         ended = False

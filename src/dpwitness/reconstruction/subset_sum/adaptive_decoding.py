@@ -163,7 +163,9 @@ def _fitted(values: Floats, slopes: Floats) -> Score:
 def _matched(values: Floats, slopes: Floats) -> Floats:
     """The weights of functions, shape (functions,), that minimize the mean of half the square less the slope."""
     gram, mean = values @ values.T / values.shape[1], slopes.mean(axis=1)
-    length = 1 / np.sqrt(np.maximum(np.diag(gram), 1e-300))
+    squares = np.diag(gram)
+    # A function that is 0 at all these errors, as where none is near an edge, has no weight.
+    length = np.where(squares > SMALLEST**2, 1 / np.sqrt(np.maximum(squares, SMALLEST**2)), 0.0)
     weights: Floats = length * np.linalg.solve(
         gram * length[:, None] * length + RIDGE * np.eye(len(gram)), length * mean
     )

@@ -100,8 +100,10 @@ class Diffprivlib(Signatures):
         )
 
     def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
-        """A histogram of several dimensions has bounds for each of them."""
+        """Bounds for each dimension of a histogram, and whole numbers where it takes no others."""
         found, unknown = super()._filled(thing, own, ends)
+        if thing.__name__.startswith("Geometric"):  # over whole numbers
+            found = {name: int(value) if name in ("lower", "upper") else value for name, value in found.items()}
         if thing.__name__ == "histogramdd":
             found |= {"range": [{"tuple": list(ends)}] * 2, "bins": 3}
         return found, unknown

@@ -168,7 +168,12 @@ class Signatures:
         documented = f"{inspect.getdoc(thing) or ''}"
         missing = str(thing.__name__).startswith("nan") or bool(MISSING.search(documented))
         of_numbers = "bounds_y" in own  # a regression, and not labels of classes
-        for shape in of_records(documented, low, high, missing=missing, labelled=labelled is not None, given=given):
+        # Two records are too few for two clusters or two classes, and an estimator is right to refuse them.
+        least = 4 if inspect.isclass(thing) else 1
+        shapes = of_records(
+            documented, low, high, least=least, missing=missing, labelled=labelled is not None, given=given
+        )
+        for shape in shapes:
             if not (of_numbers and shape.labelled and "categories" in str(shape.relations[0])):
                 yield shape
 
@@ -329,7 +334,7 @@ def adjacencies(documented: str) -> tuple[str, ...]:
 
 
 def of_records(
-    documented: str, low: float, high: float, *, missing: bool, labelled: bool, given: Any
+    documented: str, low: float, high: float, *, least: int, missing: bool, labelled: bool, given: Any
 ) -> Iterator[Shape]:
     """Records in the forms that libraries take, under the adjacencies that the documentation may mean."""
     means = adjacencies(documented)
@@ -343,7 +348,7 @@ def of_records(
     # What is said to ignore missing values may do so in one form alone, or not at all.
     for with_missing in (True, False) if missing else (False,):
         for domain, own_form, base in forms(low, high, missing=with_missing, labelled=labelled):
-            found = tuple(records(domain, adjacency=one, size=(1, 20), form=own_form, base=base) for one in means)
+            found = tuple(records(domain, adjacency=one, size=(least, 20), form=own_form, base=base) for one in means)
             yield Shape(found, told, labelled, True)
 
 
