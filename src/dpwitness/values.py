@@ -11,12 +11,14 @@ object with one key:
                                     of columns that lie one behind the other in memory "order": "F"
     {"dataframe": [["age", "int64", [31, 47]]], "index": INDEX}, and where they have any, "columns": INDEX, "attrs": {}
     {"series": [31, 47], "dtype": "int64", "name": "age", "index": INDEX}
+    {"table": "polars", "columns": [["age", "Int64", [31, 47]]]}, or "polars-lazy", or "arrow" with any "metadata"
     {"object": "<function f>"}      what no file can hold; it says so when it is read back
 
 INDEX is {"range": [0, 2, 1], "name": null} or {"labels": ["a", "b"], "dtype": "str", "name": "id"}. A dtype is its
 name, or {"categories": ["a", "b"], "dtype": "str", "ordered": false}, of which the values are places. Times and
 differences of times are whole numbers of the unit in the dtype's name, in UTC where there is a time zone, and null
-where one is missing.
+where one is missing. Types of Polars and Arrow are written as these name them, those with settings as
+{"Datetime": ["us", null]}, {"decimal128": [10, 2]} or {"dictionary": ["int8", "string", ["a", "b"], false]}.
 """
 
 import base64
@@ -25,11 +27,13 @@ import re
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
+from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.checks import as_text, too_deep
+from dpwitness.tables import TABLES, Schema, Tables, bytes_of, tables_of, texts_of
 
 #: Deeper nesting is not written: it would be a list that holds itself.
 DEEPEST: Final = 20
@@ -102,6 +106,9 @@ def _container_to_json(value: Any, depth: int) -> object:
 
 def _table_to_json(value: Any, depth: int) -> Any:
     """A DataFrame or Series whose columns have one of the usual dtypes; None for anything else."""
+    tables = tables_of(value)
+    if tables is not None:
+        return _columns_to_json(tables, tables.eager(value), depth)
     pandas = sys.modules.get("pandas")  # if it is not imported, this is none of its objects
     if pandas is None:
         return None
@@ -126,6 +133,24 @@ def _table_to_json(value: Any, depth: int) -> Any:
                 return None
         return {"dataframe": named, "index": index, **more}
     return None
+
+
+def _columns_to_json(tables: Tables, table: Any, depth: int) -> dict[str, object] | None:
+    """A table of Polars or Arrow; None where a column is of a type that is not made again from a file."""
+    schema = tables.schema(table)
+    columns = []
+    try:
+        kinds = [*map(tables.kind_to_json, schema.kinds)]
+        more = {"metadata": texts_of(schema.more)} if schema.more else {}
+    except UnicodeDecodeError:  # metadata that is no text
+        return None
+    for name, kind, written, column in zip(schema.names, schema.kinds, kinds, tables.columns(table), strict=True):
+        values = tables.entries(column, kind) if tables.times(kind) is None else tables.counts(column)
+        entries = [str(v) if type(v) is Decimal else value_to_json(v, depth) for v in values]
+        if written is None or any(isinstance(entry, dict) and "object" in entry for entry in entries):
+            return None
+        columns.append([name, written, entries])
+    return {"table": tables.form, "columns": columns, **more}
 
 
 def _index_to_json(index: Any, depth: int) -> dict[str, object] | None:
@@ -211,12 +236,14 @@ def _value(value: Any) -> Any:
             return _dict(items)
         case {"series": list()} | {"dataframe": list()}:
             return _table(value)
+        case {"table": str(form), "columns": list(columns), **rest} if set(rest) <= {"metadata"}:
+            return _of_columns(form, columns, rest.get("metadata", {}))
     for name, kind in _SEQUENCES.items():
         if set(value) == {name} and isinstance(value[name], list):
             return _hashable(kind, [_value(item) for item in value[name]])
     raise ValueError(
         "an object must have one of the keys float, tuple, set, frozenset, dict, items, bytes, array, dataframe, "
-        "series or object, and nothing else"
+        "series, table or object, and nothing else"
     )
 
 
@@ -272,6 +299,43 @@ def _table(value: Mapping[str, Any]) -> Any:
     except (TypeError, ValueError, OverflowError, KeyError, ImportError) as error:  # of a time zone, or a library
         raise ValueError(f"a {kind} cannot be made of these columns: {error}") from error
     return frame
+
+
+def _of_columns(form: str, columns: list[Any], metadata: Any) -> Any:
+    """A table of Polars or Arrow."""
+    tables = next((tables for tables in TABLES if tables.form == form), None)
+    if tables is None:
+        raise ValueError(f"a table must be one of {', '.join(tables.form for tables in TABLES)}, not {form!r:.40}")
+    if not columns or not all(isinstance(c, list) and len(c) == 3 and isinstance(c[2], list) for c in columns):
+        raise ValueError("a column must have a name, a type and a list of values")
+    if len({len(items) for _, _, items in columns}) != 1 or len({str(name) for name, _, _ in columns}) != len(columns):
+        raise ValueError("the columns of a table must be of one length, and of different names")
+    if not all(isinstance(name, str) for name, _, _ in columns):
+        raise ValueError("the name of a column must be a text")
+    kinds, made = [], []
+    try:
+        for _, kind, items in columns:
+            kinds.append(tables.kind_from_json(kind))
+            made.append(_of_kind(tables, kinds[-1], items))
+        more = bytes_of(metadata) or None
+        return tables.table(Schema(names=tuple(name for name, _, _ in columns), kinds=tuple(kinds), more=more), made)
+    except (TypeError, ValueError, OverflowError, LookupError, ArithmeticError, NotImplementedError) as error:
+        reason = " ".join(str(error).split())
+        raise ValueError(f"a {tables.noun} cannot be made of these columns: {reason:.200}") from error
+
+
+def _of_kind(tables: Tables, kind: Any, items: list[object]) -> Any:
+    """A column of Polars or Arrow. Raises what the library raises for values that do not fit."""
+    if tables.times(kind) is None:
+        values = [_value(item) for item in items]
+        if "ecimal" in str(kind):
+            values = [None if value is None else Decimal(value) for value in values]
+        return tables.column(kind, values)
+    if not all(item is None or type(item) is int for item in items):
+        raise ValueError("times are whole numbers of their unit, or null")
+    column = tables.of_counts(kind, items)  # type: ignore[arg-type]  # just seen
+    tables.entries(column, kind)  # an unknown time zone is noticed here
+    return column
 
 
 def _column(dtype: object, items: object) -> Any:

@@ -16,7 +16,7 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
     {"errors", "machine", "exact"},
-    {"checks", "files", "images"},
+    {"checks", "files", "images", "tables"},
     {"values", "codec"},
     {"claims", "neighbours", "jit"},
     {"noise", "targets", "events"},

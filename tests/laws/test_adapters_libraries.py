@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from dpwitness import NotRefuted, Violation, bound, check, numbers, pairs, records
+from dpwitness import NotRefuted, Violation, bound, categories, check, integers, numbers, pairs, records
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP
+from dpwitness.errors import MechanismRaised
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.sweeps.describers import Attempt, describer_of
@@ -141,6 +142,60 @@ def test_opendp_losses_of_another_kind_are_claims_too():
         assert least - 1e-12 <= delta <= 1
     with pytest.raises(ValueError, match="give d_in=…, or epsilon=…"):
         library_of(gaussian).claim(gaussian)
+
+
+def opendp_plan(scale):
+    """A plan on frames of Polars: how many people there are."""
+    polars = pytest.importorskip("polars", reason="polars is in the extra [polars]")
+    dp = pytest.importorskip("opendp.prelude", reason=f"opendp {INSTALL}")
+    dp.enable_features("contrib")
+    domain = dp.lazyframe_domain(
+        [dp.series_domain("age", dp.atom_domain(T=dp.i64)), dp.series_domain("city", dp.atom_domain(T=dp.String))]
+    )
+    domain = dp.with_margin(domain, dp.polars.Margin(max_length=1_000))
+    people = polars.LazyFrame(schema={"age": polars.Int64, "city": polars.String})
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", FutureWarning)  # of counts that will not be clamped at zero any more
+        plan = people.select(dp.len(scale=scale))
+    return dp.m.make_private_lazyframe(domain, dp.symmetric_distance(), dp.max_divergence(), plan)
+
+
+PEOPLE = {"age": integers(0, 120), "city": categories("Basel", "Bern")}
+FEW = {"runs": 100, "search_runs": 100, "alpha": 1e-6, "seed": 7, "workers": 1}
+
+
+@pytest.mark.parametrize("form", ["polars", "polars-lazy"])
+def test_a_plan_of_opendp_stands_at_its_claim_on_frames_of_polars(form):
+    plan = opendp_plan(1.0)
+    assert library_of(plan).claim(plan, 1) == ApproxDP(1.0)
+    verdict = check(plan, d_in=1, neighbours=records(PEOPLE, form=form, size=(1, 2)), **FEW)
+    assert isinstance(verdict, NotRefuted)
+    assert verdict.claim == ApproxDP(1.0)
+
+
+def test_a_plan_of_opendp_is_refuted_at_less():
+    plan = opendp_plan(0.1)
+    pair = next(iter(records(PEOPLE, form="polars-lazy", size=(4, 5)).candidates()))
+    verdict = check(plan, claim=1.0, neighbours=[pair.sides], **FEW)
+    assert isinstance(verdict, Violation)
+
+
+def test_a_plan_of_opendp_takes_frames_of_polars_alone():
+    line = r"takes a LazyFrame of Polars, not a DataFrame: use records\(…, form='polars-lazy'\)"
+    with pytest.raises(MechanismRaised, match=line):
+        check(opendp_plan(1.0), d_in=1, neighbours=records(PEOPLE, form="pandas"), **FEW)
+
+
+@pytest.mark.parametrize("form", ["pandas", "polars", "polars-lazy", "arrow"])
+def test_a_function_of_diffprivlib_stands_on_frames_of_every_library(form):
+    tools = pytest.importorskip("diffprivlib.tools", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
+
+    def mean_age(people):
+        ages = (people.collect() if form == "polars-lazy" else people)["age"]
+        return float(tools.mean(np.asarray(ages), epsilon=1.0, bounds=(0, 120)))
+
+    people = records({"age": integers(0, 120)}, adjacency="replace-one", form=form, size=2)
+    assert isinstance(check(mean_age, claim=1.0, neighbours=people, **FEW), NotRefuted)
 
 
 def linear_regression():

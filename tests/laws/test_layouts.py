@@ -1,18 +1,25 @@
 """Neighbours differ in their records and in nothing else: all forms, types of columns, and numbers of rows."""
 
 import collections
+import copy
 import datetime as dt
+import decimal
 import json
+import pickle
 from itertools import islice, product
 
+import cloudpickle
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours
+from dpwitness.mechanisms.remote import server, wire
 from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json, relation_from_json, relation_to_json
 from dpwitness.neighbours.pair import unlike
 from running import soon
@@ -73,6 +80,77 @@ INDEXES = {
 }
 SIZES = (0, 1, 2, 1000)
 
+ODD_TICKS = [1, 1_577_836_800_000_000_001, None, 5_000]  # of which `datetime` holds the last alone
+SPENT = [decimal.Decimal("1.10"), None, decimal.Decimal(-2), decimal.Decimal("1.10")]
+TEXTS = ["x", None, "y", "x"]
+BITS = (8, 16, 32, 64)
+POLARS = {
+    **{
+        f"{sign}Int{n}": pl.Series([1, None, 3, 2], dtype=getattr(pl, f"{sign}Int{n}"))
+        for sign in ("", "U")
+        for n in BITS
+    },
+    **{kind.__name__: pl.Series([0.25, None, 2.5, 1.0], dtype=kind) for kind in (pl.Float32, pl.Float64)},
+    "NaN": pl.Series([0.25, None, float("nan"), 1.0]),
+    "no gaps": pl.Series([3, 1, 2, 2]),
+    "Boolean": pl.Series([True, None, False, True]),
+    "String": pl.Series(TEXTS),
+    "Categorical": pl.Series(TEXTS, dtype=pl.Categorical),
+    "Enum": pl.Series(TEXTS, dtype=pl.Enum(["y", "never", "x"])),
+    "Decimal": pl.Series(SPENT, dtype=pl.Decimal(12, 3)),
+    "Binary": pl.Series([b"a", None, b"", b"b"]),
+    "Date": pl.Series([day.date() for day in DAYS]),
+    "Time": pl.Series([dt.time(1), None, dt.time(2, 3, 4, 5), dt.time(1)]),
+    "odd Time": pl.Series(ODD_TICKS[:1] * 3 + [None]).cast(pl.Time),
+    **{f"Datetime {unit}": pl.Series(DAYS, dtype=pl.Datetime(unit)) for unit in ("ms", "us", "ns")},
+    "zone": pl.Series(DAYS, dtype=pl.Datetime("us", "Europe/Berlin")),
+    "odd Datetime": pl.Series(ODD_TICKS).cast(pl.Datetime("ns", "UTC")),
+    "far Datetime": pl.Series([2**62, 0, -(2**62), None]).cast(pl.Datetime("us")),
+    "Duration": pl.Series([dt.timedelta(1), None, dt.timedelta(0), dt.timedelta(0, 1)], dtype=pl.Duration("ms")),
+    "odd Duration": pl.Series(ODD_TICKS).cast(pl.Duration("ns")),
+    "List": pl.Series([[1], [], None, [1, None]], dtype=pl.List(pl.Int8)),
+    "Struct": pl.Series([{"u": 1, "v": "a"}, {"u": 2, "v": None}, {"u": 1, "v": "a"}, {"u": 3, "v": "b"}]),
+}
+ARROW = {
+    **{kind: pa.array([1, None, 3, 2], kind) for kind in WHOLE},
+    **{kind: pa.array([0.25, None, 2.5, 1.0], kind) for kind in ("float16", "float32", "float64")},
+    "NaN": pa.array([0.25, None, float("nan"), 1.0]),
+    "bool": pa.array([True, None, False, True]),
+    **{kind: pa.array(TEXTS, kind) for kind in ("string", "large_string", "string_view")},
+    "binary": pa.array([b"a", None, b"", b"b"]),
+    "decimal": pa.array(SPENT, pa.decimal128(12, 3)),
+    "date32": pa.array(DAYS, pa.date32()),
+    "date64": pa.array(DAYS, pa.date64()),
+    "time32": pa.array([dt.time(1), None, dt.time(2, 3, 4), dt.time(1)], pa.time32("s")),
+    "time64": pa.array([1, 2_000, None, 1]).view(pa.time64("ns")),
+    **{f"timestamp {unit}": pa.array(DAYS, pa.timestamp(unit)) for unit in ("s", "ms", "us", "ns")},
+    "zone": pa.array(DAYS, pa.timestamp("us", "Europe/Berlin")),
+    "odd timestamp": pa.array(ODD_TICKS).view(pa.timestamp("ns", "+01:00")),
+    "duration": pa.array([dt.timedelta(1), None, dt.timedelta(0), dt.timedelta(0, 1)], pa.duration("s")),
+    "odd duration": pa.array(ODD_TICKS).view(pa.duration("ns")),
+    "dictionary": pa.DictionaryArray.from_arrays(pa.array([0, None, 2, 0], "int8"), ["x", "never", "y"], ordered=True),
+    "dictionary of numbers": pa.DictionaryArray.from_arrays(pa.array([0, 1, 1, 0]), pa.array([7, 5], "int16")),
+    "list": pa.array([[1], [], None, [1, None]], pa.list_(pa.int8())),
+    "struct": pa.array([{"u": 1, "v": "a"}, {"u": 2, "v": None}, {"u": 1, "v": "a"}, {"u": 3, "v": "b"}]),
+}
+NESTED = ("List", "Struct", "list", "struct", "string_view", "Object")
+
+
+def tables(name, library, lazy=False):
+    """An example table of a column of this kind and another."""
+    if library == "polars":
+        made = pl.DataFrame({name: POLARS[name], "n": pl.Series([1, 2, 3, 4], dtype=pl.Int16)})
+        return made.lazy() if lazy else made
+    fields = [pa.field(name, ARROW[name].type), pa.field("n", pa.int16(), nullable=False, metadata={"unit": "years"})]
+    return pa.Table.from_arrays(
+        [ARROW[name], pa.array([1, 2, 3, 4], "int16")], schema=pa.schema(fields, metadata={"source": "survey"})
+    )
+
+
+TABLES = [
+    *((name, "polars", lazy) for name in POLARS for lazy in (False, True)), *((name, "arrow", False) for name in ARROW),
+]  # fmt: skip
+
 
 class Table(pd.DataFrame):
     """A class of somebody's own."""
@@ -111,6 +189,16 @@ def besides(data):
             type(index), dtype_of(index.dtype) if index.nlevels == 1 else None, list(index.names),
             (index.start, index.step) if counted else None, None if index.nlevels > 1 else getattr(index, "freq", None),
         )  # fmt: skip
+    if isinstance(data, pl.DataFrame | pl.LazyFrame):
+        whole = data.lazy().collect()
+        return type(data), [(name, kind, repr(kind)) for name, kind in whole.schema.items()], whole.n_chunks()
+    if isinstance(data, pa.Table):
+        known = [
+            column.chunk(0).dictionary.to_pylist() if pa.types.is_dictionary(column.type) else column.num_chunks
+            for column in data.columns
+        ]
+        fields = [(repr(field), field.type, field.nullable, field.metadata) for field in data.schema]
+        return type(data), fields, data.schema.metadata, known
     if isinstance(data, np.ndarray):
         return type(data), data.dtype.str, data.ndim, data.shape[1:], data.flags.writeable
     if isinstance(data, dict):
@@ -208,6 +296,59 @@ def test_frames_like_an_example_differ_in_their_records_alone(example, size):
     assert differences(dpw.like(example), size, expected=expected_of(example))[1] == 0
 
 
+@pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
+def test_tables_like_an_example_differ_in_their_records_alone(name, library, lazy):
+    example = tables(name, library, lazy)
+    for size in SIZES[:-1]:
+        found, wrong = differences(dpw.like(example), size, expected=besides(example))
+        assert found
+        assert wrong == 0
+
+
+SENT = {
+    "to a process": lambda side: pickle.loads(cloudpickle.dumps(side)),
+    "to another interpreter": lambda side: server.unpacked(wire.packed(side)),
+    "as a copy": copy.deepcopy,
+}
+
+
+@pytest.mark.parametrize("how", SENT)
+@pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
+def test_a_table_arrives_as_it_is_without_rows_too(name, library, lazy, how):
+    """Of an Enum without rows, Polars reads a Categorical back from its own files."""
+    pair = next(iter(dpw.records(dpw.like(tables(name, library, lazy)), size=(0, 1)).candidates()))
+    for side in pair.sides:
+        there = SENT[how](side)
+        assert besides(there) == besides(side)
+        assert content(there) == content(side)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
+def test_a_given_table_stands_in_every_pair_as_it_is(name, library, lazy, adjacency):
+    example = tables(name, library, lazy)
+    relation = dpw.records(dpw.like(example), adjacency=adjacency)
+    data = relation.take(example)
+    for pair in islice(relation.candidates(data), 4):
+        assert any(content(side) == content(example) for side in pair.sides)
+        assert relation.contains(pair, data)
+
+
+def content(data):
+    """The values of a table, times as the whole numbers that they are."""
+    if isinstance(data, pa.Table):
+        return [
+            repr(
+                (
+                    column.cast(f"int{column.type.bit_width}") if pa.types.is_temporal(column.type) else column
+                ).to_pylist()
+            )
+            for column in data.columns
+        ]
+    held = data.lazy().collect().get_columns()
+    return [repr((column.to_physical() if column.dtype.is_temporal() else column).to_list()) for column in held]
+
+
 @pytest.mark.parametrize("name", [*COLUMNS, *NUMPY])
 def test_arrays_like_an_example_differ_in_their_records_alone(name):
     for example, size in product(arrays(name, fortran=True), SIZES[:-1]):
@@ -243,7 +384,7 @@ def forms_of(domain):
     for given_as, forms in (
         (domain, ("array", "list")),
         ((domain, domain), ("array", "list")),
-        ({"c": domain, "d": dpw.numbers(0, 1)}, ("dataframe", "columns", "list")),
+        ({"c": domain, "d": dpw.numbers(0, 1)}, ("dataframe", "polars", "polars-lazy", "arrow", "columns", "list")),
         (((dpw.numbers(0, 1), dpw.integers(0, 5)), domain), ("xy", "list")),
     ):
         for form in forms:
@@ -274,6 +415,8 @@ def examples_of(part):
     if part == "arrays":
         both = product((*COLUMNS, *NUMPY), (False, True))
         found = [example for name, fortran in both for example in arrays(name, fortran)]
+    elif part in ("polars", "arrow"):
+        found = [tables(*one) for one in TABLES if one[1] == part]
     elif part == "another class":
         found = [frame(name, kind=Table) for name in names]
     else:
@@ -282,7 +425,7 @@ def examples_of(part):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("part", ["domains", "arrays", "another class", *INDEXES])
+@pytest.mark.parametrize("part", ["domains", "arrays", "polars", "arrow", "another class", *INDEXES])
 def test_the_whole_grid_of_forms_types_and_numbers_of_rows(part, capsys):
     """Asked for: no pair whose sides differ in anything but their records."""
     combinations = pairs = wrong = 0
@@ -402,6 +545,22 @@ def test_layouts_come_back_from_files(example):
     again = [input_from_json(side) for side in written]
     assert [besides(side) for side in again] == [besides(side) for side in pair.sides]
     assert all(map(pd.DataFrame.equals, again, pair.sides))
+    described = relation_to_json(relation)
+    if described is not None:
+        assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout
+
+
+@pytest.mark.parametrize(("name", "library", "lazy"), TABLES)
+def test_tables_come_back_from_files(name, library, lazy):
+    relation = dpw.records(dpw.like(tables(name, library, lazy)))
+    pair = next(iter(relation.candidates()))
+    written = [json.loads(json.dumps(input_to_json(side), allow_nan=False)) for side in pair.sides]
+    if name in NESTED:
+        assert all("object" in side for side in written)
+        return
+    again = [input_from_json(side) for side in written]
+    assert [besides(side) for side in again] == [besides(side) for side in pair.sides]
+    assert [content(side) for side in again] == [content(side) for side in pair.sides]
     described = relation_to_json(relation)
     if described is not None:
         assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout

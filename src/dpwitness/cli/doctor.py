@@ -16,7 +16,18 @@ WITHOUT: Final = {
     "scikit-learn": "events are not learned by boosted trees and logistic models: pip install scikit-learn",
 }
 #: Packages whose versions matter besides those of a witness.
-OTHERS: Final = ("pandas", "loky", "matplotlib", "pytest", "distributed", "diffprivlib", "opendp", "python-dp")
+OTHERS: Final = (
+    "pandas",
+    "polars",
+    "pyarrow",
+    "loky",
+    "matplotlib",
+    "pytest",
+    "distributed",
+    "diffprivlib",
+    "opendp",
+    "python-dp",
+)
 #: Seconds from which compiling a function of three lines is slow.
 SLOW_COMPILER: Final = 5.0
 

@@ -204,7 +204,7 @@ def _whole(texts: list[str]) -> list[int] | None:
 
 def _in_form(frame: Any, domains: dict[str, object], form: str, path: str) -> tuple[Any, Any]:
     """The base and the domain as `records` takes them for a form."""
-    if form in ("dataframe", "columns"):
+    if form not in ("list", "array", "xy"):
         return frame, domains
     if form == "list":
         return frame.to_dict("records"), domains

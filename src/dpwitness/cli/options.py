@@ -22,7 +22,7 @@ SETTINGS_ALONE: Final = {"bits": ("report",)}
 #: Of --adjacency: a claim that leaves it open is about either.
 ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}
 #: What a mechanism may get of --records.
-FORMS: Final = ("dataframe", "array", "list", "columns", "xy")
+FORMS: Final = ("dataframe", "polars", "polars-lazy", "arrow", "array", "list", "columns", "xy")
 
 
 def of_function(parser: argparse.ArgumentParser, function: str) -> None:

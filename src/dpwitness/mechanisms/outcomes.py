@@ -13,7 +13,7 @@ Decimal, Fraction      the nearest float, then a symbol of the exact number
 date, time, duration   seconds (of a date since 1970), then a symbol of the exact value
 Enum                   a symbol of the class and the member's name
 array                  as a list; of records, a symbol of the fields first
-others                 what `numpy.asarray` makes of them, where they offer `__array__`; see also `of_pandas`
+others                 what `numpy.asarray` makes of them, where they offer `__array__`; see also `tabular`
 =====================  ========================================================================================
 
 A row is written by position, one entry behind the other, or by the nodes of the outcome's tree (see `layout`).
@@ -208,6 +208,9 @@ def append(value: object, row: Row, node: Node | None) -> None:
 @cache
 def _import_for(library: str) -> None:
     """Import the module for a library's types once a mechanism returns one: the library is not imported before."""
+    if library in ("polars", "pyarrow"):
+        importlib.import_module(f"{__package__}.of_tables").register()
+        return
     name = f"{__package__}.of_{library}"
     if importlib.util.find_spec(name) is not None:
         importlib.import_module(name)

@@ -70,6 +70,8 @@ def _advice(value: object) -> str:
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
     if released:
         return f"name the attributes of it that are released, as outcome={','.join(released[:NAMED])!r}"
+    if hasattr(type(value), "collect"):
+        return "return what its collect() gives"
     return (
         "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of such"
     )

@@ -52,7 +52,7 @@ class NoShape(Exception):
 
 
 #: By type: how the shape of an object is found, its single values put behind the others, and how an object of a shape
-#: is made, or what is laid out as it is. `of_pandas` adds types.
+#: is made, or what is laid out as it is. `tabular` adds tables.
 SHAPED: Final[dict[type, Callable[[Any, list[Any], int], Shape]]] = {}
 REBUILT: Final[dict[type, Callable[[Any, Iterator[Any], Sequence[Shape]], Any]]] = {}
 

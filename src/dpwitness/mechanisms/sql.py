@@ -31,6 +31,7 @@ from dpwitness.mechanisms.outcomes import SINGLE_VALUES
 from dpwitness.mechanisms.python import BACKWARDS, ExceptionOutcome, PythonMechanism, Side, VectorisedMechanism
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
 from dpwitness.neighbours import Data, shown
+from dpwitness.tables import tables_of
 
 #: A connection of PEP 249, and what it gives for a query; drivers have no common types.
 Connection = Any
@@ -138,6 +139,10 @@ class Rows:
     @classmethod
     def of(cls, data: Data) -> "Rows":
         """The rows that an input is. Raises `MechanismError` for what is no dataset of records."""
+        tables = tables_of(data)
+        if tables is not None:
+            contents = tables.contents(tables.eager(data))
+            return cls(tuple(contents), _rows([*contents.values()]))
         if hasattr(data, "columns") and hasattr(data, "iloc"):
             names = tuple(map(str, data.columns))
             return cls(names, _rows([data.iloc[:, k].tolist() for k in range(len(names))]))

@@ -3,6 +3,7 @@
 A slow mechanism sees the first few candidates only, so kinds of them come in turn.
 """
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
@@ -129,13 +130,13 @@ Named = tuple[str, Record]
 class Proposals:
     """Changes to try of datasets of such records; of `base` alone where it is `pinned`.
 
-    `none_is_nan`: the form of the datasets holds None as NaN where a field may be either.
+    `missing`: how the datasets hold a missing number where a field may be NaN or None.
     """
 
     fields: Fields
     replace: bool
     sizes: tuple[int, ...]
-    none_is_nan: bool = True
+    missing: tuple[float | None, ...] = (math.nan,)
     base: tuple[Record, ...] | None = None
     pinned: bool = False
 
@@ -202,9 +203,9 @@ class Proposals:
         return [(_setting(paths[k], value), _with(middle, k, value)) for k, value in places[:VALUES]]
 
     def _odd_of(self, domain: Domain) -> tuple[Value, ...]:
-        values = domain.odd()
-        both = self.none_is_nan and "NaN" in map(key_of, values)
-        return tuple(value for value in values if not (both and value is None))
+        values, held = domain.odd(), set(map(key_of, self.missing))
+        left_out = {key_of(None), "NaN"} - held if "NaN" in map(key_of, values) else set()
+        return tuple(value for value in values if key_of(value) not in left_out)
 
     def _odd(self) -> list[Named]:
         return self._single([self._odd_of(domain) for domain in self.fields.domains])

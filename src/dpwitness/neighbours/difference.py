@@ -11,6 +11,7 @@ import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.neighbours.inputs import Data, shown
+from dpwitness.tables import Tables, tables_of
 
 #: Differing entries that are listed.
 LISTED: Final = 12
@@ -59,7 +60,7 @@ def difference(data: Data, neighbour: Data) -> str:
         text = _of_dicts(data, neighbour)
     elif isinstance(data, set | frozenset):
         text = _of_sets(data, neighbour)
-    elif hasattr(data, "index") and hasattr(data, "iloc"):
+    elif tables_of(data) is not None or (hasattr(data, "index") and hasattr(data, "iloc")):
         text = _of_tables(data, neighbour)
     if text is not None:
         return text
@@ -85,7 +86,8 @@ def same(data: Data, other: Data) -> bool:
         if data.dtype != other.dtype or data.shape != other.shape:
             return False
         return not _differing(data, other) if data.ndim else same(data[()], other[()])
-    if hasattr(data, "equals") and hasattr(data, "index"):  # a table, in which 1 and 1.0 are of other dtypes
+    # A table, in which 1 and 1.0 are of other dtypes.
+    if tables_of(data) is not None or (hasattr(data, "equals") and hasattr(data, "index")):
         return _of_tables(data, other) is None
     try:
         return bool(data == other)
@@ -220,7 +222,8 @@ def _of_units(data: Data, other: Data, unit: str | int) -> str | None:
     if not same(*others):
         return None
     own = [[r for r, owner in zip(*both, strict=True) if owner in named] for both in zip(sides, owners, strict=True)]
-    word = "row" if hasattr(data, "iloc") or isinstance(data, np.ndarray) else "record"
+    tabular = tables_of(data) is not None or hasattr(data, "iloc") or isinstance(data, np.ndarray)
+    word = "row" if tabular else "record"
     name = unit if isinstance(unit, str) else f"field {unit + 1}"
 
     def of(side: int, owner: list[str]) -> str:
@@ -237,6 +240,9 @@ def _of_units(data: Data, other: Data, unit: str | int) -> str | None:
 
 def _records(data: Data) -> list[Data]:
     """The records of a dataset; none of what is not one."""
+    tables = tables_of(data)
+    if tables is not None:
+        return [*tables.rows(data)]
     if hasattr(data, "columns") and hasattr(data, "iloc"):
         return _rows(data, labels=False)
     if isinstance(data, dict):
@@ -304,6 +310,9 @@ def _of_sets(data: Data, other: Data) -> str:
 
 def _of_tables(data: Data, other: Data) -> str | None:
     """How two tables differ, in columns, types, rows or index; None where they do not."""
+    tables = tables_of(data)
+    if tables is not None:
+        return _of_schemas(tables, data, other)
     frame = hasattr(data, "columns")
     if frame and not same(list(data.columns), list(other.columns)):
         return f"columns {_item(list(other.columns))}, where D has {_item(list(data.columns))}"
@@ -325,6 +334,21 @@ def _of_tables(data: Data, other: Data) -> str | None:
         rows = _rows(data, labels=labels), _rows(other, labels=labels)
         texts = [] if same(*rows) else [_of_items(*rows, "row")]
     return "; ".join(texts) or None
+
+
+def _of_schemas(tables: Tables, data: Data, other: Data) -> str | None:
+    """How two tables without an index differ."""
+    first, second = (tables.schema(tables.eager(table)) for table in (data, other))
+    if first.names != second.names:
+        return f"columns {_item(list(second.names))}, where D has {_item(list(first.names))}"
+    rows = tables.rows(data), tables.rows(other)
+    for name, before, after in zip(first.names, first.kinds, second.kinds, strict=True):
+        if before != after:
+            kinds = [str(kind) if str(before) != str(after) else repr(kind) for kind in (before, after)]
+            return f"{len(rows[1])} rows, column {name!r} of dtype {kinds[1]:.80}, where D has {kinds[0]:.80}"
+    if first.more != second.more:
+        return f"{len(rows[1])} rows, with other metadata than D"
+    return None if same(*rows) else _of_items(*rows, "row")
 
 
 def _index(index: Data) -> str:

@@ -1,7 +1,7 @@
 """Domains read from examples: records like given ones, and those that a hypothesis strategy draws."""
 
 import math
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -25,8 +25,11 @@ from dpwitness.neighbours.domains import (
     plain,
 )
 from dpwitness.neighbours.fields import Fields, fields_of
-from dpwitness.neighbours.forms import FORMS, Column, Layout, form_of_data, series_entries
+from dpwitness.neighbours.forms import FORMS, form_of_data
+from dpwitness.neighbours.frames import series_entries
 from dpwitness.neighbours.inputs import Array, Data, require_shallow
+from dpwitness.neighbours.layouts import Column, Layout
+from dpwitness.tables import Tables, tables_of
 
 #: Records that are drawn from a hypothesis strategy.
 DRAWN: Final = 100
@@ -95,7 +98,8 @@ def like(examples: Data) -> Like:
     Parameters
     ----------
     examples
-        A list of records, an array (rows are records), a DataFrame, a dict of columns, or a tuple (X, y) of arrays.
+        A list of records, an array (rows are records), a DataFrame of pandas or Polars, a LazyFrame (which is
+        collected once, here), a Table of PyArrow, a dict of columns, or a tuple (X, y) of arrays.
 
     Raises
     ------
@@ -105,7 +109,10 @@ def like(examples: Data) -> Like:
     require_shallow(examples, "the list of examples")
     form = form_of_data(examples)
     structure: object
-    if form == "list":
+    tables = tables_of(examples)
+    if tables is not None:
+        structure = _domains_of_table(tables, examples)
+    elif form == "list":
         structure = _structure(examples)
     elif form in ("dataframe", "columns"):
         structure = {name: _domain_of_column(examples[name], f"column {brief(name)}") for name in examples}
@@ -122,12 +129,29 @@ def _domain_of_column(column: Column, what: str) -> Domain:
     """The domain of a column: a Series, an array or a list."""
     if not hasattr(column, "isna"):
         return _domain(items(what, column, InvalidNeighbours), what)
-    values, categories = series_entries(column), getattr(column.dtype, "categories", None)
+    categories = getattr(column.dtype, "categories", None)
+    return _domain_of_values(series_entries(column), None if categories is None else categories.tolist(), what)
+
+
+def _domains_of_table(tables: Tables, examples: Data) -> dict[str, Domain]:
+    """The domains of the columns of a table."""
+    table = tables.eager(examples)
+    schema = tables.schema(table)
+    repeated = [name for name, count in Counter(schema.names).items() if count > 1]
+    if repeated:
+        raise InvalidNeighbours(f"several columns are called {brief(repeated[0])}: give each a name of its own")
+    return {
+        name: _domain_of_values(tables.entries(column, kind), tables.categories(column), f"column {brief(name)}")
+        for name, kind, column in zip(schema.names, schema.kinds, tables.columns(table), strict=True)
+    }
+
+
+def _domain_of_values(values: Sequence[Value], categories: Sequence[Value] | None, what: str) -> Domain:
+    """The domain of a column; `categories` are the only values that it can hold, however few of them are there."""
     if categories is not None and {type(value) for value in categories} <= {str, int, float, bool}:
         missing = any(map(is_missing, values))
         if len(categories) + missing >= 2:
-            # The column can hold these and no others, however few of them are there.
-            return Categories(values=tuple(categories.tolist()), missing=missing)
+            return Categories(values=tuple(categories), missing=missing)
     return _domain(values, what)
 
 

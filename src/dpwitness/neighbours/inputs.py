@@ -6,7 +6,7 @@ gets a fresh copy where it could change it.
 
 import copy
 import sys
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief, too_deep
 from dpwitness.codec import Codec
 from dpwitness.errors import InvalidNeighbours
+from dpwitness.tables import tables_of
 from dpwitness.values import unreadable_in, value_from_json, value_to_json
 
 #: An input: any Python object.
@@ -142,6 +143,9 @@ def copier(data: Data) -> Callable[[], Data]:
         return partial(data.copy, order="K")
     if _immutable(data):
         return lambda: data
+    tables = tables_of(data)
+    if tables is not None:
+        return tables.lent(data)
     if type(data) is list:
         return _list_copier(data)
     if type(data) is dict:
@@ -205,10 +209,13 @@ def shown(data: Data) -> str:
     """An input on one line; of a long one only the ends."""
     if isinstance(data, np.ndarray):
         return " ".join(np.array2string(data, threshold=12, separator=", ").split())
+    tables = tables_of(data)
+    if tables is not None:
+        table = tables.eager(data)
+        return _shown_table(tables.noun, len(table), tables.contents(table))
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame):
-        columns = ", ".join(f"{name}: {_brief_list(column.tolist())}" for name, column in data.items())
-        return f"DataFrame of {len(data)} {'row' if len(data) == 1 else 'rows'} ({columns:.200})"
+        return _shown_table("DataFrame", len(data), {name: column.tolist() for name, column in data.items()})
     if pandas is not None and isinstance(data, pandas.Series):
         return f"Series {_brief_list(data.tolist())}"
     if type(data) is list:
@@ -216,6 +223,11 @@ def shown(data: Data) -> str:
     if type(data) is tuple:
         return f"({', '.join(map(shown, data))})"
     return brief(data)
+
+
+def _shown_table(noun: str, rows: int, columns: Mapping[Any, list[Data]]) -> str:
+    text = ", ".join(f"{name}: {_brief_list(column)}" for name, column in columns.items())
+    return f"{noun} of {rows} {'row' if rows == 1 else 'rows'} ({text:.200})"
 
 
 def _brief_list(items: list[Data]) -> str:

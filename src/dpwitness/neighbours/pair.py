@@ -9,6 +9,7 @@ import numpy as np
 
 from dpwitness.neighbours.difference import difference
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
+from dpwitness.tables import Schema, tables_of
 
 #: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
 ATTACK: Final = "attack: "
@@ -87,10 +88,13 @@ def unlike(pair: Pair) -> str | None:
     first, second = pair.sides
     if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.ndim and second.ndim:
         return _contrast("the type of their arrays", first.dtype, second.dtype)
-    kinds = type(first).__name__, type(second).__name__
-    if kinds == ("DataFrame", "DataFrame"):
+    forms = [tables_of(side) for side in pair.sides]
+    if forms[0] is not None and forms[0] is forms[1]:
+        return _unlike_schemas(*(forms[0].schema(forms[0].eager(side)) for side in pair.sides))
+    kinds = [type(side).__name__ if form is None else form.noun for form, side in zip(forms, pair.sides, strict=True)]
+    if kinds == ["DataFrame", "DataFrame"]:
         return _unlike_frames(first, second)
-    tabular = {"DataFrame", "Series", "ndarray"} & set(kinds)
+    tabular = {"DataFrame", "Series", "ndarray", *(form.noun for form in forms if form is not None)} & set(kinds)
     numbers = any(isinstance(side, np.ndarray) and not side.ndim for side in pair.sides)
     return _contrast("their type", *kinds) if tabular and not numbers else None
 
@@ -105,6 +109,15 @@ def _unlike_frames(first: Data, second: Data) -> str | None:
         f"{type(frame.index).__name__} of {frame.index.dtype}, name {frame.index.name!r}" for frame in (first, second)
     ]
     return _contrast("their index", *kinds)
+
+
+def _unlike_schemas(first: Schema, second: Schema) -> str | None:
+    if first.names != second.names:
+        return _contrast("their columns", list(first.names), list(second.names))
+    for name, *kinds in zip(first.names, first.kinds, second.kinds, strict=True):
+        if kinds[0] != kinds[1]:
+            return f"the type of column {name!r} ({kinds[0]!s:.60} and {kinds[1]!s:.60})"
+    return _contrast("their metadata", first.more, second.more)
 
 
 def _contrast(what: str, first: object, second: object) -> str | None:

@@ -24,8 +24,10 @@ from dpwitness.neighbours.dataset_pairs import (
 from dpwitness.neighbours.domains import Value, in_turn, key_of, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
-from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_of_data, row_labels, usual_form
+from dpwitness.neighbours.forms import FORMS, check_form, form_meant, form_of_data, usual_form
+from dpwitness.neighbours.frames import row_labels
 from dpwitness.neighbours.inputs import Data, as_input, require_shallow
+from dpwitness.neighbours.layouts import Layout
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
 from dpwitness.neighbours.units import UnitChange, UnitProposals, Units
@@ -205,7 +207,8 @@ class Records(Relation):
                 )
             self._require_bound("data", records)
             base, layout = tuple(records), self._layout_of(data)
-        kinds: list[Iterator[Change | UnitChange]] = [iter(p) for p in self._proposals(base, pinned=data is not None)]
+        proposed = self._proposals(base, layout, pinned=data is not None)
+        kinds: list[Iterator[Change | UnitChange]] = [iter(p) for p in proposed]
         changes = in_turn(kinds)
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST):
@@ -214,7 +217,12 @@ class Records(Relation):
                 yield pair
 
     def _proposals(
-        self, base: tuple[Record, ...] | None, *, pinned: bool = False, sizes: tuple[int, ...] | None = None
+        self,
+        base: tuple[Record, ...] | None,
+        layout: Layout,
+        *,
+        pinned: bool = False,
+        sizes: tuple[int, ...] | None = None,
     ) -> list[Proposals | UnitProposals]:
         """Changes to try, of each adjacency."""
         units = self._units
@@ -225,7 +233,7 @@ class Records(Relation):
                 sizes=_sizes_to_try(self.size) if sizes is None else sizes,
                 base=base if units is None or base is None else tuple(map(units.stripped, base)),
                 pinned=pinned,
-                none_is_nan=self.form not in ("list", "record"),
+                missing=layout.missing,
             )
             for relation in self.alternatives()
         ]
@@ -237,7 +245,7 @@ class Records(Relation):
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """A record of each value of a small domain, of many magnitudes and special numbers; more numbers of records."""
-        kinds: list[Iterator[Change | UnitChange]] = [p.unusual(scale) for p in self._proposals(self.base)]
+        kinds: list[Iterator[Change | UnitChange]] = [p.unusual(scale) for p in self._proposals(self.base, self.layout)]
         changes = in_turn(kinds)
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST_UNUSUAL):
@@ -249,7 +257,7 @@ class Records(Relation):
         """Two pairs of so many records; none where no dataset has so many, or `data` are given."""
         if data is not None or not _allowed(self.size, size - 1, size):
             return
-        proposals = self._proposals(None, sizes=(size,))[0]
+        proposals = self._proposals(None, self.layout, sizes=(size,))[0]
         yield from (self._pair(change, self.layout) for change in proposals.plain())
 
     @override
@@ -435,12 +443,15 @@ def records(
         Records in a dataset: a number, (least, most), or None for any number. Candidates then have up to 1,000, and up
         to 100,000 if the mechanism is fast and nothing was found with fewer.
     base
-        A dataset to start from: a list of records, an array, a DataFrame, a dict of columns, (X, y).
+        A dataset to start from: a list of records, an array, a DataFrame of pandas or of Polars, a LazyFrame, a Table
+        of PyArrow, a dict of columns, (X, y).
     form
         What the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers), "list",
-        "dataframe", "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records
-        ((x1, …, xk), y)), or "record" (one record alone, for local DP). By default that of the base or of the
-        examples; else an array for numbers, (X, y) for such records, and a list for all others.
+        "pandas", "polars" or "arrow" (a DataFrame or a Table of that library), "polars-lazy" (a LazyFrame, which the
+        mechanism collects), "dataframe" (one of these four, as the base or the examples are; else of pandas),
+        "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records ((x1, …, xk), y)), or
+        "record" (one record alone, for local DP). By default that of the base or of the examples; else an array for
+        numbers, (X, y) for such records, and a list for all others.
 
     unit
         The field that says whose a record is, such as "person_id", or its number from 0 where fields have no names:
@@ -454,7 +465,8 @@ def records(
     come from the base or the examples, if they have this form, else from the domain; never from the records present. A
     type that cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. An index
     that counts the rows does so for any number of them. Other labels belong to their rows: a removed row takes its
-    label with it, and further rows get new labels of the same kind.
+    label with it, and further rows get new labels of the same kind. In Polars and Arrow a missing number is null; NaN
+    comes only in columns of floats whose base or examples hold it.
 
     Raises
     ------
@@ -470,8 +482,8 @@ def records(
     example = given if isinstance(given, Like) else None
     fields = fields_of(given) if example is None else example.fields
     source = None if base is None else form_of_data(base)
-    if form is None:
-        form = source or (usual_form(fields) if example is None else example.form)
+    known = source or (None if example is None else example.form)
+    form = form_meant(form, known) or known or usual_form(fields)
     check_form(form, fields)
     layout = example.layout if example is not None and example.form == form else None
     flat = None

@@ -9,9 +9,12 @@ import numpy as np
 from dpwitness.claims import ZCDP, ApproxDP, Claim, PrivacyProfile
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.mechanisms.libraries.library import EPSILONS, Library
+from dpwitness.tables import PolarsTables, tables_of
 
 #: The feature without which no function of the user's can be part of a measurement.
 USERS_OWN: Final = "honest-but-curious"
+#: The carrier type of plans on frames of Polars.
+LAZY: Final = "LazyFrame"
 
 
 class OpenDP(Library):
@@ -24,13 +27,16 @@ class OpenDP(Library):
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_carrier_type")
 
     def function(self, thing: Any) -> Callable[..., object]:
-        """Return the measurement, of an input of its carrier type."""
+        """Return the measurement, of an input of its carrier type; of a plan on a LazyFrame what it releases."""
         carrier = str(thing.input_carrier_type)
 
         def measurement(value: Any) -> object:
             return thing(in_carrier(value, carrier))
 
-        return measurement
+        def plan(value: Any) -> object:
+            return thing(in_carrier(value, carrier)).collect()  # OpenDP lets it be collected once
+
+        return plan if carrier == LAZY else measurement
 
     def claim(self, thing: Any, d_in: object = None) -> Claim:
         """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not one claim.
@@ -106,8 +112,16 @@ def in_carrier(value: Any, carrier: str) -> object:
     """Return an input of numbers, flags, texts or bits as OpenDP wants it; any other as it is.
 
     `carrier`: its carrier type, such as f64, bool, Vec<i32>, HashMap<String, i32> or BitVector, which is bits packed
-    into bytes, the first one lowest. Raises `InvalidParameter` for several values where it takes one.
+    into bytes, the first one lowest. A DataFrame of Polars becomes a LazyFrame. Raises `InvalidParameter` for several
+    values where it takes one, and for what is no frame of Polars where it takes one.
     """
+    if carrier == LAZY:
+        if not isinstance(tables_of(value), PolarsTables):
+            raise InvalidParameter(
+                f"the measurement takes a LazyFrame of Polars, not a {type(value).__name__}: "
+                "use records(…, form='polars-lazy')"
+            )
+        return value.lazy()
     if carrier.startswith("Vec<"):
         entry = carrier.removeprefix("Vec<").removesuffix(">")
         numbers = isinstance(value, np.ndarray) or np.isscalar(value)

@@ -92,7 +92,7 @@ def unpacked(held: bytes) -> object:
     """Return the value of a message from the other side: data alone. Raises `MechanismCrashed` for a damaged one."""
     try:
         return wire.Reader(held, _object_of, _array_of).value()
-    except (ValueError, TypeError, OverflowError, MemoryError, RecursionError, LookupError) as error:
+    except (ValueError, TypeError, OverflowError, MemoryError, RecursionError, LookupError, ImportError) as error:
         raise MechanismCrashed(f"the other interpreter answered what cannot be read ({error})") from error
 
 
@@ -103,6 +103,8 @@ def _array_of(dtype: Any, shape: object, held: Any, order: object = "C") -> Any:
 
 
 def _object_of(kind: str, content: Any) -> Any:
+    if kind in wire.FILES:
+        return wire.table_of(kind, content)
     if kind != wire.TABLE:
         return wire.Tagged(kind, content)
     import pandas as pd  # type: ignore[import-untyped]  # only where a table comes

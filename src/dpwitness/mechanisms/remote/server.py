@@ -60,6 +60,8 @@ def _nested(shape: list[int], entries: Iterator[float]) -> Any:
 
 def object_of(kind: str, content: Any) -> Any:
     """Return an object of a library that an input holds: a table, or a time in one."""
+    if kind in wire.FILES:
+        return wire.table_of(kind, content)
     if kind not in (wire.TABLE, "missing", "time Timestamp", "time Timedelta"):
         raise ValueError("an input holds a " + kind)
     import pandas as pd  # type: ignore[import-untyped]  # no stubs

@@ -8,6 +8,7 @@ value. Values are data alone, in an encoding of its own: nothing that is read is
 from __future__ import annotations
 
 import array
+import io
 import struct
 import sys
 from collections.abc import Callable
@@ -104,6 +105,12 @@ def _pack_object(value: Any, out: bytearray) -> None:
         pack(Tagged("pandas " + name, [index, value.tolist()]), out)
     elif family == "pandas" and str(value) in ("NaT", "<NA>"):
         pack(Tagged("missing", str(value)), out)
+    elif family == "polars" and name in _POLARS:
+        pack(Tagged("polars " + name, list(map(_polars_file, _POLARS[name](value)))), out)
+    elif family == "pyarrow" and name in ("Table", "ChunkedArray"):
+        pack(Tagged("pyarrow " + name, _arrow_stream(value, name)), out)
+    elif family == "pyarrow" and hasattr(value, "as_py"):
+        pack(value.as_py(), out)
     elif hasattr(value, "isoformat"):
         pack(Tagged("time " + name, value.isoformat()), out)
     elif name in ("Decimal", "Fraction"):
@@ -124,6 +131,58 @@ def _pack_object(value: Any, out: bytearray) -> None:
                 pack(known(value) if known is not range else list(value), out)
                 return
         raise TypeError(name)
+
+
+#: The columns of objects of Polars.
+_POLARS: dict[str, Any] = {
+    "DataFrame": lambda frame: frame.get_columns(),
+    "LazyFrame": lambda frame: frame.collect().get_columns(),
+    "Series": lambda series: [series],
+}
+
+
+def _polars_file(column: Any) -> bytes:
+    """Return a column as a stream of Arrow: one of several columns with categories has them in a random order."""
+    file = io.BytesIO()
+    column.to_frame().write_ipc_stream(file)
+    return file.getvalue()
+
+
+def _arrow_stream(value: Any, name: str) -> bytes:
+    """Return a table of Arrow, or a column as a table, in Arrow's own format for streams."""
+    import pyarrow as pa  # type: ignore[import-untyped]  # only where a table comes
+
+    table = value if name == "Table" else pa.table({"": value})
+    columns = [column.unify_dictionaries().combine_chunks() for column in table.columns]
+    # One batch, without rows, too: what a column of a dictionary may hold stands in it.
+    columns = [column.chunk(0) if hasattr(column, "chunks") else column for column in columns]
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, table.schema) as writer:
+        writer.write_batch(pa.RecordBatch.from_arrays(columns, schema=table.schema))
+    return bytes(sink.getvalue().to_pybytes())
+
+
+#: Tags of tables and columns of Polars and Arrow: their content is in the format of these, of Polars by columns.
+FILES = ("polars DataFrame", "polars LazyFrame", "polars Series", "pyarrow Table", "pyarrow ChunkedArray")
+
+
+def table_of(kind: str, held: Any) -> Any:
+    """Return what a tag of `FILES` stands for. Raises `ValueError`, and `ImportError` without the library."""
+    library, _, name = kind.partition(" ")
+    try:
+        if library == "polars":
+            import polars  # only where a table comes
+
+            frame = polars.DataFrame([polars.read_ipc_stream(io.BytesIO(file)).to_series() for file in held])
+            return frame.lazy() if name == "LazyFrame" else frame.to_series() if name == "Series" else frame
+        import pyarrow as pa
+
+        table = pa.ipc.open_stream(held).read_all()
+        return table if name == "Table" else table.column(0)
+    except ImportError:
+        raise
+    except Exception as error:  # whatever these raise for a damaged file
+        raise ValueError(str(error)) from error
 
 
 #: Types whose derived classes are sent as these.

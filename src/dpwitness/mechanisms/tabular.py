@@ -1,0 +1,130 @@
+"""DataFrames, Tables, Series and columns, of whatever library, as entries of a row.
+
+Rows by position begin with a symbol of columns, types and labels. Rows that know places have the value of each column
+and label at a coordinate of its own: the same label is in the same place whatever its rank (`value_counts` sorts by the
+noisy values). What order columns and labels had is one more entry.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+
+from dpwitness.events.encoding import symbol
+from dpwitness.mechanisms.outcomes import (
+    LISTED,
+    SINGLE_VALUES,
+    Node,
+    Row,
+    append,
+    key_codes,
+    listed,
+    put_columns,
+    put_series,
+)
+from dpwitness.mechanisms.shapes import NAMES, REBUILT, NoShape, Shape
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableShape:
+    """What a table is without its values; `labels` of rows are None where they are only counted."""
+
+    names: tuple[object, ...]
+    kinds: tuple[object, ...]
+    rows: int
+    labels: tuple[object, ...] | None = None
+    index: object = None  # the type of the labels
+
+    def symbol(self, row: Row) -> float:
+        """A symbol of columns, types and labels."""
+        names = [key_codes(name, row) for name in self.names]
+        described = names, [str(kind) for kind in self.kinds], self.labels is None or str(self.index)
+        return symbol("table", repr(described))
+
+    def put(self, columns: Sequence[Sequence[object]], row: Row, node: Node | None) -> None:
+        """Append the entries of a table."""
+        if not row.keyed:
+            row.structured = True
+            row.put(self.symbol(row), node, f"columns {', '.join(map(repr, self.names[:5]))}"[:80])
+            row.length(self.rows, node, "rows")
+            for number in range(self.rows):
+                if self.labels is not None:
+                    row.add(self.labels[number])
+                for values in columns:
+                    row.add(values[number])
+            return
+        put_columns(self.names, columns, self.labels, self.rows, row, node)
+        described = [f"{name!r} ({kind})" for name, kind in zip(self.names, self.kinds, strict=True)]
+        row.put(self.symbol(row), row.at(node, "order of", "columns"), ", ".join(described[:LISTED]))
+        if self.labels is not None:
+            order = symbol("labels", repr([key_codes(label, row) for label in self.labels]))
+            row.put(order, row.at(node, "order of", "labels"), listed(self.labels))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ColumnShape:
+    """What a column by itself is without its values."""
+
+    name: object
+    kind: object
+    rows: int
+    labels: tuple[object, ...] | None = None
+
+    def put(self, values: Sequence[object], row: Row, node: Node | None) -> None:
+        """Append the entries of a column."""
+        codes = [key_codes(label, row) for label in self.labels or ()]
+        form = symbol("series", repr((key_codes(self.name, row), str(self.kind), codes)))
+        if row.keyed:
+            put_series(values, self.labels, row, node)
+            shown = "0, 1, …" if self.labels is None else listed(self.labels)
+            row.put(form, row.at(node, "order of", "labels"), shown)
+            return
+        row.structured = True
+        row.put(form, node, "series")
+        row.length(self.rows, node, "rows")
+        if not codes:
+            row.extend(values, node, "row")
+            return
+        for number in sorted(range(len(values)), key=codes.__getitem__):
+            for code in codes[number]:
+                row.put(code, None)
+            row.add(values[number])
+
+
+@dataclass(frozen=True, slots=True)
+class Laid:
+    """What is laid out as a table or a column of a shape."""
+
+    put: Callable[[Row, Node | None], None] = field(repr=False)
+
+
+@append.register
+def _(value: Laid, row: Row, node: Node | None) -> None:
+    value.put(row, node)
+
+
+def known(names: Iterable[object]) -> tuple[object, ...]:
+    """Names of columns or rows. Raises `NoShape` for those that may be equal though they are others."""
+    found = tuple(names)
+    if not NAMES.issuperset(map(type, found)):
+        raise NoShape
+    return found
+
+
+def put_values(own: list[object], values: list[object]) -> None:
+    """Put the values of a column behind others. Raises `NoShape` where one of them is no single value."""
+    if not SINGLE_VALUES.issuperset(map(type, own)):
+        raise NoShape
+    values += own
+
+
+def _rebuilt_table(shape: TableShape, values: Iterator[object], _: Sequence[Shape]) -> Laid:
+    columns = [[*islice(values, shape.rows)] for _ in shape.names]
+    return Laid(lambda row, node: shape.put(columns, row, node))
+
+
+def _rebuilt_column(shape: ColumnShape, values: Iterator[object], _: Sequence[Shape]) -> Laid:
+    own = [*islice(values, shape.rows)]
+    return Laid(lambda row, node: shape.put(own, row, node))
+
+
+REBUILT.update({TableShape: _rebuilt_table, ColumnShape: _rebuilt_column})

@@ -1,0 +1,311 @@
+"""Tables of Polars and Arrow: as inputs, in files, in another interpreter, and as outcomes."""
+
+import subprocess
+import sys
+from datetime import datetime
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import dpwitness as dpw
+from dpwitness.errors import InvalidNeighbours, InvalidOutcome
+from dpwitness.mechanisms.remote import server, wire
+from dpwitness.neighbours import Pair, copier, input_from_json
+from dpwitness.neighbours.difference import difference, same
+from dpwitness.neighbours.inputs import shown
+from dpwitness.neighbours.pair import unlike
+from dpwitness.tables import Ticks, tables_of
+
+FRAME = pl.DataFrame(
+    {
+        "age": pl.Series([31, 47, 31], dtype=pl.Int8),
+        "sex": pl.Series(["f", "m", None], dtype=pl.Enum(["f", "m", "x"])),
+        "city": pl.Series(["Bern", None, "Basel"], dtype=pl.Categorical),
+        "seen": pl.Series([1, 2_000, None]).cast(pl.Datetime("ns", "Europe/Berlin")),
+    }
+)
+ALL = {
+    "polars": FRAME,
+    "polars-lazy": FRAME.lazy(),
+    "arrow": FRAME.to_arrow(),
+    "dataframe": pd.DataFrame({"age": [31, 47]}),
+}
+TABLES = [name for name in ALL if name != "dataframe"]
+
+
+def eager(data):
+    return data.collect() if isinstance(data, pl.LazyFrame) else data
+
+
+def ages(data):
+    column = eager(data)["age"]
+    return column.to_pylist() if isinstance(column, pa.ChunkedArray) else list(column)
+
+
+@pytest.mark.parametrize("form", ALL)
+def test_dataframe_means_the_library_of_the_examples_or_of_the_base(form):
+    example = ALL[form]
+    domain = {"age": dpw.integers(31, 47)}
+    base = example.select(["age"]) if form != "dataframe" else example
+    assert dpw.records(dpw.like(example)).form == form
+    assert dpw.records(dpw.like(example), form="dataframe").form == form
+    assert dpw.records(domain, base=base, form="dataframe").form == form
+    assert dpw.records(domain, base=base).form == form
+    assert dpw.records(domain, base=base, form="pandas").form == "dataframe"
+    assert dpw.records(domain, form="dataframe").form == "dataframe"
+
+
+@pytest.mark.parametrize("form", ALL)
+@pytest.mark.parametrize("given", ALL)
+def test_records_in_one_library_are_handed_out_in_another(given, form):
+    example = ALL[given] if given == "dataframe" else ALL[given].select(["age"])
+    relation = dpw.records({"age": dpw.integers(0, 99)}, form=form)
+    data = relation.take(example)
+    assert type(data) is type(ALL[form])
+    assert ages(data) == ages(example)
+
+
+def test_a_missing_number_is_null_and_nan_comes_only_where_an_example_holds_it():
+    domain = {"x": dpw.numbers(0, 1, missing=True)}
+
+    def seen(relation):
+        columns = [eager(side)["x"].to_list() for pair in relation.candidates() for side in pair.sides]
+        values = [value for column in columns for value in column]
+        return None in values, any(value != value for value in values if value is not None)
+
+    assert seen(dpw.records(domain, form="polars")) == (True, False)
+    assert seen(dpw.records(domain, base=pl.DataFrame({"x": [0.5, None]}))) == (True, False)
+    assert seen(dpw.records(domain, base=pl.DataFrame({"x": [0.5, float("nan")]}))) == (True, True)
+    given = dpw.records(domain, form="polars")
+    data = given.take(pl.DataFrame({"x": [0.5, float("nan"), None]}))
+    assert repr(data["x"].to_list()) == "[0.5, nan, None]"
+
+
+def test_times_finer_or_further_than_datetime_holds_are_kept():
+    frame = pl.DataFrame({"t": pl.Series([1, 1_000, None]).cast(pl.Datetime("ns"))})
+    assert tables_of(frame).rows(frame) == [{"t": Ticks(1, "ns")}, {"t": datetime(1970, 1, 1, 0, 0, 0, 1)}, {"t": None}]
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_what_a_run_does_to_a_table_stays_with_that_run(form):
+    data = ALL[form]
+    hand = copier(data)
+    before = shown(data)
+    first = hand()
+    if form == "polars":
+        first[0, "age"] = 99
+        first.drop_in_place("sex")
+        first.insert_column(0, pl.Series("new", [1, 2, 3]))
+        first.extend(first.clone())
+        first.columns = [*"abcd"]
+        column = hand()["age"]
+        column[0] = 98
+        assert not hand()["age"].to_numpy().flags.writeable
+    if form != "arrow":
+        first.note = "kept"
+        assert not hasattr(hand(), "note")
+    else:
+        assert hand() is first  # nothing in it can be set
+    assert shown(hand()) == before
+
+
+def test_rows_are_not_copied_for_a_run():
+    frame = pl.DataFrame({"x": np.arange(1000.0)})
+    places = {copier(frame)()["x"].to_numpy().__array_interface__["data"][0] for _ in range(5)}
+    assert places == {frame["x"].to_numpy().__array_interface__["data"][0]}
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_two_tables_differ_in_words_where_they_differ(form):
+    data = ALL[form]
+    other = data.slice(0, 2)
+    assert same(data, ALL[form])
+    assert not same(data, other)
+    assert difference(data, other).startswith("2 rows: D without row 3: {'age': 31")
+    assert unlike(Pair(data, other)) is None
+    assert "age: [31, 47, 31]" in shown(data)
+    narrow = FRAME.with_columns(FRAME["age"].cast(pl.Int16))
+    wide = {"polars": narrow, "polars-lazy": narrow.lazy(), "arrow": narrow.to_arrow()}[form]
+    assert not same(data, wide)
+    names = "int8 and int16" if form == "arrow" else "Int8 and Int16"
+    assert unlike(Pair(data, wide)) == f"the type of column 'age' ({names})"
+    assert "column 'age' of dtype" in difference(data, wide)
+    assert unlike(Pair(data, pd.DataFrame({"age": [1]}))).startswith("their type (")
+
+
+def test_a_category_more_is_another_type():
+    data = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0]), ["a"])})
+    other = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0]), ["a", "b"])})
+    assert unlike(Pair(data, other)).startswith("the type of column 'c'")
+    assert not same(data, other)
+    relation = dpw.records({"c": dpw.categories("a", "b")}, form="arrow")
+    assert not relation.contains(
+        Pair(data, pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0, 0]), ["a", "b"])}))
+    )
+
+
+HOSTILE = [
+    {"table": "duckdb", "columns": [["a", "Int8", [1]]]},
+    {"table": "polars", "columns": []},
+    {"table": "polars", "columns": [["a", "Int8", [1]]], "more": 1},
+    {"table": "polars", "columns": [["a", "Int8", [300]]]},
+    {"table": "polars", "columns": [["a", "Int8", ["x"]]]},
+    {"table": "polars", "columns": [["a", "Int8", [1]], ["b", "Int8", [1, 2]]]},
+    {"table": "polars", "columns": [["a", "Int8", [1]], ["a", "Int8", [1]]]},
+    {"table": "polars", "columns": [[1, "Int8", [1]]]},
+    {"table": "polars", "columns": [["a", "__class__", [1]]]},
+    {"table": "polars", "columns": [["a", "read_csv", [1]]]},
+    {"table": "polars", "columns": [["a", {"read_csv": ["/etc/passwd"]}, [1]]]},
+    {"table": "polars", "columns": [["a", {"Datetime": ["us", "../../etc/passwd"]}, [1]]]},
+    {"table": "polars", "columns": [["a", {"Datetime": ["fortnight", None]}, [1]]]},
+    {"table": "polars", "columns": [["a", {"Datetime": ["us"]}, [1]]]},
+    {"table": "polars", "columns": [["a", {"Datetime": ["us", None]}, [0.5]]]},
+    {"table": "polars", "columns": [["a", {"Datetime": ["us", None]}, [2**70]]]},
+    {"table": "polars", "columns": [["a", {"Decimal": [1000, 2]}, ["1"]]]},
+    {"table": "polars", "columns": [["a", {"Decimal": [10, 2]}, ["x"]]]},
+    {"table": "polars", "columns": [["a", {"Decimal": [10, 2]}, [[1]]]]},
+    {"table": "polars", "columns": [["a", {"Enum": [["a", "a"]]}, ["a"]]]},
+    {"table": "polars", "columns": [["a", {"Enum": [3]}, ["a"]]]},
+    {"table": "polars", "columns": [["a", {"Enum": [["a"]]}, ["b"]]]},
+    {"table": "polars", "columns": [["a", "Date", [2**40]]]},
+    {"table": "arrow", "columns": [["a", "int8", [300]]]},
+    {"table": "arrow", "columns": [["a", "month_day_nano_interval", [1]]]},
+    {"table": "arrow", "columns": [["a", {"timestamp": ["us", "Nowhere/At_All"]}, [1]]]},
+    {"table": "arrow", "columns": [["a", {"timestamp": [5, 5]}, [1]]]},
+    {"table": "arrow", "columns": [["a", {"decimal128": [99, 2]}, ["1"]]]},
+    {"table": "arrow", "columns": [["a", {"decimal128": [3, 2]}, ["99999"]]]},
+    {"table": "arrow", "columns": [["a", {"not null": ["int8"]}, [None]]]},
+    {"table": "arrow", "columns": [["a", {"dictionary": ["string", "string", ["a"], False]}, ["a"]]]},
+    {"table": "arrow", "columns": [["a", {"dictionary": ["int8", "string", ["a"], False]}, ["b"]]]},
+    {"table": "arrow", "columns": [["a", {"dictionary": ["int8", "string", [1], False]}, [1]]]},
+    {"table": "arrow", "columns": [["a", {"dictionary": ["int8", "string", ["a"], False]}, [["a"]]]]},
+    {"table": "arrow", "columns": [["a", {"with metadata": ["int8", {"a": 1}]}, [1]]]},
+    {"table": "arrow", "columns": [["a", "int8", [1]]], "metadata": [1]},
+    {"table": "arrow", "columns": [["a", "int8", [1]]], "metadata": {"a": 1}},
+    {"table": "arrow", "columns": [["a", {"not null": [{"not null": [1]}]}, [1]]]},
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("written", HOSTILE, ids=str)
+def test_files_that_hold_no_table_are_refused_in_one_line(written):
+    with pytest.raises(InvalidNeighbours) as caught:
+        input_from_json(written)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_a_table_arrives_in_another_interpreter_as_it_is_without_rows_too(form):
+    relation = dpw.records(dpw.like(ALL[form]), size=(0, 2))
+    tables = tables_of(ALL[form])
+    for pair in relation.candidates():
+        for side in pair.sides:
+            there = server.unpacked(wire.packed(side))
+            assert type(there) is type(side)
+            assert tables.schema(tables.eager(there)) == tables.schema(tables.eager(side))
+            assert tables.rows(there) == tables.rows(side)
+            assert wire.packed(there) == wire.packed(there)  # by which a run that changes it is found
+
+
+@pytest.mark.parametrize("form", TABLES)
+def test_damaged_tables_from_another_interpreter_are_refused(form):
+    held = wire.packed(ALL[form])
+    for cut in (len(held) // 2, len(held) - 9):
+        with pytest.raises(ValueError, match=r".+"):
+            server.unpacked(held[:cut] + b"\xff" * (len(held) - cut))
+
+
+def people(form, rng):
+    table = pl.DataFrame({"city": ["a", "b"], "n": [rng.laplace(), 2.0]})
+    column = table["n"]
+    return {
+        "polars": table, "arrow": table.to_arrow(), "series": column, "chunked": pa.chunked_array([column.to_arrow()]),
+        "array": column.to_arrow(), "scalar": column.to_arrow()[0], "nested": {"table": table, "k": 1},
+    }[form]  # fmt: skip
+
+
+@pytest.mark.parametrize("form", ["polars", "arrow", "series", "chunked", "array", "scalar", "nested"])
+def test_outcomes_of_both_libraries_are_read_by_rows_and_columns(form):
+    def noisy(rng, data):
+        return people(form, rng)
+
+    def exact(rng, data):
+        drawn = people(form, rng)
+        return [drawn, data]
+
+    small = {"claim": 1.0, "neighbours": dpw.pairs(("a", "b")), "seed": 1, "workers": 1, "alpha": 1e-6}
+    assert isinstance(dpw.check(noisy, runs=100, search_runs=100, **small), dpw.NotRefuted)
+    assert isinstance(dpw.check(exact, runs=200, search_runs=64, **small), dpw.Violation)
+
+
+def test_a_frame_that_was_not_collected_is_no_outcome():
+    with pytest.raises(InvalidOutcome, match=r"return what its collect\(\) gives"):
+        dpw.check(
+            lambda rng, data: data, claim=1.0, neighbours=[(FRAME.lazy(), FRAME.lazy().head(1))], seed=1, workers=1
+        )
+
+
+@pytest.mark.parametrize(
+    ("example", "line"),
+    [
+        (pa.table([[1], [2]], names=["a", "a"]), "several columns are called 'a'"),
+        (FRAME.lazy().select("absent"), "a LazyFrame cannot be collected"),
+        (pl.DataFrame({"a": [None]}), "column 'a' hold no value"),
+        (FRAME["age"], "must be a list of records, an array, a DataFrame of pandas or Polars"),
+    ],
+    ids=["names twice", "plan that fails", "nulls alone", "Series"],
+)
+def test_what_no_domain_can_be_read_of_is_refused_in_one_line(example, line):
+    with pytest.raises(InvalidNeighbours, match=line) as caught:
+        dpw.like(example)
+    assert "\n" not in str(caught.value)
+
+
+def test_values_without_one_type_make_no_column():
+    domain = {"a": dpw.like(["x", 1.5, b"y"]).fields}
+    for form, noun in (("polars", "Polars DataFrame"), ("arrow", "PyArrow Table")):
+        with pytest.raises(InvalidNeighbours, match=f"a {noun} has no type of column for all of"):
+            dpw.records(domain, form=form)
+
+
+WITHOUT = """
+import sys
+
+class Absent:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in {absent!r}:
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Absent())
+import dpwitness as dpw
+
+def size(rng, data):
+    return len(data) + rng.laplace()
+
+try:
+    relation = dpw.records({{"a": dpw.integers(0, 3)}}, form={form!r})
+    pair = next(iter(relation.candidates()))
+    verdict = dpw.check(size, claim=1.0, neighbours=[pair.sides], runs=64, search_runs=64, seed=1, workers=1)
+    print(type(verdict).__name__, *(name for name in ("pandas", "pyarrow", "polars") if sys.modules.get(name)))
+except dpw.InvalidNeighbours as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize(
+    ("form", "absent", "said"),
+    [
+        ("polars", ["pandas", "pyarrow"], "NotRefuted polars"),
+        ("arrow", ["pandas", "polars"], "NotRefuted pyarrow"),
+        ("list", ["pandas", "polars", "pyarrow"], "NotRefuted"),
+        ("dataframe", ["pandas"], "form='dataframe' needs pandas, which cannot be imported: pip install pandas"),
+        ("polars-lazy", ["polars"], "form='polars-lazy' needs polars, which cannot be imported: pip install polars"),
+        ("arrow", ["pyarrow"], "form='arrow' needs pyarrow, which cannot be imported: pip install pyarrow"),
+    ],
+)
+def test_no_library_is_needed_but_the_one_that_is_used(form, absent, said):
+    code = WITHOUT.format(form=form, absent=absent)
+    ended = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300, check=False)
+    assert ended.stdout.strip() == said, ended.stderr[-600:]
