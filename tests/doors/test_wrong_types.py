@@ -131,6 +131,11 @@ CHEAP = {
     ),
     "command": ((["no/such/program", "1"],), {"seeded": False, "batch": 1, "max_time": 1.0}),
     "remote": (("no/such/python", "file.py:f"), {"max_time": 1.0}),
+    "sql": (
+        ("sqlite", "SELECT count(*) FROM people"),
+        {"table": "people", "domain": ["age"], "setup": None, "functions": None},
+    ),
+    "sweep": (("colorsys",), {"alpha": 1e-3, "seconds": 1.0, "seed": 1, "records": None}),
     "Witness.load": (("no.json",), {}),
     "Witness.from_json": (({},), {}),
     "save": (("/no/such/folder/x.json",), {}),

@@ -255,7 +255,7 @@ def test_data_frames():
 def test_strings_are_outcomes_and_are_counted_exactly():
     verdict = check(text, epsilon=1.0, **{**LIMITS, "neighbours": pairs(([0.0], [1.0])), "search_runs": 20_000})
     assert isinstance(verdict, Violation)
-    assert verdict.witness.description in ("value heads", "value tails")
+    assert verdict.witness.description in ("output heads", "output tails")
     counts = verdict.counts
     # 0.9 and 0.1, to six standard errors: no string is mistaken for another.
     limit = 6 * np.sqrt(0.09 / counts.runs)

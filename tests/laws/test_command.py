@@ -455,7 +455,7 @@ def test_in_a_test_of_pytest(pytester, monkeypatch):
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark -p no:xdist")
     pytester.makepyfile(
         leaky=SERVER.format(body=LAPLACE.format(scale=0.1)),
-        test_release=f"""
+        test_program=f"""
         import dpwitness as dpw
 
         def test_release(assert_private):

@@ -20,7 +20,6 @@ from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtr, ndtri
 
 from dpwitness.claims import Claim
 from dpwitness.mechanisms.mechanism import Mechanism, own_seconds
@@ -50,13 +49,12 @@ TAIL: Final = np.linspace(-40.0, 40.0, 801)
 TURNED: Final[Sequence[tuple[str, Callable[[Floats], Floats]]]] = (
     ("uniform", lambda u: u),
     ("Laplace", lambda u: np.where(u < 0.5, np.log(2 * u), -np.log(2 * (1 - u)))),
-    ("Gaussian", lambda u: np.asarray(ndtri(u))),
+    ("Gaussian", lambda u: _special().ndtri(u)),
     ("logistic", lambda u: np.log(u) - np.log1p(-u)),
     ("exponential", lambda u: -np.log1p(-u)),
     ("exponential", lambda u: -np.log(u)),
     ("Gumbel", lambda u: -np.log(-np.log(u))),
 )
-#: Of the difference of outputs in standard units: the unit of a claim that just keeps it, for people.
 #: What noise is asked to be, for people.
 ASKED: Final = ("scale", "sensitivity", "epsilon")
 #: Lines that records alone take more or less often.
@@ -775,4 +773,10 @@ def _laplace_tail(x: Floats) -> Floats:
 
 
 def _gaussian_tail(x: Floats) -> Floats:
-    return np.asarray(ndtr(-x))
+    return np.asarray(_special().ndtr(-x))
+
+
+def _special() -> Any:
+    import scipy.special  # 0.1 s, which most violations do without
+
+    return scipy.special
