@@ -22,6 +22,7 @@ from dpwitness.mechanisms.catalog import load
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.search.epochs import PairWealth
+from dpwitness.search.pairs import refuse_constant
 from running import prepare, soon
 
 ONE = dpw.pairs(([0.0], [1.0]))
@@ -193,6 +194,12 @@ def test_exceptions_are_outcomes():
 def test_outcomes_that_never_differ_are_refused(value):
     with pytest.raises(InvalidOutcome, match="there is nothing to test"):
         checked(lambda rng, data: value, runs=2_000)
+
+
+def test_without_any_run_nothing_is_constant():
+    """The time may be over before the first run of any pair is done."""
+    course = PairWealth(pair=next(ONE.candidates()), index=0)
+    refuse_constant(load("svt"), [course], late=False)
 
 
 def test_few_runs_that_are_all_the_same_are_no_reason_to_refuse():

@@ -527,21 +527,17 @@ def contrast(x: Rows, y: Rows) -> float:
 def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool) -> None:
     """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same.
 
-    Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance.
+    Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance; nor without any run.
     """
-    first = next((part[:1] for one in searched for part in (one.x, one.y) if len(part)), None)
-    if (
-        first is None
-        or late
-        or not all(  # no run of any pair was done in time: what comes next says so
-            part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first))
-            for one in searched
-            for part in (one.x, one.y)
-            if len(part)
-        )
+    parts = [part for one in searched for part in (one.x, one.y) if len(part)]
+    if late or not parts:  # where no run was done in time, what comes next says so
+        return
+    first = parts[0][:1]
+    if not all(
+        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
     ):
         return
-    total = sum(len(part) for one in searched for part in (one.x, one.y))
+    total = sum(map(len, parts))
     if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
         raise InvalidOutcome(
             f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
