@@ -3,6 +3,7 @@
 import json
 import sys
 
+import museum.exhibits
 import pytest
 from museum import __main__ as command
 from museum import environments, exhibit, running
@@ -75,7 +76,7 @@ def folder(tmp_path, monkeypatch):
     package = tmp_path / "exhibits"
     package.mkdir()
     monkeypatch.setattr(exhibit, "FOLDER", package)
-    monkeypatch.setattr(sys.modules["museum.exhibits"], "__path__", [str(package)])
+    monkeypatch.setattr(museum.exhibits, "__path__", [str(package)])
     monkeypatch.setattr(running, "interpreter", lambda release, folder: sys.executable)
     yield package
     for name in [name for name in sys.modules if name.startswith("museum.exhibits.fake")]:
