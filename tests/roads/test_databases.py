@@ -25,7 +25,7 @@ TABLE = "CREATE TABLE people (person_id integer, age integer)"
 VIEWS = {
     "enough_noise": "SELECT count(*) + laplace(3.0) AS n FROM people",
     "for_one_row": "SELECT count(*) + laplace(1.0) AS n FROM people",
-    "rounded": "SELECT round(count(*) / 2.0) AS n FROM people",
+    "rounded": "SELECT round(count(*) / 4.0) AS n FROM people",  # 1 of five rows, 2 of six
     "only_of_many": "SELECT count(*) + laplace(3.0) AS n FROM people HAVING count(*) > 5",
 }
 
