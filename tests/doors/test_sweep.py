@@ -267,6 +267,7 @@ def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
         ({"seconds": -1}, "seconds=-1"),
         ({"seed": -3}, "seed=-3"),
         ({"records": "gone.csv"}, "gone.csv"),
+        ({"records": 9}, "records=9 must be the path"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, said, folder):
