@@ -155,6 +155,7 @@ def test_the_pair_of_a_person_is_found():
     assert found.witness.relation == PERSONS
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("name", "pair"), [("for_one_row", ROW), ("enough_noise", PERSON)])
 def test_enough_noise_is_not_refuted(view, name, pair):
     assert isinstance(verdict(view(name), pair, runs=2_000), dpw.NotRefuted)
