@@ -390,3 +390,21 @@ def test_records_that_are_given_are_tried_first(tmp_path):
     assert attempt.adjacency.endswith("of the records given")
     data = next(attempt.relations[0].candidates()).data
     assert [*data.columns] == ["age", "town"]
+
+
+@pytest.mark.campaign
+def test_what_an_installed_package_releases_is_explained_by_its_own_lines(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages" / "leaky_of_mine"
+    folder.mkdir(parents=True)
+    text = """
+        import numpy as np
+        def total(data, epsilon):
+            '''The sum of numbers, of which one may be added or removed.'''
+            scale = max(np.max(data, initial=0.0), 0.01) / epsilon
+            return np.sum(data) + np.random.default_rng().laplace(0, scale)
+        """
+    written(folder, "__init__", text)
+    monkeypatch.syspath_prepend(str(folder.parent))
+    (case,) = dpw.sweep("leaky_of_mine", alpha=1e-6, seconds=4, seed=1)
+    explanation = read_fields(CaseResult, "result", checked(case.to_json())).verdict.witness.explanation
+    assert (explanation.file, explanation.line) == ("leaky_of_mine/__init__.py", 6)

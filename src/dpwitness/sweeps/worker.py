@@ -67,8 +67,9 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     if isinstance(mechanism, Released):
         released.choose(case, number)
         outcome = outcome or released.as_it_is
-        name, mechanism = mechanism.__name__, released.drawn if mechanism.generator else released.released
-        mechanism.__name__ = name  # for messages; a new process finds it by __qualname__
+        own, mechanism = mechanism, released.drawn if mechanism.generator else released.released
+        mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
+        vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
     verdicts = [
         check(
