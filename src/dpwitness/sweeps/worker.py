@@ -128,7 +128,8 @@ def trial(attempt: Any) -> str:
         return str(error)
     first = list(islice(attempt.relations[0].candidates(), MORE))
     missing = [pair for pair in first if any(map(has_missing, pair.sides))][:1]
-    for pair in [*missing, *first[:TRIED]]:
+    smallest = sorted(first, key=lambda pair: sum(map(length, pair.sides)))[:1] if attempt.strict else []
+    for pair in [*missing, *smallest, *first[:TRIED]]:
         try:
             for side in pair.sides:
                 with warnings.catch_warnings(record=True) as warned:
@@ -146,7 +147,7 @@ def trial(attempt: Any) -> str:
             raise
         except Exception as error:
             said = said or f"{type(error).__name__}: {error}"
-            if missing:  # what does not take missing values is to be run without any
+            if missing or attempt.strict:  # what does not take missing values is to be run without any
                 return said
         else:
             ran += 1
@@ -171,6 +172,8 @@ def length(value: Any) -> int:
     shape = getattr(value, "shape", None)
     if shape is not None:
         return int(shape[0]) if shape else 1
+    if isinstance(value, tuple) and value and hasattr(value[0], "shape"):  # features and labels
+        return length(value[0])
     return len(value) if isinstance(value, list | tuple) else 1
 
 

@@ -52,6 +52,9 @@ class Attempt:
         and its claim is about that one.
     bits
         Whether the last bits of floating-point outcomes are looked at: not where the noise is drawn here.
+    strict
+        Whether it is only an attempt if it runs on all of the first pairs and on the smallest inputs: what refuses
+        numbers beyond its bounds, or few records, is to be run without them.
     """
 
     mechanism: Callable[..., Any]
@@ -62,6 +65,7 @@ class Attempt:
     outcome: Outcome | None = None
     of_records: bool = False
     bits: bool = True
+    strict: bool = False
 
 
 class Describer(Protocol):
