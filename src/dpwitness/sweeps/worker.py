@@ -20,6 +20,8 @@ ENOUGH: Final = 3
 #: Seconds from which on no further attempt is tried, and the same as a part of those of the case.
 TRIAL: Final = 5.0
 PART: Final = 0.25
+#: The least time for a relation, whatever those before it took.
+LEAST: Final = 0.5
 
 
 class CannotRun(Exception):
@@ -71,22 +73,24 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
-    verdicts = [
-        check(
-            mechanism,
-            claim=attempt.claim,
-            neighbours=relation,
-            outcome=outcome,
-            parameters=dict(attempt.parameters),
-            alpha=case.alpha,
-            seed=case.seed,
-            bits=attempt.bits,
-            max_time=case.seconds / len(attempt.relations),
-            workers=1,
-            reference=case.place,
+    verdicts, until = [], time.monotonic() + case.seconds
+    for number, relation in enumerate(attempt.relations):
+        verdicts.append(
+            check(
+                mechanism,
+                claim=attempt.claim,
+                neighbours=relation,
+                outcome=outcome,
+                parameters=dict(attempt.parameters),
+                alpha=case.alpha,
+                seed=case.seed,
+                bits=attempt.bits,
+                # What one leaves of its share, where it is refuted soon, the others have.
+                max_time=max(until - time.monotonic(), LEAST) / (len(attempt.relations) - number),
+                workers=1,
+                reference=case.place,
+            )
         )
-        for relation in attempt.relations
-    ]
     verdict = min(verdicts, key=lambda one: (one.refuted, one.log_e_value))
     verdict = replace(verdict, others=(*verdict.others, *(one for one in verdicts if one is not verdict)))
     result = CaseResult(

@@ -21,11 +21,14 @@ class Recipe:
         JSON values from which the describer makes it in another process.
     refused
         Why it cannot be run; empty where it can be tried.
+    time
+        Of the time of a case how many times it gets: slow mechanisms more than once.
     """
 
     label: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     refused: str = ""
+    time: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,6 +17,7 @@ from dpwitness.claims import ApproxDP, Claim
 from dpwitness.mechanisms.libraries.library import number
 from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, SIZE_NAMES
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
+from dpwitness.sweeps.annotations import annotations_of, from_json, value_of
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
 from dpwitness.targets import Target, target_of
 
@@ -27,6 +28,8 @@ VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWO
 #: The ε that is asked for (nats), and the δ where a parameter of that name has no default.
 EPSILON: Final = 1.0
 DELTA: Final = 1e-3
+#: Estimators, which are fitted anew for each run, get so many times the time of a case.
+FITTING: Final = 1.5
 #: Those of the values of a regression: others than those of its features, which must not be taken for them.
 BOUNDS_Y: Final = "bounds_y"
 RANGE_Y: Final = (0.0, 1.0)
@@ -48,12 +51,11 @@ DATA: Final = (
 #: Of these names the ones that are of a single number.
 SINGLE: Final = ("value", "true_value", "true_count", "answer", "count", "x")
 LABELS: Final = ("y", "labels", "target", "targets")
-#: Values for parameters that have no default, by name; then by annotation.
+#: Values for parameters that have no default, by name; others have them by annotation.
 VALUES: Final[Mapping[str, Any]] = {
     "k": 2, "n": 10, "bins": 5, "n_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
     "percentile": 50, "alpha": 0.5, "n_clusters": 2, "n_components": 1, "dimension": 2, "cutoff": 1,
 }  # fmt: skip
-ANNOTATED: Final[Mapping[object, Any]] = {int: 2, float: 1.0, bool: False, "int": 2, "float": 1.0, "bool": False}
 #: Methods that release something of data, the first that a class has.
 METHODS: Final = (
     "fit", "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "quick_result", "answer",
@@ -138,7 +140,9 @@ class Signatures:
             if inspect.isclass(thing) and method_of(thing) is None:
                 return [Recipe(refused="none of its methods is known to release anything of data")]
             label = f"{ends[0]:g} to {ends[1]:g}" if has_bounds(own) else ""
-            chosen.append(Recipe(label=label, settings={"parameters": found, "ends": list(ends)}))
+            slow = inspect.isclass(thing) and method_of(thing) == "fit"
+            settings = {"parameters": found, "ends": list(ends)}
+            chosen.append(Recipe(label=label, settings=settings, time=FITTING if slow else 1.0))
         return chosen
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
@@ -196,6 +200,7 @@ class Signatures:
         """Values for its parameters as JSON, and the names of those that have none."""
         data = None if inspect.isclass(thing) else data_of(own)
         labels = () if inspect.isclass(thing) else LABELS
+        hints, documented = annotations_of(thing), inspect.getdoc(thing) or ""
         found: dict[str, Any] = {}
         unknown = []
         of_ends = {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
@@ -215,19 +220,12 @@ class Signatures:
             elif name in SENSITIVITIES:
                 found[name] = 1.0 if one.default is EMPTY else one.default
             elif one.default is EMPTY:
-                value = VALUES.get(name, ANNOTATED.get(one.annotation))
+                value = VALUES.get(name, value_of(hints.get(name), name, documented, ends))
                 if value is None:
                     unknown.append(name)
                 else:
                     found[name] = value
         return found, unknown
-
-
-def from_json(value: Any) -> Any:
-    """A value of a recipe: tuples are objects in JSON."""
-    if isinstance(value, dict) and set(value) == {"tuple"}:
-        return tuple(map(from_json, value["tuple"]))
-    return [from_json(one) for one in value] if isinstance(value, list) else value
 
 
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
