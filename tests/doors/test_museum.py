@@ -83,6 +83,7 @@ def folder(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+@pytest.mark.campaign
 def test_a_refuted_exhibit_is_a_row_with_a_witness(folder, tmp_path, capsys):
     (folder / "fake_bug.py").write_text(SOURCE.format(truthful=0.99, kind="undisputed"))
     rows, table, witnesses = tmp_path / "rows.json", tmp_path / "table.md", tmp_path / "witnesses"
@@ -99,6 +100,7 @@ def test_a_refuted_exhibit_is_a_row_with_a_witness(folder, tmp_path, capsys):
     assert dpw.Witness.load(witnesses / "fake_bug-nothing==1.0-0.json").claim == dpw.PureDP(1.0)
 
 
+@pytest.mark.campaign
 def test_a_verdict_that_is_not_expected_is_exit_code_1(folder, capsys):
     (folder / "fake_control.py").write_text(SOURCE.format(truthful=0.99, kind="control"))
     assert command.main([]) == 1
