@@ -530,7 +530,7 @@ def choosing(
     kind: Kind,
     clipping: tuple[float, float],
     times: int | None,
-    part: Optional[float],
+    part: Optional[float],  # noqa: UP045  # the older form is an annotation too
     how,
 ):
     """Release something.
