@@ -175,7 +175,7 @@ def test_a_plan_of_opendp_stands_at_its_claim_on_frames_of_polars(form):
 
 
 def test_a_plan_of_opendp_is_refuted_at_less():
-    plan = opendp_plan(0.1)
+    plan = opendp_plan(0.3)
     pair = next(iter(records(PEOPLE, form="polars-lazy", size=(4, 5)).candidates()))
     verdict = check(plan, claim=1.0, neighbours=[pair.sides], **FEW)
     assert isinstance(verdict, Violation)
