@@ -477,6 +477,25 @@ def test_a_sweep_of_opendp_makes_what_takes_texts_and_keys(name):
     assert trial(attempt) == ""
 
 
+class NoNoise:
+    """A generator whose noise is zero, and that keeps the scale that it was asked for."""
+
+    def laplace(self, loc, scale, size):
+        self.scale = scale
+        return np.zeros(size)
+
+
+@pytest.mark.parametrize("name", ["make_split_lines", "make_split_dataframe", "make_is_equal", "make_sum"])
+def test_outputs_are_no_further_apart_than_the_map_says(name):
+    """Without noise: what a sweep refutes of a transformation that keeps its map would be an artefact."""
+    describer, thing, recipes = recipes_of("opendp.transformations", name)
+    (attempt,) = describer.attempts(thing, recipes[0])
+    for pair in islice(attempt.relations[0].candidates(), 60):
+        rng = NoNoise()
+        first, second = (np.atleast_1d(attempt.mechanism(side, rng)) for side in pair.sides)
+        assert np.abs(first - second).sum() <= rng.scale * (1 + 1e-9)
+
+
 def test_a_sweep_of_opendp_says_what_it_cannot_make():
     assert "function" in recipes_of("opendp.measurements", "make_user_measurement")[2][0].refused
     assert "no claim by itself" in recipes_of("opendp.measurements", "make_gaussian_threshold")[2][0].refused

@@ -441,7 +441,8 @@ def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[Any, Any], 
 
     def transformed(value: Any) -> Any:
         text = carrier == "String" and isinstance(value, list)
-        return made("\n".join(value) if text else in_carrier(value, carrier))
+        # Each line ends: else a text of one empty line would be one of none.
+        return made("".join(f"{line}\n" for line in value) if text else in_carrier(value, carrier))
 
     if metric in ("AbsoluteDistance", "L1Distance"):
         return lambda value, rng: laplace(rng, transformed(value), scale), ApproxDP(1.0)
