@@ -84,6 +84,7 @@ def results_of(path):
         return {one["case"]: one for one in map(json.loads, list(lines)[1:])}
 
 
+@pytest.mark.campaign
 def test_each_case_ends_by_itself(swept):
     found = results_of(swept)
     assert {name: one["status"] for name, one in found.items()} == {
@@ -194,6 +195,7 @@ def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, monkeyp
     assert {one.case for one in results} == {"mine.asks", done[0]} == set(results_of(place))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("body", ["time.sleep(600)", "while True: pass", "while True: print('x' * 10_000)"])
 def test_what_hangs_is_killed(body, tmp_path):
     (tmp_path / "hanging.py").write_text(f"import time\ndef hangs(data, epsilon):\n    {body}\n")
@@ -270,6 +272,7 @@ def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
         ({"seconds": -1}, "seconds=-1"),
         ({"seed": -3}, "seed=-3"),
         ({"records": "gone.csv"}, "gone.csv"),
+        ({"records": 9}, "records=9 must be the path"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, said, folder):
@@ -366,6 +369,7 @@ def test_the_documentation_says_the_adjacency_or_both_are_tested(documented, mea
     assert adjacencies(documented) == meant
 
 
+@pytest.mark.campaign
 def test_what_is_refuted_under_one_of_two_adjacencies_is_not_refuted(tmp_path):
     text = """
         from random import expovariate

@@ -462,6 +462,7 @@ def test_on_the_command_line_it_is_one_line_and_exit_code_2(what, capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.campaign
 def test_a_witness_of_a_program_is_saved_and_replayed(tmp_path, capsys, monkeypatch):
     (tmp_path / "leaky.py").write_text(SERVER.format(body=LAPLACE.format(scale=0.1)))
     monkeypatch.chdir(tmp_path)
@@ -516,6 +517,7 @@ def test_each_line_is_one_value(held):
         programs._values(held, 0, 2)
 
 
+@pytest.mark.campaign
 @given(
     st.lists(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists), max_size=8)
 )

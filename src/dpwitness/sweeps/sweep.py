@@ -101,6 +101,8 @@ class Sweep(JsonFields):
         chosen = secrets.randbelow(SEEDS) if seed is None else checks.whole("seed", seed, 0, SEEDS - 1)
         digest = ""
         if records is not None:
+            if not isinstance(records, str | Path):  # an integer would be taken for an open file, and closed
+                raise InvalidParameter(f"records={brief(records)} must be the path of a CSV file")
             read_frame(records)  # now, and not in each process
             digest = hashlib.sha256(read_text(records).encode()).hexdigest()
         found = told_apart([case for name in names for case in cases_of(name)])
