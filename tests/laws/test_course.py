@@ -75,7 +75,7 @@ def test_the_course_of_a_check_ends_with_its_evidence_and_follows_from_the_seed(
 
 def test_pairs_and_events_are_those_of_the_search():
     several = dpw.pairs(*(([1, 1], [1 + k, 1]) for k in (1, 2, 3)))
-    found = dpw.check(noisy_sum, epsilon=1.0, claim=PureDP(9), **{**EFFORT, "neighbours": several})
+    found = dpw.check(noisy_sum, epsilon=1.0, claim=PureDP(6.5), **{**EFFORT, "neighbours": several})
     assert found.course.pairs >= 3
     assert found.course.events >= found.course.pairs
     bound = dpw.bound(noisy_sum, epsilon=1.0, **EFFORT)
