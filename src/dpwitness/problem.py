@@ -269,13 +269,17 @@ class Problem:
 
     def described(self, event: Event) -> str:
         """An event in plain English, with the texts behind numbers and the names of entries that have any."""
+        return event.describe(self.noun, self.mechanism.label)
+
+    @property
+    def noun(self) -> Noun:
+        """What an entry of an outcome is called, and what is known of the entries."""
         own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
         single = mechanism.width <= 1 and not mechanism.places
-        noun = Noun(
+        return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
             mixed=mechanism.mixed, single=single,
         )  # fmt: skip
-        return event.describe(noun, mechanism.label)
 
 
 def prepare(
