@@ -392,6 +392,15 @@ def test_a_sweep_of_opendp_takes_inputs_of_the_domain(name):
         assert trial(attempt) == ""
 
 
+@pytest.mark.parametrize("name", ["make_is_null", "make_cast_default"])
+def test_a_sweep_of_opendp_runs_with_nan_among_the_records(name):
+    describer, thing, recipes = recipes_of("opendp.transformations", name)
+    (recipe,) = [one for one in recipes if "NaN among them" in one.label][:1]
+    (attempt,) = describer.attempts(thing, recipe)
+    assert any(None in side for pair in islice(attempt.relations[0].candidates(), 40) for side in pair.sides)
+    assert trial(attempt) == ""
+
+
 def test_a_sweep_of_opendp_says_what_it_cannot_make():
     assert "function" in recipes_of("opendp.measurements", "make_user_measurement")[2][0].refused
     assert "no claim by itself" in recipes_of("opendp.measurements", "make_gaussian_threshold")[2][0].refused

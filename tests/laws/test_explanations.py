@@ -3,6 +3,7 @@
 import inspect
 import json
 import math
+import os
 import random
 import sys
 import threading
@@ -19,7 +20,7 @@ from dpwitness.api import check as api_check
 from dpwitness.claims import ApproxDP, GaussianDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
-from dpwitness.health.explanation import entries_of, explained
+from dpwitness.health.explanation import _package, entries_of, explained
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.process import OutsideMechanism
 from dpwitness.mechanisms.recording import CannotRecord
@@ -356,6 +357,14 @@ def test_a_generator_of_a_recorded_run_is_one():
 
     assert explanation(looks, [1.0], [2.0]) is not None
     assert all(seen)
+
+
+def test_a_function_that_stands_for_another_is_of_the_package_of_that():
+    def released(data): ...
+
+    assert _package(released) is None
+    released.of_module = "numpy.random"
+    assert _package(released) == os.path.realpath(os.path.dirname(np.__file__))
 
 
 def test_remote_mechanisms_and_slow_ones_are_left_alone():

@@ -73,6 +73,9 @@ from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.search.pairs import (
+    FIRST_LOOK_IF_INTERPRETED,
+    Search,
+    SearchedPair,
     cheaper_candidate,
     find,
     proposed,
@@ -92,6 +95,12 @@ VERY_SLOW: Final = 0.5
 #: So many of these are variations of the best pair, tried once all others have had so many runs.
 VARIATIONS: Final = 4
 RUNS_BEFORE_VARIATIONS: Final = 4
+#: One more place is kept for a pair of unusual values, where the relation has such pairs: it takes .15 nats at most off
+#: all others, 1 % of what refutes at α = 10⁻⁶. They are looked at where nothing was won, in such a part of the runs
+#: that there is time for, as long as such a share of the time is left.
+UNUSUAL: Final = 1
+PART_OF_UNUSUAL: Final = 8
+LEFT_BY_UNUSUAL: Final = 0.42
 #: The share of the time that is left for the confirm runs of plain Python, once a better cut has been looked for; and
 #: the part of the planned runs that a cheaper pair is looked for in.
 LEFT: Final = 0.4
@@ -344,9 +353,9 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
     """Bet from the first run on, and learn from each run what to bet next: no run is thrown away.
 
     For half of the runs, or of the time, the portfolios of `search.epochs` are renewed before every epoch; or until
-    every pair had its part of the runs that take the detectable parameter to where the user wants it. Then the best
-    candidate is fixed, and the other half says what a test of that event alone would have caught. The wealth goes on
-    throughout: all of it is one e-value.
+    every pair had its part of the runs that take the detectable parameter to where the user wants it. Where nothing was
+    won until then, pairs of unusual values are looked at. Then the best candidate is fixed, and the other half says
+    what a test of that event alone would have caught. The wealth goes on throughout: all of it is one e-value.
     """
     epochs = _epochs_of(problem, runner, effort, notes)
     runner.expect(2 * runs_needed(problem.claim, effort.level) * problem.mechanism.cost.seconds_per_run)
@@ -355,6 +364,8 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
         epochs.bet(max(effort.runs // 2, 1))
         if epochs.ended == "runs" and epochs.candidate is None:  # too few on each pair to choose by: nothing to test
             epochs.bet(effort.runs)
+        if epochs.ended == "runs":
+            epochs.bet_on_unusual()
         if epochs.ended == "runs":
             leak = epochs.leak_of_bits()
     except KeyboardInterrupt:
@@ -375,7 +386,7 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
 
 
 def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "_Epochs":
-    """A share of the wealth for each of the relation's first pairs, and some for variations of the best one."""
+    """A share of the wealth for each of the relation's first pairs, some for variations, one for an unusual pair."""
     cost = problem.mechanism.cost
     most = PAIRS
     if cost.slow:
@@ -393,7 +404,10 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
         PairWealth(pair=pair, index=k, proposals=tuple(events.get(pair.key, ())), cost=costs.of(pair))
         for k, pair in enumerate(pairs)
     ]
-    return _Epochs(problem, runner, effort, notes, costs, courses, len(pairs) + (VARIATIONS if len(pairs) > 1 else 0))
+    searched = not cost.slow and effort.search_runs is None  # with runs that are no evidence
+    kept = UNUSUAL if searched and next(problem.unusual(), None) is not None else 0
+    places = len(pairs) + (VARIATIONS if len(pairs) > 1 else 0) + kept
+    return _Epochs(problem, runner, effort, notes, costs, courses, places, kept, numbered=len(pairs))
 
 
 def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Iterator[Pair]:
@@ -416,7 +430,11 @@ class _Epochs:
     costs: Costs
     courses: list[PairWealth]
     places: int  # pairs that have a share of the wealth, used or not
+    kept: int = 0  # of these, for unusual pairs
     runs: int = 0
+    searched: int = 0  # paired runs that are no evidence
+    varied: bool = False
+    numbered: int = 0  # pairs: no number is used twice, also not that of a pair that was left out
     ended: str = "runs"
     lost: ClusterLost | None = None
     late: bool = False  # whether an epoch ended with fewer runs than it should have
@@ -477,14 +495,14 @@ class _Epochs:
         """All runs in the order of time."""
         return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
 
-    def bet(self, most: int) -> None:
-        """Go on until the claim is refuted, so many runs were made in all, or half of the time is over.
+    def bet(self, most: int, left: float = 0.5) -> None:
+        """Go on until the claim is refuted, so many runs were made in all, or that share of the time is left.
 
         Or until all pairs have enough for what the user wants to detect, unless there is evidence against the claim.
         """
-        claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.level), False
+        claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
         enough = _enough_search(claim, self.effort)
-        runner, slow = self.runner.searching(), self.problem.mechanism.cost.slow
+        runner, slow = self.runner.searching(left), self.problem.mechanism.cost.slow
         while self.runs < most:
             course = next_pair(self.courses)
             n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
@@ -505,14 +523,37 @@ class _Epochs:
                 return
             if log_wealth <= 0 and min(course.runs for course in self.courses) >= enough:
                 return
-            if not varied and min(course.runs for course in self.courses) >= RUNS_BEFORE_VARIATIONS:
-                varied = True
-                room = min(self.places - len(self.courses), VARIATIONS)
-                pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
-                first = self.places - VARIATIONS  # no index is used twice, also not one of a pair that was left out
-                self.courses += [
-                    PairWealth(pair=pair, index=first + k, cost=self.costs.of(pair)) for k, pair in enumerate(pairs)
-                ]
+            if not self.varied and min(course.runs for course in self.courses) >= RUNS_BEFORE_VARIATIONS:
+                self.varied = True
+                self._add(self.problem.variations(self.best.pair), min(VARIATIONS, self._free - self.kept))
+
+    @property
+    def _free(self) -> int:
+        """Places without a pair."""
+        return self.places - len(self.courses)
+
+    def _add(self, pairs: Iterable[Pair], most: int) -> None:
+        """Give so many of the pairs a place each, those that have none."""
+        for pair in islice(_different(pairs, self.courses), max(most, 0)):
+            self.courses.append(PairWealth(pair=pair, index=self.numbered, cost=self.costs.of(pair)))
+            self.numbered += 1
+
+    def bet_on_unusual(self) -> None:
+        """Where nothing was won, bet on the unusual pairs that promise most.
+
+        They are chosen by a few runs of each, which are no evidence; then they get the runs that the others had.
+        """
+        if not self.kept or self._log_wealth() > WON:
+            return
+        most = int(min(self.effort.runs, self.costs.affordable)) // PART_OF_UNUSUAL
+        tried = {course.pair.key for course in self.courses}
+        pairs = [pair for pair in self.problem.unusual() if pair.key not in tried]
+        objective = GrowthAt(claim=self.problem.claim, log_threshold=math.log(1 / self.effort.level))
+        state = Search(runner=self.runner.searching(LEFT_BY_UNUSUAL), objective=objective, budget=most)
+        best = state.screened([SearchedPair(pair, k) for k, pair in enumerate(pairs)], FIRST_LOOK_IF_INTERPRETED)
+        self.searched += state.spent
+        self._add((one.pair for one in best if one.value > 0), self._free)
+        self.bet(self.runs + most, LEFT_BY_UNUSUAL)
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
         """Go on without a pair that cannot be run, of which nothing was bet: its place keeps its wealth.
@@ -596,7 +637,7 @@ class _Epochs:
             bet=wealth,
             course=self.course,
             outputs=outputs,
-            search_runs=search_runs,
+            search_runs=search_runs + self.searched,
             epoch_runs=self.runs,
             of_epochs=of_epochs,
             pass_notes=ignored,
