@@ -18,7 +18,7 @@ from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, describer_of, registered
-from dpwitness.sweeps.describers.signatures import WITHIN, adjacencies
+from dpwitness.sweeps.describers.signatures import adjacencies, lies_within
 from dpwitness.sweeps.process import answer
 from dpwitness.sweeps.running import Case
 from dpwitness.sweeps.sweep import Sweep, cases_of
@@ -300,6 +300,17 @@ def test_noise_on_each_record_is_no_mechanism_of_a_dataset():
     assert "it returns an entry for each record" in of_arrays[0]
 
 
+def test_what_answers_for_each_record_is_run_on_one():
+    def response(data, epsilon, categories):
+        """Each record must be one of the categories."""
+        chosen = np.random.default_rng().random(len(data)) < 0.5
+        return [one if keep else categories[categories.index(one) - 1] for one, keep in zip(data, chosen, strict=True)]
+
+    attempt = first_running(response)
+    assert attempt.adjacency == "any two values of one record"
+    assert [len(side) for pair in attempt.relations[0].candidates() for side in pair.sides] == [1] * 6
+
+
 def test_the_shape_is_what_it_runs_on():
     def of_number(value, epsilon):
         return float(value) + 1
@@ -427,11 +438,12 @@ def test_numbers_beyond_the_bounds_are_tried_where_it_clips_them():
         ("The data should be clipped.", True),
         ("Bounds of the values of the array, of the form (min, max).", False),
         ("Values outside of the range are dropped.", False),
-        ("epsilon must be in the open interval (0, 1).", True),  # one attempt less, and no false finding
+        ("epsilon must be in the open interval (0, 1).", False),
+        ("Each quantile must be in the unit interval [0, 1].  The bounds are of the values.", False),
     ],
 )
 def test_the_documentation_says_that_data_lie_within_bounds(documented, within):
-    assert bool(WITHIN.search(documented)) == within
+    assert lies_within(documented) == within
 
 
 def test_a_number_is_tried_beyond_its_bounds():
@@ -522,7 +534,7 @@ def choosing(
     kind: Kind,
     clipping: tuple[float, float],
     times: int | None,
-    part: Optional[float],
+    part: Optional[float],  # noqa: UP045  # the older form is an annotation too
     how,
 ):
     """Release something.

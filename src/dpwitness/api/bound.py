@@ -1,7 +1,6 @@
 """Find the largest ε, or parameter of another family of claims, that a mechanism can be shown to exceed."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -24,8 +23,8 @@ from dpwitness.results.verdict import STOPPED
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.costs import with_sides_that_pay
-from dpwitness.search.objectives import BoundAt, Objective, ParameterAt, value_of
-from dpwitness.search.pairs import MANY, finalists, refined, search_budget
+from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
+from dpwitness.search.pairs import MANY, best_refined, finalists, search_budget
 
 MOST_SEARCH_RUNS: Final = 8_000_000
 #: Of how many candidates the cuts are placed anew, each by a tenth of the confirm runs.
@@ -63,7 +62,9 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     found, spent = finalists(problem, runner, objective, planned=runs, budget=budget)
     candidate = found[0]
     if problem.mechanism.cost.compiled and effort.search_runs is None:  # else the user has said how many
-        candidate, more = _with_cuts_placed(runner, found[:REFINED], objective, runs, min(budget, runs // MANY))
+        candidate, more = best_refined(
+            runner.searching(), found[:REFINED], objective, planned=runs, budget=min(budget, runs // MANY)
+        )
         spent += more
     if bounds_divergences(problem.claim):
         aim = Aim(claim=problem.claim, planned=planned, log_threshold=threshold, of_bound=True)
@@ -101,19 +102,6 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
             notes=(*notes, *done.notes, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
         )
     )
-
-
-def _with_cuts_placed(
-    runner: Runner, found: Sequence[Candidate], objective: Objective, runs: int, seen: int
-) -> tuple[Candidate, int]:
-    """The best of some candidates once each has its best cut, and the paired runs spent.
-
-    What the search held in memory is too few runs to place the cut of a rare event: which candidate came first says
-    little before. `runs`: confirm runs; `seen`: runs that the candidates were compared by.
-    """
-    refinements = [refined(runner.searching(), one, objective, planned=runs, budget=seen) for one in found]
-    values = [value_of(one.estimate, objective, seen) if one.estimate else -math.inf for one, _ in refinements]
-    return refinements[values.index(max(values))][0], sum(spent for _, spent in refinements)
 
 
 def _with_sides_that_pay(runner: Runner, candidate: Candidate, claim: Claim) -> Candidate:

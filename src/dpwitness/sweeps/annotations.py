@@ -65,5 +65,6 @@ def from_json(value: Any) -> Any:
         return tuple(map(from_json, value["tuple"]))
     if isinstance(value, dict) and set(value) == {"enum"}:
         place, name = value["enum"]
-        return load_object(place)[name]
+        members: Any = load_object(place)
+        return members[name]
     return [from_json(one) for one in value] if isinstance(value, list) else value

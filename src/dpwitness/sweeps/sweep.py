@@ -113,7 +113,13 @@ class Sweep(JsonFields):
             )
         place = None if records is None else str(Path(records).resolve())
         cases = tuple(
-            replace(case, alpha=alpha / len(found), seconds=case.seconds * limit, seed=seed_of(chosen, case.name), records=place)
+            replace(
+                case,
+                alpha=alpha / len(found),
+                seconds=case.seconds * limit,
+                seed=seed_of(chosen, case.name),
+                records=place,
+            )
             for case in found
         )
         return cls(modules=names, alpha=alpha, seconds=limit, seed=chosen, cases=cases, records_digest=digest)

@@ -9,6 +9,7 @@ import inspect
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
@@ -99,7 +100,7 @@ SPACES: Final[Mapping[str, Callable[[Any], tuple[Any, Any]]]] = {
     "records of bool": lambda dp: (dp.vector_domain(dp.atom_domain(T=bool)), dp.symmetric_distance()),
     "records of i32 in order": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.insert_delete_distance()),
     "records of usize": lambda dp: (dp.vector_domain(dp.atom_domain(T="usize")), dp.symmetric_distance()),
-    "frames of text": lambda dp: dp.t.make_split_dataframe(SEPARATOR, [*COLUMNS]).output_space,
+    "frames of text": lambda dp: frames_of_text(dp).output_space,
     "8 bits": lambda dp: (dp.bitvector_domain(max_weight=8), dp.discrete_distance()),
 }  # fmt: skip
 #: Where a constructor takes no space.
@@ -173,20 +174,20 @@ class OpenDP:
         dp, settings = prelude(), recipe.settings
         named = {name: of_dp(dp, value) for name, value in settings["parameters"].items()}
         space = () if settings["space"] == OWN else SPACES[settings["space"]](dp)
-        made = thing(*space, **named)
+        made = undeprecated(thing, *space, **named)
         if not hasattr(made, "input_domain"):
             raise InvalidParameter("it is post-processing, which claims nothing")
         # Python can neither make nor read a frame: it is read of a text, and a column of it is looked at.
         if str(getattr(made, "output_domain", "")).startswith("VectorDomain(VectorDomain"):
-            made = made >> dp.t.make_create_dataframe([*COLUMNS])
+            made = made >> undeprecated(dp.t.make_create_dataframe, [*COLUMNS])
         if "key" in named and named.get("TOA") != "String":
             raise InvalidParameter("the columns of a frame that is read are texts")
         if "DataFrame" in str(made.input_domain):
-            made = dp.t.make_split_dataframe(SEPARATOR, [*COLUMNS]) >> made
+            made = frames_of_text(dp) >> made
         if "DataFrame" in str(getattr(made, "output_domain", "")):
             kind = named.get("TOA", "String") if "cast" in thing.__name__ else "String"
             kind = "bool" if "is_equal" in thing.__name__ else kind
-            made = made >> dp.t.make_select_column(COLUMNS[0], kind)
+            made = made >> undeprecated(dp.t.make_select_column, COLUMNS[0], kind)
         return made
 
     def _why_not(self, thing: Any, recipe: Recipe) -> str:
@@ -212,6 +213,19 @@ def prelude() -> Any:
 
     dp.enable_features("contrib")
     return dp
+
+
+def undeprecated(make: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """What a constructor makes, without a warning where it will be gone one day."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        return make(*given, **named)
+
+
+def frames_of_text(dp: Any) -> Any:
+    """What reads a frame of a text."""
+    return undeprecated(dp.t.make_split_dataframe, SEPARATOR, [*COLUMNS])
 
 
 def wrong_space(why: str) -> bool:
@@ -427,7 +441,8 @@ def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[Any, Any], 
 
     def transformed(value: Any) -> Any:
         text = carrier == "String" and isinstance(value, list)
-        return made("\n".join(value) if text else in_carrier(value, carrier))
+        # Each line ends: else a text of one empty line would be one of none.
+        return made("".join(f"{line}\n" for line in value) if text else in_carrier(value, carrier))
 
     if metric in ("AbsoluteDistance", "L1Distance"):
         return lambda value, rng: laplace(rng, transformed(value), scale), ApproxDP(1.0)

@@ -1,7 +1,7 @@
 """OpenDP's plans on frames of Polars: queries, each with what is declared to be known of the frame (its margin).
 
-The inputs keep what a margin declares: rows up to a maximum, the same groups, or groups of the same lengths. What a plan
-releases of other frames is no part of its claim.
+The inputs keep what a margin declares: rows up to a maximum, the same groups, or groups of the same lengths. What a
+plan releases of other frames is no part of its claim.
 """
 
 import inspect
@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from dpwitness.claims import ApproxDP
+from dpwitness.mechanisms.libraries.opendp import LIBRARY
 from dpwitness.neighbours import categories, integers, numbers, records
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
 from dpwitness.sweeps.describers.opendp import (
     KEYS,
-    LIBRARY,
     MOST_DELTA,
     MOST_EPSILON,
     THRESHOLD,
@@ -26,6 +26,7 @@ from dpwitness.sweeps.describers.opendp import (
     kinds_of,
     laplace,
     prelude,
+    undeprecated,
 )
 
 #: The most rows of a frame.
@@ -187,11 +188,11 @@ def plan_of(thing: Any, query: str, margin: Margin) -> Any:
     frame = pl.LazyFrame(schema=schema_of(pl))
     if not is_private(thing):
         return thing(domain, dp.symmetric_distance(), ROWS[query](frame, pl))
-    aggregate = AGGREGATES[query](dp, pl)
+    aggregate = undeprecated(AGGREGATES[query], dp, pl)
     measure, more = dp.max_divergence(), {}
     if margin.by:
         keys_known = margin.kept != ""
-        released = [aggregate] if keys_known or query == "len" else [dp.len(scale=2.0), aggregate]
+        released = [aggregate] if keys_known or query == "len" else [undeprecated(dp.len, scale=2.0), aggregate]
         plan = frame.group_by(*margin.by).agg(*released)
         if not keys_known:
             measure, more = dp.approximate(measure), {"threshold": THRESHOLD}

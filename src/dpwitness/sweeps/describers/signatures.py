@@ -55,6 +55,7 @@ LABELS: Final = ("y", "labels", "target", "targets")
 VALUES: Final[Mapping[str, Any]] = {
     "k": 2, "n": 10, "bins": 5, "n_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
     "percentile": 50, "alpha": 0.5, "n_clusters": 2, "n_components": 1, "dimension": 2, "cutoff": 1,
+    "categories": ["a", "b", "c"], "domain": ["a", "b", "c"],
 }  # fmt: skip
 #: Methods that release something of data, the first that a class has.
 METHODS: Final = (
@@ -74,6 +75,8 @@ WITHIN: Final = re.compile(
     r"(?:bounds|range|domain|interval)\b|\b(?:must|should|assum\w+)(?:\W+\w+){0,4}?\W+(?:bounded|clipped|clamped)\b",
     re.IGNORECASE,
 )
+#: What else may have to lie within something.
+OTHERS: Final = re.compile(r"\b(?:epsilon|eps|delta|quant\w*|percent\w*|prob\w*|alpha|beta)\b", re.IGNORECASE)
 MISSING: Final = re.compile(r"ignor\w+ (?:\w+ ){0,2}(?:nan|missing)|missing values", re.IGNORECASE)
 
 
@@ -180,7 +183,7 @@ class Signatures:
             return
         one_value = name in SINGLE or (name is not None and taking[name].annotation in (float, int, "float", "int"))
         documented = f"{inspect.getdoc(thing) or ''}"
-        beyond = has_bounds(own) and not WITHIN.search(documented)
+        beyond = has_bounds(own) and not lies_within(documented)
         if one_value and not inspect.isclass(thing):
             yield from of_one_value(low, high, bounded=has_bounds(own), beyond=beyond)
         labelled = next((one for one in LABELS if one in taking and taking[one].default is EMPTY), None)
@@ -195,6 +198,8 @@ class Signatures:
             regression=BOUNDS_Y in own,
             given=given,
         )
+        if labelled is None:
+            yield from of_one_record(low, high, bounded=has_bounds(own))
 
     def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
         """Values for its parameters as JSON, and the names of those that have none."""
@@ -349,11 +354,26 @@ def of_one_value(low: float, high: float, *, bounded: bool, beyond: bool) -> Ite
         yield Shape((pairs((0, 1), (1, 2), (10, 11)),), "numbers that differ by 1, which is assumed", of_number=True)
 
 
+def of_one_record(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
+    """A list of one record, which may be any: for what answers for each record, so that its claim is about one."""
+    told = "any two values of one record"
+    yield Shape((pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"])),), told)
+    if bounded:
+        middle = (low + high) / 2
+        yield Shape((pairs(*((np.array([low]), np.array([other])) for other in (high, middle))),), told)
+
+
 def adjacencies(documented: str) -> tuple[str, ...]:
     """Those that the documentation may mean: one where it names one alone."""
     says = [bool(ADD_REMOVE.search(documented)), bool(REPLACE_ONE.search(documented))]
     both = ("add-remove", "replace-one")
     return both if says[0] == says[1] else (both[says.index(True)],)
+
+
+def lies_within(documented: str) -> bool:
+    """Whether the documentation makes a claim only for data within the bounds."""
+    sentences = re.split(r"[.;]\s", documented)
+    return any(WITHIN.search(one) and not OTHERS.search(one) for one in sentences)
 
 
 def of_records(
