@@ -248,7 +248,8 @@ def _warnings(result: Shown) -> Markup:
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
-        texts.append("The mechanism draws its own randomness: the seed does not reproduce these counts.")
+        why = "the mechanism draws its own randomness" if result.witness is None else result.witness.why_not_reproducible
+        texts.append(own(f"{why}: the seed does not reproduce these counts."))
     texts += [own(note) for note in result.notes]
     if not texts:
         return Markup()
