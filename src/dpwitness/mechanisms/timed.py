@@ -41,10 +41,13 @@ from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import BACKWARDS, Outcome, PythonMechanism, Side
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.sql import SqlFunction
-from dpwitness.neighbours import Data
+from dpwitness.neighbours import Data, Pair
 from dpwitness.neighbours.inputs import ATOMS
 from dpwitness.neighbours.shared_input import CONTAINERS, SharedInput
 
+#: Paired runs of a shard at most. On a core that others use, too, they take many times what was measured, and what is
+#: made of a shard at the deadline is lost.
+SHARD: Final = 512
 #: The entry for the time, in seconds. Outcomes are of any length: behind the entry for the outcome as a whole it has
 #: the same coordinate in all of them.
 TIME: Final = Entry((("time", (NONE,)),), 0, "time in s")
@@ -97,6 +100,10 @@ class TimedMechanism(PythonMechanism):
     @override
     def time_at(self) -> int | None:
         return self._layout.coordinate(TIME)
+
+    @override
+    def shard_of(self, pair: Pair) -> int:
+        return min(self.shard, SHARD)
 
     @property
     @override

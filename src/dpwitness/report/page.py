@@ -248,8 +248,9 @@ def _warnings(result: Shown) -> Markup:
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
-        why = "the mechanism draws its own randomness" if result.witness is None else result.witness.why_not_reproducible
-        texts.append(own(f"{why}: the seed does not reproduce these counts."))
+        witness = None if isinstance(result, Curve) else result.witness
+        why = "it draws its own randomness, or is timed" if witness is None else witness.why_not_reproducible
+        texts.append(f"The seed does not reproduce these counts: {why}.")
     texts += [own(note) for note in result.notes]
     if not texts:
         return Markup()
