@@ -1,4 +1,4 @@
-"""Ten samplers whose time is looked at: `python benchmarks/timing.py [NAME …] [--seeds 20] [--runs 20000] [--json FILE]`.
+"""Ten samplers whose time is looked at: `python benchmarks/timing.py [NAME …] [--seeds N] [--runs N] [--json FILE]`.
 
 The outcomes of each keep ε = 1 by themselves, and that is the claim of all. Of five the time tells more; five do the
 same work whatever the input and the noise are, as far as Python lets them: no branch, no loop and no whole number of
@@ -25,12 +25,14 @@ KEEP = math.exp(-EPSILON)  # the probability of one more step of geometric noise
 STEPS = 48  # beyond 48 steps lies noise of probability 10⁻²¹
 #: Of 1,024 draws of randomised response so many tell the truth: ε = log(748/276) = 0.997.
 DRAWS, TRUE = 1024, 748
-#: The answers by the true bit, which is 1 or 2, and the draw. An index of 0 takes CPython 3.11 some 10 ns longer than one
-#: of 1: its 0 has no digits, and is read by another branch.
-ANSWERS = ((), *(tuple(bit if draw < TRUE else 3.0 - bit for draw in range(DRAWS)) for bit in (1.0, 2.0)))
-WORD = np.uint64(32)
-#: Added to a number below 2³², it carries into bit 32 where the answer is to be a lie: ε = 0.99998.
-LIE = np.uint64(int((1 << 32) / (1 + math.exp(0.99998))))
+#: The answers by the true bit, which is 1 or 2, and the draw. An index of 0 takes CPython 3.11 some 10 ns longer than
+#: one of 1: its 0 has no digits, and is read by another branch. Both answers are one object each: where the lies were
+#: objects of their own, which are rarely in a cache, their time gave them away.
+ONE, TWO = 1.0, 2.0
+ANSWERS = ((), (ONE,) * TRUE + (TWO,) * (DRAWS - TRUE), (TWO,) * TRUE + (ONE,) * (DRAWS - TRUE))
+#: The probability of a lie: ε = 0.99998. In floating point, since a whole number of more than 30 bits takes Python
+#: longer than a smaller one, and NumPy makes its own of Python's.
+LIE = 1 / (1 + math.exp(0.99998))
 
 
 def geometric_by_loop(rng, data):
@@ -84,14 +86,16 @@ def response_by_table(rng, data):
 
 
 def response_by_arithmetic(rng, data):
-    """Randomised response by a carry."""
-    return ((rng.integers(1 << 32, dtype=np.uint64) + LIE) >> WORD) ^ data[0]
+    """Randomised response by floating-point arithmetic."""
+    lie = np.floor(rng.random() + LIE)
+    return data[0] + lie * (1.0 - 2.0 * data[0])
 
 
 def any_of_all(rng, data):
     """Randomised response on whether any record is above 10; all are compared."""
-    above = np.max(data > 10.0, keepdims=True).view(np.uint8).astype(np.uint64)
-    return ((rng.integers(1 << 32, dtype=np.uint64) + LIE) >> WORD) ^ above[0]
+    above = np.maximum.reduce((data > 10.0).astype(np.float64))
+    lie = np.floor(rng.random() + LIE)
+    return above + lie * (1.0 - 2.0 * above)
 
 
 def laplace_of_numpy(rng, data):
@@ -121,7 +125,7 @@ SAMPLERS = (
     Sampler(more_work_for_a_flag, ([1], [2]), leaks=True),
     Sampler(geometric_by_fixed_steps, (np.array([3]), np.array([4])), leaks=False),
     Sampler(response_by_table, ([1], [2]), leaks=False),
-    Sampler(response_by_arithmetic, (np.array([0], np.uint64), np.array([1], np.uint64)), leaks=False),
+    Sampler(response_by_arithmetic, (np.array([0.0]), np.array([1.0])), leaks=False),
     Sampler(any_of_all, (np.array([20.0] + [1.5] * 20), np.array([2.0] + [1.5] * 20)), leaks=False),
     Sampler(laplace_of_numpy, ([0.25], [1.25]), leaks=False),
 )
@@ -131,9 +135,15 @@ def row_of(sampler: Sampler, seeds: int, runs: int, search_runs: int) -> dict[st
     """Check one sampler with each seed."""
     verdicts = [
         dpw.check(
-            sampler.function, claim=EPSILON, neighbours=[sampler.pair], observe="time", runs=runs,
-            search_runs=search_runs, max_time="5m", seed=seed,
-        )  # fmt: skip
+            sampler.function,
+            claim=EPSILON,
+            neighbours=[sampler.pair],
+            observe="time",
+            runs=runs,
+            search_runs=search_runs,
+            max_time="5m",
+            seed=seed,
+        )
         for seed in range(seeds)
     ]
     refuted = [verdict for verdict in verdicts if isinstance(verdict, dpw.Violation)]

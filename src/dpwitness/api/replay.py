@@ -174,7 +174,8 @@ def _statement_of(
     pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
     return Statement(
         mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters, outcome=options["outcome"],
-        errors=options["errors"], observe=witness.observe, reference=reference or (witness.mechanism if named else None),
+        errors=options["errors"], observe=witness.observe,
+        reference=reference or (witness.mechanism if named else None),
     )  # fmt: skip
 
 

@@ -116,8 +116,8 @@ class TimedMechanism(PythonMechanism):
         machine = f"{platform.python_implementation()} {platform.python_version()}, {platform.machine()}"
         nanoseconds = time.get_clock_info("perf_counter").resolution * 1e9
         return (
-            f"the time is part of the outcome: this speaks of this machine ({machine}, a clock of {nanoseconds:.3g} ns) "
-            "and its load; elsewhere calls may tell more, or less",
+            f"the time is part of the outcome: this speaks of this machine ({machine}, a clock of {nanoseconds:.3g} "
+            "ns) and its load; elsewhere calls may tell more, or less",
         )
 
     @override
@@ -270,6 +270,6 @@ def require_as_observed(mechanism: Mechanism, observe: str | None) -> None:
     """Raise `InvalidParameter` for a mechanism that was made ready to be observed otherwise."""
     if (mechanism.time_at is not None) != (observe == "time"):
         raise InvalidParameter(
-            f"observe={observe!r}: {mechanism.name} was made ready with{'' if observe is None else 'out'} its time: give "
-            "the function itself"
+            f"observe={observe!r}: {mechanism.name} was made ready with{'' if observe is None else 'out'} its time: "
+            "give the function itself"
         )

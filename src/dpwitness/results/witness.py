@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, kind
@@ -23,7 +23,6 @@ from dpwitness.mechanisms.outcomes import Entry
 from dpwitness.neighbours import Pair, Relation, adjacent
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
-from dpwitness.options import Observe
 from dpwitness.results.explanation import Explanation
 from dpwitness.results.fields import Alpha, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import inputs, label, named, rate, rounded
@@ -65,8 +64,8 @@ class Witness(JsonFields):
     `data` the input that was given, which is one of the pair's (None: none was given). Where outcomes have keys,
     `layout` says which of their entries the event looks at; `texts` are those behind numbers of the event.
     `by_position`: it is of a compiled mechanism, or from a file of before there were layouts. `explanation`: where in
-    the code it may come from, which is no evidence; None where that is not clear. `observe`: "time" where how long a call
-    takes was part of its outcome.
+    the code it may come from, which is no evidence; None where that is not clear. `observe`: "time" where how long a
+    call takes was part of its outcome.
     """
 
     format: ClassVar[str] = FORMAT
@@ -92,7 +91,7 @@ class Witness(JsonFields):
     texts: Texts = field(default_factory=dict, metadata={"json": "sparse"})
     versions: dict[str, str] = field(default_factory=versions)
     explanation: Explanation | None = field(default=None, metadata={"json": "sparse"})
-    observe: Observe | None = field(default=None, metadata={"json": "sparse"})
+    observe: Literal["time"] | None = field(default=None, metadata={"json": "sparse"})
 
     @property
     def described(self) -> DescribedEvent:
