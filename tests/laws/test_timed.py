@@ -12,6 +12,7 @@ from scipy.stats import binom
 
 import dpwitness as dpw
 from dpwitness.cli import main
+from dpwitness.cli.commands import parse, repeating
 from dpwitness.errors import DependentRuns, InvalidParameter
 from dpwitness.events import Box, Interval
 from dpwitness.events.event import Noun, seconds_text
@@ -45,10 +46,17 @@ def _clock(monkeypatch):
     monkeypatch.setattr(TimedMechanism, "clock", staticmethod(lambda: CLOCK.now))
 
 
-def steps(rng, data):
-    """A coin, which takes as many microseconds as the first record says, and one."""
-    CLOCK.now += 1_000 * (data[0] + 1)
-    return int(rng.random() < 0.5)
+def made_here():
+    """A coin, which takes as many microseconds as the first record says, and one; no new process can load it."""
+
+    def steps(rng, data):
+        CLOCK.now += 1_000 * (data[0] + 1)
+        return int(rng.random() < 0.5)
+
+    return steps
+
+
+steps = made_here()
 
 
 def coin(rng, data):
@@ -454,6 +462,12 @@ def waits(rng, data):
 """
 
 
+def test_the_command_line_repeats_the_option():
+    line = ["check", "waits.py:waits", "--claim", "1", "--pair", "[0]", "[1]", "--observe", "time"]
+    assert " ".join(repeating(parse(line))).startswith("dpwitness check waits.py:waits --claim 1 --observe time")
+
+
+@pytest.mark.campaign
 def test_the_command_line_has_the_option_and_says_how_to_do_it_again(tmp_path, capsys, monkeypatch):
     monkeypatch.undo()  # the clock of the machine: a millisecond is clear on any
     (tmp_path / "waits.py").write_text(FILE)
@@ -482,3 +496,37 @@ def test_an_event_of_the_time_is_in_words():
     assert Interval(coordinate=1, high=0.002).describe(noun) == "time below 2 ms"
     both = Box((Interval(coordinate=0, low=1.0), Interval(coordinate=1, low=1e-6, high=2e-6)))
     assert both.describe(noun) == "outcome at least 1 and time from 1 µs to below 2 µs"
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize(
+    "pair",
+    [
+        ([0], [1]),
+        ([1.5] * 70, [1.5] * 71),
+        ({"a": 1.5, "b": "x"}, {"a": 2.5, "b": "y" * 9}),
+        (np.zeros(99), np.ones(100)),
+    ],
+    ids=["numbers", "lengths", "dicts", "arrays"],
+)
+def test_on_the_clock_of_the_machine_a_function_that_ignores_its_input_is_not_refuted(pair, monkeypatch):
+    monkeypatch.undo()
+
+    def ignoring(rng, data):
+        return rng.random() < 0.5
+
+    verdict = dpw.check(ignoring, claim=0.1, neighbours=[pair], observe="time", runs=50_000, max_time="5m", seed=1)
+    assert isinstance(verdict, dpw.NotRefuted)  # wrong with probability α = 10⁻⁶
+
+
+@pytest.mark.campaign
+def test_on_the_clock_of_the_machine_an_early_exit_is_refuted(monkeypatch):
+    monkeypatch.undo()
+
+    def any_above(rng, data):
+        truth = any(record > 10 for record in data)
+        return truth if rng.random() < 0.73 else not truth
+
+    pair = [20.0] + [1.5] * 200, [2.0] + [1.5] * 200
+    verdict = dpw.check(any_above, claim=1.0, neighbours=[pair], observe="time", runs=20_000, max_time="5m", seed=1)
+    assert isinstance(verdict, dpw.Violation)
