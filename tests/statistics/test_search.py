@@ -9,6 +9,7 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness.api.curve import CURVE_RUNS, most_runs, runs_to_exclude
+from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Interval
 from dpwitness.evidence import Estimate, EventBet, detectable_parameter
@@ -16,11 +17,12 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
+from dpwitness.runs import Role
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
-from dpwitness.search.pairs import MOST_COUNTED_AGAIN, Entry, contrast
+from dpwitness.search.pairs import MOST_COUNTED_AGAIN, Entry, best_refined, contrast, told_apart
 from dpwitness.search.samples import Table
-from running import best_entry, search, soon
+from running import best_entry, runner, search, soon
 
 BUDGET = 60_000
 
@@ -120,6 +122,48 @@ def test_a_playoff_is_not_won_by_luck():
     for seed in range(5):
         winner, _ = best_entry(mechanism, entries, objective, seed=seed, budget=4_000_000)
         assert winner.found.event == events[0]
+
+
+#: Laplace noise of scale 10 on 1 and on 0: all events above 1 have the ratio e^0.1, and the frequent ones show it best.
+SHIFTED = pairs(([1.0], [0.0])).given[0]
+BOUND = BoundAt(planned=200_000, log_threshold=math.log(1000))
+
+
+def above(rare):
+    """The event that holds the share e^-rare / 2 of the runs of D."""
+    return Interval(coordinate=0, low=1 + 10 * rare)
+
+
+def laplace_runner(seed):
+    return runner(as_mechanism(load("laplace_mechanism"), SHIFTED.data, epsilon=0.1), seed)
+
+
+def test_entries_are_counted_until_the_best_is_known_or_no_longer_matters():
+    def told(rares, seed):
+        nothing = Estimate(p=0.0, q=0.0)
+        entries = [
+            Entry(SHIFTED, RatedEvent(event=above(r), swapped=False, estimate=nothing, value=0.0)) for r in rares
+        ]
+        return told_apart(laplace_runner(seed), entries, BOUND, 1_600_000, Role.COMPARISON)
+
+    for seed in range(3):
+        best, spent = told((3.0, 0.0, 3.1), seed)
+        assert best.found.event == above(0.0)
+        assert spent < 1_000_000
+        _, spent = told((3.0, 3.0), seed)  # 3·√2 standard errors are still more than 1 %
+        assert 1_600_000 <= spent < 1_700_000
+    assert told((1.0,), 0)[1] == 400_000
+
+
+def test_what_an_old_estimate_promises_does_not_choose_between_candidates_with_new_cuts():
+    lucky = Candidate(pair=SHIFTED, event=above(6.0), estimate=Estimate(p=0.0012, q=0.0008, both=0.0008))
+    fair = Candidate(pair=SHIFTED, event=above(0.0), estimate=Estimate(p=0.5, q=0.452, both=0.452))
+    settings = {"planned": 2_000_000, "budget": 1_000_000}  # as many that no cut is placed
+    best, spent = best_refined(laplace_runner(1), [lucky, fair], BOUND, **settings)
+    assert best.event == fair.event
+    assert best.estimate.p == pytest.approx(0.5, abs=0.01)
+    assert 0 < spent < 1_000_000
+    assert best_refined(laplace_runner(1), [lucky], BOUND, **settings) == (lucky, 0)
 
 
 def response(rng, data, infinity, continuous):

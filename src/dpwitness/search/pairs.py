@@ -10,6 +10,7 @@ For mechanisms whose runs are nearly free; see `search.epochs` for others.
 """
 
 import math
+from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -31,9 +32,9 @@ from dpwitness.runs import Role, Runner, Threads, generator
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
 from dpwitness.search.cuts import CutCells, OutcomeCells, cuts_around
 from dpwitness.search.epochs import cuts_of
-from dpwitness.search.learners import RatedEvent, learn, learn_events, tolerance
+from dpwitness.search.learners import RatedEvent, chosen, compared, tolerance
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import Sample, SeenOutcomes, counted
+from dpwitness.search.samples import Sample, SeenOutcomes, counted, sample_of
 from dpwitness.targets import target_of
 
 SEARCH_RUNS: Final = 600_000
@@ -73,13 +74,23 @@ MOST_COUNTED_AGAIN: Final = 2
 class Entry:
     """A pair and an event to compare; `place` says which promising pair it came from, −1 for an attack's.
 
-    `cuts`: all intervals, or sets of outcomes, that the event is one of, where they are to be counted with it.
+    `cuts`: all intervals, or sets of outcomes, that the event is one of, where they are to be counted with it;
+    `learned_from`: by how many runs a better one of them may be chosen; 0 if by any.
     """
 
     pair: Pair
     found: RatedEvent
     place: int = -1
     cuts: CutCells | OutcomeCells | None = None
+    learned_from: int = 0
+
+
+#: Of the runs by which entries are told apart all get a fourth together; the others are given out in slices.
+FIRST_SHARE: Final = 4
+SLICES: Final = 16
+#: Entries are apart by so many standard errors; a difference of such a share of the best value does not matter.
+APART: Final = 3.0
+NO_MATTER: Final = 0.01
 
 
 @dataclass(slots=True)
@@ -92,25 +103,68 @@ class _Comparison:
     tallies: list[Tally]
     role: Role
     spent: int = 0
+    turns: Counter[int] = field(default_factory=Counter)  # of each entry
+    since: dict[int, Tally] = field(default_factory=dict)  # of an entry with cuts, since its event was chosen
 
-    def count(self, number: int, turn: int, n: int) -> None:
+    def count(self, number: int, n: int) -> None:
         """Count an entry's event on n more runs, and value it anew."""
         entry, before, cuts = self.latest[number], self.tallies[number], self.latest[number].cuts
-        event = cuts or entry.found.event
-        tally = self.runner.tally(entry.found.directed(entry.pair), event, n, self.role, number, turn)
+        event, objective = cuts or entry.found.event, self.objectives[number]
+        tally = self.runner.tally(entry.found.directed(entry.pair), event, n, self.role, number, self.turns[number])
         self.spent += n
+        self.turns[number] += 1
         self.tallies[number] = total = before + tally
         if cuts:  # it was cut by earlier runs: these value it, and place the next cut
-            found = valued(entry.found, cuts.estimate(entry.found.event, tally), tally.runs, self.objectives[number])
-            event, estimate = cuts.best(total, self.objectives[number])
-            found = replace(found, event=event, estimate=estimate)
+            since = self.since[number] = self.since.get(number, Tally()) + tally
+            found = valued(entry.found, cuts.estimate(entry.found.event, since), since.runs, objective)
+            # Fewer runs than a set of outcomes was learned from would but choose a luckier one.
+            if total.runs >= entry.learned_from:
+                event, estimate = cuts.best(total, objective)
+                kept = value_of(cuts.estimate(found.event, total), objective, total.runs)
+                if not entry.learned_from or value_of(estimate, objective, total.runs) > kept:
+                    found = replace(found, event=event, estimate=estimate)
+                    del self.since[number]
         else:
-            found = revalued(entry.found, total, self.objectives[number])
+            found = revalued(entry.found, total, objective)
         self.latest[number] = replace(entry, found=found)
 
     def value(self, number: int) -> float:
         """What an entry promises by its latest estimate."""
         return self.latest[number].found.value
+
+    def mean_and_error(self, number: int) -> tuple[float, float]:
+        """What it shows, not lowered, and the standard error of that."""
+        found = self.latest[number].found
+        error = (found.value - found.lower_value) / 2
+        return found.value + error, error
+
+
+def told_apart(
+    runner: Runner, entries: Sequence[Entry], objective: Objective, budget: int, role: Role
+) -> tuple[Entry, int]:
+    """The best of a few entries, counted until it is known or no longer matters, and the runs spent.
+
+    About `budget` runs at most: all of the entries on a few of them; then, slice by slice, the best so far or its
+    strongest rival, whichever is known less well (Kalyanakrishnan, Tewari, Auer & Stone 2012, ICML).
+    """
+    numbers = range(len(entries))
+    state = _Comparison(runner, [objective] * len(entries), list(entries), [Tally() for _ in entries], role)
+    for number in numbers:
+        state.count(number, max(budget // (FIRST_SHARE * len(numbers)), 8))
+    while True:
+        shown = [state.mean_and_error(number) for number in numbers]
+        best = max(numbers, key=lambda number: shown[number][0])
+        mean, error = shown[best]
+        most = mean + NO_MATTER * abs(mean)
+        rivals = [
+            number
+            for number in numbers
+            if number != best and shown[number][0] + APART * math.hypot(error, shown[number][1]) > most
+        ]
+        if not rivals or state.spent >= budget:
+            return state.latest[best], state.spent
+        rival = max(rivals, key=lambda number: sum(shown[number]))
+        state.count(max(best, rival, key=lambda number: shown[number][1]), max(budget // SLICES, 8))
 
 
 def best_entry(
@@ -157,7 +211,7 @@ def ranked_entries(
         n = max(int(budget * _share_of_round(turn, rounds)) // len(remaining), 8)
         mean = sum(prices[number] for number in remaining) / len(remaining)
         for number in remaining:
-            state.count(number, turn, max(int(n * min(mean / prices[number], MOST_MORE)), 8))
+            state.count(number, max(int(n * min(mean / prices[number], MOST_MORE)), 8))
         remaining.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
             kept = (len(remaining) + 1) // 2
@@ -178,7 +232,7 @@ def ranked_entries(
         again = state.tallies[winner].runs if runner.mechanism.threads else 0
         state.tallies[winner] = Tally()
         state.latest[winner] = replace(state.latest[winner], cuts=None)
-        state.count(winner, rounds, max(budget // 5, again, 8))
+        state.count(winner, max(budget // 5, again, 8))
         remaining = sorted(range(len(entries)), key=lambda number: -state.value(number))
 
 
@@ -281,13 +335,14 @@ class Drawn(Protocol):
 class MoreRuns:
     """What one more share of runs gave a pair: runs asked for, runs drawn, all outcomes, the best event in them.
 
-    `refused`: what a mechanism raised that takes neither input.
+    `compared`: of how many events; `refused`: what a mechanism raised that takes neither input.
     """
 
     asked: int
     drawn: int
     seen: SeenOutcomes
     found: RatedEvent | None
+    compared: int = 0
     refused: MechanismRaised | None = None
 
 
@@ -388,6 +443,8 @@ class Search:
                 one.seen, one.found, one.refused = growth.seen, growth.found, growth.refused
                 if one.refused is not None:
                     continue
+                runner.tried.pairs += one.turns == 0
+                runner.tried.events += growth.compared
                 one.turns += growth.asked > 0
                 self.spent += growth.drawn
                 runner.report("search", self.spent, self.budget)
@@ -499,8 +556,10 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
                 raise
             return MoreRuns(0, 0, seen, None, refused=error)
         seen, drawn = seen.plus(*new), len(new[0])
-    found = learn(seen.sample, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
-    return MoreRuns(n, drawn, seen, found)
+    if not ranked:
+        return MoreRuns(n, drawn, seen, one.found)
+    rated = compared(seen.sample, state.priced(one.pair), thorough=False)
+    return MoreRuns(n, drawn, seen, chosen(rated, 1)[0], len(rated))
 
 
 #: Entries that a first look compares, and its cuts, as shares of the runs of both sides.
@@ -576,7 +635,9 @@ def among_many_records(problem: Problem, runner: Runner, objective: Objective) -
                 key = level * 10 + number
                 x, y = runner.sample(pair, RUNS, Role.MANY_RECORDS, 0, key)
                 spent += RUNS
-                found = learn_events(x, y, objective, thorough=False, most=1)[0]
+                rated = compared(sample_of(x, y), objective, thorough=False)
+                runner.tried.pairs, runner.tried.events = runner.tried.pairs + 1, runner.tried.events + len(rated)
+                found = chosen(rated, 1)[0]
                 if found.value <= 0:
                     continue
                 tally = runner.tally(found.directed(pair), found.event, AGAIN, Role.MANY_RECORDS, 1, key)
@@ -738,6 +799,30 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     return found[0], spent
 
 
+def best_refined(
+    runner: Runner, found: Sequence[Candidate], objective: Objective, *, planned: int, budget: int
+) -> tuple[Candidate, int]:
+    """The best of some candidates once each has its best cut, as `refined` finds it, and the paired runs spent.
+
+    What the search held in memory is too few runs to place the cut of a rare event: which candidate came first says
+    little before. They are told apart on runs of their own, as many as the cuts were placed by at most.
+    """
+    refinements = [refined(runner, one, objective, planned=planned, budget=budget) for one in found]
+    spent = sum(more for _, more in refinements)
+    if len(found) < 2:
+        return refinements[0][0], spent
+    nothing = Estimate(p=0.0, q=0.0)  # what chose the cut does not value it
+    entries = [
+        Entry(one.pair, RatedEvent(event=one.event, swapped=False, estimate=nothing, value=0.0))
+        for one, _ in refinements
+    ]
+    try:
+        best, more = told_apart(runner, entries, objective, planned // SHARE * 2, Role.PLACED_CUTS)
+    except MechanismTimeout:
+        return refinements[0][0], spent
+    return _candidate(best), spent + more
+
+
 def finalists(
     problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int
 ) -> tuple[list[Candidate], int]:
@@ -751,6 +836,8 @@ def finalists(
     for candidate in proposed(problem, planned):
         found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
         entries.append(Entry(candidate.pair, found))
+    runner.tried.pairs += len({entry.pair.key for entry in entries})
+    runner.tried.events += len(entries)
     if entries:  # at least two, so that all are counted
         best, spent = best_entry(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
         if best.found.lower_value >= objective.stop_value:
@@ -825,7 +912,9 @@ def cheaper(
             n = min(n, ROOM // (2 * max(runner.mechanism.cost.width, 1)))
             x, y = runner.sample(pair, n, Role.CHEAPER, LEARNED_FROM, number)
             spent += n
-            found += [Entry(pair, one) for one in learn_events(x, y, costs.priced(objective, pair), most=2)]
+            rated = compared(sample_of(x, y), costs.priced(objective, pair))
+            runner.tried.pairs, runner.tried.events = runner.tried.pairs + 1, runner.tried.events + len(rated)
+            found += [Entry(pair, one) for one in chosen(rated, 2)]
         winner, more = best_entry(runner, found, objective, int(most), Role.CHEAPER, costs)
         spent += more
         # Few runs of the pair that there was were made here: what it promised before gives way to a promise only.
@@ -866,19 +955,20 @@ def learned(
     `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others.
     """
     objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
-    tasks = (partial(learn, one.sample, own, most=most) for one, own in zip(promising, objectives, strict=True))
+    tasks = (partial(compared, one.sample, own) for one, own in zip(promising, objectives, strict=True))
     results = replace(runner, deadline=None).each(tasks)
     entries = []
-    for place, (one, events) in enumerate(zip(promising, results, strict=True)):
+    for place, (one, rated) in enumerate(zip(promising, results, strict=True)):
+        runner.tried.events += len(rated or ())
         scales: set[tuple[bool, Hashable]] = set()
-        for found in events or ():
+        for found in chosen(rated, most) if rated else ():
             cuts = cuts_around(found.event, one.sample) if cut else None
             if cuts is not None:
                 key = found.swapped, cuts.key
                 if key in scales:
                     continue
                 scales.add(key)
-            entries.append(Entry(one.pair, found, place, cuts))
+            entries.append(Entry(one.pair, found, place, cuts, one.sample.training_runs if one.sample.repeats else 0))
     return entries
 
 
