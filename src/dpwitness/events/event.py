@@ -116,21 +116,23 @@ class Noun(str):
 
     `places`: names by coordinate, such as "column 'age', row 2", where outcomes have keys. `flags`: whether 0 and 1 are
     the answers ⊥ and ⊤. `mixed`: the coordinates at which there is more than numbers: None, NaN, text. `single`:
-    whether no outcome has more than one entry.
+    whether no outcome has more than one entry. `seconds_at`: the coordinate of the time that a call took, if any.
     """
 
-    __slots__ = ("flags", "mixed", "places", "single")
+    __slots__ = ("flags", "mixed", "places", "seconds_at", "single")
     places: Mapping[int, str]
     flags: bool
     mixed: Container[int]
     single: bool
+    seconds_at: int | None
 
     def __new__(
         cls, noun: str, places: Mapping[int, str] = MappingProxyType({}), *, flags: bool = False,
-        mixed: Container[int] = (), single: bool = False,
+        mixed: Container[int] = (), single: bool = False, seconds_at: int | None = None,
     ) -> "Noun":  # fmt: skip
         """Make it of a noun, such as "answer"."""
         new = super().__new__(cls, noun)
+        new.seconds_at = seconds_at
         new.places, new.flags, new.mixed, new.single = places, flags, mixed, single
         return new
 
@@ -171,6 +173,14 @@ def number_text(value: float) -> str:
     value = float(value)
     short = f"{value:.0f}" if math.isfinite(value) and value.is_integer() and abs(value) < EXACT else f"{value:.4g}"
     return (short if float(short) == value else repr(value)).replace("-", "−").replace("inf", "∞")
+
+
+def seconds_text(value: float) -> str:
+    """Seconds in a unit in which there are few digits before the point."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{number_text(float(f'{value / size:.15g}'))} {unit}"
+    return f"{number_text(float(f'{value / 1e-9:.15g}'))} ns"
 
 
 def column(value: object) -> int:

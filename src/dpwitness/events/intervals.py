@@ -28,6 +28,7 @@ from dpwitness.events.event import (
     number_text,
     place_text,
     register_event,
+    seconds_text,
 )
 
 #: How many digits rounded bounds have, in turn.
@@ -156,7 +157,9 @@ class Interval(Event):
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        place = place_text(self.coordinate, noun)
+        place, text = place_text(self.coordinate, noun), number_text
+        if self.coordinate == as_noun(noun).seconds_at:
+            place, text = "time", seconds_text
         if self._single_code and is_exception(self.low):
             return (label and label(self.low)) or f"{place} {number_text(self.low)}"
         if self.low == np.inf:
@@ -164,7 +167,7 @@ class Interval(Event):
         if self._single_code:
             return f"{place} {(label and label(self.low)) or number_text(self.low)}"
         if np.isfinite(self.low) and self.high == np.nextafter(self.low, np.inf):
-            return f"{place} equal to {number_text(self.low)}"
+            return f"{place} equal to {text(self.low)}"
         lengths = self._lengths()
         if lengths is not None:
             return f"{place} {lengths}"
@@ -178,10 +181,10 @@ class Interval(Event):
             return f"{place} present"
         if self.low == -np.inf:
             others = ", or no number" if self.coordinate in as_noun(noun).mixed and self.high > LEAST_NUMBER else ""
-            return f"{place} below {number_text(self.high)}{others}"
+            return f"{place} below {text(self.high)}{others}"
         if self.high == np.inf:
-            return f"{place} at least {number_text(self.low)}"
-        return f"{place} from {number_text(self.low)} to below {number_text(self.high)}"
+            return f"{place} at least {text(self.low)}"
+        return f"{place} from {text(self.low)} to below {text(self.high)}"
 
     def _lengths(self) -> str | None:
         """How long the lists are whose lengths lie inside, where an end is a length: a longer list comes before."""

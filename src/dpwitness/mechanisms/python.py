@@ -186,14 +186,16 @@ class PythonMechanism(Mechanism):
     shares = True
     #: Whether lists of numbers may have to become arrays.
     converts = True
+    #: The layout of rows before any outcome was seen, where they are laid out.
+    first_layout = ROOT
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
         self.draws_globally = False
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
-        self._layout = ROOT
-        self._shapes = Shapes(ROOT, self._attributes)
+        self._layout = self.first_layout
+        self._shapes = Shapes(self._layout, self._attributes)
         self.copies = False
         self._recent = RecentOutputs()
         self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
@@ -236,7 +238,7 @@ class PythonMechanism(Mechanism):
     def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:
         if not self.traits.keyed:
             return rows
-        rows, self._layout = settled(rows, layout or ROOT, self._layout, self.traits.entries)
+        rows, self._layout = settled(rows, layout or self.first_layout, self._layout, self.traits.entries)
         self.width = max(self.width, self._layout.width)  # else rows would be made twice
         return rows
 
@@ -256,7 +258,7 @@ class PythonMechanism(Mechanism):
         before, self.draws_globally = self.draws_globally, True
         runs = PairedRuns.d_first(pair, 2 if self.cost.slow else 4, coupled=False, layout=self.layout)
         try:
-            return repeats(lambda rng: self.pair_outcomes(runs, rng))
+            return repeats(lambda rng: self.without_time(self.pair_outcomes(runs, rng)))
         finally:
             self.draws_globally = before
 
@@ -272,7 +274,7 @@ class PythonMechanism(Mechanism):
         draws = self._draws(rng, len(runs), shared=shared)
         others = draws if shared else self._draws(rng, len(runs))
         self.traits.keyed |= runs.layout is not None
-        layout = runs.layout or ROOT
+        layout = runs.layout or self.first_layout
         sides = Side(runs.pair.data, draws, rows[0], layout), Side(runs.pair.neighbour, others, rows[1], layout)
         try:
             return self._fill_sides(sides, runs.order, runs.start)
