@@ -18,9 +18,10 @@ from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
 from dpwitness.runs import Role
+from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
-from dpwitness.search.pairs import MOST_COUNTED_AGAIN, Entry, best_refined, contrast, told_apart
+from dpwitness.search.pairs import best_refined, contrast
 from dpwitness.search.samples import Table
 from running import best_entry, runner, search, soon
 
@@ -241,7 +242,7 @@ def test_a_lucky_winner_is_counted_again(monkeypatch):
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
 
     def lucky(recounts):
-        monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", recounts)
+        monkeypatch.setattr("dpwitness.search.comparison.MOST_COUNTED_AGAIN", recounts)
         searches = (
             best_entry(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=s, budget=100_000)[0] for s in range(40)
         )
@@ -258,7 +259,7 @@ def test_who_is_counted_again_wins_by_those_runs_alone(monkeypatch):
     events = [Interval(coordinate=0, low=1 + math.log(100) - 0.01 * k) for k in range(8)]
     nothing = Estimate(p=0.0, q=0.0)
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
-    monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
+    monkeypatch.setattr("dpwitness.search.comparison.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
     again, budget = 0, 100_000
     counted = [sum(budget // (3 * left) for left in (8, 4, 2)[:turns]) for turns in (2, 3)]
     runs = {max(budget // 5, n) for n in counted}  # as many as it won by
