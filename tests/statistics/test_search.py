@@ -11,7 +11,7 @@ import dpwitness as dpw
 from dpwitness.api.curve import CURVE_RUNS, most_runs, runs_to_exclude
 from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP
-from dpwitness.events import Interval
+from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence import Estimate, EventBet, detectable_parameter
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
@@ -19,10 +19,11 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
 from dpwitness.runs import Role
 from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
+from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
 from dpwitness.search.pairs import best_refined, contrast
-from dpwitness.search.samples import Table
+from dpwitness.search.samples import Table, sample_of
 from running import best_entry, runner, search, soon
 
 BUDGET = 60_000
@@ -154,6 +155,17 @@ def test_entries_are_counted_until_the_best_is_known_or_no_longer_matters():
         _, spent = told((3.0, 3.0), seed)  # 3·√2 standard errors are still more than 1 %
         assert 1_600_000 <= spent < 1_700_000
     assert told((1.0,), 0)[1] == 400_000
+
+
+@pytest.mark.parametrize(("learned_from", "chosen"), [(0, 0.0), (1_000_000, 2.0)])
+def test_a_set_of_outcomes_is_not_chosen_anew_by_fewer_runs_than_it_was_learned_from(learned_from, chosen):
+    pair = pairs(([0], [1])).given[0]
+    where = runner(as_mechanism(load("generalized_randomized_response"), pair.data, epsilon=1.0), 1)
+    event = OutcomeSet(np.array([[2.0]]))  # says nothing of 0 and 1
+    cuts = cuts_around(event, sample_of(*where.sample(pair, 1_000, Role.SEARCH, 0)))
+    found = RatedEvent(event=event, swapped=False, estimate=Estimate(p=0.1, q=0.1), value=0.0)
+    best, _ = told_apart(where, [Entry(pair, found, 0, cuts, learned_from)], BOUND, 40_000, Role.COMPARISON)
+    assert best.found.event == OutcomeSet(np.array([[chosen]]))
 
 
 def test_what_an_old_estimate_promises_does_not_choose_between_candidates_with_new_cuts():
