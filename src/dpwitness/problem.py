@@ -20,6 +20,7 @@ from dpwitness.checks import brief, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import BudgetTooSmall, DPWitnessError, InvalidNeighbours, InvalidParameter, MechanismRaised
 from dpwitness.events import Event, Noun
+from dpwitness.evidence import MOST_RUNS
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
@@ -122,7 +123,7 @@ class Effort:
         if self.executor is not None and self.cluster is not None:
             raise InvalidParameter("executor= and cluster= both say where the runs are made: give one of the two")
         settled = {
-            "runs": whole("runs", self.runs, 1, error=BudgetTooSmall),
+            "runs": min(whole("runs", self.runs, 1, error=BudgetTooSmall), MOST_RUNS),
             "max_time": min(seconds("max_time", self.max_time), LONGEST_TIME),
             "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, LARGEST_SEED),
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
@@ -133,7 +134,7 @@ class Effort:
                 raise InvalidParameter(f"detectable_ratio={brief(ratio)} must lie between 1 and {MOST_RATIO:g}")
             settled["detectable_ratio"] = ratio
         if self.search_runs is not None:
-            settled["search_runs"] = whole("search_runs", self.search_runs, 0, error=BudgetTooSmall)
+            settled["search_runs"] = min(whole("search_runs", self.search_runs, 0, error=BudgetTooSmall), MOST_RUNS)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
 
@@ -268,13 +269,17 @@ class Problem:
 
     def described(self, event: Event) -> str:
         """An event in plain English, with the texts behind numbers and the names of entries that have any."""
+        return event.describe(self.noun, self.mechanism.label)
+
+    @property
+    def noun(self) -> Noun:
+        """What an entry of an outcome is called, and what is known of the entries."""
         own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
         single = mechanism.width <= 1 and not mechanism.places
-        noun = Noun(
+        return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
             mixed=mechanism.mixed, single=single,
         )  # fmt: skip
-        return event.describe(noun, mechanism.label)
 
 
 def prepare(

@@ -15,6 +15,7 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.sweeps.describers import Attempt, describer_of
+from dpwitness.sweeps.describers.opendp_plans import MARGINS, keeping, neighbours_of
 from dpwitness.sweeps.worker import trial
 
 LIMITS = {"runs": 400_000, "max_time": 20.0, "alpha": 1e-6, "seed": 7}
@@ -200,7 +201,7 @@ def test_a_plan_of_opendp_stands_at_its_claim_on_frames_of_polars(form):
 
 
 def test_a_plan_of_opendp_is_refuted_at_less():
-    plan = opendp_plan(0.1)
+    plan = opendp_plan(0.3)
     pair = next(iter(records(PEOPLE, form="polars-lazy", size=(4, 5)).candidates()))
     verdict = check(plan, claim=1.0, neighbours=[pair.sides], **FEW)
     assert isinstance(verdict, Violation)
@@ -418,9 +419,114 @@ def test_a_sweep_of_opendp_takes_inputs_of_the_domain(name):
         assert trial(attempt) == ""
 
 
+@pytest.mark.parametrize("name", ["make_is_null", "make_cast_default"])
+def test_a_sweep_of_opendp_runs_with_nan_among_the_records(name):
+    describer, thing, recipes = recipes_of("opendp.transformations", name)
+    (recipe,) = [one for one in recipes if "NaN among them" in one.label][:1]
+    (attempt,) = describer.attempts(thing, recipe)
+    assert any(None in side for pair in islice(attempt.relations[0].candidates(), 40) for side in pair.sides)
+    assert trial(attempt) == ""
+
+
+def plans_of(made="measurements.make_private_lazyframe"):
+    """What a sweep makes of a constructor of plans."""
+    pytest.importorskip("polars", reason="polars is in the extra [polars]")
+    module, _, name = made.partition(".")
+    describer, thing, recipes = recipes_of(f"opendp.{module}", name)
+    if "polars version" in recipes[0].refused:
+        pytest.skip("another polars is installed than opendp takes")
+    return describer, thing, recipes
+
+
+@pytest.mark.parametrize("made", ["measurements.make_private_lazyframe", "transformations.make_stable_lazyframe"])
+def test_a_sweep_of_opendp_runs_plans(made):
+    describer, thing, recipes = plans_of(made)
+    for recipe in recipes[:: max(len(recipes) // 6, 1)]:
+        (attempt,) = describer.attempts(thing, recipe)
+        assert trial(attempt) == ""
+
+
+def test_inputs_of_a_plan_keep_its_margin():
+    """Rows up to the maximum; the same keys, the same rows of each, or as many rows in all, on both sides."""
+    _, _, recipes = plans_of()
+    assert {recipe.settings["margin"] for recipe in recipes} == {*MARGINS}
+    for name, margin in MARGINS.items():
+        relation, keep, same = neighbours_of(margin).relation, keeping(margin), MARGIN_KEPT[name]
+        holds_nan, most = False, 0
+        for pair in islice(relation.candidates(), 40):
+            frames = [keep(side).collect() for side in pair.sides]
+            assert len({same(frame) for frame in frames}) == 1
+            most = max(most, *map(len, frames))
+            holds_nan |= any(frame["x"].is_nan().any() for frame in frames)
+        assert holds_nan
+        assert most <= (margin.declared or {"max_length": 20})["max_length"] + 1
+
+
+#: What both sides of a pair have in common, by the margin.
+MARGIN_KEPT = {
+    "no margin": lambda frame: None,
+    "at most 20 rows": lambda frame: None,
+    "length known": len,
+    "by key": lambda frame: None,
+    "by key, keys known": lambda frame: frozenset(frame["key"]),
+    "by key, lengths known": lambda frame: tuple(sorted(frame["key"])),
+}
+
+
+@pytest.mark.campaign
+def test_a_sweep_refutes_a_plan_below_its_claim():
+    describer, thing, recipes = plans_of()
+    (recipe,) = [one for one in recipes if one.label == "sum of integers; at most 20 rows"]
+    (attempt,) = describer.attempts(thing, recipe)
+    assert attempt.claim == ApproxDP(1.0)
+    limits = {"runs": 400, "search_runs": 400, "alpha": 1e-6, "seed": 7, "workers": 1, "bits": False}
+    assert check(attempt.mechanism, claim=0.1, neighbours=attempt.relations[0], **limits).refuted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "measurements.make_alp_queryable",
+        "transformations.make_count_by",
+        "transformations.make_df_cast_default",
+        "transformations.make_index",
+        "transformations.make_split_dataframe",
+        "transformations.make_split_lines",
+        "transformations.make_split_records",
+        "transformations.make_select_column",
+    ],
+)
+def test_a_sweep_of_opendp_makes_what_takes_texts_and_keys(name):
+    module, _, made = name.partition(".")
+    describer, thing, recipes = recipes_of(f"opendp.{module}", made)
+    (attempt,) = describer.attempts(thing, recipes[0])
+    assert trial(attempt) == ""
+
+
+class NoNoise:
+    """A generator whose noise is zero, and that keeps the scale that it was asked for."""
+
+    def laplace(self, loc, scale, size):
+        self.scale = scale
+        return np.zeros(size)
+
+
+@pytest.mark.parametrize("name", ["make_split_lines", "make_split_dataframe", "make_is_equal", "make_sum"])
+def test_outputs_are_no_further_apart_than_the_map_says(name):
+    """Without noise: what a sweep refutes of a transformation that keeps its map would be an artefact."""
+    describer, thing, recipes = recipes_of("opendp.transformations", name)
+    (attempt,) = describer.attempts(thing, recipes[0])
+    for pair in islice(attempt.relations[0].candidates(), 60):
+        rng = NoNoise()
+        first, second = (np.atleast_1d(attempt.mechanism(side, rng)) for side in pair.sides)
+        assert np.abs(first - second).sum() <= rng.scale * (1 + 1e-9)
+
+
 def test_a_sweep_of_opendp_says_what_it_cannot_make():
     assert "function" in recipes_of("opendp.measurements", "make_user_measurement")[2][0].refused
     assert "no claim by itself" in recipes_of("opendp.measurements", "make_gaussian_threshold")[2][0].refused
+    assert "post-processing" in recipes_of("opendp.transformations", "make_cdf")[2][0].refused
+    assert "parts of plans" in recipes_of("opendp.measurements", "make_private_expr")[2][0].refused
 
 
 @pytest.mark.parametrize("name", ["Laplace", "Geometric", "Binary", "Exponential", "LaplaceTruncated", "Bingham"])

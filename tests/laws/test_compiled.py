@@ -473,6 +473,18 @@ def test_what_numba_changes_runs_as_python_with_one_warning():
         as_mechanism(true_or_one, np.array([0]), neighbour=np.array([1]))
 
 
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+@pytest.mark.parametrize("missing", [[0.0, None], ["a", "b"], [{"a": 1.0}]])
+def test_an_input_that_machine_code_does_not_take_has_the_check_run_as_python(missing):
+    def count(rng, data):
+        return len(data) + rng.laplace(0, 0.2)
+
+    inputs = pairs(([0.0], [1.0]), (missing, [1.0, 2.0]))
+    with pytest.warns(CompiledDiffers, match="count runs as plain Python: machine code does not take all inputs"):
+        verdict = check(count, claim=6.0, neighbours=inputs, runs=6_000, seed=1, bits=False)
+    assert not verdict.refuted
+
+
 def test_an_index_out_of_bounds_is_an_error_not_the_neighbours_data():
     with pytest.raises(MechanismRaised, match="off_by_one raised IndexError"):
         as_mechanism(off_by_one, np.array([1.0, 2.0]))

@@ -412,6 +412,8 @@ def test_an_open_adjacency_is_two_relations():
         (lambda: records(flags(), size=True), "size=True must be"),
         (lambda: records(text(3), form="array"), "form='array' needs records that are numbers"),
         (lambda: records(flags(), form="frame"), "form='frame' must be one of array, list"),
+        (lambda: records(flags(), form=np.array(["list"])), "must be the name of a form"),
+        (lambda: like(pd.DataFrame([[1, 2], [3, 4]], columns=["a", "a"])), "several columns are called 'a'"),
         (lambda: records((flags(), flags()), form="dataframe"), "form='dataframe' needs records that are dicts"),
         (lambda: records(numbers(0, 1), base=[3.0]), "holds records that are not of the domain numbers"),
         (lambda: records(numbers(0, 1), base="abc"), "must be a list of records"),

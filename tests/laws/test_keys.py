@@ -162,6 +162,7 @@ def test_a_row_follows_from_the_outcome_alone(outcomes, random):
         assert np.array_equal(a[:, :width], b[:, :width], equal_nan=True)
 
 
+@pytest.mark.campaign
 def test_counts_and_rows_are_those_of_one_process():
     """Each process sees other keys first."""
     mechanism = as_mechanism(

@@ -86,6 +86,7 @@ def test_a_violation_is_saved_read_replayed_and_shrunk(mechanism, tmp_path):
     assert isinstance(shrunk, dpw.Violation)
 
 
+@pytest.mark.campaign
 def test_the_same_seed_gives_the_same_counts_on_any_number_of_workers():
     one, two = (
         dpw.check(load("isvt1"), epsilon=0.7, search_runs=0, runs=2_000, seed=5, workers=workers) for workers in (1, 2)

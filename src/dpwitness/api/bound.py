@@ -9,6 +9,7 @@ from typing_extensions import Unpack
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import bound_so_far, confirm_events, result_fields, uninterrupted, work_on
+from dpwitness.api.outputs import drawn_outputs
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -17,7 +18,9 @@ from dpwitness.health import before_search, findings
 from dpwitness.options import AnyMechanism, BoundOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.bound import Bound
-from dpwitness.runs import Runner
+from dpwitness.results.course import Course
+from dpwitness.results.verdict import STOPPED
+from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.costs import with_sides_that_pay
 from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
@@ -47,6 +50,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     """Search, then confirm, all runs. `of_family`: the bound is of the parameter of the claim that was given."""
     notes = before_search.required(problem, runner)
     problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
+    runner = replace(runner, tried=Tried())
     delta, runs, alpha = getattr(problem.claim, "delta", 0.0), effort.runs, effort.alpha
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
     # Of slow code what fits in the time.
@@ -79,6 +83,13 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     (counts,) = done.totals
     lower = lower_bound(bet_on(counts, problem.claim, candidate.estimate), problem.claim, alpha=alpha)
     done = done.examine(against=lower > 0)
+    outputs = None
+    try:
+        if done.ended not in STOPPED:
+            outputs = drawn_outputs(problem, runner, candidate)
+    except KeyboardInterrupt:  # the bound is there
+        done = replace(done, ended="interrupted")
+    course = Course(pairs=runner.tried.pairs, events=runner.tried.events, outputs=outputs)
     return uninterrupted(
         lambda: Bound(
             **result_fields(problem, alpha, candidate, done),
@@ -86,6 +97,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
             confidence=1 - alpha,
             epsilon_lower_bound=lower,
             search_runs=spent,
+            course=course,
             seconds=runner.seconds,
             notes=(*notes, *done.notes, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
         )

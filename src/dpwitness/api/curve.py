@@ -17,10 +17,9 @@ from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import Totals, confirm_events, require_agreement, work_on
 from dpwitness.candidate import Estimate
-from dpwitness.checks import brief, number, whole
+from dpwitness.checks import brief, number
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import (
-    BudgetTooSmall,
     ClusterLost,
     DependentRuns,
     DPWitnessError,
@@ -70,7 +69,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
     """
     started = time.monotonic()
     method = options["method"]
-    runs = None if options["runs"] is None else whole("runs", options["runs"], 1, error=BudgetTooSmall)
+    runs = None if options["runs"] is None else Effort.of(options).runs
     effort = Effort.of({**options, "runs": runs or CURVE_RUNS})
     if not isinstance(method, str) or method not in get_args(Method):
         raise InvalidParameter(f"method={brief(method)} must be one of {', '.join(get_args(Method))}")

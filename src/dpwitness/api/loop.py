@@ -40,6 +40,8 @@ Totals = tuple[Counts, ...]
 MADE_AGAIN: Final = (CompiledDisagrees, DependentRuns, MixedKinds)
 #: Shards of confirm runs in which runs with the event are looked for, to compare them with Python.
 COMPARED_SHARDS: Final = 4
+#: Points of the course of the evidence.
+POINTS: Final = 64
 #: Seconds for comparing runs of a pass: 2 % of a check.
 PASS_SECONDS: Final = 0.02
 
@@ -127,6 +129,26 @@ class Confirmation:
             rng = generator(self.runner.seed, Role.CONFIRM)
             _refuse(first_difference(compiled, plain, self.pair, rng, runs=1 << 20, seconds=PASS_SECONDS))
         return ()
+
+
+class EvidenceCourse:
+    """Points of the log e-value over the runs, thinned while they become more."""
+
+    def __init__(self) -> None:
+        self._points: list[tuple[int, float]] = []
+        self._seen, self._step = 0, 1
+
+    def add(self, runs: int, log_e: float) -> None:
+        """One more; every second point goes where there are too many, and of later ones half as many are kept."""
+        self._seen += 1
+        if self._seen % self._step == 0:
+            self._points.append((runs, log_e))
+        if len(self._points) >= POINTS:
+            self._points, self._step = self._points[1::2], 2 * self._step
+
+    def ending(self, runs: int, log_e: float) -> tuple[tuple[int, float], ...]:
+        """The points of fewer runs, and the last one."""
+        return (*(point for point in self._points if point[0] < runs), (runs, log_e))
 
 
 def bound_so_far(claim: Claim, estimate: Estimate | None, effort: Effort, *, alpha: float) -> Callable[[Totals], str]:

@@ -126,8 +126,12 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
         raise KeyboardInterrupt
     if not isinstance(verdict, Violation):
         return violation
+    searched, course = violation.course, verdict.course
+    if searched is not None and course is not None:
+        course = replace(course, pairs=searched.pairs, events=searched.events)
     return replace(
         verdict,
+        course=None if searched is None else course,
         search_runs=violation.search_runs + violation.counts.runs + verdict.search_runs,
         seconds=violation.seconds + verdict.seconds,
         notes=violation.notes,

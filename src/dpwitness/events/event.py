@@ -267,6 +267,28 @@ def scale_of(event: Event) -> Scale[Event] | None:
     return found
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """One value of each outcome that alone decides an event, for figures.
+
+    The event holds the values from `low` up to, and without, `high`, or where `outside` all others; a list of values
+    where both are NaN.
+    """
+
+    value: Callable[[Rows], Rows]  # of rows (n, any width) the values (n,); NaN where there is none
+    describe: Callable[[str, Label | None], str]
+    low: float = math.nan
+    high: float = math.nan
+    outside: bool = False
+
+
+def statistic_of(event: Event) -> Statistic | None:
+    """The one value that decides an event; None for kinds that do not say so (a method `statistic`)."""
+    own = getattr(event, "statistic", None)
+    found: Statistic | None = own() if callable(own) else None
+    return found
+
+
 def outcomes_of(event: Event) -> Rows | None:
     """The outcomes that an event holds one by one; None for kinds that do not say so (an attribute `rows`)."""
     return getattr(event, "rows", None)

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Final
 
 import numpy as np
@@ -20,6 +20,7 @@ from dpwitness.events.event import (
     Label,
     Number,
     Scale,
+    Statistic,
     Thresholds,
     as_noun,
     column,
@@ -116,6 +117,16 @@ class Interval(Event):
             low=self.low,
             high=self.high,
             between=lambda low, high: Interval(coordinate=j, low=low, high=high),
+        )
+
+    def statistic(self) -> Statistic:
+        """The entry itself."""
+        low, high = (math.nan, math.nan) if self._single_code else (self.low, self.high)
+        return Statistic(
+            value=lambda rows: _entries(rows, self.coordinate, absent=np.nan),
+            describe=lambda noun, label: place_text(self.coordinate, noun),
+            low=low,
+            high=high,
         )
 
     def intersection(self, other: "Interval") -> "Interval | None":
@@ -224,6 +235,10 @@ class Outside(Event):
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         return ~self.interval.contains(rows)
+
+    def statistic(self) -> Statistic:
+        """The entry of the interval."""
+        return replace(self.interval.statistic(), outside=True)
 
     def simpler(self) -> Sequence[Event]:
         """Below the interval, and above it."""

@@ -20,6 +20,7 @@ from dpwitness.events.event import (
     Label,
     Number,
     Partition,
+    Statistic,
     Thresholds,
     array_of,
     as_noun,
@@ -106,12 +107,20 @@ class ScoreThreshold(Event):
             above=lambda t: ScoreThreshold(self.coordinates, self.edges, self.weights, float(np.nextafter(t, -np.inf))),
         )
 
+    def statistic(self) -> Statistic:
+        """The score."""
+        low = float(np.nextafter(self.threshold, np.inf))  # it must exceed the threshold
+        return Statistic(value=self.score, describe=self._score_text, low=low, high=np.inf)
+
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
+        return f"{self._score_text(noun)} above {number_text(self.threshold)}"
+
+    def _score_text(self, noun: str, label: Label | None = None) -> str:
         named = bool(as_noun(noun).places)
         places = ", ".join(place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:8])
         more = ", …" if len(self.coordinates) > 8 else ""
-        return f"learned score of {'' if named else f'{noun}s '}{places}{more} above {number_text(self.threshold)}"
+        return f"learned score of {'' if named else f'{noun}s '}{places}{more}"
 
 
 #: Cells at most: a table of counts has the square of it.

@@ -16,7 +16,7 @@ from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, OutputTraits, PairedRuns
+from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, OutputTraits
 from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
@@ -119,9 +119,7 @@ def as_mechanism(
     if outcome is None and numeric and errors == "raise" and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
-            # numba compiles when first called.
-            first = PairedRuns.d_first(pair, 1, coupled=False)
-            compiled.fill_pair(first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
+            compiled.compile_for(pair)
         except Refused as error:
             reason = refusal(str(error))
         except MechanismRaised:

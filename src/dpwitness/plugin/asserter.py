@@ -221,9 +221,9 @@ class Asserter:
         """The witness in plain English, and how to see it again: the α of the whole session decides when it stops."""
         session = self._session
         again = ["pytest", self._item.nodeid, f"--dp-seed={session.seed}", *session.options]
-        again.append(f"--override-ini=dp_family_size={session.family}")
+        again += ["-o", f"dp_family_size={session.family}"]
         if not replayed:
-            again.append("--override-ini=dp_database=none")
+            again += ["-o", "dp_database=none"]
         lines = [verdict.report(reproduce=again)]
         if not verdict.reproducible:
             lines.append(f"  replay: pytest {self._item.nodeid}")

@@ -36,6 +36,14 @@ PARTS: Final = 32
 PART_OF_TIME: Final = 1 / 32
 
 
+@dataclass(slots=True)
+class Tried:
+    """How many pairs of inputs a search has run, and how many events it has compared; for people."""
+
+    pairs: int = 0
+    events: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
     """A mechanism, the seed of its streams, where it runs, and until when."""
@@ -49,6 +57,7 @@ class Runner:
     progress: Progress | None = None
     pool: Dispatcher | None = None  # other processes than this one, where runs may be made
     left_out: list[MechanismRaised] = field(default_factory=list)  # of each pair of inputs that cannot be run
+    tried: Tried = field(default_factory=Tried)  # of one search
 
     @property
     def seconds(self) -> float:

@@ -27,6 +27,7 @@ class Role(Enum):
     EPOCH = (3,)  # then the number of the pair and of the epoch: evidence first, then what the next one learns from
     CONFIRM = (1,)  # then the number of the shard: evidence, as those of an epoch are
     ORDER = (4,)  # then the key of the runs: which side of each comes first
+    OUTPUTS = (5,)  # of the candidate, for a figure
     HEALTH_FIRST_RUNS = (2, 0)
     HEALTH_SAME_DRAWS = (2, 1)
     HEALTH_FURTHER_CALLS = (2, 2)

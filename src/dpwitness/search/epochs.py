@@ -396,6 +396,7 @@ class PairWealth:
     cost: float = 1.0  # of a run, in those of the first pair; see `search.costs`
     seconds_per_run: float = math.inf  # of a paired run, in the fastest epoch
     renewed_at: int = 0
+    compared: int = 0  # events, whenever their cuts were placed
     _ranges: Ranges = field(default_factory=lambda: Ranges({}))
     _learned: list[Event] = field(default_factory=list)
 
@@ -486,6 +487,8 @@ class PairWealth:
         if self._learned:
             half = self.renewed_at // 2  # what learners did not see
             families.append(family_of(self._learned, self.x[half:], self.y[half:]))
+        if renewed:
+            self.compared += sum(len(family.events) for family in families)
         return [family for family in families if len(family.events)]
 
     def _best_learned(self, claim: Claim) -> list[Event]:

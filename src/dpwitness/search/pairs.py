@@ -40,9 +40,9 @@ from dpwitness.search.comparison import (
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.epochs import cuts_of
-from dpwitness.search.learners import RatedEvent, learn, learn_events
+from dpwitness.search.learners import RatedEvent, chosen, compared
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import Sample, SeenOutcomes, counted
+from dpwitness.search.samples import Sample, SeenOutcomes, counted, sample_of
 from dpwitness.targets import target_of
 
 SEARCH_RUNS: Final = 600_000
@@ -140,13 +140,14 @@ class Drawn(Protocol):
 class MoreRuns:
     """What one more share of runs gave a pair: runs asked for, runs drawn, all outcomes, the best event in them.
 
-    `refused`: what a mechanism raised that takes neither input.
+    `compared`: of how many events; `refused`: what a mechanism raised that takes neither input.
     """
 
     asked: int
     drawn: int
     seen: SeenOutcomes
     found: RatedEvent | None
+    compared: int = 0
     refused: MechanismRaised | None = None
 
 
@@ -247,6 +248,8 @@ class Search:
                 one.seen, one.found, one.refused = growth.seen, growth.found, growth.refused
                 if one.refused is not None:
                     continue
+                runner.tried.pairs += one.turns == 0
+                runner.tried.events += growth.compared
                 one.turns += growth.asked > 0
                 self.spent += growth.drawn
                 runner.report("search", self.spent, self.budget)
@@ -358,8 +361,10 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
                 raise
             return MoreRuns(0, 0, seen, None, refused=error)
         seen, drawn = seen.plus(*new), len(new[0])
-    found = learn(seen.sample, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
-    return MoreRuns(n, drawn, seen, found)
+    if not ranked:
+        return MoreRuns(n, drawn, seen, one.found)
+    rated = compared(seen.sample, state.priced(one.pair), thorough=False)
+    return MoreRuns(n, drawn, seen, chosen(rated, 1)[0], len(rated))
 
 
 #: Entries that a first look compares, and its cuts, as shares of the runs of both sides.
@@ -435,7 +440,9 @@ def among_many_records(problem: Problem, runner: Runner, objective: Objective) -
                 key = level * 10 + number
                 x, y = runner.sample(pair, RUNS, Role.MANY_RECORDS, 0, key)
                 spent += RUNS
-                found = learn_events(x, y, objective, thorough=False, most=1)[0]
+                rated = compared(sample_of(x, y), objective, thorough=False)
+                runner.tried.pairs, runner.tried.events = runner.tried.pairs + 1, runner.tried.events + len(rated)
+                found = chosen(rated, 1)[0]
                 if found.value <= 0:
                     continue
                 tally = runner.tally(found.directed(pair), found.event, AGAIN, Role.MANY_RECORDS, 1, key)
@@ -634,6 +641,8 @@ def finalists(
     for candidate in proposed(problem, planned):
         found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
         entries.append(Entry(candidate.pair, found))
+    runner.tried.pairs += len({entry.pair.key for entry in entries})
+    runner.tried.events += len(entries)
     if entries:  # at least two, so that all are counted
         best, spent = best_entry(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
         if best.found.lower_value >= objective.stop_value:
@@ -708,7 +717,9 @@ def cheaper(
             n = min(n, ROOM // (2 * max(runner.mechanism.cost.width, 1)))
             x, y = runner.sample(pair, n, Role.CHEAPER, LEARNED_FROM, number)
             spent += n
-            found += [Entry(pair, one) for one in learn_events(x, y, costs.priced(objective, pair), most=2)]
+            rated = compared(sample_of(x, y), costs.priced(objective, pair))
+            runner.tried.pairs, runner.tried.events = runner.tried.pairs + 1, runner.tried.events + len(rated)
+            found += [Entry(pair, one) for one in chosen(rated, 2)]
         winner, more = best_entry(runner, found, objective, int(most), Role.CHEAPER, costs)
         spent += more
         # Few runs of the pair that there was were made here: what it promised before gives way to a promise only.
@@ -749,12 +760,13 @@ def learned(
     `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others.
     """
     objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
-    tasks = (partial(learn, one.sample, own, most=most) for one, own in zip(promising, objectives, strict=True))
+    tasks = (partial(compared, one.sample, own) for one, own in zip(promising, objectives, strict=True))
     results = replace(runner, deadline=None).each(tasks)
     entries = []
-    for place, (one, events) in enumerate(zip(promising, results, strict=True)):
+    for place, (one, rated) in enumerate(zip(promising, results, strict=True)):
+        runner.tried.events += len(rated or ())
         scales: set[tuple[bool, Hashable]] = set()
-        for found in events or ():
+        for found in chosen(rated, most) if rated else ():
             cuts = cuts_around(found.event, one.sample) if cut else None
             if cuts is not None:
                 key = found.swapped, cuts.key

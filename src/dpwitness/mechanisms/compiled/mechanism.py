@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.errors import CompiledDisagrees
 from dpwitness.mechanisms.compiled.driver import load_driver
-from dpwitness.mechanisms.compiled.refusals import Refused
+from dpwitness.mechanisms.compiled.refusals import Refused, reason
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.failures import described_on_both_inputs, raised
@@ -74,9 +75,25 @@ class CompiledMechanism(Mechanism):
         rows[:] = both[0]
         return length
 
+    def compile_for(self, pair: Pair) -> None:
+        """Run it once on both inputs: numba compiles when first called. Raises `Refused`, and as all mechanisms do."""
+        first = PairedRuns.d_first(pair, 1, coupled=False)
+        self._filled(first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
+
     @override
     def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        """The generator must be an SFC64, coupled or not. Raises `TypeError`, and as all mechanisms do."""
+        """The generator must be an SFC64, coupled or not. Raises `TypeError`, and as all mechanisms do.
+
+        Raises `CompiledDisagrees` for inputs that machine code cannot take, unlike those it was compiled for.
+        """
+        try:
+            return self._filled(runs, rng, rows)
+        except Refused as error:
+            raise CompiledDisagrees(
+                f"{self.name} runs as plain Python: machine code does not take all inputs: {reason(str(error))}"
+            ) from error
+
+    def _filled(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
         position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
         # Apart, not in one block: an index out of bounds must not reach the other input.
         inputs = _arrays(runs.pair)
@@ -95,7 +112,7 @@ class CompiledMechanism(Mechanism):
                 else:
                     raise Refused(str(error) or type(error).__name__) from error
                 self._load()
-                return self.fill_pair(runs, rng, rows)
+                return self._filled(runs, rng, rows)
             data = runs.pair.sides[at // n]
             failure = raised(self.name, error, runs.start + at % n, data)
             raise described_on_both_inputs(self.fill, runs.pair, failure) from error

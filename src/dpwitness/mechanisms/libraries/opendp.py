@@ -1,5 +1,6 @@
 """OpenDP: measurements, which state their privacy loss for a distance between inputs."""
 
+import math
 import sys
 from collections.abc import Callable, Mapping
 from typing import Any, Final
@@ -112,7 +113,8 @@ def in_carrier(value: Any, carrier: str) -> object:
     """Return an input of numbers, flags, texts or bits as OpenDP wants it; any other as it is.
 
     `carrier`: its carrier type, such as f64, bool, Vec<i32>, HashMap<String, i32> or BitVector, which is bits packed
-    into bytes, the first one lowest. A DataFrame of Polars becomes a LazyFrame. Raises `InvalidParameter` for several
+    into bytes, the first one lowest. A missing number (None) is NaN among floats. A DataFrame of Polars becomes a
+    LazyFrame. Raises `InvalidParameter` for several
     values where it takes one, and for what is no frame of Polars where it takes one.
     """
     if carrier == LAZY:
@@ -137,7 +139,7 @@ def in_carrier(value: Any, carrier: str) -> object:
         return value
     if np.size(value) != 1:
         raise InvalidParameter(f"the measurement takes one value ({carrier}), not {np.size(value)}: use queries(1)")
-    return kind(np.asarray(value).item())
+    return math.nan if value is None and kind is float else kind(np.asarray(value).item())
 
 
 def scalar_kind(carrier: str) -> Callable[[Any], Any] | None:
