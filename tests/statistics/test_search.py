@@ -20,7 +20,7 @@ from dpwitness.neighbours import pairs, queries
 from dpwitness.runs import Role
 from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
 from dpwitness.search.cuts import cuts_around
-from dpwitness.search.learners import RatedEvent, learn
+from dpwitness.search.learners import RatedEvent, chosen
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
 from dpwitness.search.pairs import best_refined, contrast
 from dpwitness.search.samples import Table, sample_of
@@ -48,11 +48,11 @@ def test_what_ends_the_search_was_counted_on_runs_of_its_own():
 def test_luck_does_not_end_the_search(monkeypatch):
     """An event that shows nothing, however good it seemed when it was chosen, is found out on fresh runs."""
 
-    def lucky(sample, objective, **options):
-        (found,) = learn(sample, objective, **options)
+    def lucky(rated, most):
+        (found,) = chosen(rated, most)
         return [replace(found, value=1.0, lower_value=1.0)]
 
-    monkeypatch.setattr("dpwitness.search.pairs.learn", lucky)
+    monkeypatch.setattr("dpwitness.search.pairs.chosen", lucky)
     finalists, spent = searched("svt", GrowthAt(claim=ApproxDP(0.7), stop_value=1e-4))
     assert all(arm.certain is None for arm in finalists)
     assert spent >= BUDGET
