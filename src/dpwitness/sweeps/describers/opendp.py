@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.claims import ApproxDP, Claim, GaussianDP, PrivacyProfile
+from dpwitness.claims import ApproxDP, Claim, GaussianDP
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.mechanisms.libraries.opendp import LIBRARY, in_carrier
 from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records
@@ -206,9 +206,9 @@ class OpenDP:
 
 def why_not_refuted(claim: Claim) -> str:
     """Why no mechanism could be refuted at a claim; empty where one could."""
-    pairs = claim.points if isinstance(claim, PrivacyProfile) else [(claim.parameter, getattr(claim, "delta", 0.0))]
+    found = getattr(claim, "points", None) or [(claim.parameter, getattr(claim, "delta", 0.0))]
     # What is known of all neighbours is released without noise, and rounding alone is claimed of some sums.
-    if any(LEAST_EPSILON < epsilon <= MOST_EPSILON and delta <= MOST_DELTA for epsilon, delta in pairs):
+    if any(LEAST_EPSILON < epsilon <= MOST_EPSILON and delta <= MOST_DELTA for epsilon, delta in found):
         return ""
     return f"it claims {claim}, which nothing could refute"
 
