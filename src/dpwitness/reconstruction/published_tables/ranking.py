@@ -96,8 +96,8 @@ def relaxed_table(pairs: Pairs, people: int, rng: np.random.Generator, deadline:
     """One table that about agrees with the counts, shape (people, attributes); None where the time is over before."""
     # A column a person: values of one attribute lie together, so that sums over them are those of rows. In parts: of
     # products that are larger BLAS makes several threads, which on a busy machine takes thirty times as long.
-    width = max(ONE_THREAD // len(pairs.counts) ** 2, 16)
-    parts = -(-people // width)
+    parts = -(-people // max(ONE_THREAD // len(pairs.counts) ** 2, 16))
+    width = -(-people // parts)
     present = (np.arange(parts * width) < people).reshape(parts, 1, width)
     starts, sizes = pairs.offsets[:-1], np.array(pairs.sizes)
     ones = np.diag(pairs.counts).astype(np.float32)

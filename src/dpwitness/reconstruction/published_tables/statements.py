@@ -359,12 +359,13 @@ class _Line:
             _refuse(self.place, f"{name} {brief(value)} must be a number within ±{LARGEST:,}, or null")
         exact = Fraction(cast(Decimal, value))
         written = -int(cast(int, Decimal(cast(Decimal, value)).as_tuple().exponent))
+        if written == 1 and exact.denominator == 1:  # 38.0 may be what a program writes for 38
+            written = 0
         decimals = self.line.get("decimals", written)
-        if type(decimals) is not int or not max(written, 0) <= decimals <= MOST_DECIMALS:
+        if type(decimals) is not int or not 0 <= decimals <= MOST_DECIMALS or (exact * 10**decimals).denominator > 1:
             _refuse(
                 self.place,
-                f"{name} {value} with decimals {brief(decimals)}: give as many as it is written with, at most "
-                f"{MOST_DECIMALS}",
+                f"{name} {value} with decimals {brief(decimals)}: give as many as it has, at most {MOST_DECIMALS}",
             )
         half = Fraction(1, 2 * 10**decimals)
         return exact - half, exact + half
