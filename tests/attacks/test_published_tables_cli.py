@@ -56,7 +56,7 @@ def test_published_counts_of_a_table_are_attacked(capsys, here):
     shares = {tuple(one["row"]): one["frequency"] for one in few["ranked"]}
     assert sorted(shares.values(), reverse=True) == [*shares.values()]
     assert not all(one["right"] for one in few["ranked"])
-    assert few["precision"][0]["rows"] == 10
+    assert few["precision"][0]["rows"] == len(few["ranked"]) == 8
 
 
 def test_the_truth_tells_only_what_is_right(capsys, here):
@@ -131,11 +131,11 @@ def test_what_cannot_be_ranked_says_why(capsys, here):
         ('{"people": 1e999}', "line 1: 1e999 must be written with at most 25 digits, and lie within ±1,000,000,000"),
         ('{"people": 0e999999999}', "line 1: 0e999999999 must be written"),
         (f'{{"people": {"9" * 5000}}}', "line 1: Exceeds the limit"),
-        (f'{{"people": {"9" * 40}}}', "must be a whole number from 1 to 16,777,216"),
+        (ATTRIBUTES + f'{{"people": {"9" * 40}}}', "must be a whole number from 1 to 16,777,216"),
         ('{"people": NaN}', "line 1: NaN is no number"),
-        ('{"people": true}', "line 1: people True must be a whole number from 1 to"),
+        (ATTRIBUTES + '{"people": true}', "line 3: people True must be a whole number from 1 to"),
         ('{"peple": 7}', "'peple' is unknown in a line; it may have where, "),
-        ('{"attribute": "age", "value": [1]}', "'value' is unknown in a line with 'attribute'; it may have attribute, val"),
+        ('{"attribute": "age", "value": [1]}', "'value' is unknown in a line with 'attribute'; it may have attr"),
         ('{"attribute": "", "values": [1]}', "attribute '' must be a name"),
         ('{"attribute": "x", "values": [1], "range": [0, 1]}', "attribute 'x' needs either values, a list, or range"),
         ('{"attribute": "x", "range": [0, 1e6]}', "1e6 must be written with"),
@@ -144,10 +144,10 @@ def test_what_cannot_be_ranked_says_why(capsys, here):
         ('{"attribute": "x", "values": [1, 1.0]}', "value 1.0 of 'x' is given twice"),
         (ATTRIBUTES + '{"attribute": "sex", "values": [1]}', "line 3: attribute 'sex' is given twice"),
         (ATTRIBUTES, "given.jsonl: nothing is published; give counts, means or medians"),
-        (ATTRIBUTES + '{"where": {"sex": ["X"]}, "count": 1}', "line 3: 'sex' has no value 'X'; list it among its values"),
-        (ATTRIBUTES + '{"where": {"six": ["F"]}, "count": 1}', "line 3: there is no attribute 'six'; there are age, sex;"),
+        (ATTRIBUTES + '{"where": {"sex": ["X"]}, "count": 1}', "line 3: 'sex' has no value 'X'; list it among"),
+        (ATTRIBUTES + '{"where": {"six": ["F"]}, "count": 1}', "line 3: there is no attribute 'six'; there are age"),
         (ATTRIBUTES + '{"where": {"sex": "F"}, "count": 1}', "line 3: 'F' must be a list of values of 'sex', as "),
-        (ATTRIBUTES + '{"where": {"sex": {"below": 1}}, "count": 1}', "line 3: attribute 'sex' has the value 'F', which"),
+        (ATTRIBUTES + '{"where": {"sex": {"below": 1}}, "count": 1}', "line 3: attribute 'sex' has the value 'F'"),
         (ATTRIBUTES + '{"where": {"age": {"under": 1}}, "count": 1}', "must be values, or limits as"),
         (ATTRIBUTES + '{"where": [], "count": 1}', "line 3: where [] must be an object"),
         (ATTRIBUTES + '{"count": -1}', "line 3: count -1 must be a whole number from 0"),
@@ -164,7 +164,7 @@ def test_what_cannot_be_ranked_says_why(capsys, here):
         (ATTRIBUTES + '{"by": ["sex"], "counts": [1, 2, 3]}', "line 3: counts: 3 entries where 'sex' has 2 values"),
         (ATTRIBUTES + '{"by": ["sex"], "counts": {"F": 1}}', "where 'sex' has 2 values; give one a value, in order"),
         (ATTRIBUTES + '{"where": {"sex": ["F"]}, "count": 4}', "given.jsonl: nothing limits how many people there are"),
-        (ATTRIBUTES + '{"people": 3}\n{"where": {"sex": ["F"]}, "count": 4}', "line 4: no table agrees with this and what"),
+        (ATTRIBUTES + '{"people": 3}\n{"where": {"sex": ["F"]}, "count": 4}', "line 4: no table agrees with this"),
         (ATTRIBUTES + '{"people": 2}\n{"of": "age", "mean": 3.3}\n{"count": 2}', "line 4: no table agrees with this"),
     ],
 )  # fmt: skip
@@ -239,7 +239,7 @@ def test_csv_with_suppressed_counts(here):
 
 
 def test_a_figure_is_as_exact_as_it_is_written(here):
-    lines = ['{"of": "age", "mean": %s}' % text for text in ("3", "3.0", "3.5", "3.50")]
+    lines = [f'{{"of": "age", "mean": {text}}}' for text in ("3", "3.0", "3.5", "3.50")]
     (here / "given.jsonl").write_text(ATTRIBUTES + "\n".join(lines))
     halves = [(one.high - one.low) / 2 for one in read_publication(["given.jsonl"]).statements]
     assert halves == [Decimal("0.5"), Decimal("0.5"), Decimal("0.05"), Decimal("0.005")]
