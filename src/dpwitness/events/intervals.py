@@ -15,6 +15,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
     LARGEST,
+    NO_NUMBER,
     Column,
     Event,
     Label,
@@ -160,14 +161,15 @@ class Interval(Event):
         if self.low == -np.inf and self.high == -LARGEST:
             return f"{place} −∞"
         if self.low == -np.inf and self.high == LEAST_NUMBER:
-            return f"{place} no number, or −∞"
+            other = as_noun(noun).mixed.get(self.coordinate, NO_NUMBER)
+            return f"{place} no number, or −∞" if other == NO_NUMBER else f"{other}, or {place} −∞"
         if self.low == LEAST_NUMBER:
             return f"{place} a number above −∞" + (f" and below {number_text(self.high)}" if self.high < np.inf else "")
         if self.low == -np.inf and self.high == np.inf:
             return f"{place} present"
         if self.low == -np.inf:
-            others = ", or no number" if self.coordinate in as_noun(noun).mixed and self.high > LEAST_NUMBER else ""
-            return f"{place} below {number_text(self.high)}{others}"
+            other = as_noun(noun).mixed.get(self.coordinate) if self.high > LEAST_NUMBER else None
+            return f"{place} below {number_text(self.high)}" + (f", or {other}" if other else "")
         if self.high == np.inf:
             return f"{place} at least {number_text(self.low)}"
         return f"{place} from {number_text(self.low)} to below {number_text(self.high)}"

@@ -17,6 +17,7 @@ from dpwitness.events.event import (
     Label,
     array_of,
     as_noun,
+    joined,
     number_text,
     place_text,
     register_event,
@@ -125,8 +126,8 @@ class OutcomeSet(Event):
         noun = as_noun(noun)
         if noun.places:
             texts = [_keyed_text(row, noun, label) for row in self.rows[:LISTED]]
-            more = ", …" if len(self.rows) > LISTED else ""
-            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {'; '.join(texts)}{more}"
+            several = " or ".join(texts + ["…"] * (len(self.rows) > LISTED))
+            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {several}"
         # 0 and 1 are numbers, unless the mechanism is known to answer with them.
         signs = (0, 1, FALSE, TRUE) if self.width > 1 and noun.flags else (FALSE, TRUE)
         flags = bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
@@ -176,7 +177,7 @@ def _keyed_text(row: Rows, noun: str, label: Label | None) -> str:
     texts = [
         f"{place_text(c, noun)} {(label(row[c]) if label else None) or _exact_text(float(row[c]))}" for c in present
     ]
-    return f"exactly {', '.join(texts) or 'nothing'}"
+    return f"exactly {joined(texts) or 'nothing'}"
 
 
 def _exact_text(value: float) -> str:
