@@ -409,7 +409,7 @@ def test_an_open_adjacency_is_two_relations():
         (lambda: records(3), "domain 3 must be numbers"),
         (lambda: records(()), "must have from 1 to"),
         (lambda: records({("a", 1): flags()}), "the name .'a', 1. of a field must be a text or a whole number"),
-        (lambda: like(pd.DataFrame([[1, 2], [3, 4]], columns=TWO_LEVELS)), "give frame.set_axis.frame.columns.map.str."),
+        (lambda: like(pd.DataFrame([[1, 2], [3, 4]], columns=TWO_LEVELS)), "give frame.set_axis.frame.columns.map"),
         (lambda: like(MASKED), "is a masked array, whose mask would be lost: give data.filled"),
         (lambda: pairs((MASKED, np.zeros(2))), "is a masked array"),
         (lambda: records(flags(), adjacency="replace"), "adjacency='replace' must be"),

@@ -155,21 +155,21 @@ class Interval(Event):
             return f"{place} {(label and label(self.low)) or number_text(self.low)}"
         if np.isfinite(self.low) and self.high == np.nextafter(self.low, np.inf):
             return f"{place} equal to {number_text(self.low)}"
+        other = as_noun(noun).mixed.get(self.coordinate)
         lengths = self._lengths()
         if lengths is not None:
             return f"{place} {lengths}"
         if self.low == -np.inf and self.high == -LARGEST:
             return f"{place} −∞"
         if self.low == -np.inf and self.high == LEAST_NUMBER:
-            other = as_noun(noun).mixed.get(self.coordinate, NO_NUMBER)
-            return f"{place} no number, or −∞" if other == NO_NUMBER else f"{other}, or {place} −∞"
+            return f"{place} no number, or −∞" if other in (None, NO_NUMBER) else f"{other}, or {place} −∞"
         if self.low == LEAST_NUMBER:
             return f"{place} a number above −∞" + (f" and below {number_text(self.high)}" if self.high < np.inf else "")
         if self.low == -np.inf and self.high == np.inf:
             return f"{place} present"
         if self.low == -np.inf:
-            other = as_noun(noun).mixed.get(self.coordinate) if self.high > LEAST_NUMBER else None
-            return f"{place} below {number_text(self.high)}" + (f", or {other}" if other else "")
+            others = f", or {other}" if other and self.high > LEAST_NUMBER else ""
+            return f"{place} below {number_text(self.high)}{others}"
         if self.high == np.inf:
             return f"{place} at least {number_text(self.low)}"
         return f"{place} from {number_text(self.low)} to below {number_text(self.high)}"

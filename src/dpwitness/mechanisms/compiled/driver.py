@@ -152,8 +152,8 @@ def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
     """The code with constants in the place of its imports of `IMPORTED`, which numba cannot compile.
 
     `import math`, `from math import exp` and `import numpy.random as r` store the same as before in the same variables
-    at the same places. Of imports that stand behind a branch, or are stored anywhere else than in local variables of their own, the code stays
-    as it is; and numba then refuses it.
+    at the same places. Of imports that stand behind a branch, or are stored anywhere else than in local variables of
+    their own, the code stays as it is; and numba then refuses it.
     """
     steps = list(dis.get_instructions(code))
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
