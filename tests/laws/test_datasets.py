@@ -412,6 +412,7 @@ def test_an_open_adjacency_is_two_relations():
         (lambda: like(pd.DataFrame([[1, 2], [3, 4]], columns=TWO_LEVELS)), "give frame.set_axis.frame.columns.map"),
         (lambda: like(MASKED), "is a masked array, whose mask would be lost: give data.filled"),
         (lambda: pairs((MASKED, np.zeros(2))), "is a masked array"),
+        (lambda: records({1: flags()}, form="polars"), "form='polars' needs names of columns that are texts"),
         (lambda: records(flags(), adjacency="replace"), "adjacency='replace' must be"),
         (lambda: records(flags(), size=0), "give at least 1"),
         (lambda: records(flags(), size=(3, 2)), "size=.3, 2. must be"),

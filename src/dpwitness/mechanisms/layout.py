@@ -257,10 +257,7 @@ class FlatShape:
     def fits(self, rows: Rows) -> bool:
         """Whether all outcomes have it, as far as rows of shape (2, n, any width) go."""
         width, size = rows.shape[2], len(self.names)
-        at = [c for c, _ in self.lengths if c < width]
-        same = np.array_equal(
-            rows[:, :, at], np.broadcast_to([e for c, e in self.lengths if c < width], (*rows.shape[:2], len(at)))
-        )
+        same = all(bool((rows[:, :, c] == entry).all()) for c, entry in self.lengths if c < width)
         full = width < size or not np.isnan(rows[:, :, size - 1]).any()
         return same and full and (width <= size or bool(np.isnan(rows[:, :, size]).all()))
 
