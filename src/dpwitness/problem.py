@@ -8,7 +8,7 @@ import math
 import numbers
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -20,6 +20,7 @@ from dpwitness.checks import brief, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import BudgetTooSmall, DPWitnessError, InvalidNeighbours, InvalidParameter, MechanismRaised
 from dpwitness.events import Event, Noun
+from dpwitness.events.event import NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
@@ -47,6 +48,9 @@ from dpwitness.targets import target_of
 
 #: The options by which a user says how many runs are made.
 LIMITS: Final = ("runs", "max_time")
+#: Classes of exceptions that a text names, and what it says of more.
+CLASSES: Final = 3
+RAISES: Final = "raises an exception"
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
 LARGEST_SEED: Final = (1 << 128) - 1
 #: The share of α for what the last bits of floating-point outcomes show: a leak there is clear in few runs, so that
@@ -283,8 +287,16 @@ class Problem:
         single = mechanism.width <= 1 and not mechanism.places
         return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
-            mixed=mechanism.mixed, single=single, seconds_at=mechanism.time_at,
+            mixed={c: self._others(kinds) for c, kinds in mechanism.mixed.items()}, single=single,
+            seconds_at=mechanism.time_at,
         )  # fmt: skip
+
+    def _others(self, kinds: Set[float | None]) -> str:
+        """What outcomes that are no number are: exceptions by their classes, where there is nothing else."""
+        if None in kinds:
+            return NO_NUMBER
+        classes = sorted(self.mechanism.label(code) or RAISES for code in kinds if code is not None)
+        return " or ".join(classes) if len(classes) <= CLASSES else RAISES
 
 
 def prepare(

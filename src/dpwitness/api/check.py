@@ -553,7 +553,9 @@ class _Epochs:
         state = Search(runner=self.runner.searching(LEFT_BY_UNUSUAL), objective=objective, budget=most)
         best = state.screened([SearchedPair(pair, k) for k, pair in enumerate(pairs)], FIRST_LOOK_IF_INTERPRETED)
         self.searched += state.spent
+        before = len(self.courses)
         self._add((one.pair for one in best if one.value > 0), self._free)
+        self.runner.tried.pairs -= len(self.courses) - before  # these are counted with all that are bet on
         self.bet(self.runs + most, LEFT_BY_UNUSUAL)
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:

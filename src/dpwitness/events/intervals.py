@@ -15,6 +15,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
     LARGEST,
+    NO_NUMBER,
     Column,
     Event,
     Label,
@@ -168,19 +169,20 @@ class Interval(Event):
             return f"{place} {(label and label(self.low)) or number_text(self.low)}"
         if np.isfinite(self.low) and self.high == np.nextafter(self.low, np.inf):
             return f"{place} equal to {text(self.low)}"
+        other = as_noun(noun).mixed.get(self.coordinate)
         lengths = self._lengths()
         if lengths is not None:
             return f"{place} {lengths}"
         if self.low == -np.inf and self.high == -LARGEST:
             return f"{place} −∞"
         if self.low == -np.inf and self.high == LEAST_NUMBER:
-            return f"{place} no number, or −∞"
+            return f"{place} no number, or −∞" if other in (None, NO_NUMBER) else f"{other}, or {place} −∞"
         if self.low == LEAST_NUMBER:
             return f"{place} a number above −∞" + (f" and below {number_text(self.high)}" if self.high < np.inf else "")
         if self.low == -np.inf and self.high == np.inf:
             return f"{place} present"
         if self.low == -np.inf:
-            others = ", or no number" if self.coordinate in as_noun(noun).mixed and self.high > LEAST_NUMBER else ""
+            others = f", or {other}" if other and self.high > LEAST_NUMBER else ""
             return f"{place} below {text(self.high)}{others}"
         if self.high == np.inf:
             return f"{place} at least {text(self.low)}"

@@ -279,7 +279,7 @@ class Mechanism(ABC):
     run_count
         Runs so far in this process, if the interpreter makes them.
     mixed
-        Coordinates at which samples had more than numbers.
+        Coordinates at which samples had more than numbers: the codes of exceptions there, and None for anything else.
     traits
         What its outputs have shown so far; nothing for machine code.
     conversion
@@ -306,15 +306,13 @@ class Mechanism(ABC):
     timed_seconds = TIMED
     #: Seconds so far that went into seeing whether runs changed their input, once for each batch of runs.
     seconds_aside = 0.0
-    #: Whether an outcome by position held more than single values.
-    flat = False
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.cost = Cost(compiled=self.compiled, parallel=self.threads, batched=signature.size is not None)
         self.width = 0
         self.run_count = 0
-        self.mixed: set[int] = set()
+        self.mixed: dict[int, set[float | None]] = {}
         self.traits = OutputTraits()
         self.conversion = InputConversion()
 

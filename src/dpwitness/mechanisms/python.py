@@ -15,7 +15,7 @@ from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismError, M
 from dpwitness.events.encoding import array_rows, exception_code
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
-from dpwitness.mechanisms.layout import ROOT, KeyedRow, RowLayout, flat_names, keyed_row, settled
+from dpwitness.mechanisms.layout import ROOT, FlatRow, FlatShape, KeyedRow, RowLayout, flat_names, keyed_row, settled
 from dpwitness.mechanisms.mechanism import (
     InputConversion,
     Mechanism,
@@ -177,6 +177,8 @@ class PythonMechanism(Mechanism):
         Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
     by_position
         Keep to rows by position whatever it returns, as files without a layout have them.
+    flat_shapes
+        The first two shapes of outcomes by position that held more than single values.
     """
 
     shard = 32
@@ -192,6 +194,7 @@ class PythonMechanism(Mechanism):
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
         self.draws_globally = False
+        self.flat_shapes: set[FlatShape] = set()
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
         self._layout = self.first_layout
@@ -245,7 +248,7 @@ class PythonMechanism(Mechanism):
     @property
     @override
     def places(self) -> dict[int, str]:
-        return self._layout.names if self.traits.keyed else flat_names(self.width) if self.flat else {}
+        return self._layout.names if self.traits.keyed else flat_names(self.width) if self.flat_shapes else {}
 
     @property
     @override
@@ -314,14 +317,14 @@ class PythonMechanism(Mechanism):
         for side in sides:
             side.draws.remember()
         traits = self.traits
-        before = {*traits.bare}, {*traits.single}, traits.keyed, traits.positional, self.flat
+        before = {*traits.bare}, {*traits.single}, traits.keyed, traits.positional, {*self.flat_shapes}
         with self._shared_inputs(sides) as shared:
             outputs = self._made(sides, order, start, shared)
         if outputs is None:
             # From now on each run gets a copy. These runs are made again, of the same draws: where a seed repeats them
             # they are what they would have been with copies from the first one on.
             self.copies, self._inputs = True, []
-            traits.bare, traits.single, traits.keyed, traits.positional, self.flat = before
+            traits.bare, traits.single, traits.keyed, traits.positional, self.flat_shapes = before
             for side in sides:
                 side.draws.rewind()
             self.run_count += sum(len(side.rows) for side in sides)
@@ -577,13 +580,16 @@ class PythonMechanism(Mechanism):
 
     def _by_position(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:
         """The entries one behind the other, for outcomes of single values; of the first with places, by these."""
+        sequence = is_sequence(value)
+        if self.by_position:
+            flat = FlatRow(self.traits.labels)
+            row_of(value, flat)
+            if len(self.flat_shapes) < 2 and (flat.structured or (sequence and len(flat.entries) != len(value))):
+                self.flat_shapes.add(flat.shape)
+            self._note_kind(value, output, flat, run)
+            return flat.entries
         row = Row(labels=self.traits.labels)
         row_of(value, row)
-        if self.by_position:
-            self.flat |= row.structured
-            self._note_kind(value, output, row, run)
-            return row.entries
-        sequence = is_sequence(value)
         # A value of two entries would move those behind it.
         if row.structured or (sequence and len(row.entries) != len(value)):
             if self.traits.positional:

@@ -12,7 +12,7 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.libraries import library_of
@@ -121,7 +121,8 @@ def as_mechanism(
     if signature.size is not None:
         vectorised = VectorisedMechanism(signature, outcome, errors=errors)
         return _measured(_with_conversion(vectorised, pair), pair, requirements)
-    reason, interpreted = None, requirements.interpreted
+    # The event of a witness with a layout says nothing of rows by position.
+    reason, interpreted = None, requirements.interpreted or requirements.layout is not None
     arrays = [as_array(side) for side in pair.sides]
     axes = {-1 if array is None else array.ndim for array in arrays}
     numeric = len(axes) == 1 and -1 not in axes
@@ -147,9 +148,13 @@ def as_mechanism(
             twin.begin(None, keyed=False, by_position=True)  # as compiled code writes rows
             compiled.plain = _with_conversion(twin, pair)
             difference = first_difference(compiled, twin, pair)
-            if difference is None:
+            shapes = twin.flat_shapes
+            if difference is None and (len(shapes) < 2 or requirements.by_position):
+                compiled.nested, compiled.shape = bool(shapes), next(iter(shapes)) if len(shapes) == 1 else None
                 return _measured(compiled, pair, requirements)
-            if signature.generator is None:
+            if difference is None:
+                difference = f"{signature.name} runs as plain Python: {RAGGED}"
+            elif signature.generator is None:
                 difference = (
                     f"{signature.name} runs as plain Python: it draws its own randomness, so what numba makes of it "
                     "cannot be compared with it; let it take an rng to have it compiled"
