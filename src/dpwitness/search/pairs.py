@@ -618,14 +618,16 @@ def best_refined(
         return refinements[0][0], spent
     nothing = Estimate(p=0.0, q=0.0)  # what chose the cut does not value it
     entries = [
-        Entry(one.pair, RatedEvent(event=one.event, swapped=False, estimate=nothing, value=0.0))
-        for one, _ in refinements
+        Entry(one.pair, RatedEvent(event=one.event, swapped=False, estimate=nothing, value=0.0), place)
+        for place, (one, _) in enumerate(refinements)
     ]
     try:
         best, more = told_apart(runner, entries, objective, planned // SHARE * 2, Role.PLACED_CUTS)
     except MechanismTimeout:
         return refinements[0][0], spent
-    return _candidate(best), spent + more
+    winner, _ = refinements[best.place]
+    # What placed a new cut estimates it by more runs than told it from others.
+    return (_candidate(best) if winner is found[best.place] else winner), spent + more
 
 
 def finalists(
