@@ -625,9 +625,9 @@ def best_refined(
         best, more = told_apart(runner, entries, objective, planned // SHARE * 2, Role.PLACED_CUTS)
     except MechanismTimeout:
         return refinements[0][0], spent
-    winner, _ = refinements[best.place]
-    # What placed a new cut estimates it by more runs than told it from others.
-    return (_candidate(best) if winner is found[best.place] else winner), spent + more
+    winner, tried = refinements[best.place]
+    # Events with cuts come with rates of more runs than these; the rates of others are what few runs liked best.
+    return (winner if tried else _candidate(best)), spent + more
 
 
 def finalists(
