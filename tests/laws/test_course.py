@@ -78,6 +78,8 @@ def test_pairs_and_events_are_those_of_the_search():
     found = dpw.check(noisy_sum, epsilon=1.0, claim=PureDP(6.5), **{**EFFORT, "neighbours": several})
     assert found.course.pairs >= 3
     assert found.course.events >= found.course.pairs
+    in_epochs = dpw.check(noisy_sum, epsilon=1.0, search_runs=0, **{**EFFORT, "neighbours": several})
+    assert in_epochs.course.pairs == 3
     bound = dpw.bound(noisy_sum, epsilon=1.0, **EFFORT)
     assert bound.course.pairs == 1
     assert bound.course.evidence == ()

@@ -123,7 +123,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
         lines=tuple(lines),
         ended=ended,
         seed=effort.seed or 0,
-        reproducible=ran.reproducible,
+        reproducible=ran.repeatable,
         seconds=time.monotonic() - started,
         notes=tuple(dict.fromkeys(notes)),
     )
