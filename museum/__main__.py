@@ -42,14 +42,16 @@ def main(arguments: Sequence[str] | None = None) -> int:
         witnesses = Path(asked.witnesses or temporary)
         witnesses.mkdir(parents=True, exist_ok=True)
         visit = Visit(environments=Path(asked.environments), witnesses=witnesses, seeds=asked.seeds)
-        rows = []
-        for row in _rows(visit, chosen, asked.jobs):
-            rows.append(row)
+        written = _written(parser, asked) if asked.resume else {}
+        made = {name: written[name] for name in chosen if name in written and visit.has_made(written[name])}
+        if made:
+            print(f"{len(made)} of {len(chosen)} rows are in {asked.json}", flush=True)
+            _write(asked, written, made)
+        for row in _rows(visit, [name for name in chosen if name not in made], asked.jobs):
+            made[row.name] = row
             print(line(row), flush=True)
-    if asked.json is not None:
-        write_atomically(asked.json, json.dumps([row.to_json() for row in rows], ensure_ascii=False, indent=1) + "\n")
-    if asked.markdown is not None:
-        write_atomically(asked.markdown, markdown(rows))
+            _write(asked, written, made)
+    rows = made.values()
     wrong = sorted(row.name for row in rows if row.right < len(row.checks))
     count = f"{len(rows)} exhibits, {len({row.release.partition('==')[0] for row in rows})} packages"
     print(
@@ -68,8 +70,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--package", metavar="NAME", help="only exhibits of this package")
     parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="checks of each release (default: 1)")
     parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="exhibits at a time (default: 1)")
-    parser.add_argument("--json", metavar="FILE", help="write the rows to a file")
-    parser.add_argument("--markdown", metavar="FILE", help="write the table to a file")
+    parser.add_argument("--json", metavar="FILE", help="write the rows to a file, after each exhibit")
+    parser.add_argument(
+        "--resume",
+        action="store_true",
+        help="check no exhibit of which the --json FILE holds a row of the same file, releases, version and seeds",
+    )
+    parser.add_argument("--markdown", metavar="FILE", help="write the table to a file, after each exhibit")
     parser.add_argument("--witnesses", metavar="DIR", help="keep the witnesses in this folder")
     parser.add_argument(
         "--environments", metavar="DIR", default=usual_folder(), help="the environments' folder (default: %(default)s)"
@@ -84,8 +91,30 @@ def _positive(text: str) -> int:
     return number
 
 
+def _written(parser: argparse.ArgumentParser, asked: argparse.Namespace) -> dict[str, Row]:
+    """The rows of the JSON file by name; none where there is no file."""
+    if asked.json is None:
+        parser.error("--resume needs --json FILE, whose rows it takes")
+    try:
+        rows = [Row.from_json(held) for held in json.loads(Path(asked.json).read_text(encoding="utf-8"))]
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError, TypeError, KeyError, AttributeError) as error:
+        parser.error(f"{asked.json} holds no rows of the museum ({error}): give another file, or leave out --resume")
+    return {row.name: row for row in rows}
+
+
+def _write(asked: argparse.Namespace, written: dict[str, Row], made: dict[str, Row]) -> None:
+    """Write the rows so far; those that were in the JSON file stay there until the same exhibit has another."""
+    if asked.json is not None:
+        held = [row.to_json() for row in (written | made).values()]
+        write_atomically(asked.json, json.dumps(held, ensure_ascii=False, indent=1) + "\n")
+    if asked.markdown is not None:
+        write_atomically(asked.markdown, markdown(made.values()))
+
+
 def _rows(visit: Visit, chosen: Sequence[str], jobs: int) -> Iterator[Row]:
-    if jobs == 1 or len(chosen) == 1:
+    if jobs == 1 or len(chosen) <= 1:
         yield from map(visit.row, chosen)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:

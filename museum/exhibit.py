@@ -37,7 +37,7 @@ class Exhibit:
     options: Mapping[str, Any] = field(default_factory=dict)  # further ones of `check`
 
     def __post_init__(self) -> None:
-        for release in filter(None, (self.release, self.fixed)):
+        for release in self.releases:
             name, _, version = release.partition("==")
             if not name or not version:
                 raise ValueError(f"release={release!r} must be NAME==VERSION")
@@ -55,9 +55,19 @@ class Exhibit:
         return self.function.__module__.rpartition(".")[2]
 
     @property
+    def file(self) -> Path:
+        """Where the function stands."""
+        return FOLDER / f"{self.name}.py"
+
+    @property
     def target(self) -> str:
         """The function, for `dpw.remote`."""
-        return f"{FOLDER / self.name}.py:{self.function.__name__}"
+        return f"{self.file}:{self.function.__name__}"
+
+    @property
+    def releases(self) -> tuple[str, ...]:
+        """The release, and the fixed one if there is one."""
+        return tuple(filter(None, (self.release, self.fixed)))
 
     @property
     def package(self) -> str:

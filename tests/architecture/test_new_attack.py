@@ -104,6 +104,7 @@ def test_the_generator_is_what_finds_it(installed):
     assert isinstance(verdict, dpw.NotRefuted)  # another relation than the target's own: the attack is not asked
 
 
+@pytest.mark.campaign
 def test_a_broken_family_hides_no_other(installed, capsys):
     installed(
         "import no_such_module_xyz\n",

@@ -77,6 +77,7 @@ class OneMore(Relation):
         yield Pair(as_finite_numbers([1.0, 0.0]), as_finite_numbers([0.0, 0.0]))
 
 
+@pytest.mark.campaign
 def test_a_relation_needs_nothing_but_candidates():
     found = check(noisy_maximum, claim=0.1, neighbours=OneMore(), search_runs=40_000, runs=200_000, seed=1)
     assert isinstance(found, Violation)

@@ -70,6 +70,7 @@ def test_answers_that_say_nothing_claim_nothing(answers):
     assert all(one.confidence.basis.startswith("none: ") for one in found if one.confidence.expected_right == SIZE / 2)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "answers",
     soon(

@@ -80,6 +80,7 @@ def test_compare_of_reports_goes_test_by_test(verdicts):
     assert shown.endswith("1 newly refuted, 1 unchanged")
 
 
+@pytest.mark.campaign
 def test_compare_of_bounds_curves_and_profiles():
     settings = {"neighbours": ONE, "seed": 1, "runs": 30_000}
     low, high = (dpw.bound(one, epsilon=1.0, **settings).to_json() for one in (good, bad))
@@ -138,6 +139,7 @@ def test_doctor_looks_at_cache_and_compiler(capsys, monkeypatch, tmp_path):
     assert "others can write to it" in " ".join(text.split())
 
 
+@pytest.mark.campaign
 def test_doctor_says_that_nothing_is_compiled():
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(
@@ -171,6 +173,7 @@ def run_pytest(*files):
     return done.returncode, done.stdout + done.stderr
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("name", "code"), [("noisy_sum", 0), ("half_noise", 1), ("mean_of", 0), ("shares", 0)])
 def test_the_test_that_init_writes_passes_or_fails_by_itself(folder, capsys, name, code):
     assert main(["init", f"mine.py:{name}"]) == 0
@@ -189,6 +192,7 @@ def test_init_never_overwrites_without_being_told_to(folder, capsys):
     assert "noisy_sum" in Path("test_privacy.py").read_text()
 
 
+@pytest.mark.campaign
 def test_init_for_a_package_and_another_folder(folder):
     package = folder / "src" / "pack" / "inner"
     package.mkdir(parents=True)
@@ -284,6 +288,7 @@ def bash_completes(line):
     return done.stdout.split()
 
 
+@pytest.mark.campaign
 @pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
 def test_bash_completes_commands_options_and_choices():
     assert {"check", "attack", "doctor", "--version"} <= set(bash_completes(["dpwitness", ""]))

@@ -186,6 +186,7 @@ class Reader:
         return printed
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_a_page_does_what_it_says(page, tmp_path, capsys, monkeypatch):
     monkeypatch.setenv("COLUMNS", "100")

@@ -83,6 +83,7 @@ def folder(tmp_path, monkeypatch):
         del sys.modules[name]
 
 
+@pytest.mark.campaign
 def test_a_refuted_exhibit_is_a_row_with_a_witness(folder, tmp_path, capsys):
     (folder / "fake_bug.py").write_text(SOURCE.format(truthful=0.99, kind="undisputed"))
     rows, table, witnesses = tmp_path / "rows.json", tmp_path / "table.md", tmp_path / "witnesses"
@@ -99,6 +100,7 @@ def test_a_refuted_exhibit_is_a_row_with_a_witness(folder, tmp_path, capsys):
     assert dpw.Witness.load(witnesses / "fake_bug-nothing==1.0-0.json").claim == dpw.PureDP(1.0)
 
 
+@pytest.mark.campaign
 def test_a_verdict_that_is_not_expected_is_exit_code_1(folder, capsys):
     (folder / "fake_control.py").write_text(SOURCE.format(truthful=0.99, kind="control"))
     assert command.main([]) == 1
@@ -130,3 +132,103 @@ def test_unknown_names_are_exit_code_2(capsys):
         command.main(["nothing_of_this_name"])
     assert ended.value.code == 2
     assert "nothing_of_this_name" in capsys.readouterr().err
+
+
+@pytest.fixture
+def asked(folder, monkeypatch):
+    """Two exhibits without a check that takes time, and the names of those that are checked."""
+    names = []
+
+    def check(visit, exhibit, release, seed):
+        names.append(exhibit.name)
+        verdict = running.REFUTED if exhibit.kind == "undisputed" else "NotEnoughRuns: no verdict"
+        return running.Check(release=release, seed=seed, expected=running.REFUTED, verdict=verdict)
+
+    monkeypatch.setattr(running.Visit, "_check", check)
+    for name in ("fake_first", "fake_second"):
+        (folder / f"{name}.py").write_text(SOURCE.format(truthful=0.99, kind="undisputed"))
+    return names
+
+
+def test_an_interrupted_run_goes_on_where_it_was(asked, tmp_path, monkeypatch, capsys):
+    rows, table = tmp_path / "rows.json", tmp_path / "table.md"
+    options = ["--json", str(rows), "--markdown", str(table), "--resume"]
+    row = running.Visit.row
+    with monkeypatch.context() as patched:
+        patched.setattr(running.Visit, "row", lambda v, name: row(v, name) if name == "fake_first" else stop())
+        with pytest.raises(KeyboardInterrupt):
+            command.main(options)
+    (first,) = json.loads(rows.read_text())
+    assert first["name"] == "fake_first"
+    assert "`fake_first`" in table.read_text()
+    assert command.main(options) == 0
+    assert asked == ["fake_first", "fake_second"]
+    held = json.loads(rows.read_text())
+    assert held[0] == first
+    assert held[1]["name"] == "fake_second"
+    assert table.read_text().count("nothing==1.0") == 2
+    assert "1 of 2 rows are in" in capsys.readouterr().out
+
+
+def stop():
+    raise KeyboardInterrupt
+
+
+def test_a_run_that_was_complete_is_not_run_again(asked, tmp_path):
+    rows, table = tmp_path / "rows.json", tmp_path / "table.md"
+    assert command.main(["--json", str(rows)]) == 0
+    asked.clear()
+    assert command.main(["--json", str(rows), "--markdown", str(table), "--resume", "fake_first"]) == 0
+    assert asked == []
+    assert len(json.loads(rows.read_text())) == 2  # that of the other exhibit stays
+    assert table.read_text().count("nothing==1.0") == 1
+
+
+@pytest.mark.parametrize("other", ["seeds", "options", "pins", "version", "environment"])
+def test_rows_of_other_settings_are_not_taken(folder, asked, other, tmp_path, monkeypatch):
+    rows = tmp_path / "rows.json"
+    options = ["fake_first", "--json", str(rows), "--resume"]
+    assert command.main(options) == 0
+    if other == "options":
+        file = folder / "fake_first.py"
+        file.write_text(file.read_text().replace("20_000", "30_000"))
+    elif other == "pins":
+        monkeypatch.setitem(environments.PINS, "nothing==1.0", ("numpy==2.2.6",))
+    elif other == "version":
+        monkeypatch.setattr(running, "version", lambda package: "9.9")
+    elif other == "environment":
+        (row,) = json.loads(rows.read_text())
+        row["checks"][0]["verdict"] = "EnvironmentFailed: no network"
+        rows.write_text(json.dumps([row]))
+    asked.clear()
+    assert command.main([*options, *(["--seeds", "2"] if other == "seeds" else [])]) == 0
+    assert set(asked) == {"fake_first"}
+    assert len(json.loads(rows.read_text())) == 1
+
+
+def test_a_verdict_that_was_not_expected_is_not_drawn_again(folder, asked, tmp_path):
+    (folder / "fake_first.py").write_text(SOURCE.format(truthful=0.99, kind="arguable"))
+    options = ["--json", str(tmp_path / "rows.json"), "--resume", "fake_first"]
+    assert command.main(options) == 1
+    assert command.main(options) == 1
+    assert asked == ["fake_first"]
+
+
+def test_without_resume_all_are_checked(asked, tmp_path):
+    options = ["--json", str(tmp_path / "rows.json"), "fake_first"]
+    assert command.main(options) == 0
+    assert command.main(options) == 0
+    assert asked == ["fake_first"] * 2
+
+
+@pytest.mark.parametrize(
+    ("content", "message"), [(None, "needs --json"), ("[", "holds no rows"), ('[{"name": "a"}]', "holds no rows")]
+)
+def test_a_file_without_rows_is_exit_code_2(content, message, tmp_path, capsys):
+    rows = tmp_path / "rows.json"
+    if content is not None:
+        rows.write_text(content)
+    with pytest.raises(SystemExit) as ended:
+        command.main(["--resume", *([] if content is None else ["--json", str(rows)])])
+    assert ended.value.code == 2
+    assert message in capsys.readouterr().err

@@ -20,6 +20,7 @@ CELLS = (
 )
 
 
+@pytest.mark.campaign
 def test_a_notebook_shows_results(tmp_path):
     notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell) for cell in CELLS])
     client = nbclient.NotebookClient(

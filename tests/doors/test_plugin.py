@@ -320,6 +320,7 @@ def test_without_a_seed_each_session_draws_one(pytester):
     assert len(lines) == 3
 
 
+@pytest.mark.campaign
 def test_markers_of_test_class_and_module_are_merged(project, tmp_path):
     run = project(
         """
@@ -417,6 +418,7 @@ def test_stop_at_the_first_failure(project):
     result.stdout.fnmatch_lines(["1 assertion in 1 test: 1 violated; *"])
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "xdist"])
 def test_junit_xml_has_the_verdicts(project, tmp_path, workers):
     path = tmp_path / "junit.xml"
@@ -482,6 +484,7 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     assert 0 < entries[1]["runs"]["confirm"] < 200_000
 
 
+@pytest.mark.campaign
 def test_what_last_bits_show_is_reported_or_a_failure_or_left_out(project):
     """A correct mechanism stays green, and a reviewer reads it; a witness of a strict session fails no other one."""
     run = project(PASSES)
@@ -844,6 +847,7 @@ def test_the_claim_of_today_is_replayed(project, pytester):
     result.stdout.fnmatch_lines(["    fixed: the witness in .dpwitness/* no longer refutes; it is kept and replayed"])
 
 
+@pytest.mark.campaign
 def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, monkeypatch):
     run = project(FAILS)
     (pytester.path / ".dpwitness").write_text("a file where the folder should be")

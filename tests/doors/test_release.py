@@ -11,8 +11,21 @@ ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 
 
-def test_the_citation_has_the_version():
-    assert f"\nversion: {PROJECT['version']}\n" in (ROOT / "CITATION.cff").read_text()
+def test_the_citation_and_the_changelog_have_the_version_and_its_day():
+    citation = (ROOT / "CITATION.cff").read_text()
+    changelog = (ROOT / "CHANGELOG.md").read_text()
+    sections = re.findall(r"^## \[(.+?)\](?: - (\d{4}-\d\d-\d\d))?$", changelog, re.MULTILINE)
+    assert sections[0] == ("Unreleased", "")
+    assert re.findall(r"^version: (.+)$", citation, re.MULTILINE) == [PROJECT["version"]]
+    assert [sections[1]] == [(PROJECT["version"], day) for day in re.findall(r"^date-released: (.+)$", citation, re.M)]
+    of_this_version = changelog.partition(f"## [{PROJECT['version']}]")[2].partition("\n## [")[0]
+    assert re.findall(r"^### (.+)$", of_this_version, re.MULTILINE) == ["Added", "Changed", "Fixed"]
+
+
+def test_no_other_version_stands_in_the_readme_and_the_documentation():
+    pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+    named = {(page.name, v) for page in pages for v in re.findall(r"dpwitness[ =]*v?(\d+\.\d+\.\d+)", page.read_text())}
+    assert {version for _, version in named} <= {PROJECT["version"]}
 
 
 def test_classifiers_name_pythons_that_numba_supports():

@@ -214,6 +214,7 @@ def test_a_type_checker_knows_the_parameters(tmp_path):
 # Mechanisms as they are written.
 
 
+@pytest.mark.campaign
 def test_parameters_without_a_name():
     def positional(rng, data, /, scale=0.2):
         return data[0] + rng.laplace(0, scale)
@@ -269,6 +270,7 @@ class Model:
         return self
 
 
+@pytest.mark.campaign
 def test_an_estimator_is_fitted_and_its_attributes_are_released():
     relation = dpw.records(((dpw.numbers(0, 1),), dpw.flags()), form="xy")
     few = {**FEW, "runs": 500, "search_runs": 200}

@@ -3,6 +3,9 @@
 import json
 import re
 import textwrap
+from enum import Enum
+from itertools import islice
+from typing import Literal, Optional
 
 import numpy as np
 import pytest
@@ -15,7 +18,7 @@ from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, describer_of, registered
-from dpwitness.sweeps.describers.signatures import adjacencies
+from dpwitness.sweeps.describers.signatures import adjacencies, lies_within
 from dpwitness.sweeps.process import answer
 from dpwitness.sweeps.running import Case
 from dpwitness.sweeps.sweep import Sweep, cases_of
@@ -81,6 +84,7 @@ def results_of(path):
         return {one["case"]: one for one in map(json.loads, list(lines)[1:])}
 
 
+@pytest.mark.campaign
 def test_each_case_ends_by_itself(swept):
     found = results_of(swept)
     assert {name: one["status"] for name, one in found.items()} == {
@@ -191,6 +195,7 @@ def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, monkeyp
     assert {one.case for one in results} == {"mine.asks", done[0]} == set(results_of(place))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("body", ["time.sleep(600)", "while True: pass", "while True: print('x' * 10_000)"])
 def test_what_hangs_is_killed(body, tmp_path):
     (tmp_path / "hanging.py").write_text(f"import time\ndef hangs(data, epsilon):\n    {body}\n")
@@ -267,6 +272,7 @@ def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
         ({"seconds": -1}, "seconds=-1"),
         ({"seed": -3}, "seed=-3"),
         ({"records": "gone.csv"}, "gone.csv"),
+        ({"records": 9}, "records=9 must be the path"),
     ],
 )
 def test_settings_that_make_no_sense_are_refused(settings, said, folder):
@@ -292,6 +298,17 @@ def test_noise_on_each_record_is_no_mechanism_of_a_dataset():
 
     of_arrays = [why for attempt, why in attempts_of(noisy) if attempt.of_records]
     assert "it returns an entry for each record" in of_arrays[0]
+
+
+def test_what_answers_for_each_record_is_run_on_one():
+    def response(data, epsilon, categories):
+        """Each record must be one of the categories."""
+        chosen = np.random.default_rng().random(len(data)) < 0.5
+        return [one if keep else categories[categories.index(one) - 1] for one, keep in zip(data, chosen, strict=True)]
+
+    attempt = first_running(response)
+    assert attempt.adjacency == "any two values of one record"
+    assert [len(side) for pair in attempt.relations[0].candidates() for side in pair.sides] == [1] * 6
 
 
 def test_the_shape_is_what_it_runs_on():
@@ -352,6 +369,7 @@ def test_the_documentation_says_the_adjacency_or_both_are_tested(documented, mea
     assert adjacencies(documented) == meant
 
 
+@pytest.mark.campaign
 def test_what_is_refuted_under_one_of_two_adjacencies_is_not_refuted(tmp_path):
     text = """
         from random import expovariate
@@ -390,3 +408,172 @@ def test_records_that_are_given_are_tried_first(tmp_path):
     assert attempt.adjacency.endswith("of the records given")
     data = next(attempt.relations[0].candidates()).data
     assert [*data.columns] == ["age", "town"]
+
+
+def test_numbers_beyond_the_bounds_are_tried_where_it_clips_them():
+    def total(data, epsilon, bounds):
+        return float(np.sum(np.clip(data, *bounds)))
+
+    def refuses(data, epsilon, bounds):
+        if np.min(data) < bounds[0] or np.max(data) > bounds[1]:
+            raise ValueError("out of bounds")
+        return float(np.sum(data))
+
+    def documented(data, epsilon, bounds):
+        """The data must lie in the bounds."""
+        return float(np.sum(data))
+
+    assert "clipped=True" in str(first_running(total).relations[0])
+    for function in (refuses, documented):
+        attempt = first_running(function)
+        assert attempt.relations[0].form == "array"
+        assert "clipped=True" not in str(attempt.relations[0])
+
+
+@pytest.mark.parametrize(
+    ("documented", "within"),
+    [
+        ("All values must lie in the bounds.", True),
+        ("x is assumed to be within the given range.", True),
+        ("The data should be clipped.", True),
+        ("Bounds of the values of the array, of the form (min, max).", False),
+        ("Values outside of the range are dropped.", False),
+        ("epsilon must be in the open interval (0, 1).", False),
+        ("Each quantile must be in the unit interval [0, 1].  The bounds are of the values.", False),
+    ],
+)
+def test_the_documentation_says_that_data_lie_within_bounds(documented, within):
+    assert lies_within(documented) == within
+
+
+def test_a_number_is_tried_beyond_its_bounds():
+    def local(value, epsilon, lower, upper):
+        return min(max(value, lower), upper)
+
+    pairs = [pair.sides for pair in first_running(local).relations[0].candidates()]
+    assert (-5.0, 10.0) in pairs
+
+
+class Fitted:
+    """An estimator that learns how many there are."""
+
+    refused = 0
+
+    def __init__(self, epsilon, bounds):
+        self.bounds = bounds
+
+    def fit(self, X, y):
+        if len(X) <= self.refused:
+            raise ValueError("too few")
+        self.classes = len(set(y))
+        self.mean_ = np.mean(np.clip(X, *self.bounds))
+        return self
+
+
+class OfSeveral(Fitted):
+    refused = 3
+
+
+class OfBoth(Fitted):
+    def fit(self, X, y):
+        if len(set(y)) < 2:
+            raise ValueError("one class alone")
+        return super().fit(X, y)
+
+
+class Regression(Fitted):
+    def __init__(self, epsilon, bounds_X, bounds_y):
+        self.bounds, self.bounds_y = bounds_X, bounds_y
+
+
+def test_an_estimator_is_run_on_as_few_records_as_it_takes():
+    assert first_running(Fitted).relations[0].size == (1, 20)
+    assert first_running(OfSeveral).relations[0].size == (4, 20)
+
+
+def test_a_classifier_that_refuses_one_class_gets_public_records_of_both():
+    attempt = first_running(OfBoth)
+    for pair in islice(attempt.relations[0].candidates(), 40):
+        for features, classes in pair.sides:
+            fitted = attempt.mechanism((features, classes))
+            assert fitted.classes == 2
+
+
+def test_the_labels_of_a_regression_have_bounds_of_their_own():
+    _, describer = describer_of(Regression, "some.module:Regression")
+    recipes = describer.recipes(Regression, "some.module:Regression")
+    assert [one.settings["parameters"]["bounds_y"] for one in recipes] == [{"tuple": [0.0, 1.0]}] * 2
+    assert [one.settings["parameters"]["bounds_X"]["tuple"] for one in recipes] == [[0.0, 5.0], [-1.0, 4.0]]
+    attempt = first_running(Regression)
+    assert "numbers(0, 1, clipped=True)" in str(attempt.relations[0])
+    assert "categories" not in str(attempt.relations[0])
+
+
+def test_estimators_have_more_time(tmp_path):
+    text = """
+        class Fitted:
+            def __init__(self, epsilon): ...
+            def fit(self, X): ...
+        def released(data, epsilon): ...
+        """
+    found = dpw.sweep(written(tmp_path, "slow", text), seconds=8, seed=1)
+    assert {case.name: case.seconds for case in found} == {"slow.Fitted": 12.0, "slow.released": 8.0}
+
+
+class Kind(Enum):
+    """A choice of a mechanism."""
+
+    LAPLACE = 1
+    GAUSS = 2
+
+
+def choosing(
+    data,
+    epsilon,
+    law: Literal["laplace", "gauss"],
+    kind: Kind,
+    clipping: tuple[float, float],
+    times: int | None,
+    part: Optional[float],  # noqa: UP045  # the older form is an annotation too
+    how,
+):
+    """Release something.
+
+    Parameters
+    ----------
+    how : {'fast', 'slow'}
+        How it is done.
+    """
+    assert (law, kind, clipping, times, part, how) == ("laplace", Kind.LAPLACE, (0.0, 5.0), 2, 1.0, "fast")
+    return len(data)
+
+
+def later(data, epsilon, law: "Literal['laplace']", kind: "Kind", times: "int | None"):
+    assert (law, kind, times) == ("laplace", Kind.LAPLACE, 2)
+    return len(data)
+
+
+@pytest.mark.parametrize("function", [choosing, later])
+def test_annotations_and_documentation_give_values(function):
+    _, describer = describer_of(function, "some.module:choosing")
+    recipe = describer.recipes(function, "some.module:choosing")[0]
+    assert json.loads(json.dumps(recipe.settings)) == recipe.settings
+    assert first_running(function)
+
+
+@pytest.mark.campaign
+def test_what_an_installed_package_releases_is_explained_by_its_own_lines(tmp_path, monkeypatch):
+    folder = tmp_path / "site-packages" / "leaky_of_mine"
+    folder.mkdir(parents=True)
+    text = """
+        import numpy as np
+        def total(data, epsilon):
+            '''The sum of numbers, of which one may be added or removed.'''
+            scale = max(np.max(data, initial=0.0), 0.01) / epsilon
+            return np.sum(data) + np.random.default_rng().laplace(0, scale)
+        """
+    written(folder, "__init__", text)
+    monkeypatch.syspath_prepend(str(folder.parent))
+    (case,) = dpw.sweep("leaky_of_mine", alpha=1e-6, seconds=4, seed=1)
+    explanation = read_fields(CaseResult, "result", checked(case.to_json())).verdict.witness.explanation
+    assert (explanation.file, explanation.line) == ("leaky_of_mine/__init__.py", 6)

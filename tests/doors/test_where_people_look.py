@@ -204,6 +204,7 @@ def session(pytester, loaded, monkeypatch):
     return run
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("workers", [(), ("-n", "1")], ids=["one process", "xdist"])
 def test_a_session_marks_what_it_refutes_once(session, actions, pytester, workers):
     result = session("--dp-sarif=dp.sarif", *workers)

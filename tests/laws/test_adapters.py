@@ -116,6 +116,7 @@ class Randomiser:
         return value + self.own.laplace(0, 0.5)
 
 
+@pytest.mark.campaign
 def test_objects_that_randomise_carry_claim_and_neighbours():
     thing = Randomiser()
     assert library_of(thing).claim(thing) == ApproxDP(epsilon=2.0)

@@ -8,11 +8,14 @@ import pytest
 from scipy import stats
 
 from dpwitness import NotRefuted, Violation, bound, categories, check, integers, numbers, pairs, records
+from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP
 from dpwitness.errors import MechanismRaised
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.opendp import in_carrier
+from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.sweeps.describers import Attempt, describer_of
+from dpwitness.sweeps.describers.opendp_plans import MARGINS, keeping, neighbours_of
 from dpwitness.sweeps.worker import trial
 
 LIMITS = {"runs": 400_000, "max_time": 20.0, "alpha": 1e-6, "seed": 7}
@@ -61,6 +64,30 @@ def test_at_its_claim_it_is_not_refuted(name):
     verdict = check(make(), epsilon=1.0, neighbours=neighbours, **{**LIMITS, "runs": 5_000, "search_runs": 2_000})
     assert isinstance(verdict, NotRefuted)
     assert not verdict.reproducible
+
+
+#: Samplers that were written against attacks on the last bits.
+EXACT = ("opendp Laplace", "opendp geometric", "python-dp Laplace")
+
+
+def accused_by_bits(name, times):
+    """How often bits accuse it at its claim, by fresh runs each time: the libraries draw their own random numbers."""
+    make, neighbours = LIBRARIES[name]
+    effort = Effort(runs=2_000, workers=1)
+    problem, runner = prepare(Statement(mechanism=make(), epsilon=1.0, neighbours=neighbours), effort)
+    drawn = (drawn_for_bits(problem, runner) for _ in range(times))
+    return sum(leak_of_bits(problem, runner, effort, outcomes, effort.runs) is not None for outcomes in drawn)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_the_last_bits_of_exact_samplers_show_nothing(name):
+    assert accused_by_bits(name, 1) == 0
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", EXACT)
+def test_the_last_bits_of_exact_samplers_show_nothing_in_two_hundred_checks(name):
+    assert accused_by_bits(name, 200) == 0
 
 
 @pytest.mark.parametrize("name", LIBRARIES)
@@ -144,6 +171,23 @@ def test_opendp_losses_of_another_kind_are_claims_too():
         library_of(gaussian).claim(gaussian)
 
 
+def test_approximate_zcdp_of_opendp_is_a_claim_too():
+    """Its δ is that of the threshold, where keys are unknown; at δ = 0 it is ZCDP."""
+    dp = pytest.importorskip("opendp.prelude", reason=f"opendp {INSTALL}")
+    dp.enable_features("contrib")
+    key, count = dp.atom_domain(T=str), dp.atom_domain(T=int)
+    space = dp.map_domain(key, count), dp.l02inf_distance(dp.absolute_distance(T=int))
+    made = dp.m.make_gaussian_threshold(*space, scale=1.0, threshold=3)
+    rho, delta = made.map((1, 1, 1))
+    profile = library_of(made).claim(made, (1, 1, 1))
+    # The pairs of Bun & Steinke 2016 (Proposition 1.3), the other way round, but for those of the threshold's δ alone.
+    points = [(epsilon, (claimed - delta) / (1 - delta)) for epsilon, claimed in profile.points]
+    assert min(rest for _, rest in points) >= 0
+    for epsilon, rest in points:
+        if rest > 1e-9:
+            assert epsilon == pytest.approx(rho + 2 * np.sqrt(rho * np.log(1 / rest)))
+
+
 def opendp_plan(scale):
     """A plan on frames of Polars: how many people there are."""
     polars = pytest.importorskip("polars", reason="polars is in the extra [polars]")
@@ -174,7 +218,7 @@ def test_a_plan_of_opendp_stands_at_its_claim_on_frames_of_polars(form):
 
 
 def test_a_plan_of_opendp_is_refuted_at_less():
-    plan = opendp_plan(0.1)
+    plan = opendp_plan(0.3)
     pair = next(iter(records(PEOPLE, form="polars-lazy", size=(4, 5)).candidates()))
     verdict = check(plan, claim=1.0, neighbours=[pair.sides], **FEW)
     assert isinstance(verdict, Violation)
@@ -392,9 +436,113 @@ def test_a_sweep_of_opendp_takes_inputs_of_the_domain(name):
         assert trial(attempt) == ""
 
 
+@pytest.mark.parametrize("name", ["make_is_null", "make_cast_default"])
+def test_a_sweep_of_opendp_runs_with_nan_among_the_records(name):
+    describer, thing, recipes = recipes_of("opendp.transformations", name)
+    (recipe,) = [one for one in recipes if "NaN among them" in one.label][:1]
+    (attempt,) = describer.attempts(thing, recipe)
+    assert any(None in side for pair in islice(attempt.relations[0].candidates(), 40) for side in pair.sides)
+    assert trial(attempt) == ""
+
+
+def plans_of(made="measurements.make_private_lazyframe"):
+    """What a sweep makes of a constructor of plans."""
+    pytest.importorskip("polars", reason="polars is in the extra [polars]")
+    module, _, name = made.partition(".")
+    describer, thing, recipes = recipes_of(f"opendp.{module}", name)
+    if "polars version" in recipes[0].refused:
+        pytest.skip("another polars is installed than opendp takes")
+    return describer, thing, recipes
+
+
+@pytest.mark.parametrize("made", ["measurements.make_private_lazyframe", "transformations.make_stable_lazyframe"])
+def test_a_sweep_of_opendp_runs_plans(made):
+    describer, thing, recipes = plans_of(made)
+    for recipe in recipes[:: max(len(recipes) // 6, 1)]:
+        (attempt,) = describer.attempts(thing, recipe)
+        assert trial(attempt) == ""
+
+
+def test_inputs_of_a_plan_keep_its_margin():
+    """Rows up to the maximum; the same keys, the same rows of each, or as many rows in all, on both sides."""
+    _, _, recipes = plans_of()
+    assert {recipe.settings["margin"] for recipe in recipes} == {*MARGINS}
+    for name, margin in MARGINS.items():
+        relation, keep, same = neighbours_of(margin).relation, keeping(margin), MARGIN_KEPT[name]
+        holds_nan, most = False, 0
+        for pair in islice(relation.candidates(), 40):
+            frames = [keep(side).collect() for side in pair.sides]
+            assert len({same(frame) for frame in frames}) == 1
+            most = max(most, *map(len, frames))
+            holds_nan |= any(frame["x"].is_nan().any() for frame in frames)
+        assert holds_nan
+        assert most <= (margin.declared or {"max_length": 20})["max_length"] + 1
+
+
+#: What both sides of a pair have in common, by the margin.
+MARGIN_KEPT = {
+    "no margin": lambda frame: None,
+    "at most 20 rows": lambda frame: None,
+    "length known": len,
+    "by key": lambda frame: None,
+    "by key, keys known": lambda frame: frozenset(frame["key"]),
+    "by key, lengths known": lambda frame: tuple(sorted(frame["key"])),
+}
+
+
+@pytest.mark.campaign
+def test_a_sweep_refutes_a_plan_below_its_claim():
+    describer, thing, recipes = plans_of()
+    (recipe,) = [one for one in recipes if one.label == "sum of integers; at most 20 rows"]
+    (attempt,) = describer.attempts(thing, recipe)
+    assert attempt.claim == ApproxDP(1.0)
+    limits = {"runs": 400, "search_runs": 400, "alpha": 1e-6, "seed": 7, "workers": 1, "bits": False}
+    assert check(attempt.mechanism, claim=0.1, neighbours=attempt.relations[0], **limits).refuted
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "measurements.make_alp_queryable",
+        "transformations.make_count_by",
+        "transformations.make_df_cast_default",
+        "transformations.make_index",
+        "transformations.make_split_dataframe",
+        "transformations.make_split_lines",
+        "transformations.make_split_records",
+        "transformations.make_select_column",
+    ],
+)
+def test_a_sweep_of_opendp_makes_what_takes_texts_and_keys(name):
+    module, _, made = name.partition(".")
+    describer, thing, recipes = recipes_of(f"opendp.{module}", made)
+    (attempt,) = describer.attempts(thing, recipes[0])
+    assert trial(attempt) == ""
+
+
+class NoNoise:
+    """A generator whose noise is zero, and that keeps the scale that it was asked for."""
+
+    def laplace(self, loc, scale, size):
+        self.scale = scale
+        return np.zeros(size)
+
+
+@pytest.mark.parametrize("name", ["make_split_lines", "make_split_dataframe", "make_is_equal", "make_sum"])
+def test_outputs_are_no_further_apart_than_the_map_says(name):
+    """Without noise: what a sweep refutes of a transformation that keeps its map would be an artefact."""
+    describer, thing, recipes = recipes_of("opendp.transformations", name)
+    (attempt,) = describer.attempts(thing, recipes[0])
+    for pair in islice(attempt.relations[0].candidates(), 60):
+        rng = NoNoise()
+        first, second = (np.atleast_1d(attempt.mechanism(side, rng)) for side in pair.sides)
+        assert np.abs(first - second).sum() <= rng.scale * (1 + 1e-9)
+
+
 def test_a_sweep_of_opendp_says_what_it_cannot_make():
     assert "function" in recipes_of("opendp.measurements", "make_user_measurement")[2][0].refused
-    assert "no claim by itself" in recipes_of("opendp.measurements", "make_gaussian_threshold")[2][0].refused
+    assert "post-processing" in recipes_of("opendp.transformations", "make_cdf")[2][0].refused
+    assert "parts of plans" in recipes_of("opendp.measurements", "make_private_expr")[2][0].refused
 
 
 @pytest.mark.parametrize("name", ["Laplace", "Geometric", "Binary", "Exponential", "LaplaceTruncated", "Bingham"])

@@ -9,11 +9,14 @@ import signal
 import subprocess
 import sys
 import time
+from datetime import date
 from itertools import count
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -28,6 +31,7 @@ from dpwitness.errors import (
     MechanismRaised,
     MechanismTimeout,
 )
+from dpwitness.events import Interval
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import command as programs
 from dpwitness.mechanisms import mechanism as mechanisms
@@ -37,6 +41,8 @@ from dpwitness.mechanisms.outcomes import Row, row_of
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.runs import Role
+from dpwitness.runs.processes import Processes
+from elsewhere import Elsewhere, away
 from running import runner
 
 #: Without the site: it starts in a third of the time.
@@ -93,6 +99,36 @@ def test_the_seed_of_a_check_repeats_a_seeded_program(monkeypatch):
     first, again = (dpw.check(served(LAPLACE.format(scale=1), seeded=True), **CHECKED) for _ in range(2))
     assert first.counts == again.counts
     assert first.reproducible
+
+
+def seeded_mechanism():
+    """A program whose draws follow from the seed, in shards of 32 runs."""
+    mechanism = CommandMechanism(Signature.of(served(LAPLACE.format(scale=1), seeded=True), {}))
+    mechanism.shard = 32
+    return mechanism
+
+
+def test_two_workers_count_what_one_counts():
+    event, place = [Interval(coordinate=0, low=0.5)], Elsewhere(workers=2)
+    there = away(seeded_mechanism(), place).confirm(PAIR, event, 200)
+    here = runner(seeded_mechanism()).confirm(PAIR, event, 200)
+    assert list(there) == list(here)
+    assert len(place.portions) > 1
+
+
+@pytest.mark.campaign
+def test_two_processes_of_a_check_count_what_one_counts(monkeypatch, tmp_path):
+    monkeypatch.setattr(mechanisms, "own_seconds", count(0, 0.002).__next__)
+    monkeypatch.setattr(Processes, "eager", True)  # else they come for checks of some seconds alone
+    counts, started = [], []
+    for workers in (1, 2):
+        place = tmp_path / str(workers)
+        body = f"calls > 1 or open({str(place)!r}, 'a').write('x'); {LAPLACE.format(scale=1)}"
+        counts.append(dpw.check(served(body, seeded=True), **{**CHECKED, "workers": workers}).counts)
+        started.append(len(place.read_text()))
+    assert counts[0] == counts[1]
+    assert counts[0].runs == CHECKED["runs"]
+    assert started[0] == 1 < started[1]
 
 
 def test_without_the_word_that_it_is_seeded_no_seed_repeats_a_program():
@@ -179,6 +215,10 @@ INPUTS = [
     (pd.DataFrame({"n": pd.array([1, None], "Int8")}), [{"n": 1}, {"n": None}]),
     (pd.DataFrame(index=[5, 6]), [{}, {}]),
     (pd.Series([1.5, 2.5]), [1.5, 2.5]),
+    (pl.DataFrame({"a": [1, None], "t": ["x", "é"]}), [{"a": 1, "t": "x"}, {"a": None, "t": "é"}]),
+    (pl.LazyFrame({"when": [date(2020, 1, 2), None]}), [{"when": "2020-01-02"}, {"when": None}]),
+    (pl.DataFrame({"a": []}), []),
+    (pa.table({"a": [1.5, None], "f": [True, None]}), [{"a": 1.5, "f": True}, {"a": None, "f": None}]),
     (np.array([], "f4"), []),
 ]
 
@@ -195,7 +235,7 @@ def test_nan_is_sent():
 @pytest.mark.parametrize(
     "value",
     [b"ab", {1, 2}, 1j, [object()], {(1, 2): 3}, pd.DataFrame([[1, 2]], columns=["a", "a"]), np.array([1j]),
-     np.array(1, "g")],
+     np.array(1, "g"), pa.table([[1], [2]], ["a", "a"])],
     ids=lambda value: type(value).__name__,
 )  # fmt: skip
 def test_what_json_has_no_form_of_is_refused(value):
@@ -422,6 +462,7 @@ def test_on_the_command_line_it_is_one_line_and_exit_code_2(what, capsys):
     assert err.count("\n") == 1
 
 
+@pytest.mark.campaign
 def test_a_witness_of_a_program_is_saved_and_replayed(tmp_path, capsys, monkeypatch):
     (tmp_path / "leaky.py").write_text(SERVER.format(body=LAPLACE.format(scale=0.1)))
     monkeypatch.chdir(tmp_path)
@@ -476,6 +517,7 @@ def test_each_line_is_one_value(held):
         programs._values(held, 0, 2)
 
 
+@pytest.mark.campaign
 @given(
     st.lists(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists), max_size=8)
 )

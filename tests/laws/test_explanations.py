@@ -3,6 +3,7 @@
 import inspect
 import json
 import math
+import os
 import random
 import sys
 import threading
@@ -19,7 +20,7 @@ from dpwitness.api import check as api_check
 from dpwitness.claims import ApproxDP, GaussianDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
-from dpwitness.health.explanation import entries_of, explained
+from dpwitness.health.explanation import _package, entries_of, explained
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.process import OutsideMechanism
 from dpwitness.mechanisms.recording import CannotRecord
@@ -358,6 +359,14 @@ def test_a_generator_of_a_recorded_run_is_one():
     assert all(seen)
 
 
+def test_a_function_that_stands_for_another_is_of_the_package_of_that():
+    def released(data): ...
+
+    assert _package(released) is None
+    released.of_module = "numpy.random"
+    assert _package(released) == os.path.realpath(os.path.dirname(np.__file__))
+
+
 def test_remote_mechanisms_and_slow_ones_are_left_alone():
     pair = Pair([1.0, 1.0], [1.0, 2.0])
     running = runner_of(broken.scale_from_data, pair)
@@ -401,8 +410,14 @@ def test_a_violation_says_where(verdict):
     assert found.line in marked(broken.scale_from_data)
     text = str(verdict).splitlines()
     (at,) = [k for k, line in enumerate(text) if line.startswith("  where        line ")]
-    assert text[at] == f"  where        {found}"
-    assert text[at + 1].strip() == f"({found.basis})"
+    shown = [text[at][15:]]
+    for line in text[at + 1 :]:
+        if not line.startswith(" " * 15):
+            break
+        shown.append(line[15:])
+    assert " ".join(shown) == f"{found} ({found.basis})"
+    assert len(shown) > 2
+    assert max(map(len, shown)) <= 72 - 15
     assert found.basis.endswith("no evidence")
 
 

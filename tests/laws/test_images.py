@@ -252,6 +252,7 @@ def test_types_that_numba_tells_apart_have_names_of_their_own():
 CHECK = "import sys, dpwitness as dpw; dpw.check('isvt3', epsilon=0.7, seed=1, workers=1)"
 
 
+@pytest.mark.campaign
 def test_a_second_process_needs_neither_numba_nor_scipy():
     dpw.check("isvt3", epsilon=0.7, seed=1, workers=1)
     loaded = "; assert not {'numba', 'scipy'} & set(sys.modules), 'loaded'"

@@ -302,6 +302,7 @@ def test_a_size_with_a_default_of_its_own_is_asked_for():
         assert Signature.of(many, {}).size == "size"
 
 
+@pytest.mark.campaign
 def test_what_only_arrays_raise_is_no_error_of_a_mechanism_of_lists():
     def total(rng, data):
         if data:

@@ -399,6 +399,7 @@ def of_ages(rng, data):
     return pd.DataFrame({"name": ["ann", "bob"], "age": [rng.random(), data[0] + rng.random() / 2]})
 
 
+@pytest.mark.campaign
 def test_a_description_names_column_and_row():
     verdict = checked(of_ages, 1.0, outcome=same, search_runs=64, runs=64)
     assert isinstance(verdict, Violation)
@@ -523,6 +524,7 @@ def batches(draw):
     return draw(st.lists(item, min_size=1, max_size=5))
 
 
+@pytest.mark.campaign
 @settings(max_examples=200, deadline=None)
 @given(batches())
 def test_rows_of_many_outcomes_are_those_of_each(outcomes):

@@ -294,6 +294,7 @@ def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
         assert len(np.unique([x - 0.0, y - 1.0])) == 4_000  # of 53 bits: two are equal with probability 10⁻⁹
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "executor", soon([partial(ProcessPoolExecutor, mp_context=get_context("spawn")), LokyExecutor], 1)
 )

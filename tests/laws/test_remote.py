@@ -161,6 +161,7 @@ def rows_of(function, data=DATA, n=4, seed=0, **more):
     return mechanism.settled(rows[None, :, :length].repeat(2, axis=0), None)[0]
 
 
+@pytest.mark.campaign
 def test_it_is_checked_as_any_other_function(at, monkeypatch):
     """Laplace noise of scale 1 / ε."""
     # How long the other process waited for a core is not known here, and a seed repeats runs of one measured cost.

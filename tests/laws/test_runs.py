@@ -56,6 +56,7 @@ def last(iterator):
     return item
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("coupled", [True, False])
 def test_the_same_seed_gives_the_same_counts_for_any_number_of_workers(coupled):
     totals = {

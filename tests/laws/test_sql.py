@@ -120,6 +120,8 @@ def test_a_query_reads_and_nothing_else(query, message):
         (("people.db", "SELECT 1"), {"table": "t"}, "connection='people.db' must be a connection"),
         ((lambda: 3, "SELECT 1"), {"table": "t", "domain": ["a"]}, "are for a database in memory"),
         (("sqlite", "SELECT 1"), {"table": "t", "domain": ["a"], "functions": {"f": 3}}, "must hold functions by"),
+        (("sqlite", "SELECT 1"), {"table": "t", "domain": ["a"], "functions": 3}, "functions=3 must hold functions by"),
+        (("sqlite", "SELECT 1"), {"table": "t", "domain": 3}, "domain=3 must be a list"),
         (("sqlite", "SELECT 1"), {"table": "t", "domain": ["a"], "setup": 3}, "setup=3 must be SQL"),
     ],
 )  # fmt: skip

@@ -226,6 +226,7 @@ def people(form, rng):
     }[form]  # fmt: skip
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("form", ["polars", "arrow", "series", "chunked", "array", "scalar", "nested"])
 def test_outcomes_of_both_libraries_are_read_by_rows_and_columns(form):
     def noisy(rng, data):
@@ -294,6 +295,7 @@ except dpw.InvalidNeighbours as error:
 """
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("form", "absent", "said"),
     [

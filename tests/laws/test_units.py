@@ -90,6 +90,7 @@ def small(pairs, most=6):
     return list(islice(pairs, most))
 
 
+@pytest.mark.campaign
 @settings(max_examples=40, deadline=None)
 @given(relations(), st.integers(0, 11))
 def test_all_that_is_proposed_is_adjacent(relation, which):

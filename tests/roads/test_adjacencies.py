@@ -50,6 +50,7 @@ def one_removed(parameters, data, claim, planned):
     yield Candidate(pair=pair, event=Interval(coordinate=0, low=1.5))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("search_runs", soon([0, 1_000], 1))
 def test_what_a_targets_attack_proposes_of_one_adjacency_is_left_out_of_the_other(search_runs, monkeypatch):
     @target(claim="epsilon", neighbours=EITHER, source="made up", attack="made.up")

@@ -25,7 +25,7 @@ TABLE = "CREATE TABLE people (person_id integer, age integer)"
 VIEWS = {
     "enough_noise": "SELECT count(*) + laplace(3.0) AS n FROM people",
     "for_one_row": "SELECT count(*) + laplace(1.0) AS n FROM people",
-    "rounded": "SELECT round(count(*) / 2.0) AS n FROM people",
+    "rounded": "SELECT round(count(*) / 4.0) AS n FROM people",  # 1 of five rows, 2 of six
     "only_of_many": "SELECT count(*) + laplace(3.0) AS n FROM people HAVING count(*) > 5",
 }
 
@@ -155,6 +155,7 @@ def test_the_pair_of_a_person_is_found():
     assert found.witness.relation == PERSONS
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("name", "pair"), [("for_one_row", ROW), ("enough_noise", PERSON)])
 def test_enough_noise_is_not_refuted(view, name, pair):
     assert isinstance(verdict(view(name), pair, runs=2_000), dpw.NotRefuted)

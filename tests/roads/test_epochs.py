@@ -86,6 +86,7 @@ def test_a_violation_is_saved_read_replayed_and_shrunk(mechanism, tmp_path):
     assert isinstance(shrunk, dpw.Violation)
 
 
+@pytest.mark.campaign
 def test_the_same_seed_gives_the_same_counts_on_any_number_of_workers():
     one, two = (
         dpw.check(load("isvt1"), epsilon=0.7, search_runs=0, runs=2_000, seed=5, workers=workers) for workers in (1, 2)
@@ -222,6 +223,48 @@ def test_the_one_broken_pair_of_many_is_found():
     found = checked(mechanism, neighbours=twelve)
     assert isinstance(found, dpw.Violation)
     assert {float(data[0]) for data in (found.witness.pair.data, found.witness.pair.neighbour)} == {11.0, 11.5}
+
+
+def counted(rng, data, broken):
+    """A count with Lap(1); broken, with a fifth of that from 500 on: then ε = 5."""
+    return float(data[0] + rng.laplace(0.0, 0.2 if broken and data[0] >= 500 else 1.0))
+
+
+def test_where_nothing_was_won_a_leak_at_large_counts_alone_is_looked_for():
+    settings = {"neighbours": dpw.queries(1), "parameters": {"broken": True}, "outcome": released}
+    problem, runner = prepare(counted, claim=1.0, **settings)
+    epochs = epochs_module._epochs_of(problem, runner, Effort(runs=20_000), ())
+    epochs.bet(100)
+    usual = {course.pair.key for course in epochs.courses}
+    assert epochs.best.pair.data[0] < 100
+    epochs.bet_on_unusual()
+    unusual = {pair.key for pair in problem.unusual()} - usual
+    # Each pair is counted once: those that were looked at and not bet on, and at the end those that were.
+    bet_on = {course.pair.key for course in epochs.courses}
+    assert runner.tried.pairs == len(unusual - bet_on)
+    assert epochs.ended == "refuted"
+    assert epochs.best.pair.data[0] >= 499
+    assert epochs.searched > 0
+    assert len(epochs.courses) <= epochs.places
+    shares = sum(len(course.epochs) for course in epochs.courses) + epochs.wealth.unused
+    assert shares == 2 * epochs.places
+
+
+def test_no_place_is_kept_for_unusual_pairs_where_there_are_none_or_no_search_runs():
+    problem, runner = prepare(many_numbers, neighbours=[([0.0], [1.0]), ([0.0], [2.0])])
+    assert epochs_module._epochs_of(problem, runner, Effort(runs=64), ()).kept == 0
+    problem, runner = prepare(many_numbers, neighbours=dpw.queries(1))
+    assert epochs_module._epochs_of(problem, runner, Effort(runs=64, search_runs=0), ()).kept == 0
+    assert epochs_module._epochs_of(problem, runner, Effort(runs=64), ()).kept == 1
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("broken", [True, False])
+def test_a_leak_at_large_counts_alone_is_found_by_a_whole_check(broken, monkeypatch):
+    monkeypatch.setattr(epochs_module, "EXPENSIVE", 0.0)
+    settings = {"claim": 1.0, "neighbours": dpw.queries(1), "parameters": {"broken": broken}, "outcome": released}
+    verdicts = [dpw.check(counted, seed=seed, runs=20_000, workers=1, **settings) for seed in range(2)]
+    assert [verdict.refuted for verdict in verdicts] == [broken] * 2
 
 
 def test_texts_have_no_order():

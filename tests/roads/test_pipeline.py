@@ -10,6 +10,7 @@ from scipy import stats
 import dpwitness as dpw
 import running
 from dpwitness.api.check import _until_settled
+from dpwitness.api.loop import EvidenceCourse
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     BudgetTooSmall,
@@ -66,6 +67,7 @@ def test_broken_mechanisms_are_refuted(name, epsilon, seed, search_runs):
     assert verdict.epsilon_lower_bound >= epsilon
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("seed", "search_runs"), SEARCHES)
 @pytest.mark.parametrize(("epsilon", "kind"), [(0.2, dpw.Violation), (0.7, dpw.Violation), (1.5, dpw.NotRefuted)])
 def test_the_wrong_scale_is_refuted_where_it_is_less_private(epsilon, kind, seed, search_runs):
@@ -351,6 +353,7 @@ def responds(rng, data):
 BITS = dpw.pairs(([0], [1]))
 
 
+@pytest.mark.campaign
 def test_a_pass_ends_once_it_would_have_caught_what_was_asked_for():
     # Its ε is 1; with an outcome= it runs as plain Python.
     settings = {"claim": 1.3, "neighbours": BITS, "outcome": float, "seed": 1, "workers": 1}
@@ -397,7 +400,7 @@ def test_more_runs_of_plain_python_than_say_more_are_made_for_those_who_ask_for_
 
     def why(mechanism, **given):
         problem = running.problem(mechanism, BITS)
-        return _until_settled(problem, estimate, Effort(**given))((counts,))[0]
+        return _until_settled(problem, estimate, Effort(**given), EvidenceCourse())((counts,))[0]
 
     plain = as_mechanism(responds, np.array([0]), outcome=float)
     assert why(plain) == "converged"

@@ -179,6 +179,13 @@ def test_what_is_no_list_of_numbers_or_texts_goes_to_a_measurement_too(carrier, 
     assert in_carrier(given, carrier) == argument
 
 
+@pytest.mark.parametrize("given", [[None, 1.0], np.array([np.nan, 1.0])])
+def test_a_missing_number_is_nan_among_floats(given):
+    missing, number = in_carrier(given, "Vec<f64>")
+    assert np.isnan(missing)
+    assert number == 1.0
+
+
 def test_a_measurement_that_is_not_pure_is_not_tested_at_delta_0_unasked():
     approximate = measurement("f64", "Approximate(MaxDivergence)", (1.0, 1e-3))
     assert stated_claim(approximate, epsilon=2.0, d_in=1).claim == ApproxDP(epsilon=2.0, delta=1e-3)

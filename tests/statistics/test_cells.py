@@ -154,6 +154,7 @@ def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
     assert CellsBet(counts, ZCDP(0.1), bet.cells).divergence_seen == pytest.approx(divergence(1.0, P, Q), rel=0.03)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("event_share", [0.0, 0.5])
 @pytest.mark.parametrize(("order", "claim"), [(1.0, ZCDP), (2.0, lambda e: RenyiDP(2.0, e))])
 def test_a_true_parameter_is_refuted_no_more_often_than_said(order, claim, event_share):
@@ -275,6 +276,7 @@ def test_a_share_on_the_event_loses_that_share_at_most():
     assert limits[1] <= limits[0]
 
 
+@pytest.mark.campaign
 def test_a_claim_that_no_event_refutes_soon_is_refuted_by_cells_saved_and_replayed(tmp_path):
     claim = ZCDP(0.42)  # events of a Gaussian show 0.39 at most
     verdict = check(gaussian, claim=claim, neighbours=ONE, search_runs=60_000, runs=200_000, seed=2, workers=1)

@@ -16,10 +16,11 @@ from dpwitness.mechanisms.mechanism import own_seconds
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner, Threads
+from dpwitness.search.comparison import Entry, best_entry
 from dpwitness.search.costs import MOST, Costs, entries, runs_saved, with_sides_that_pay
 from dpwitness.search.learners import RatedEvent
 from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.pairs import Entry, best_entry, cheaper, refined
+from dpwitness.search.pairs import cheaper, refined
 from running import problem, runner
 
 RECORDS = dpw.records(dpw.numbers(0, 1), form="list")
@@ -127,6 +128,7 @@ def entry(n, *, cut):
     return Entry(of_records(n), RatedEvent(event=event, swapped=False, estimate=Estimate(p=0, q=0), value=0.0))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("seconds", "winner"), [(lambda n: 1e-6 * n, 10), (lambda n: 1e-6, 1000)])
 def test_a_pair_of_many_records_must_earn_its_price(monkeypatch, counting, seconds, winner):
     timed_as(monkeypatch, counting, seconds)
@@ -235,6 +237,7 @@ def test_a_rare_cut_is_left_though_the_time_was_too_short_for_all_runs(monkeypat
     assert 0 < spent < 10_000
 
 
+@pytest.mark.campaign
 def test_of_many_cuts_none_is_taken_for_its_luck(counting):
     """Three standard errors are exceeded by some of the nested cuts in one check of a hundred, two in one of eight."""
     event, seeds = Interval(coordinate=0, low=12.1), range(40)
@@ -247,6 +250,7 @@ def test_a_few_runs_do_not_choose_among_cuts(counting):
     assert (found.event, spent) == (Interval(coordinate=0, low=12.1), 0)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "event",
     [Interval(coordinate=0, low=11.0, high=11.2), Outside(interval=Interval(coordinate=0, low=6.0, high=12.5))],
@@ -256,6 +260,7 @@ def test_a_rare_event_of_two_ends_gives_way_to_a_cut(counting, event):
     assert 0.25 < found.estimate.p < 0.8
 
 
+@pytest.mark.campaign
 def test_an_event_of_two_ends_stays_where_no_cut_shows_what_it_does():
     def between(rng, data):
         noise = rng.random()
@@ -300,6 +305,7 @@ def test_a_wait_while_the_clock_is_read_is_not_taken_off_what_follows(monkeypatc
     assert own_seconds() == 9.0
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(2))
 def test_a_check_ends_on_few_records_where_many_cost_more(monkeypatch, seed):
     def timed(self, pair, *, coupled=False):

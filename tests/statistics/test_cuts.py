@@ -117,6 +117,7 @@ def test_a_table_gives_the_rates_of_every_set_of_outcomes(members):
         assert (estimate.p, estimate.q, estimate.both) == pytest.approx((a.mean(), b.mean(), (a & b).mean()))
 
 
+@pytest.mark.campaign
 def test_of_a_thousand_outcomes_the_best_is_chosen_by_the_runs_of_a_table():
     """The log-ratio of ⊥⊥⊥⊥⊥⊤⊤⊤⊤⊤ is 10·log(.53/.47) = 1.20, that of the next ten 0.96; errors at 2·10⁶ runs: 0.035."""
     sides = (0.47, 0.53), (0.53, 0.47)

@@ -225,6 +225,7 @@ def best_shown(outcomes, seed, runs):
 WEAK = {"together": (together, 20_000, 0.03), "running sums": (running_sums, 40_000, 0.6)}
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", WEAK)
 def test_what_all_entries_together_show_is_learned(name):
     outcomes, runs, least = WEAK[name]

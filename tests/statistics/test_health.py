@@ -169,6 +169,7 @@ def slow_coin(rng, data):
     return float(rng.random() < 0.3)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("function", [coin, slow_coin])
 def test_the_level_of_the_early_check(function, monkeypatch):
     monkeypatch.setattr(first_runs, "LEVEL", 0.05)

@@ -69,6 +69,7 @@ def test_a_check_without_the_time_says_so_before_and_after_its_runs():
     assert any("at least" in note and "are needed" in note for note in verdict.notes)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("weight", [0, 9])
 def test_a_slow_mechanism_that_ignores_its_input_is_noted_after_its_runs(weight):
     verdict = dpw.check(Slow(0.021, weight), claim=1.0, neighbours=PAIR, alpha=0.1, runs=30, seed=1, workers=1)

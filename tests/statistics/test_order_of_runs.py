@@ -193,6 +193,7 @@ def test_a_pass_of_dependent_runs_says_so(release):
         dpw.check(release, claim=1.5, **{**EPOCHS, "search_runs": 4_000, "outcome": None}, runs=20_000)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("release", [remembered.leaks_zero, remembered.on_a_grid])
 def test_what_repeats_by_its_law_is_believed(release):
     """Atoms and few values: repeats are no dependence."""

@@ -9,7 +9,7 @@ relation, which searches and then confirms, or goes in epochs where runs are exp
 import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
@@ -19,7 +19,17 @@ from typing_extensions import Unpack
 
 from dpwitness.api.door import public
 from dpwitness.api.floating_point import FEWEST, drawn_for_bits, leak_of_bits, with_leak
-from dpwitness.api.loop import Confirmation, Totals, bound_so_far, confirm_events, result_fields, uninterrupted, work_on
+from dpwitness.api.loop import (
+    Confirmation,
+    EvidenceCourse,
+    Totals,
+    bound_so_far,
+    confirm_events,
+    result_fields,
+    uninterrupted,
+    work_on,
+)
+from dpwitness.api.outputs import drawn_outputs, outputs_of
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -55,13 +65,17 @@ from dpwitness.mechanisms.resolve import example_of
 from dpwitness.neighbours import Pair, Relation, adjacent, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
+from dpwitness.results.course import Course, Outputs
 from dpwitness.results.verdict import STOPPED, NotRefuted, Verdict, Violation
-from dpwitness.runs import Runner
+from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.search.pairs import (
+    FIRST_LOOK_IF_INTERPRETED,
+    Search,
+    SearchedPair,
     cheaper_candidate,
     find,
     proposed,
@@ -81,6 +95,12 @@ VERY_SLOW: Final = 0.5
 #: So many of these are variations of the best pair, tried once all others have had so many runs.
 VARIATIONS: Final = 4
 RUNS_BEFORE_VARIATIONS: Final = 4
+#: One more place is kept for a pair of unusual values, where the relation has such pairs: it takes .15 nats at most off
+#: all others, 1 % of what refutes at α = 10⁻⁶. They are looked at where nothing was won, in such a part of the runs
+#: that there is time for, as long as such a share of the time is left.
+UNUSUAL: Final = 1
+PART_OF_UNUSUAL: Final = 8
+LEFT_BY_UNUSUAL: Final = 0.42
 #: The share of the time that is left for the confirm runs of plain Python, once a better cut has been looked for; and
 #: the part of the planned runs that a cheaper pair is looked for in.
 LEFT: Final = 0.4
@@ -234,6 +254,7 @@ def _most_telling(verdicts: list[Verdict]) -> Verdict:
 
 def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
     """Search, then confirm, in one relation."""
+    runner = replace(runner, tried=Tried())
     if in_epochs(problem.mechanism.cost, effort):
         return _check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.level)
@@ -299,14 +320,15 @@ def confirm_candidate(
 
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
-    claim, estimate = problem.claim, candidate.estimate
-    look = _until_settled(problem, estimate, effort)
+    claim, estimate, course = problem.claim, candidate.estimate, EvidenceCourse()
+    look = _until_settled(problem, estimate, effort, course)
     done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, coupled=candidate.coupled, look=look)
     (counts,) = done.totals
     evidence = Evidence(
         candidate=candidate,
         confirmation=done,
         bet=bet_on(counts, claim, estimate),
+        course=course,
         search_runs=spent,
     )
     return _verdict_of(problem, effort, evidence, notes)
@@ -331,9 +353,9 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
     """Bet from the first run on, and learn from each run what to bet next: no run is thrown away.
 
     For half of the runs, or of the time, the portfolios of `search.epochs` are renewed before every epoch; or until
-    every pair had its part of the runs that take the detectable parameter to where the user wants it. Then the best
-    candidate is fixed, and the other half says what a test of that event alone would have caught. The wealth goes on
-    throughout: all of it is one e-value.
+    every pair had its part of the runs that take the detectable parameter to where the user wants it. Where nothing was
+    won until then, pairs of unusual values are looked at. Then the best candidate is fixed, and the other half says
+    what a test of that event alone would have caught. The wealth goes on throughout: all of it is one e-value.
     """
     epochs = _epochs_of(problem, runner, effort, notes)
     runner.expect(2 * runs_needed(problem.claim, effort.level) * problem.mechanism.cost.seconds_per_run)
@@ -342,6 +364,8 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
         epochs.bet(max(effort.runs // 2, 1))
         if epochs.ended == "runs" and epochs.candidate is None:  # too few on each pair to choose by: nothing to test
             epochs.bet(effort.runs)
+        if epochs.ended == "runs":
+            epochs.bet_on_unusual()
         if epochs.ended == "runs":
             leak = epochs.leak_of_bits()
     except KeyboardInterrupt:
@@ -362,7 +386,7 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
 
 
 def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "_Epochs":
-    """A share of the wealth for each of the relation's first pairs, and some for variations of the best one."""
+    """A share of the wealth for each of the relation's first pairs, some for variations, one for an unusual pair."""
     cost = problem.mechanism.cost
     most = PAIRS
     if cost.slow:
@@ -380,7 +404,10 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
         PairWealth(pair=pair, index=k, proposals=tuple(events.get(pair.key, ())), cost=costs.of(pair))
         for k, pair in enumerate(pairs)
     ]
-    return _Epochs(problem, runner, effort, notes, costs, courses, len(pairs) + (VARIATIONS if len(pairs) > 1 else 0))
+    searched = not cost.slow and effort.search_runs is None  # with runs that are no evidence
+    kept = UNUSUAL if searched and next(problem.unusual(), None) is not None else 0
+    places = len(pairs) + (VARIATIONS if len(pairs) > 1 else 0) + kept
+    return _Epochs(problem, runner, effort, notes, costs, courses, places, kept, numbered=len(pairs))
 
 
 def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Iterator[Pair]:
@@ -403,10 +430,15 @@ class _Epochs:
     costs: Costs
     courses: list[PairWealth]
     places: int  # pairs that have a share of the wealth, used or not
+    kept: int = 0  # of these, for unusual pairs
     runs: int = 0
+    searched: int = 0  # paired runs that are no evidence
+    varied: bool = False
+    numbered: int = 0  # pairs: no number is used twice, also not that of a pair that was left out
     ended: str = "runs"
     lost: ClusterLost | None = None
     late: bool = False  # whether an epoch ended with fewer runs than it should have
+    course: EvidenceCourse = field(default_factory=EvidenceCourse)
 
     @property
     def wealth(self) -> Wealth:
@@ -461,16 +493,17 @@ class _Epochs:
     @property
     def series(self) -> tuple[Series, ...]:
         """All runs in the order of time."""
-        return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
+        untimed = self.problem.mechanism.without_time
+        return series_of((course.pair, untimed(course.x), untimed(course.y), course.turns) for course in self.courses)
 
-    def bet(self, most: int) -> None:
-        """Go on until the claim is refuted, so many runs were made in all, or half of the time is over.
+    def bet(self, most: int, left: float = 0.5) -> None:
+        """Go on until the claim is refuted, so many runs were made in all, or that share of the time is left.
 
         Or until all pairs have enough for what the user wants to detect, unless there is evidence against the claim.
         """
-        claim, threshold, varied = self.problem.claim, math.log(1 / self.effort.level), False
+        claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
         enough = _enough_search(claim, self.effort)
-        runner, slow = self.runner.searching(), self.problem.mechanism.cost.slow
+        runner, slow = self.runner.searching(left), self.problem.mechanism.cost.slow
         while self.runs < most:
             course = next_pair(self.courses)
             n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
@@ -481,6 +514,7 @@ class _Epochs:
                 continue
             self.runs += made
             log_wealth = self._log_wealth()
+            self.course.add(self.runs, log_wealth)
             runner.report("search", self.runs, most, f"log e-value {log_wealth:.1f} of {threshold:.1f}")
             if log_wealth >= threshold:
                 self.ended = "refuted"
@@ -490,14 +524,39 @@ class _Epochs:
                 return
             if log_wealth <= 0 and min(course.runs for course in self.courses) >= enough:
                 return
-            if not varied and min(course.runs for course in self.courses) >= RUNS_BEFORE_VARIATIONS:
-                varied = True
-                room = min(self.places - len(self.courses), VARIATIONS)
-                pairs = islice(_different(self.problem.variations(self.best.pair), self.courses), room)
-                first = self.places - VARIATIONS  # no index is used twice, also not one of a pair that was left out
-                self.courses += [
-                    PairWealth(pair=pair, index=first + k, cost=self.costs.of(pair)) for k, pair in enumerate(pairs)
-                ]
+            if not self.varied and min(course.runs for course in self.courses) >= RUNS_BEFORE_VARIATIONS:
+                self.varied = True
+                self._add(self.problem.variations(self.best.pair), min(VARIATIONS, self._free - self.kept))
+
+    @property
+    def _free(self) -> int:
+        """Places without a pair."""
+        return self.places - len(self.courses)
+
+    def _add(self, pairs: Iterable[Pair], most: int) -> None:
+        """Give so many of the pairs a place each, those that have none."""
+        for pair in islice(_different(pairs, self.courses), max(most, 0)):
+            self.courses.append(PairWealth(pair=pair, index=self.numbered, cost=self.costs.of(pair)))
+            self.numbered += 1
+
+    def bet_on_unusual(self) -> None:
+        """Where nothing was won, bet on the unusual pairs that promise most.
+
+        They are chosen by a few runs of each, which are no evidence; then they get the runs that the others had.
+        """
+        if not self.kept or self._log_wealth() > WON:
+            return
+        most = int(min(self.effort.runs, self.costs.affordable)) // PART_OF_UNUSUAL
+        tried = {course.pair.key for course in self.courses}
+        pairs = [pair for pair in self.problem.unusual() if pair.key not in tried]
+        objective = GrowthAt(claim=self.problem.claim, log_threshold=math.log(1 / self.effort.level))
+        state = Search(runner=self.runner.searching(LEFT_BY_UNUSUAL), objective=objective, budget=most)
+        best = state.screened([SearchedPair(pair, k) for k, pair in enumerate(pairs)], FIRST_LOOK_IF_INTERPRETED)
+        self.searched += state.spent
+        before = len(self.courses)
+        self._add((one.pair for one in best if one.value > 0), self._free)
+        self.runner.tried.pairs -= len(self.courses) - before  # these are counted with all that are bet on
+        self.bet(self.runs + most, LEFT_BY_UNUSUAL)
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
         """Go on without a pair that cannot be run, of which nothing was bet: its place keeps its wealth.
@@ -511,7 +570,8 @@ class _Epochs:
 
     def leak_of_bits(self) -> Violation | None:
         """What the last bits of the outcomes so far show, on fresh runs."""
-        seen = ((course.pair, course.x, course.y) for course in self.courses if course.runs >= FEWEST)
+        untimed = self.problem.mechanism.without_time
+        seen = ((c.pair, untimed(c.x), untimed(c.y)) for c in self.courses if c.runs >= FEWEST)
         runner, cost = self.runner.searching(LEFT_BY_BITS), min(course.cost for course in self.courses)
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 
@@ -521,7 +581,8 @@ class _Epochs:
         paying, spent = self._that_pays(candidate)
         fixed = self._on_cells(candidate, runs) if paying is candidate else paying
         fixed = with_sides_that_pay(self.runner, fixed, claim)
-        look = _until_settled(self.problem, fixed.estimate, self.effort, before=wealth.log_e_value(claim))
+        before = wealth.log_e_value(claim)
+        look = _until_settled(self.problem, fixed.estimate, self.effort, self.course, (self.runs, before))
         try:
             done = confirm_events(self.runner, fixed.pair, (fixed.event,), runs, coupled=fixed.coupled, look=look)
         except MechanismTimeout:  # not one run more: what was bet until then is the evidence
@@ -567,11 +628,20 @@ class _Epochs:
         ignored: tuple[str, ...] = ()
         if mechanism.cost.slow:  # of others it is known before the search
             ignored = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
+        tried = self.runner.tried
+        tried.pairs += sum(course.runs > 0 for course in self.courses)
+        tried.events += sum(course.compared for course in self.courses)
+        seen = next((course for course in self.courses if course.pair.key == candidate.pair.key), None)
+        outputs = None
+        if seen is not None:
+            outputs = outputs_of(self.problem, candidate.event, *seen.outcomes_of(candidate))
         evidence = Evidence(
             candidate=candidate,
             confirmation=done,
             bet=wealth,
-            search_runs=search_runs,
+            course=self.course,
+            outputs=outputs,
+            search_runs=search_runs + self.searched,
             epoch_runs=self.runs,
             of_epochs=of_epochs,
             pass_notes=ignored,
@@ -586,15 +656,17 @@ class _Epochs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A candidate, its counts, and all that was bet.
+    """A candidate, its counts, all that was bet, and how that grew.
 
-    `search_runs` and `epoch_runs`: what was spent before; `of_epochs`: whether the counts are of these; `pass_notes`:
-    what to say of a pass alone.
+    `outputs`: both distributions, where runs are there that show them; `search_runs` and `epoch_runs`: what was spent
+    before; `of_epochs`: whether the counts are of these; `pass_notes`: what to say of a pass alone.
     """
 
     candidate: Candidate
     confirmation: Confirmation
     bet: Bet
+    course: EvidenceCourse
+    outputs: Outputs | None = None
     search_runs: int = 0
     epoch_runs: int = 0
     of_epochs: bool = False
@@ -602,12 +674,17 @@ class Evidence:
 
 
 def _until_settled(
-    problem: Problem, estimate: Estimate | None, effort: Effort, *, before: float = 0.0
+    problem: Problem,
+    estimate: Estimate | None,
+    effort: Effort,
+    course: EvidenceCourse,
+    earlier: tuple[int, float] = (0, 0.0),
 ) -> Callable[[Totals], tuple[str, str]]:
     """What stops confirm runs of one event, once the claim is refuted or a pass would have caught what it can.
 
-    `before`: the log e-value of earlier bets.
+    `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets.
     """
+    runs_before, before = earlier
     claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
     threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
     if problem.mechanism.cost.in_numbers:
@@ -621,6 +698,7 @@ def _until_settled(
         nonlocal asked_next
         (counts,) = totals
         log_e, why = before + log_e_value(counts, claim, estimate), ""
+        course.add(runs_before + counts.runs, log_e)
         if log_e >= threshold:
             why = "refuted"
         elif ratio != 1 and counts.runs >= asked_next:
@@ -641,12 +719,18 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     refuted = log_e >= math.log(1 / level)
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
-    explanation = None
-    if refuted:
-        try:
+    explanation, outputs, tried = None, evidence.outputs, done.runner.tried
+    made = evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs)
+    try:
+        if refuted:
             explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
-        except KeyboardInterrupt:  # the verdict is there
-            done = replace(done, ended="interrupted")
+        if outputs is None and done.ended not in STOPPED:
+            outputs = drawn_outputs(problem, done.runner, evidence.candidate)
+    except KeyboardInterrupt:  # the verdict is there
+        done = replace(done, ended="interrupted")
+    course = Course(
+        pairs=tried.pairs, events=tried.events, evidence=evidence.course.ending(made, log_e), outputs=outputs
+    )
 
     def verdict() -> Verdict:
         fields = result_fields(problem, alpha, evidence.candidate, done)
@@ -659,7 +743,8 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
             "epsilon_lower_bound": lower_bound(bet, claim, alpha=level),
             "search_runs": evidence.search_runs,
             "epoch_runs": evidence.epoch_runs,
-            "runs_made": evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs),
+            "runs_made": made,
+            "course": course,
             "notes": (*notes, *done.notes, *findings.of_counts(counts)),
         }
         if refuted:

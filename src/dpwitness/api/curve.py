@@ -17,10 +17,9 @@ from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import Totals, confirm_events, require_agreement, work_on
 from dpwitness.candidate import Estimate
-from dpwitness.checks import brief, number, whole
+from dpwitness.checks import brief, number
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import (
-    BudgetTooSmall,
     ClusterLost,
     DependentRuns,
     DPWitnessError,
@@ -39,9 +38,10 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
 from dpwitness.results.verdict import EARLY
 from dpwitness.runs import Runner
+from dpwitness.search.comparison import best_entry
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterAt, PowerAt
-from dpwitness.search.pairs import best_entry, learned, reestimated, search, search_budget, usual_runs
+from dpwitness.search.pairs import learned, reestimated, search, search_budget, usual_runs
 from dpwitness.values import shown
 
 CURVE_RUNS: Final = 1_500_000
@@ -69,7 +69,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
     """
     started = time.monotonic()
     method = options["method"]
-    runs = None if options["runs"] is None else whole("runs", options["runs"], 1, error=BudgetTooSmall)
+    runs = None if options["runs"] is None else Effort.of(options).runs
     effort = Effort.of({**options, "runs": runs or CURVE_RUNS})
     if not isinstance(method, str) or method not in get_args(Method):
         raise InvalidParameter(f"method={brief(method)} must be one of {', '.join(get_args(Method))}")
@@ -123,7 +123,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
         lines=tuple(lines),
         ended=ended,
         seed=effort.seed or 0,
-        reproducible=ran.reproducible,
+        reproducible=ran.repeatable,
         seconds=time.monotonic() - started,
         notes=tuple(dict.fromkeys(notes)),
     )

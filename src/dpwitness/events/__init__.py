@@ -8,6 +8,7 @@ from dpwitness.events.event import (
     Noun,
     Partition,
     Scale,
+    Statistic,
     Thresholds,
     codes_in,
     event_from_json,
@@ -15,6 +16,7 @@ from dpwitness.events.event import (
     outcomes_of,
     register_event,
     scale_of,
+    statistic_of,
     thresholds_of,
     widen,
 )
@@ -41,6 +43,7 @@ __all__ = [
     "Partition",
     "Scale",
     "ScoreThreshold",
+    "Statistic",
     "Thresholds",
     "Tree",
     "TreeScore",
@@ -54,6 +57,7 @@ __all__ = [
     "outcomes_of",
     "register_event",
     "scale_of",
+    "statistic_of",
     "thresholds_of",
     "widen",
 ]

@@ -14,17 +14,20 @@ from dpwitness.checks import brief, items, kind
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import Rows
 from dpwitness.events.event import (
+    NAMED,
     NUMBERS,
     Column,
     Event,
     Label,
     Number,
     Partition,
+    Statistic,
     Thresholds,
     array_of,
     as_noun,
     column,
     edge,
+    joined,
     number_text,
     place_text,
     register_event,
@@ -106,12 +109,20 @@ class ScoreThreshold(Event):
             above=lambda t: ScoreThreshold(self.coordinates, self.edges, self.weights, float(np.nextafter(t, -np.inf))),
         )
 
+    def statistic(self) -> Statistic:
+        """The score."""
+        low = float(np.nextafter(self.threshold, np.inf))  # it must exceed the threshold
+        return Statistic(value=self.score, describe=self._score_text, low=low, high=np.inf)
+
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
+        return f"{self._score_text(noun)} above {number_text(self.threshold)}"
+
+    def _score_text(self, noun: str, label: Label | None = None) -> str:
         named = bool(as_noun(noun).places)
-        places = ", ".join(place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:8])
-        more = ", …" if len(self.coordinates) > 8 else ""
-        return f"learned score of {'' if named else f'{noun}s '}{places}{more} above {number_text(self.threshold)}"
+        places = [place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:NAMED]]
+        several = joined(places, more=len(self.coordinates) > NAMED)
+        return f"learned score of {'' if named else f'{noun}s '}{several}"
 
 
 #: Cells at most: a table of counts has the square of it.

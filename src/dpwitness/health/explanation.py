@@ -72,7 +72,7 @@ def explained(runner: Runner, function: Any, claim: Claim, pair: Pair) -> Explan
     `KeyboardInterrupt`, and leaves everything as it was.
     """
     mechanism = runner.mechanism.plain or runner.mechanism
-    if not mechanism.in_process:
+    if not mechanism.in_process or mechanism.time_at is not None:  # what takes time is no question of draws
         return None
     try:
         recorded = _recorded(mechanism, function, pair, runner)
@@ -137,9 +137,13 @@ def _recorded(
 
 
 def _package(function: Any) -> str | None:
-    """The folder of the installed package that a mechanism is of, whose code counts as the user's own; or None."""
+    """The folder of the installed package that a mechanism is of, whose code counts as the user's own; or None.
+
+    A function that stands for another one, as that of a sweep's case does, has the module of that as `of_module`.
+    """
     thing = getattr(function, "py_func", function)
     name = getattr(thing, "__module__", None) if hasattr(thing, "__qualname__") else type(thing).__module__
+    name = getattr(thing, "of_module", name)
     root = str(name or "").partition(".")[0]
     file = getattr(sys.modules.get(root), "__file__", None)
     if root in ("", "builtins", "dpwitness", "__main__") or file is None or Path(file).name != "__init__.py":

@@ -26,6 +26,7 @@ from dpwitness.mechanisms.process import OutsideFunction, OutsideMechanism, Proc
 from dpwitness.mechanisms.python import BACKWARDS, ExceptionOutcome, Outcome, Side
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, shown
+from dpwitness.tables import tables_of
 
 #: Seconds until one outcome more must have come.
 MAX_TIME: Final = 30.0
@@ -286,13 +287,16 @@ def as_json(name: str, data: Data) -> bytes:
 
 def _plain(value: Any) -> Any:
     """What stands in JSON for an object of another type. Raises `TypeError`."""
+    tables = tables_of(value)
+    if tables is not None:
+        _refuse_equal_names(tables.schema(tables.eager(value)).names)
+        return tables.rows(value)
     family = type(value).__module__.partition(".")[0]
     if family == "pandas" and str(value) in ("<NA>", "NaT"):
         return None
     if family == "pandas" and hasattr(value, "itertuples"):
         names = list(value.columns)
-        if len({str(name) for name in names}) < len(names):
-            raise TypeError("two columns of one name")
+        _refuse_equal_names(names)
         if not names:
             return [{} for _ in range(len(value))]
         return [dict(zip(names, row, strict=True)) for row in value.itertuples(index=False, name=None)]
@@ -303,6 +307,11 @@ def _plain(value: Any) -> Any:
         if type(plain) is not type(value):
             return plain
     raise TypeError(f"{type(value).__name__} has no form in JSON")
+
+
+def _refuse_equal_names(names: Sequence[object]) -> None:
+    if len({str(name) for name in names}) < len(names):
+        raise TypeError("two columns of one name")
 
 
 class Seeds(Draws):

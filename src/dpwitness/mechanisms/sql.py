@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, items
 from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismError, MechanismTimeout
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
@@ -55,7 +55,7 @@ def sql(
     query: str | Callable[[Connection], object],
     *,
     table: str | Sequence[str],
-    domain: Iterable[str] | None = None,
+    domain: Mapping[str, object] | Sequence[str] | None = None,
     setup: str | None = None,
     functions: Mapping[str, Callable[..., object]] | None = None,
 ) -> "SqlFunction":
@@ -98,7 +98,10 @@ def sql(
     InvalidParameter
         For a connection, a query or a table that cannot be used.
     """
-    return SqlFunction(connection, query, table, domain, setup, dict(functions or {}))
+    if functions is not None and not isinstance(functions, Mapping):
+        raise InvalidParameter(f"functions={brief(functions)} must hold functions by names, such as laplace")
+    columns = domain if domain is None or isinstance(domain, Mapping) else items("domain", domain)
+    return SqlFunction(connection, query, table, columns, setup, dict(functions or {}))
 
 
 def quoted(name: object) -> str:
@@ -197,7 +200,7 @@ class SqlFunction:
         connection: Connection,
         query: str | Callable[[Connection], object],
         table: str | Sequence[str],
-        domain: Iterable[str] | None,
+        domain: Iterable[object] | None,
         setup: str | None,
         functions: dict[str, Callable[..., object]],
     ) -> None:

@@ -115,6 +115,7 @@ def like(examples: Data) -> Like:
     elif form == "list":
         structure = _structure(examples)
     elif form in ("dataframe", "columns"):
+        _require_own_names(list(examples))
         structure = {name: _domain_of_column(examples[name], f"column {brief(name)}") for name in examples}
     elif form == "xy":
         structure = (_domains_of_rows(examples[0].reshape(len(examples[0]), -1)), _domain(list(examples[1]), "labels"))
@@ -133,13 +134,18 @@ def _domain_of_column(column: Column, what: str) -> Domain:
     return _domain_of_values(series_entries(column), None if categories is None else categories.tolist(), what)
 
 
+def _require_own_names(names: Sequence[object]) -> None:
+    """Raise `InvalidNeighbours` where two columns have one name."""
+    repeated = [name for name, count in Counter(names).items() if count > 1]
+    if repeated:
+        raise InvalidNeighbours(f"several columns are called {brief(repeated[0])}: give each a name of its own")
+
+
 def _domains_of_table(tables: Tables, examples: Data) -> dict[str, Domain]:
     """The domains of the columns of a table."""
     table = tables.eager(examples)
     schema = tables.schema(table)
-    repeated = [name for name, count in Counter(schema.names).items() if count > 1]
-    if repeated:
-        raise InvalidNeighbours(f"several columns are called {brief(repeated[0])}: give each a name of its own")
+    _require_own_names(schema.names)
     return {
         name: _domain_of_values(tables.entries(column, kind), tables.categories(column), f"column {brief(name)}")
         for name, kind, column in zip(schema.names, schema.kinds, tables.columns(table), strict=True)

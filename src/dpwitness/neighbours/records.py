@@ -477,6 +477,8 @@ def records(
         raise InvalidNeighbours(
             "records(domain) needs a domain, such as numbers(0, 100), or base=, records like which to use"
         )
+    if form is not None and not isinstance(form, str):
+        raise InvalidNeighbours(f"form={brief(form)} must be the name of a form, such as 'list'")
     given = like(base) if domain is None else domain
     given = from_strategy(given) if is_strategy(given) else given
     example = given if isinstance(given, Like) else None

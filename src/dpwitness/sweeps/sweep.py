@@ -101,6 +101,8 @@ class Sweep(JsonFields):
         chosen = secrets.randbelow(SEEDS) if seed is None else checks.whole("seed", seed, 0, SEEDS - 1)
         digest = ""
         if records is not None:
+            if not isinstance(records, str | Path):  # an integer would be taken for an open file, and closed
+                raise InvalidParameter(f"records={brief(records)} must be the path of a CSV file")
             read_frame(records)  # now, and not in each process
             digest = hashlib.sha256(read_text(records).encode()).hexdigest()
         found = told_apart([case for name in names for case in cases_of(name)])
@@ -111,7 +113,13 @@ class Sweep(JsonFields):
             )
         place = None if records is None else str(Path(records).resolve())
         cases = tuple(
-            replace(case, alpha=alpha / len(found), seconds=limit, seed=seed_of(chosen, case.name), records=place)
+            replace(
+                case,
+                alpha=alpha / len(found),
+                seconds=case.seconds * limit,
+                seed=seed_of(chosen, case.name),
+                records=place,
+            )
             for case in found
         )
         return cls(modules=names, alpha=alpha, seconds=limit, seed=chosen, cases=cases, records_digest=digest)
@@ -124,7 +132,10 @@ def seed_of(seed: int, name: str) -> int:
 
 
 def cases_of(place: str) -> list[Case]:
-    """The cases of a module, without their shares. Raises `UnknownTarget`."""
+    """The cases of a module, without their shares, and with how many times the usual time as `seconds`.
+
+    Raises `UnknownTarget`.
+    """
     module = load_module(place)
     cases: list[Case] = []
     for name, thing in names_of(module):
@@ -149,7 +160,7 @@ def cases_of(place: str) -> list[Case]:
                     settings=json.loads(json.dumps(dict(recipe.settings))),  # as a file will have it
                     refused=recipe.refused,
                     alpha=0.5,
-                    seconds=SECONDS,
+                    seconds=recipe.time,
                     seed=0,
                 )
             )
@@ -221,7 +232,7 @@ def sweep(
     alpha
         The probability that anything is refuted that keeps its claim. Each case has an even share.
     seconds
-        The time for each case, such as 20 or "20s".
+        The time for each case, such as 20 or "20s"; estimators, which are slow, get half as much more.
     seed
         Of all runs; by default a fresh one.
     records

@@ -20,6 +20,8 @@ ENOUGH: Final = 3
 #: Seconds from which on no further attempt is tried, and the same as a part of those of the case.
 TRIAL: Final = 5.0
 PART: Final = 0.25
+#: The least time for a relation, whatever those before it took.
+LEAST: Final = 0.5
 
 
 class CannotRun(Exception):
@@ -67,25 +69,28 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     if isinstance(mechanism, Released):
         released.choose(case, number)
         outcome = outcome or released.as_it_is
-        name, mechanism = mechanism.__name__, released.drawn if mechanism.generator else released.released
-        mechanism.__name__ = name  # for messages; a new process finds it by __qualname__
+        own, mechanism = mechanism, released.drawn if mechanism.generator else released.released
+        mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
+        vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
-    verdicts = [
-        check(
-            mechanism,
-            claim=attempt.claim,
-            neighbours=relation,
-            outcome=outcome,
-            parameters=dict(attempt.parameters),
-            alpha=case.alpha,
-            seed=case.seed,
-            bits=attempt.bits,
-            max_time=case.seconds / len(attempt.relations),
-            workers=1,
-            reference=case.place,
+    verdicts, until = [], time.monotonic() + case.seconds
+    for number, relation in enumerate(attempt.relations):
+        verdicts.append(
+            check(
+                mechanism,
+                claim=attempt.claim,
+                neighbours=relation,
+                outcome=outcome,
+                parameters=dict(attempt.parameters),
+                alpha=case.alpha,
+                seed=case.seed,
+                bits=attempt.bits,
+                # What one leaves of its share, where it is refuted soon, the others have.
+                max_time=max(until - time.monotonic(), LEAST) / (len(attempt.relations) - number),
+                workers=1,
+                reference=case.place,
+            )
         )
-        for relation in attempt.relations
-    ]
     verdict = min(verdicts, key=lambda one: (one.refuted, one.log_e_value))
     verdict = replace(verdict, others=(*verdict.others, *(one for one in verdicts if one is not verdict)))
     result = CaseResult(
@@ -127,7 +132,8 @@ def trial(attempt: Any) -> str:
         return str(error)
     first = list(islice(attempt.relations[0].candidates(), MORE))
     missing = [pair for pair in first if any(map(has_missing, pair.sides))][:1]
-    for pair in [*missing, *first[:TRIED]]:
+    smallest = sorted(first, key=lambda pair: sum(map(length, pair.sides)))[:1] if attempt.strict else []
+    for pair in [*missing, *smallest, *first[:TRIED]]:
         try:
             for side in pair.sides:
                 with warnings.catch_warnings(record=True) as warned:
@@ -145,7 +151,7 @@ def trial(attempt: Any) -> str:
             raise
         except Exception as error:
             said = said or f"{type(error).__name__}: {error}"
-            if missing:  # what does not take missing values is to be run without any
+            if missing or attempt.strict:  # what does not take missing values is to be run without any
                 return said
         else:
             ran += 1
@@ -170,6 +176,8 @@ def length(value: Any) -> int:
     shape = getattr(value, "shape", None)
     if shape is not None:
         return int(shape[0]) if shape else 1
+    if isinstance(value, tuple) and value and hasattr(value[0], "shape"):  # features and labels
+        return length(value[0])
     return len(value) if isinstance(value, list | tuple) else 1
 
 

@@ -6,26 +6,36 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.errors import CompiledDisagrees
 from dpwitness.mechanisms.compiled.driver import load_driver
-from dpwitness.mechanisms.compiled.refusals import Refused
+from dpwitness.mechanisms.compiled.refusals import Refused, reason
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.failures import described_on_both_inputs, raised
-from dpwitness.mechanisms.layout import flat_names
+from dpwitness.mechanisms.layout import FlatShape, RowLayout, flat_names
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
 NOT_STARTED: Final = np.int64(2**62)
+#: Why an outcome is not left to machine code.
+RAGGED: Final = (
+    "the lists that it returns have different lengths, so that the values of a compiled outcome have no names; to make "
+    "it fast: return one list of numbers, or lists that are always as long"
+)
 
 
 class CompiledMechanism(Mechanism):
-    """A plain function as machine code; several threads may run it."""
+    """A plain function as machine code; several threads may run it.
+
+    `nested`: whether its outcomes hold more than single values; `shape`: that of them all, which names their entries.
+    """
 
     shard = 16_384
     threads = True
     compiled = True
     by_position = True
+    shape: FlatShape | None
 
     def __init__(self, signature: Signature) -> None:
         super().__init__(signature)
@@ -40,6 +50,8 @@ class CompiledMechanism(Mechanism):
         self._arguments = [names[key] for key in signature.order]
         self._scratch = SIZE
         self._on_disk = True
+        self.nested, self.shape = False, None
+        self._of_file = False
         self._redirected = with_scratch(signature.function)
         self._load()
 
@@ -63,7 +75,13 @@ class CompiledMechanism(Mechanism):
     @override
     def places(self) -> dict[int, str]:
         # Compiled code writes outcomes that hold others flat.
-        return flat_names(self.width) if self.plain is not None and self.plain.flat else {}
+        if self.shape is not None:
+            return dict(enumerate(self.shape.names))
+        return flat_names(self.width) if self.nested else {}
+
+    @override
+    def begin(self, layout: RowLayout | None, *, keyed: bool, by_position: bool) -> None:
+        self._of_file = by_position
 
     @override
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
@@ -74,9 +92,25 @@ class CompiledMechanism(Mechanism):
         rows[:] = both[0]
         return length
 
+    def compile_for(self, pair: Pair) -> None:
+        """Run it once on both inputs: numba compiles when first called. Raises `Refused`, and as all mechanisms do."""
+        first = PairedRuns.d_first(pair, 1, coupled=False)
+        self._filled(first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
+
     @override
     def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        """The generator must be an SFC64, coupled or not. Raises `TypeError`, and as all mechanisms do."""
+        """The generator must be an SFC64, coupled or not. Raises `TypeError`, and as all mechanisms do.
+
+        Raises `CompiledDisagrees` for inputs that machine code cannot take, unlike those it was compiled for.
+        """
+        try:
+            return self._filled(runs, rng, rows)
+        except Refused as error:
+            raise CompiledDisagrees(
+                f"{self.name} runs as plain Python: machine code does not take all inputs: {reason(str(error))}"
+            ) from error
+
+    def _filled(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
         position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
         # Apart, not in one block: an index out of bounds must not reach the other input.
         inputs = _arrays(runs.pair)
@@ -95,10 +129,14 @@ class CompiledMechanism(Mechanism):
                 else:
                     raise Refused(str(error) or type(error).__name__) from error
                 self._load()
-                return self.fill_pair(runs, rng, rows)
+                return self._filled(runs, rng, rows)
             data = runs.pair.sides[at // n]
             failure = raised(self.name, error, runs.start + at % n, data)
             raise described_on_both_inputs(self.fill, runs.pair, failure) from error
+        if self.shape is not None and not self.shape.fits(rows):
+            if not self._of_file:  # whose event stands by position
+                raise CompiledDisagrees(f"{self.name} runs as plain Python: {RAGGED}")
+            self.shape = None
         return self.check_length(length, runs.start)
 
 

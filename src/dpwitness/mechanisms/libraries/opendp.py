@@ -1,7 +1,9 @@
 """OpenDP: measurements, which state their privacy loss for a distance between inputs."""
 
+import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -41,7 +43,8 @@ class OpenDP(Library):
     def claim(self, thing: Any, d_in: object = None) -> Claim:
         """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not one claim.
 
-        Of a smoothed max-divergence, which is a whole curve δ(ε), pairs are read off.
+        Of a smoothed max-divergence, which is a whole curve δ(ε), pairs are read off; and of δ-approximate ρ-zCDP, from
+        what it implies.
         """
         if d_in is None:
             raise InvalidClaim(
@@ -59,8 +62,9 @@ class OpenDP(Library):
             return ApproxDP(float(loss[0]), float(loss[1]))
         if measure.startswith("ZeroConcentratedDivergence"):
             return ZCDP(float(loss))
-        if measure.startswith("Approximate(ZeroConcentratedDivergence") and loss[1] == 0:
-            return ZCDP(float(loss[0]))
+        if measure.startswith("Approximate(ZeroConcentratedDivergence"):
+            rho, delta = map(float, loss)
+            return ZCDP(rho) if delta == 0 else profile_of(partial(delta_of_approximate_zcdp, rho, delta))
         if measure.startswith("SmoothedMaxDivergence"):
             return profile_of(loss.delta)
         raise InvalidClaim(
@@ -85,6 +89,16 @@ class OpenDP(Library):
         """Return False: measurements cannot be changed. Only a function of the user's inside of one may remember."""
         features = getattr(sys.modules.get("opendp.mod"), "GLOBAL_FEATURES", (USERS_OWN,))
         return USERS_OWN in features
+
+
+def delta_of_approximate_zcdp(rho: float, delta: float, epsilon: float) -> float:
+    """The δ at ε that δ-approximate ρ-zCDP implies (Bun & Steinke 2016, Proposition 1.3 and Lemma 8.8).
+
+    ρ and ε in nats: δ + (1 − δ)·exp(−(ε − ρ)²/(4ρ)) for ε above ρ, else 1.
+    """
+    if epsilon <= rho:
+        return 1.0
+    return delta + (1 - delta) * math.exp(-((epsilon - rho) ** 2) / (4 * rho)) if rho else delta
 
 
 def profile_of(delta: Callable[[float], float]) -> PrivacyProfile:
@@ -112,7 +126,8 @@ def in_carrier(value: Any, carrier: str) -> object:
     """Return an input of numbers, flags, texts or bits as OpenDP wants it; any other as it is.
 
     `carrier`: its carrier type, such as f64, bool, Vec<i32>, HashMap<String, i32> or BitVector, which is bits packed
-    into bytes, the first one lowest. A DataFrame of Polars becomes a LazyFrame. Raises `InvalidParameter` for several
+    into bytes, the first one lowest. A missing number (None) is NaN among floats. A DataFrame of Polars becomes a
+    LazyFrame. Raises `InvalidParameter` for several
     values where it takes one, and for what is no frame of Polars where it takes one.
     """
     if carrier == LAZY:
@@ -137,7 +152,7 @@ def in_carrier(value: Any, carrier: str) -> object:
         return value
     if np.size(value) != 1:
         raise InvalidParameter(f"the measurement takes one value ({carrier}), not {np.size(value)}: use queries(1)")
-    return kind(np.asarray(value).item())
+    return math.nan if value is None and kind is float else kind(np.asarray(value).item())
 
 
 def scalar_kind(carrier: str) -> Callable[[Any], Any] | None:

@@ -21,11 +21,14 @@ class Recipe:
         JSON values from which the describer makes it in another process.
     refused
         Why it cannot be run; empty where it can be tried.
+    time
+        Of the time of a case how many times it gets: slow mechanisms more than once.
     """
 
     label: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     refused: str = ""
+    time: float = 1.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +55,9 @@ class Attempt:
         and its claim is about that one.
     bits
         Whether the last bits of floating-point outcomes are looked at: not where the noise is drawn here.
+    strict
+        Whether it is only an attempt if it runs on all of the first pairs and on the smallest inputs: what refuses
+        numbers beyond its bounds, or few records, is to be run without them.
     """
 
     mechanism: Callable[..., Any]
@@ -62,6 +68,7 @@ class Attempt:
     outcome: Outcome | None = None
     of_records: bool = False
     bits: bool = True
+    strict: bool = False
 
 
 class Describer(Protocol):

@@ -9,6 +9,7 @@ import inspect
 import math
 import os
 import re
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import islice, product
@@ -20,15 +21,18 @@ from dpwitness.claims import ApproxDP, Claim, GaussianDP
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.mechanisms.libraries.opendp import LIBRARY, in_carrier
 from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records
+from dpwitness.sweeps.annotations import from_json
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
-from dpwitness.sweeps.describers.signatures import Released, from_json
+from dpwitness.sweeps.describers.signatures import Released
+from dpwitness.tables import tables_of
 
 EMPTY: Final = inspect.Parameter.empty
 #: Plans that are made of one constructor, and of one space; and failures after which a space is left.
 MOST_PLANS: Final = 8
 MOST_OF_SPACE: Final = 2
 MOST_FAILURES: Final = 8
-#: A claim of more is kept by almost anything, and so is one of a larger δ.
+#: A claim of more is kept by almost anything, and so is one of a larger δ. One of less is of rounding.
+LEAST_EPSILON: Final = 1e-9
 MOST_EPSILON: Final = 6.0
 MOST_DELTA: Final = 0.3
 #: Values in a histogram of the output of a row-by-row transformation.
@@ -38,7 +42,18 @@ LARGEST: Final = 2**31 - 1
 #: Types of atoms: a low and a high value, and one in between.
 ATOMS: Final[Mapping[str, tuple[Any, Any, Any]]] = {
     "f64": (0.0, 5.0, 1.0), "i32": (0, 5, 1), "String": ("a", "c", "b"), "bool": (False, True, True),
+    "usize": (0, 5, 1),
 }  # fmt: skip
+#: Keys of counts that are asked for.
+KEYS: Final = ("a", "b")
+#: Parameters with a default that does not do.
+NEEDED: Final = ("value_limit",)
+#: Columns of frames that are read of texts, of which the first is looked at; and lines of such a text.
+COLUMNS: Final = ("a", "b")
+SEPARATOR: Final = ","
+LINES: Final = ("a,1", "b,2", "1,", "a", "")
+#: The noisy count from which on a key is released.
+THRESHOLD: Final = 4
 #: Output measures by the functions that make them.
 MEASURES: Final = ("max_divergence", "zero_concentrated_divergence")
 
@@ -85,6 +100,8 @@ SPACES: Final[Mapping[str, Callable[[Any], tuple[Any, Any]]]] = {
     "records of text": lambda dp: (dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()),
     "records of bool": lambda dp: (dp.vector_domain(dp.atom_domain(T=bool)), dp.symmetric_distance()),
     "records of i32 in order": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.insert_delete_distance()),
+    "records of usize": lambda dp: (dp.vector_domain(dp.atom_domain(T="usize")), dp.symmetric_distance()),
+    "frames of text": lambda dp: frames_of_text(dp).output_space,
     "8 bits": lambda dp: (dp.bitvector_domain(max_weight=8), dp.discrete_distance()),
 }  # fmt: skip
 #: Where a constructor takes no space.
@@ -107,7 +124,8 @@ class OpenDP:
         """Whether it is of OpenDP; the functions `then_…` make the same things."""
         module, _, name = place.rpartition(":")
         if inspect.isroutine(thing):
-            return module.startswith("opendp.") and name.startswith("make_")
+            of_plan = name.endswith(("_lazyframe", "_expr"))  # see `opendp_plans`
+            return module.startswith("opendp.") and name.startswith("make_") and not of_plan
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_metric")
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
@@ -146,7 +164,7 @@ class OpenDP:
         neighbours = neighbours_of(made)
         if hasattr(made, "output_measure"):
             call, claim = LIBRARY.function(made), LIBRARY.claim(made, neighbours.d_in)
-            yield attempt_of(thing, lambda value, rng: call(value), claim, neighbours, noisy=False)
+            yield attempt_of(thing, lambda value, rng: answers(call(value)), claim, neighbours, noisy=False)
         else:
             noisy, claim = with_noise(made, neighbours)
             yield attempt_of(thing, noisy, claim, neighbours, noisy=True)
@@ -157,7 +175,21 @@ class OpenDP:
         dp, settings = prelude(), recipe.settings
         named = {name: of_dp(dp, value) for name, value in settings["parameters"].items()}
         space = () if settings["space"] == OWN else SPACES[settings["space"]](dp)
-        return thing(*space, **named)
+        made = undeprecated(thing, *space, **named)
+        if not hasattr(made, "input_domain"):
+            raise InvalidParameter("it is post-processing, which claims nothing")
+        # Python can neither make nor read a frame: it is read of a text, and a column of it is looked at.
+        if str(getattr(made, "output_domain", "")).startswith("VectorDomain(VectorDomain"):
+            made = made >> undeprecated(dp.t.make_create_dataframe, [*COLUMNS])
+        if "key" in named and named.get("TOA") != "String":
+            raise InvalidParameter("the columns of a frame that is read are texts")
+        if "DataFrame" in str(made.input_domain):
+            made = frames_of_text(dp) >> made
+        if "DataFrame" in str(getattr(made, "output_domain", "")):
+            kind = named.get("TOA", "String") if "cast" in thing.__name__ else "String"
+            kind = "bool" if "is_equal" in thing.__name__ else kind
+            made = made >> undeprecated(dp.t.make_select_column, COLUMNS[0], kind)
+        return made
 
     def _why_not(self, thing: Any, recipe: Recipe) -> str:
         """Why a recipe makes nothing to be tested; empty where it does."""
@@ -169,10 +201,16 @@ class OpenDP:
             return str(error)
         except BaseException as error:  # of a constructor: panics of Rust are no Exception
             return first_line(error)
-        delta = float(getattr(attempt.claim, "delta", 0.0))
-        if not (0 < attempt.claim.parameter <= MOST_EPSILON and delta <= MOST_DELTA):
-            return f"it claims {attempt.claim}, which nothing could refute"
+        return why_not_refuted(attempt.claim)
+
+
+def why_not_refuted(claim: Claim) -> str:
+    """Why no mechanism could be refuted at a claim; empty where one could."""
+    found = getattr(claim, "points", None) or [(claim.parameter, getattr(claim, "delta", 0.0))]
+    # What is known of all neighbours is released without noise, and rounding alone is claimed of some sums.
+    if any(LEAST_EPSILON < epsilon <= MOST_EPSILON and delta <= MOST_DELTA for epsilon, delta in found):
         return ""
+    return f"it claims {claim}, which nothing could refute"
 
 
 def prelude() -> Any:
@@ -182,6 +220,19 @@ def prelude() -> Any:
 
     dp.enable_features("contrib")
     return dp
+
+
+def undeprecated(make: Callable[..., Any], *given: Any, **named: Any) -> Any:
+    """What a constructor makes, without a warning where it will be gone one day."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        warnings.simplefilter("ignore", FutureWarning)
+        return make(*given, **named)
+
+
+def frames_of_text(dp: Any) -> Any:
+    """What reads a frame of a text."""
+    return undeprecated(dp.t.make_split_dataframe, SEPARATOR, [*COLUMNS])
 
 
 def wrong_space(why: str) -> bool:
@@ -220,7 +271,9 @@ def choices(
     for atom in atoms or ["f64"]:
         names, values = [], []
         for name, one in own.items():
-            if name in ("input_domain", "input_metric", "domain", "metric") or one.default is not EMPTY:
+            if name in ("input_domain", "input_metric", "domain", "metric"):
+                continue
+            if one.default is not EMPTY and name not in NEEDED:
                 continue
             known = values_of(name, atom, approximate=approximate)
             if not known:
@@ -243,7 +296,9 @@ def values_of(name: str, atom: str, *, approximate: bool) -> list[Any]:
         "bounds": [{"tuple": [low, high]}, {"tuple": [-1 if atom == "i32" else -1.0, high]}],
         "categories": [["a", "b", "c"]] if atom == "String" else [[low, middle, high]],
         "candidates": [[low, middle, high]], "edges": [[low, middle, high]], "constant": [middle], "value": [middle],
-        "TOA": ["i32", "f64", "String", "bool"], "null": [low],
+        "TOA": ["i32", "f64", "String", "bool"], "TIA": ["String"], "null": [low], "value_limit": [10],
+        "separator": [SEPARATOR], "col_names": [[*COLUMNS]], "column_name": [COLUMNS[0]], "key": [COLUMNS[0]],
+        "bin_edges": [[low, middle, high]], "alphas": [[0.5]],
     }  # fmt: skip
     return known.get(name, [])
 
@@ -278,6 +333,9 @@ def neighbours_of(made: Any) -> Neighbours:
         return Neighbours(told, (1, one, one), "one value of a dict moves by 1")
     if kind == "DiscreteDistance":
         return any_two(made, domain, carrier)
+    if kind == "SymmetricDistance" and carrier == "String":
+        lines = records(categories(*LINES), size=(0, 20), form="list")
+        return Neighbours(lines, 1, "texts of which one has a line more")
     if kind in ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance"):
         return datasets(domain, kind, carrier)
     raise InvalidParameter(f"no neighbours are known for {domain} and {metric}")
@@ -338,8 +396,10 @@ def datasets(domain: str, kind: str, carrier: str) -> Neighbours:
         case "i32" | "i64":
             low, high = (int(bounds[1]), int(bounds[2])) if bounds else (-LARGEST - 1, LARGEST)
             record = integers(int(low), int(high))
+        case "usize":
+            record = integers(0, LARGEST)
         case "String":
-            record = categories("a", "b", "c", "1", "")
+            record = categories("a", "b", "c", "1", "a,1", "")
         case "bool":
             record = flags()
         case _:
@@ -376,13 +436,20 @@ def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[Any, Any], 
     if "Option" in str(made.output_domain.carrier_type):
         made = made >> dp.t.then_drop_null()  # Python cannot read optional values
     d_out = made.map(neighbours.d_in)
+    if str(made.output_metric).startswith("L01InfDistance"):
+        _, scale, _ = d_out
+        counted = made >> dp.m.then_laplace_threshold(scale=float(scale), threshold=THRESHOLD)
+        call = LIBRARY.function(counted)
+        return lambda value, rng: call(value), LIBRARY.claim(counted, neighbours.d_in)
     metric, carrier = str(made.output_metric).partition("(")[0], str(made.input_domain.carrier_type)
     if isinstance(d_out, tuple) or not 0 < d_out < math.inf:
         raise InvalidParameter(f"its map gives {d_out!r} for {neighbours.d_in!r}: there is no noise for that")
     scale = float(d_out)
 
     def transformed(value: Any) -> Any:
-        return made(in_carrier(value, carrier))
+        text = carrier == "String" and isinstance(value, list)
+        # Each line ends: else a text of one empty line would be one of none.
+        return made("".join(f"{line}\n" for line in value) if text else in_carrier(value, carrier))
 
     if metric in ("AbsoluteDistance", "L1Distance"):
         return lambda value, rng: laplace(rng, transformed(value), scale), ApproxDP(1.0)
@@ -397,6 +464,11 @@ def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[Any, Any], 
         known = kinds_of(transformed, neighbours)
         return lambda value, rng: laplace(rng, histogram(transformed(value), known), scale), ApproxDP(1.0)
     raise InvalidParameter(f"no noise is known for a transformation to {metric}")
+
+
+def answers(released: Any) -> Any:
+    """What is released; of an interactive one, what it answers to two questions."""
+    return [released(key) for key in KEYS] if callable(released) else released
 
 
 def laplace(rng: np.random.Generator, values: Any, scale: float) -> Any:
@@ -430,6 +502,9 @@ def kinds_of(transformed: Callable[[Any], Any], neighbours: Neighbours) -> list[
 
 def rows_of(value: Any) -> list[Any]:
     """The records of a dataset that a transformation returned."""
+    tables = tables_of(value)
+    if tables is not None:
+        return tables.rows(value)
     if not isinstance(value, list | tuple | np.ndarray):
         raise InvalidParameter(f"it returns {type(value).__name__}, whose records are not known")
     return list(value)

@@ -17,6 +17,7 @@ from dpwitness.claims import ApproxDP, Claim
 from dpwitness.mechanisms.libraries.library import number
 from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, SIZE_NAMES
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
+from dpwitness.sweeps.annotations import annotations_of, from_json, value_of
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
 from dpwitness.targets import Target, target_of
 
@@ -27,8 +28,13 @@ VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWO
 #: The ε that is asked for (nats), and the δ where a parameter of that name has no default.
 EPSILON: Final = 1.0
 DELTA: Final = 1e-3
+#: Estimators, which are fitted anew for each run, get so many times the time of a case.
+FITTING: Final = 1.5
+#: Those of the values of a regression: others than those of its features, which must not be taken for them.
+BOUNDS_Y: Final = "bounds_y"
+RANGE_Y: Final = (0.0, 1.0)
 #: Names of a pair of bounds, and names of the ends of one.
-BOUNDS: Final = ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", "bounds_y")
+BOUNDS: Final = ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", BOUNDS_Y)
 ENDS: Final = (
     ("lower", "upper"), ("low", "high"), ("lower_bound", "upper_bound"), ("min_value", "max_value"),
     ("minimum", "maximum"), ("lo", "hi"), ("clip_min", "clip_max"), ("a_min", "a_max"),
@@ -45,12 +51,12 @@ DATA: Final = (
 #: Of these names the ones that are of a single number.
 SINGLE: Final = ("value", "true_value", "true_count", "answer", "count", "x")
 LABELS: Final = ("y", "labels", "target", "targets")
-#: Values for parameters that have no default, by name; then by annotation.
+#: Values for parameters that have no default, by name; others have them by annotation.
 VALUES: Final[Mapping[str, Any]] = {
     "k": 2, "n": 10, "bins": 5, "n_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
     "percentile": 50, "alpha": 0.5, "n_clusters": 2, "n_components": 1, "dimension": 2, "cutoff": 1,
+    "categories": ["a", "b", "c"], "domain": ["a", "b", "c"],
 }  # fmt: skip
-ANNOTATED: Final[Mapping[object, Any]] = {int: 2, float: 1.0, bool: False, "int": 2, "float": 1.0, "bool": False}
 #: Methods that release something of data, the first that a class has.
 METHODS: Final = (
     "fit", "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "quick_result", "answer",
@@ -63,6 +69,14 @@ ADD_REMOVE: Final = re.compile(r"\badd\w*(?:\W+\w+){0,4}?\W+(?:or\W+)?remov|\bun
 REPLACE_ONE: Final = re.compile(
     r"\b(?:replac|substitut|chang)\w*(?:\W+\w+){0,2}?\W+(?:one|a|single)\b|\bbounded (?:dp|diff)", re.IGNORECASE
 )
+#: Documentation that makes a claim only for what lies within the bounds.
+WITHIN: Final = re.compile(
+    r"\b(?:must|should|assum\w+|expect\w*|requir\w+)(?:\W+\w+){0,5}?\W+(?:with)?in(?:side)?(?:\W+\w+){0,3}?\W+"
+    r"(?:bounds|range|domain|interval)\b|\b(?:must|should|assum\w+)(?:\W+\w+){0,4}?\W+(?:bounded|clipped|clamped)\b",
+    re.IGNORECASE,
+)
+#: What else may have to lie within something.
+OTHERS: Final = re.compile(r"\b(?:epsilon|eps|delta|quant\w*|percent\w*|prob\w*|alpha|beta)\b", re.IGNORECASE)
 MISSING: Final = re.compile(r"ignor\w+ (?:\w+ ){0,2}(?:nan|missing)|missing values", re.IGNORECASE)
 
 
@@ -71,7 +85,8 @@ class Shape:
     """What an input may be: the relations that the claim may mean, and what they are called.
 
     `labelled`: an input is features and labels; `of_records`: it is records of several people; `of_number`: it is a
-    number, and no array of one.
+    number, and no array of one; `strict`: see `Attempt`; `public`: the low end of features, of which a record of each
+    class is added to every input, since many classifiers refuse one class alone.
     """
 
     relations: tuple[Relation, ...]
@@ -79,6 +94,8 @@ class Shape:
     labelled: bool = False
     of_records: bool = False
     of_number: bool = False
+    strict: bool = False
+    public: float | None = None
 
 
 class Released:
@@ -126,7 +143,9 @@ class Signatures:
             if inspect.isclass(thing) and method_of(thing) is None:
                 return [Recipe(refused="none of its methods is known to release anything of data")]
             label = f"{ends[0]:g} to {ends[1]:g}" if has_bounds(own) else ""
-            chosen.append(Recipe(label=label, settings={"parameters": found, "ends": list(ends)}))
+            slow = inspect.isclass(thing) and method_of(thing) == "fit"
+            settings = {"parameters": found, "ends": list(ends)}
+            chosen.append(Recipe(label=label, settings=settings, time=FITTING if slow else 1.0))
         return chosen
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
@@ -151,6 +170,7 @@ class Signatures:
                 adjacency=shape.adjacency,
                 outcome=learned if method == "fit" else None,
                 of_records=shape.of_records,
+                strict=shape.strict,
             )
 
     def shapes(
@@ -162,25 +182,30 @@ class Signatures:
             yield from of_sensitivity(low, high, bounded=has_bounds(own))
             return
         one_value = name in SINGLE or (name is not None and taking[name].annotation in (float, int, "float", "int"))
-        if one_value and not inspect.isclass(thing):
-            yield from of_one_value(low, high, bounded=has_bounds(own))
-        labelled = next((one for one in LABELS if one in taking and taking[one].default is EMPTY), None)
         documented = f"{inspect.getdoc(thing) or ''}"
-        missing = str(thing.__name__).startswith("nan") or bool(MISSING.search(documented))
-        of_numbers = "bounds_y" in own  # a regression, and not labels of classes
-        # Two records are too few for two clusters or two classes, and an estimator is right to refuse them.
-        least = 4 if inspect.isclass(thing) else 1
-        shapes = of_records(
-            documented, low, high, least=least, missing=missing, labelled=labelled is not None, given=given
+        beyond = has_bounds(own) and not lies_within(documented)
+        if one_value and not inspect.isclass(thing):
+            yield from of_one_value(low, high, bounded=has_bounds(own), beyond=beyond)
+        labelled = next((one for one in LABELS if one in taking and taking[one].default is EMPTY), None)
+        yield from of_records(
+            documented,
+            low,
+            high,
+            beyond=beyond,
+            estimator=inspect.isclass(thing),
+            missing=str(thing.__name__).startswith("nan") or bool(MISSING.search(documented)),
+            labelled=labelled is not None,
+            regression=BOUNDS_Y in own,
+            given=given,
         )
-        for shape in shapes:
-            if not (of_numbers and shape.labelled and "categories" in str(shape.relations[0])):
-                yield shape
+        if labelled is None:
+            yield from of_one_record(low, high, bounded=has_bounds(own))
 
     def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
         """Values for its parameters as JSON, and the names of those that have none."""
         data = None if inspect.isclass(thing) else data_of(own)
         labels = () if inspect.isclass(thing) else LABELS
+        hints, documented = annotations_of(thing), inspect.getdoc(thing) or ""
         found: dict[str, Any] = {}
         unknown = []
         of_ends = {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
@@ -194,25 +219,18 @@ class Signatures:
             elif name in DELTA_NAMES and one.default is EMPTY:
                 found[name] = DELTA
             elif name in BOUNDS:
-                found[name] = {"tuple": list(ends)}
+                found[name] = {"tuple": list(RANGE_Y if name == BOUNDS_Y else ends)}
             elif name in of_ends:
                 found[name] = of_ends[name]
             elif name in SENSITIVITIES:
                 found[name] = 1.0 if one.default is EMPTY else one.default
             elif one.default is EMPTY:
-                value = VALUES.get(name, ANNOTATED.get(one.annotation))
+                value = VALUES.get(name, value_of(hints.get(name), name, documented, ends))
                 if value is None:
                     unknown.append(name)
                 else:
                     found[name] = value
         return found, unknown
-
-
-def from_json(value: Any) -> Any:
-    """A value of a recipe: tuples are objects in JSON."""
-    if isinstance(value, dict) and set(value) == {"tuple"}:
-        return tuple(map(from_json, value["tuple"]))
-    return [from_json(one) for one in value] if isinstance(value, list) else value
 
 
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
@@ -275,13 +293,20 @@ def caller(
     def call(value: Any, rng: Any) -> Any:
         values = {str(data): number(value) if shape.of_number else value}
         if shape.labelled:
-            values = {str(data): value[0], str(labels): value[1]}
+            features, classes = value if shape.public is None else with_public(value, shape.public)
+            values = {str(data): features, str(labels): classes}
         named = {**given, **dict.fromkeys(generators, rng)}
         if method is None:
             return positional(thing, own, {**named, **values})
         return positional(getattr(thing(**named), method), taking, values)
 
     return call
+
+
+def with_public(value: Any, low: float) -> tuple[Any, Any]:
+    """Features and labels with a record of each class, which is public."""
+    features, classes = np.asarray(value[0]), np.asarray(value[1])
+    return np.vstack([features, np.full((2, features.shape[1]), low)]), np.append(classes, [0, 1])
 
 
 def positional(function: Callable[..., Any], own: Parameters, values: Mapping[str, Any]) -> Any:
@@ -313,17 +338,29 @@ def of_sensitivity(low: float, high: float, *, bounded: bool) -> Iterator[Shape]
         yield Shape((queries(3, may_move="one"),), "lists of which one number differs by the sensitivity")
 
 
-def of_one_value(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
-    """Any two numbers within bounds; without bounds a number that moves by 1."""
+def of_one_value(low: float, high: float, *, bounded: bool, beyond: bool) -> Iterator[Shape]:
+    """Any two numbers, within bounds and beyond them; without bounds a number that moves by 1."""
+    within = ((low, high), (low, (low + high) / 2))
+    span = high - low
+    if beyond:
+        outside = pairs((low - span, high + span), (low, high + 10 * span), *within)
+        yield Shape((outside,), f"any two numbers, to be clipped to {low:g} to {high:g}", of_number=True, strict=True)
     if bounded:
-        yield Shape(
-            (pairs((low, high), (low, (low + high) / 2)),), f"any two numbers from {low:g} to {high:g}", of_number=True
-        )
+        yield Shape((pairs(*within),), f"any two numbers from {low:g} to {high:g}", of_number=True)
     else:
         yield Shape(
             (pairs((0.0, 1.0), (1.0, 2.0), (10.0, 11.0)),), "numbers that differ by 1, which is assumed", of_number=True
         )
         yield Shape((pairs((0, 1), (1, 2), (10, 11)),), "numbers that differ by 1, which is assumed", of_number=True)
+
+
+def of_one_record(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
+    """A list of one record, which may be any: for what answers for each record, so that its claim is about one."""
+    told = "any two values of one record"
+    yield Shape((pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"])),), told)
+    if bounded:
+        middle = (low + high) / 2
+        yield Shape((pairs(*((np.array([low]), np.array([other])) for other in (high, middle))),), told)
 
 
 def adjacencies(documented: str) -> tuple[str, ...]:
@@ -333,10 +370,28 @@ def adjacencies(documented: str) -> tuple[str, ...]:
     return both if says[0] == says[1] else (both[says.index(True)],)
 
 
+def lies_within(documented: str) -> bool:
+    """Whether the documentation makes a claim only for data within the bounds."""
+    sentences = re.split(r"[.;]\s", documented)
+    return any(WITHIN.search(one) and not OTHERS.search(one) for one in sentences)
+
+
 def of_records(
-    documented: str, low: float, high: float, *, least: int, missing: bool, labelled: bool, given: Any
+    documented: str,
+    low: float,
+    high: float,
+    *,
+    beyond: bool,
+    estimator: bool,
+    missing: bool,
+    labelled: bool,
+    regression: bool,
+    given: Any,
 ) -> Iterator[Shape]:
-    """Records in the forms that libraries take, under the adjacencies that the documentation may mean."""
+    """Records in the forms that libraries take, under the adjacencies that the documentation may mean.
+
+    `beyond`: numbers may lie beyond the bounds; `regression`: labels are numbers, and no classes.
+    """
     means = adjacencies(documented)
     told = " and ".join(means) if len(means) > 1 else f"{means[0]}, as documented"
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
@@ -347,23 +402,40 @@ def of_records(
         yield Shape(found, f"{told}, of the records given", labelled, True)
     # What is said to ignore missing values may do so in one form alone, or not at all.
     for with_missing in (True, False) if missing else (False,):
-        for domain, own_form, base in forms(low, high, missing=with_missing, labelled=labelled):
-            found = tuple(records(domain, adjacency=one, size=(least, 20), form=own_form, base=base) for one in means)
-            yield Shape(found, told, labelled, True)
+        of_domains = [
+            forms(low, high, clipped=clipped, missing=with_missing, labelled=labelled, regression=regression)
+            for clipped in ((True, False) if beyond else (False,))
+        ]
+        for same in zip(*of_domains, strict=True):  # form by form, what lies beyond the bounds first
+            for clipped, (domain, form, base) in zip(range(len(same))[::-1], same, strict=True):
+                # Two records are too few for two clusters, one class for a classifier: an estimator is right to refuse
+                # them. Only what runs on all of the first pairs is taken, but for the last.
+                public = [None, low] if labelled and not regression else [None]
+                choices = [(1, True, one) for one in public] + [(4, True, one) for one in public]
+                choices = choices if estimator else [(1, bool(clipped), None)]
+                choices += [(4, False, None)] if estimator and not clipped else []
+                for least, strict, class_of in choices:
+                    size = (least, 20)
+                    found = tuple(records(domain, adjacency=one, size=size, form=form, base=base) for one in means)
+                    yield Shape(found, told, labelled, True, strict=strict, public=class_of)
 
 
-def forms(low: float, high: float, *, missing: bool, labelled: bool) -> Iterator[tuple[Any, str, Any]]:
+def forms(
+    low: float, high: float, *, clipped: bool, missing: bool, labelled: bool, regression: bool
+) -> Iterator[tuple[Any, str, Any]]:
     """Domains of records, how they are handed over, and records to start from."""
-    real, whole = numbers(low, high, missing=missing), integers(int(low), int(high))
+    real, whole = numbers(low, high, clipped=clipped, missing=missing), integers(int(low), int(high))
     texts = categories("a", "b", "c")
     if labelled:
         # Both classes are there from the start: many classifiers refuse one alone.
-        steps = [low + (high - low) * k / 9 for k in range(10)]
-        plane = np.array([[step, steps[-k]] for k, step in enumerate(steps)])
-        classes = [k % 2 for k in range(10)]
-        yield ((real, real), categories(0, 1)), "xy", (plane, classes)
-        yield ((real,), categories(0, 1)), "xy", (plane[:, :1], classes)
-        yield ((real,), real), "xy", (plane[:, :1], steps)
+        steps = np.linspace(0.0, 1.0, 10)
+        features = low + (high - low) * steps
+        plane = np.stack([features, features[-np.arange(10)]], axis=1)
+        classes, values = [k % 2 for k in range(10)], numbers(*RANGE_Y, clipped=clipped)
+        if not regression:
+            yield ((real, real), categories(0, 1)), "xy", (plane, classes)
+            yield ((real,), categories(0, 1)), "xy", (plane[:, :1], classes)
+        yield ((real,), values), "xy", (plane[:, :1], steps)
         return
     for domain, form in (
         (real, "array"), (real, "list"), (whole, "list"), ((real, real), "array"), ((real,), "array"),

@@ -1,0 +1,123 @@
+"""Lower bounds of twenty mechanisms at ε = 0.1, by seed: `python benchmarks/twenty_rows.py --seeds 8 --json FILE`.
+
+The mechanisms and parameters are those of DP-Sniper's evaluation (Bichsel, Steffen, Bogunovic & Vechev 2021), with two
+more of threshold testing. Of each row: the least, the median and the largest bound of all seeds, their spread
+(max − min)/median, and the mean CPU seconds of a bound with its search. Beside them the best earlier figure and the
+truth: "≤" and "≥" where it is only known to lie there, "∞" where it grows with the number of queries or is infinite.
+Earlier figures are lower bounds with 90 % confidence from DP-Sniper's logs (2·10⁸ runs to confirm), or what StatDP read
+off its curves, whichever is larger; StatDP's readings of `isvt1` and `histogram_wrong_scale` are left out.
+
+`--json FILE` gets a line as soon as a bound is there. What the file holds already is not run again.
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+import warnings
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import dpwitness as dpw
+
+EPSILON = 0.1
+
+
+@dataclass(frozen=True, kw_only=True)
+class Row:
+    """The parameters of a mechanism, the best earlier figure, and the true ε (nats)."""
+
+    parameters: dict[str, Any] = field(default_factory=dict)
+    earlier: float = math.nan
+    truth: str = "∞"
+    has_epsilon: bool = True  # as a parameter
+
+
+AT_ONE = {"threshold": 1.0}
+ROWS = {
+    "laplace_mechanism": Row(earlier=0.100, truth=".1"),
+    "truncated_geometric": Row(earlier=0.117, truth=".1178"),
+    "histogram": Row(earlier=0.099, truth=".1"),
+    "histogram_wrong_scale": Row(earlier=4.602, truth="10"),
+    "noisy_max_laplace": Row(earlier=0.0925, truth="≤ .1"),
+    "noisy_max_exponential": Row(earlier=0.100, truth=".1"),
+    "noisy_max_laplace_value": Row(earlier=0.2488, truth=".25"),
+    "noisy_max_exponential_value": Row(earlier=0.3534),
+    "svt": Row(parameters={"threshold": 0.5}, earlier=0.0858, truth=".0982"),
+    "svt_resampled": Row(parameters=AT_ONE, earlier=0.0859, truth="≤ .1"),
+    "isvt4": Row(parameters=AT_ONE, earlier=0.1822),
+    "isvt3": Row(parameters=AT_ONE, earlier=0.172, truth=".1748"),
+    "isvt1": Row(parameters=AT_ONE, earlier=1.761),
+    "isvt2": Row(parameters=AT_ONE, earlier=0.322, truth="≥ .4198"),
+    "rappor": Row(earlier=0.3008, truth=".4001", has_epsilon=False),
+    "one_time_rappor": Row(earlier=0.5999, truth=".8007", has_epsilon=False),
+    "laplace_parallel": Row(earlier=0.0350, truth=".1"),
+    "svt_numeric_and_flags": Row(parameters=AT_ONE, earlier=0.2616),
+    "prefix_sum": Row(earlier=0.5774, truth="1"),
+    "numerical_svt": Row(parameters=AT_ONE, earlier=0.0345, truth="≤ .1"),
+    "svt_single_noise": Row(truth=".1492"),
+    "gptt_lee_clifton": Row(truth="≥ .6195"),
+}
+
+
+def bounded(name: str, seed: int, runs: int, alpha: float) -> dict[str, Any]:
+    """One bound and the CPU seconds that it took."""
+    row = ROWS[name]
+    claim: dict[str, Any] = {"epsilon": EPSILON} if row.has_epsilon else {"claim": dpw.PureDP(1.0)}
+    began = time.process_time()
+    found = dpw.bound(name, **claim, parameters=row.parameters, runs=runs, alpha=alpha, seed=seed, workers=1)
+    seconds = time.process_time() - began
+    return {
+        "row": name, "seed": seed, "runs": runs, "alpha": alpha, "seconds": round(seconds, 2),
+        "bound": found.epsilon_lower_bound, "event": found.witness.event.describe(), "pair": str(found.witness.pair),
+    }  # fmt: skip
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """A line for each row."""
+    lines = [f"{'':27s} {'min':>7s} {'median':>7s} {'max':>7s} {'spread':>7s} {'CPU s':>6s} {'earlier':>8s}  true ε"]
+    for name, row in ROWS.items():
+        found = [one for one in results if one["row"] == name]
+        if found:
+            bounds = [one["bound"] for one in found]
+            least, middle, most = min(bounds), statistics.median(bounds), max(bounds)
+            spread = f"{(most - least) / middle:7.1%}" if middle else f"{'–':>7s}"
+            seconds = statistics.mean(one["seconds"] for one in found)
+            behind = " behind" if least < row.earlier else ""
+            lines.append(
+                f"{name:27s} {least:7.4f} {middle:7.4f} {most:7.4f} {spread} {seconds:6.1f} {row.earlier:8.4f}  "
+                f"{row.truth}{behind}"
+            )
+    return "\n".join(lines)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--rows", nargs="+", metavar="NAME", choices=ROWS, default=list(ROWS), help="all of them")
+    parser.add_argument("--seeds", type=int, default=8, metavar="N")
+    parser.add_argument("--first-seed", type=int, default=0, metavar="K")
+    parser.add_argument("--runs", type=int, default=20_000_000, metavar="N", help="confirm runs of each bound")
+    parser.add_argument("--alpha", type=float, default=0.1, metavar="A")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="one line for each bound, written as they come")
+    given = parser.parse_args()
+    warnings.simplefilter("ignore")
+    before = given.json.read_text().splitlines() if given.json and given.json.exists() else []
+    known = {(one["row"], one["seed"], one["runs"], one["alpha"]): one for one in map(json.loads, before)}
+    results = []
+    for seed in range(given.first_seed, given.first_seed + given.seeds):
+        for name in given.rows:
+            one = known.get((name, seed, given.runs, given.alpha))
+            if one is None:
+                one = bounded(name, seed, given.runs, given.alpha)
+                print(f"{name:27s} seed {seed}: {one['bound']:.4f} in {one['seconds']:.1f} s", flush=True)
+                if given.json:
+                    with given.json.open("a") as file:
+                        file.write(json.dumps(one, ensure_ascii=False) + "\n")
+            results.append(one)
+    print(table(results))
+
+
+if __name__ == "__main__":
+    main()
