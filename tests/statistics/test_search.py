@@ -11,17 +11,19 @@ import dpwitness as dpw
 from dpwitness.api.curve import CURVE_RUNS, most_runs, runs_to_exclude
 from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP
-from dpwitness.events import Interval
+from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence import Estimate, EventBet, detectable_parameter
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
 from dpwitness.runs import Role
-from dpwitness.search.learners import RatedEvent, learn
+from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
+from dpwitness.search.cuts import cuts_around
+from dpwitness.search.learners import RatedEvent, chosen
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
-from dpwitness.search.pairs import MOST_COUNTED_AGAIN, Entry, best_refined, contrast, told_apart
-from dpwitness.search.samples import Table
+from dpwitness.search.pairs import best_refined, contrast
+from dpwitness.search.samples import Table, sample_of
 from running import best_entry, runner, search, soon
 
 BUDGET = 60_000
@@ -46,11 +48,11 @@ def test_what_ends_the_search_was_counted_on_runs_of_its_own():
 def test_luck_does_not_end_the_search(monkeypatch):
     """An event that shows nothing, however good it seemed when it was chosen, is found out on fresh runs."""
 
-    def lucky(sample, objective, **options):
-        (found,) = learn(sample, objective, most=1, **options)
+    def lucky(rated, most):
+        (found,) = chosen(rated, most)
         return [replace(found, value=1.0, lower_value=1.0)]
 
-    monkeypatch.setattr("dpwitness.search.pairs.compared", lucky)
+    monkeypatch.setattr("dpwitness.search.pairs.chosen", lucky)
     finalists, spent = searched("svt", GrowthAt(claim=ApproxDP(0.7), stop_value=1e-4))
     assert all(arm.certain is None for arm in finalists)
     assert spent >= BUDGET
@@ -155,6 +157,17 @@ def test_entries_are_counted_until_the_best_is_known_or_no_longer_matters():
     assert told((1.0,), 0)[1] == 400_000
 
 
+@pytest.mark.parametrize(("learned_from", "chosen"), [(0, 0.0), (1_000_000, 2.0)])
+def test_a_set_of_outcomes_is_not_chosen_anew_by_fewer_runs_than_it_was_learned_from(learned_from, chosen):
+    pair = pairs(([0], [1])).given[0]
+    where = runner(as_mechanism(load("generalized_randomized_response"), pair.data, epsilon=1.0), 1)
+    event = OutcomeSet(np.array([[2.0]]))  # says nothing of 0 and 1
+    cuts = cuts_around(event, sample_of(*where.sample(pair, 1_000, Role.SEARCH, 0)))
+    found = RatedEvent(event=event, swapped=False, estimate=Estimate(p=0.1, q=0.1), value=0.0)
+    best, _ = told_apart(where, [Entry(pair, found, 0, cuts, learned_from)], BOUND, 40_000, Role.COMPARISON)
+    assert best.found.event == OutcomeSet(np.array([[chosen]]))
+
+
 def test_what_an_old_estimate_promises_does_not_choose_between_candidates_with_new_cuts():
     lucky = Candidate(pair=SHIFTED, event=above(6.0), estimate=Estimate(p=0.0012, q=0.0008, both=0.0008))
     fair = Candidate(pair=SHIFTED, event=above(0.0), estimate=Estimate(p=0.5, q=0.452, both=0.452))
@@ -241,7 +254,7 @@ def test_a_lucky_winner_is_counted_again(monkeypatch):
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
 
     def lucky(recounts):
-        monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", recounts)
+        monkeypatch.setattr("dpwitness.search.comparison.MOST_COUNTED_AGAIN", recounts)
         searches = (
             best_entry(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=s, budget=100_000)[0] for s in range(40)
         )
@@ -258,7 +271,7 @@ def test_who_is_counted_again_wins_by_those_runs_alone(monkeypatch):
     events = [Interval(coordinate=0, low=1 + math.log(100) - 0.01 * k) for k in range(8)]
     nothing = Estimate(p=0.0, q=0.0)
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
-    monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
+    monkeypatch.setattr("dpwitness.search.comparison.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
     again, budget = 0, 100_000
     counted = [sum(budget // (3 * left) for left in (8, 4, 2)[:turns]) for turns in (2, 3)]
     runs = {max(budget // 5, n) for n in counted}  # as many as it won by

@@ -493,7 +493,8 @@ class _Epochs:
     @property
     def series(self) -> tuple[Series, ...]:
         """All runs in the order of time."""
-        return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
+        untimed = self.problem.mechanism.without_time
+        return series_of((course.pair, untimed(course.x), untimed(course.y), course.turns) for course in self.courses)
 
     def bet(self, most: int, left: float = 0.5) -> None:
         """Go on until the claim is refuted, so many runs were made in all, or that share of the time is left.
@@ -569,7 +570,8 @@ class _Epochs:
 
     def leak_of_bits(self) -> Violation | None:
         """What the last bits of the outcomes so far show, on fresh runs."""
-        seen = ((course.pair, course.x, course.y) for course in self.courses if course.runs >= FEWEST)
+        untimed = self.problem.mechanism.without_time
+        seen = ((c.pair, untimed(c.x), untimed(c.y)) for c in self.courses if c.runs >= FEWEST)
         runner, cost = self.runner.searching(LEFT_BY_BITS), min(course.cost for course in self.courses)
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 

@@ -257,7 +257,7 @@ def result_fields(problem: Problem, alpha: float, candidate: Candidate, done: Co
         "parameters": {name: shown(value) for name, value in mechanism.signature.parameters.items()},
         "witness": witness_of(problem, runner, alpha, candidate, counts),
         "seed": runner.seed,
-        "reproducible": mechanism.reproducible,
+        "reproducible": mechanism.repeatable,
         "ended": done.ended,
     }
 
@@ -292,6 +292,7 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
         description=problem.described(candidate.event),
         layout=None if mechanism.layout is None else mechanism.layout.upto(candidate.event.width),
         by_position=mechanism.by_position,
+        observe=None if mechanism.time_at is None else "time",
         texts={code: text for code in codes_in(candidate.event) if (text := mechanism.label(code)) is not None},
         counts=counts,
         estimate=candidate.estimate,

@@ -168,12 +168,18 @@ def _statement_of(
 
     `reference`: the name under which the mechanism was found; by default the witness's where the function is called so.
     """
+    if options["observe"] not in (None, witness.observe):
+        raise InvalidParameter(
+            f"observe={options['observe']!r}: this witness was found without it, so that its event looks at other "
+            "entries: leave it out, or make a new check"
+        )
     name = getattr(mechanism, "name", None) or getattr(mechanism, "__name__", None)
     named = witness.mechanism.rpartition(":")[2].rpartition(".")[2] == name
     pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
     return Statement(
         mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters, outcome=options["outcome"],
-        errors=options["errors"], reference=reference or (witness.mechanism if named else None),
+        errors=options["errors"], observe=witness.observe,
+        reference=reference or (witness.mechanism if named else None),
     )  # fmt: skip
 
 

@@ -15,6 +15,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
     LARGEST,
+    NO_NUMBER,
     Column,
     Event,
     Label,
@@ -28,6 +29,7 @@ from dpwitness.events.event import (
     number_text,
     place_text,
     register_event,
+    seconds_text,
 )
 
 #: How many digits rounded bounds have, in turn.
@@ -156,7 +158,9 @@ class Interval(Event):
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        place = place_text(self.coordinate, noun)
+        place, text = place_text(self.coordinate, noun), number_text
+        if self.coordinate == as_noun(noun).seconds_at:
+            place, text = "time", seconds_text
         if self._single_code and is_exception(self.low):
             return (label and label(self.low)) or f"{place} {number_text(self.low)}"
         if self.low == np.inf:
@@ -164,24 +168,25 @@ class Interval(Event):
         if self._single_code:
             return f"{place} {(label and label(self.low)) or number_text(self.low)}"
         if np.isfinite(self.low) and self.high == np.nextafter(self.low, np.inf):
-            return f"{place} equal to {number_text(self.low)}"
+            return f"{place} equal to {text(self.low)}"
+        other = as_noun(noun).mixed.get(self.coordinate)
         lengths = self._lengths()
         if lengths is not None:
             return f"{place} {lengths}"
         if self.low == -np.inf and self.high == -LARGEST:
             return f"{place} −∞"
         if self.low == -np.inf and self.high == LEAST_NUMBER:
-            return f"{place} no number, or −∞"
+            return f"{place} no number, or −∞" if other in (None, NO_NUMBER) else f"{other}, or {place} −∞"
         if self.low == LEAST_NUMBER:
             return f"{place} a number above −∞" + (f" and below {number_text(self.high)}" if self.high < np.inf else "")
         if self.low == -np.inf and self.high == np.inf:
             return f"{place} present"
         if self.low == -np.inf:
-            others = ", or no number" if self.coordinate in as_noun(noun).mixed and self.high > LEAST_NUMBER else ""
-            return f"{place} below {number_text(self.high)}{others}"
+            others = f", or {other}" if other and self.high > LEAST_NUMBER else ""
+            return f"{place} below {text(self.high)}{others}"
         if self.high == np.inf:
-            return f"{place} at least {number_text(self.low)}"
-        return f"{place} from {number_text(self.low)} to below {number_text(self.high)}"
+            return f"{place} at least {text(self.low)}"
+        return f"{place} from {text(self.low)} to below {text(self.high)}"
 
     def _lengths(self) -> str | None:
         """How long the lists are whose lengths lie inside, where an end is a length: a longer list comes before."""

@@ -18,6 +18,7 @@ from dpwitness.events.event import (
     Noun,
     array_of,
     as_noun,
+    joined,
     number_text,
     place_text,
     register_event,
@@ -125,8 +126,8 @@ class OutcomeSet(Event):
         """In plain English: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
         noun, texts = as_noun(noun), self.texts(noun, label)
         if noun.places:
-            more = ", …" if len(self.rows) > LISTED else ""
-            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {'; '.join(texts)}{more}"
+            several = " or ".join([*texts, *(["…"] if len(self.rows) > LISTED else [])])
+            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {several}"
         if len(self.rows) == 1:
             flags = self._of_flags(noun)
             only = self.rows[0]
@@ -186,7 +187,7 @@ def _keyed_text(row: Rows, noun: str, label: Label | None) -> str:
     texts = [
         f"{place_text(c, noun)} {(label(row[c]) if label else None) or _exact_text(float(row[c]))}" for c in present
     ]
-    return f"exactly {', '.join(texts) or 'nothing'}"
+    return f"exactly {joined(texts) or 'nothing'}"
 
 
 def _exact_text(value: float) -> str:

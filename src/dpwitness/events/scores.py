@@ -14,6 +14,7 @@ from dpwitness.checks import brief, items, kind
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import Rows
 from dpwitness.events.event import (
+    NAMED,
     NUMBERS,
     Column,
     Event,
@@ -26,6 +27,7 @@ from dpwitness.events.event import (
     as_noun,
     column,
     edge,
+    joined,
     number_text,
     place_text,
     register_event,
@@ -118,9 +120,9 @@ class ScoreThreshold(Event):
 
     def _score_text(self, noun: str, label: Label | None = None) -> str:
         named = bool(as_noun(noun).places)
-        places = ", ".join(place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:8])
-        more = ", …" if len(self.coordinates) > 8 else ""
-        return f"learned score of {'' if named else f'{noun}s '}{places}{more}"
+        places = [place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:NAMED]]
+        several = joined(places, more=len(self.coordinates) > NAMED)
+        return f"learned score of {'' if named else f'{noun}s '}{several}"
 
 
 #: Cells at most: a table of counts has the square of it.

@@ -162,6 +162,10 @@ class Asserter:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name == "input_ignored" else []
         saved = self._database.load(self._count, problem.relation, problem.data)
+        if saved.witness is not None and saved.witness.observe != (
+            None if problem.mechanism.time_at is None else "time"
+        ):
+            saved = replace(saved, witness=None)  # of a session in which outcomes were others
         if saved.witness is not None and is_of_bits(saved.witness.event) and effort.bits != "strict":
             saved = replace(saved, witness=None)  # of a session in which what bits show was a violation
         note = saved.note

@@ -250,7 +250,9 @@ def _warnings(result: Shown) -> Markup:
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
-        texts.append("The mechanism draws its own randomness: the seed does not reproduce these counts.")
+        witness = None if isinstance(result, Curve) else result.witness
+        why = "it draws its own randomness, or is timed" if witness is None else witness.why_not_reproducible
+        texts.append(f"The seed does not reproduce these counts: {why}.")
     texts += [own(note) for note in result.notes]
     if not texts:
         return Markup()

@@ -174,8 +174,8 @@ class CheckResult(WitnessedResult, ABC):
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
         if not self.reproducible:
-            lines.append("  the mechanism draws its own randomness: a seed cannot reproduce these counts")
-        elif reproduce:
+            lines.append(f"  {self.witness.why_not_reproducible}: a seed cannot reproduce these counts")
+        if reproduce and (self.reproducible or self.witness.observe is not None):
             lines.append(f"  reproduce: {shlex.join(reproduce)}")
         return "\n".join(lines)
 

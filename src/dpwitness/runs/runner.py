@@ -14,7 +14,7 @@ from dpwitness.candidate import Tally
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
-from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
+from dpwitness.events.encoding import LEAST_NUMBER, exceptions_among, is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.layout import RowLayout
@@ -79,7 +79,7 @@ class Runner:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to tell people about where the runs were made, and of which inputs there are none."""
-        where = () if self.pool is None else self.pool.notes
+        where = (*self.mechanism.notes, *(() if self.pool is None else self.pool.notes))
         if not self.left_out:
             return where
         pairs = "1 pair of inputs was" if len(self.left_out) == 1 else f"{len(self.left_out)} pairs of inputs were"
@@ -159,7 +159,12 @@ class Runner:
         x, y = self.mechanism.settled(rows, layout)
         for side in (x, y):
             if np.any(side < LEAST_NUMBER):  # mostly none is
-                self.mechanism.mixed.update(np.flatnonzero(np.any(is_no_number(side), axis=0)).tolist())
+                others = is_no_number(side)
+                for c in np.flatnonzero(np.any(others, axis=0)).tolist():
+                    entries = side[others[:, c], c]
+                    exceptions = exceptions_among(entries)
+                    kinds = self.mechanism.mixed.setdefault(c, set())
+                    kinds.update(np.unique(entries[exceptions]).tolist(), () if exceptions.all() else (None,))
         return x, y
 
     def _drawn(

@@ -3,6 +3,7 @@
 import math
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -42,7 +43,8 @@ class OpenDP(Library):
     def claim(self, thing: Any, d_in: object = None) -> Claim:
         """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not one claim.
 
-        Of a smoothed max-divergence, which is a whole curve δ(ε), pairs are read off.
+        Of a smoothed max-divergence, which is a whole curve δ(ε), pairs are read off; and of δ-approximate ρ-zCDP, from
+        what it implies.
         """
         if d_in is None:
             raise InvalidClaim(
@@ -60,8 +62,9 @@ class OpenDP(Library):
             return ApproxDP(float(loss[0]), float(loss[1]))
         if measure.startswith("ZeroConcentratedDivergence"):
             return ZCDP(float(loss))
-        if measure.startswith("Approximate(ZeroConcentratedDivergence") and loss[1] == 0:
-            return ZCDP(float(loss[0]))
+        if measure.startswith("Approximate(ZeroConcentratedDivergence"):
+            rho, delta = map(float, loss)
+            return ZCDP(rho) if delta == 0 else profile_of(partial(delta_of_approximate_zcdp, rho, delta))
         if measure.startswith("SmoothedMaxDivergence"):
             return profile_of(loss.delta)
         raise InvalidClaim(
@@ -86,6 +89,16 @@ class OpenDP(Library):
         """Return False: measurements cannot be changed. Only a function of the user's inside of one may remember."""
         features = getattr(sys.modules.get("opendp.mod"), "GLOBAL_FEATURES", (USERS_OWN,))
         return USERS_OWN in features
+
+
+def delta_of_approximate_zcdp(rho: float, delta: float, epsilon: float) -> float:
+    """The δ at ε that δ-approximate ρ-zCDP implies (Bun & Steinke 2016, Proposition 1.3 and Lemma 8.8).
+
+    ρ and ε in nats: δ + (1 − δ)·exp(−(ε − ρ)²/(4ρ)) for ε above ρ, else 1.
+    """
+    if epsilon <= rho:
+        return 1.0
+    return delta + (1 - delta) * math.exp(-((epsilon - rho) ** 2) / (4 * rho)) if rho else delta
 
 
 def profile_of(delta: Callable[[float], float]) -> PrivacyProfile:

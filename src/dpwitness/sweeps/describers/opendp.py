@@ -31,7 +31,8 @@ EMPTY: Final = inspect.Parameter.empty
 MOST_PLANS: Final = 8
 MOST_OF_SPACE: Final = 2
 MOST_FAILURES: Final = 8
-#: A claim of more is kept by almost anything, and so is one of a larger δ.
+#: A claim of more is kept by almost anything, and so is one of a larger δ. One of less is of rounding.
+LEAST_EPSILON: Final = 1e-9
 MOST_EPSILON: Final = 6.0
 MOST_DELTA: Final = 0.3
 #: Values in a histogram of the output of a row-by-row transformation.
@@ -200,10 +201,16 @@ class OpenDP:
             return str(error)
         except BaseException as error:  # of a constructor: panics of Rust are no Exception
             return first_line(error)
-        delta = float(getattr(attempt.claim, "delta", 0.0))
-        if not (0 < attempt.claim.parameter <= MOST_EPSILON and delta <= MOST_DELTA):
-            return f"it claims {attempt.claim}, which nothing could refute"
+        return why_not_refuted(attempt.claim)
+
+
+def why_not_refuted(claim: Claim) -> str:
+    """Why no mechanism could be refuted at a claim; empty where one could."""
+    found = getattr(claim, "points", None) or [(claim.parameter, getattr(claim, "delta", 0.0))]
+    # What is known of all neighbours is released without noise, and rounding alone is claimed of some sums.
+    if any(LEAST_EPSILON < epsilon <= MOST_EPSILON and delta <= MOST_DELTA for epsilon, delta in found):
         return ""
+    return f"it claims {claim}, which nothing could refute"
 
 
 def prelude() -> Any:

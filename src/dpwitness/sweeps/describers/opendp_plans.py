@@ -16,8 +16,6 @@ from dpwitness.neighbours import categories, integers, numbers, records
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
 from dpwitness.sweeps.describers.opendp import (
     KEYS,
-    MOST_DELTA,
-    MOST_EPSILON,
     THRESHOLD,
     Neighbours,
     attempt_of,
@@ -27,6 +25,7 @@ from dpwitness.sweeps.describers.opendp import (
     laplace,
     prelude,
     undeprecated,
+    why_not_refuted,
 )
 
 #: The most rows of a frame.
@@ -156,11 +155,7 @@ class OpenDPPlans:
             raise
         except BaseException as error:  # of a constructor: panics of Rust are no Exception
             return first_line(error)
-        delta = float(getattr(attempt.claim, "delta", 0.0))
-        # What is known of all neighbours is released without noise, and rounding alone is claimed of sums.
-        if not (1e-3 < attempt.claim.parameter <= MOST_EPSILON and delta <= MOST_DELTA):
-            return f"it claims {attempt.claim}, which nothing could refute"
-        return ""
+        return why_not_refuted(attempt.claim)
 
 
 def is_private(thing: Any) -> bool:
