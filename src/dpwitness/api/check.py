@@ -60,12 +60,12 @@ from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.health.explanation import explained
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.mechanism import Cost
+from dpwitness.mechanisms.mechanism import Cost, Rows
 from dpwitness.mechanisms.resolve import example_of
 from dpwitness.neighbours import Pair, Relation, adjacent, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
-from dpwitness.results.course import Course, Outputs
+from dpwitness.results.course import Course
 from dpwitness.results.verdict import STOPPED, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
@@ -632,15 +632,12 @@ class _Epochs:
         tried.pairs += sum(course.runs > 0 for course in self.courses)
         tried.events += sum(course.compared for course in self.courses)
         seen = next((course for course in self.courses if course.pair.key == candidate.pair.key), None)
-        outputs = None
-        if seen is not None:
-            outputs = outputs_of(self.problem, candidate.event, *seen.outcomes_of(candidate))
         evidence = Evidence(
             candidate=candidate,
             confirmation=done,
             bet=wealth,
             course=self.course,
-            outputs=outputs,
+            outcomes=None if seen is None else seen.outcomes_of(candidate),
             search_runs=search_runs + self.searched,
             epoch_runs=self.runs,
             of_epochs=of_epochs,
@@ -658,7 +655,7 @@ class _Epochs:
 class Evidence:
     """A candidate, its counts, all that was bet, and how that grew.
 
-    `outputs`: both distributions, where runs are there that show them; `search_runs` and `epoch_runs`: what was spent
+    `outcomes`: of D and of D′ in earlier runs, where they are there; `search_runs` and `epoch_runs`: what was spent
     before; `of_epochs`: whether the counts are of these; `pass_notes`: what to say of a pass alone.
     """
 
@@ -666,7 +663,7 @@ class Evidence:
     confirmation: Confirmation
     bet: Bet
     course: EvidenceCourse
-    outputs: Outputs | None = None
+    outcomes: tuple[Rows, Rows] | None = None
     search_runs: int = 0
     epoch_runs: int = 0
     of_epochs: bool = False
@@ -719,11 +716,13 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     refuted = log_e >= math.log(1 / level)
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
-    explanation, outputs, tried = None, evidence.outputs, done.runner.tried
+    explanation, outputs, tried = None, None, done.runner.tried
     made = evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs)
     try:
         if refuted:
             explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
+        if evidence.outcomes is not None:
+            outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
         if outputs is None and done.ended not in STOPPED:
             outputs = drawn_outputs(problem, done.runner, evidence.candidate)
     except KeyboardInterrupt:  # the verdict is there
