@@ -86,6 +86,7 @@ class Visit:
     def row(self, name: str) -> Row:
         """Check an exhibit, and its fixed release, once for each seed."""
         exhibit = load(name)
+        fingerprint = self.fingerprint(exhibit)  # before the checks, which take minutes: the file may change meanwhile
         return Row(
             name=name,
             release=exhibit.release,
@@ -98,7 +99,7 @@ class Visit:
             checks=tuple(
                 self._check(exhibit, release, seed) for release in exhibit.releases for seed in range(self.seeds)
             ),
-            fingerprint=self.fingerprint(exhibit),
+            fingerprint=fingerprint,
         )
 
     def fingerprint(self, exhibit: Exhibit) -> str:
@@ -108,7 +109,7 @@ class Visit:
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
     def has_made(self, row: Row) -> bool:
-        """Whether a row is one of this visit: of the same exhibit, pins, version and seeds, in environments that were made.
+        """Whether a row is one of this visit: of the same exhibit, pins, version and seeds, in complete environments.
 
         The verdicts do not matter: one that is not expected is not drawn again.
         """

@@ -9,7 +9,7 @@ from dpwitness.machine import Deadline
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.problem import prepare as prepared
 from dpwitness.runs import Role, Runner, Threads
-from dpwitness.search import pairs
+from dpwitness.search import comparison, pairs
 
 
 def scaled(number):
@@ -55,7 +55,7 @@ def search(mechanism, relation, objective, *, seed, budget, centre=0.0, scale=1.
 
 
 def best_entry(mechanism, entries, objective, *, seed, budget):
-    return pairs.best_entry(runner(mechanism, seed), entries, objective, budget)
+    return comparison.best_entry(runner(mechanism, seed), entries, objective, budget)
 
 
 def prepare(function, *, epsilon=None, seed=1, workers=1, max_time=60.0, **said):

@@ -63,6 +63,8 @@ Errors: TypeAlias = Literal["raise", "outcome"]
 Bits: TypeAlias = bool | Literal["strict"]
 #: The p-values of a curve.
 Method: TypeAlias = Literal["exact", "score"]
+#: What is an outcome besides what the mechanism returns.
+Observe: TypeAlias = Literal["time"]
 
 #: What all functions take without a name.
 AnyMechanism: TypeAlias = Annotated[
@@ -141,6 +143,15 @@ class MechanismOptions(TypedDict, total=False):
             default="raise",
             choices=get_args(Errors),
             setting="errors",
+        ),
+    ]
+    observe: Annotated[
+        Observe | None,
+        Option(
+            "time: how long a call takes, in seconds, is the last entry of its outcome",
+            "Measured on one core of this machine; functions run as they are given, one run a call. The verdict is "
+            "about this machine.",
+            choices=get_args(Observe),
         ),
     ]
     max_time: Annotated[
@@ -369,6 +380,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             "parameters": {"text": "parameters of the mechanism, in place of the witness's of the same names"},
             "neighbours": {"text": "the relation of the claim, which the pair must belong to (default: the witness's)"},
             "data": {"text": "D of that relation"},
+            "observe": {"more": "By default as in the check that found the witness."},
             "seed": {"more": "Not the witness's own, whose runs would only be repeated."},
         },
     ),
@@ -376,6 +388,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         ShrinkOptions,
         {
             "neighbours": {"text": "the relation that every step stays in (default: the witness's)"},
+            "observe": {"more": "By default as in the check that found the witness."},
             "data": {"text": "D of that relation: the inputs stay as they are, and only the event gets simpler"},
             "max_time": {"default": SHRINK_TIME},
         },

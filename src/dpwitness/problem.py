@@ -8,9 +8,9 @@ import math
 import numbers
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Final, Self, cast, get_args
@@ -20,6 +20,7 @@ from dpwitness.checks import brief, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import BudgetTooSmall, DPWitnessError, InvalidNeighbours, InvalidParameter, MechanismRaised
 from dpwitness.events import Event, Noun
+from dpwitness.events.event import NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
@@ -40,13 +41,16 @@ from dpwitness.neighbours import (
     as_relation,
     proposed_pairs,
 )
-from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors
+from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors, Observe
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster, on_executor
 from dpwitness.targets import target_of
 
 #: The options by which a user says how many runs are made.
 LIMITS: Final = ("runs", "max_time")
+#: Classes of exceptions that a text names, and what it says of more.
+CLASSES: Final = 3
+RAISES: Final = "raises an exception"
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
 LARGEST_SEED: Final = (1 << 128) - 1
 #: The share of α for what the last bits of floating-point outcomes show: a leak there is clear in few runs, so that
@@ -154,6 +158,7 @@ class Statement:
     parameters: Mapping[str, Any] | None = None
     outcome: Outcome | None = None
     errors: str = "raise"
+    observe: str | None = None
     reference: str | None = None
     attack: str | Attack | None = None
 
@@ -187,6 +192,10 @@ class Statement:
         summary(self.outcome)
         if not isinstance(self.errors, str) or self.errors not in get_args(Errors):
             raise InvalidParameter(f"errors={brief(self.errors)} must be {' or '.join(map(repr, get_args(Errors)))}")
+        if not (self.observe is None or (isinstance(self.observe, str) and self.observe in get_args(Observe))):
+            raise InvalidParameter(
+                f"observe={brief(self.observe)} must be {' or '.join(map(repr, (*get_args(Observe), None)))}"
+            )
         if self.reference is not None and not isinstance(self.reference, str):
             raise InvalidParameter(
                 f"reference={brief(self.reference)} must be a text, the name that a witness is saved under"
@@ -269,13 +278,25 @@ class Problem:
 
     def described(self, event: Event) -> str:
         """An event in plain English, with the texts behind numbers and the names of entries that have any."""
+        return event.describe(self.noun, self.mechanism.label)
+
+    @property
+    def noun(self) -> Noun:
+        """What an entry of an outcome is called, and what is known of the entries."""
         own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
         single = mechanism.width <= 1 and not mechanism.places
-        noun = Noun(
+        return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
-            mixed=mechanism.mixed, single=single,
+            mixed={c: self._others(kinds) for c, kinds in mechanism.mixed.items()}, single=single,
+            seconds_at=mechanism.time_at,
         )  # fmt: skip
-        return event.describe(noun, mechanism.label)
+
+    def _others(self, kinds: Set[float | None]) -> str:
+        """What outcomes that are no number are: exceptions by their classes, where there is nothing else."""
+        if None in kinds:
+            return NO_NUMBER
+        classes = sorted(self.mechanism.label(code) or RAISES for code in kinds if code is not None)
+        return " or ".join(classes) if len(classes) <= CLASSES else RAISES
 
 
 def prepare(
@@ -307,8 +328,10 @@ def prepare(
     relation = _with_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
     resolve = partial(
         as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
-        errors=statement.errors, requirements=how or Requirements(),
+        errors=statement.errors, observe=statement.observe, requirements=how or Requirements(),
     )  # fmt: skip
+    if statement.observe is not None:
+        effort = _on_one_core(effort)
     first, mechanism = in_time(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), TRIED)),
         max(effort.max_time, FIRST_RUNS),
@@ -338,6 +361,14 @@ def prepare(
         progress=effort.progress,
     )  # fmt: skip
     return problem, runner
+
+
+def _on_one_core(effort: Effort) -> Effort:
+    """The effort for runs that are timed. Raises `InvalidParameter` where they are to be made elsewhere."""
+    for name in ("cluster", "executor"):
+        if getattr(effort, name) is not None:
+            raise InvalidParameter(f"observe='time' measures on one core of this process: leave out {name}=")
+    return replace(effort, workers=1)
 
 
 def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:

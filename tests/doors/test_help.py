@@ -150,17 +150,31 @@ def terminal(monkeypatch):
     return watched
 
 
-REPORT = "VIOLATED: f(epsilon=1) is not 1-DP\n  input D      " + "1.0, " * 30 + "\n  reproduce: dpwitness " + "x" * 80
+COMMAND = ["dpwitness", "check", "x" * 80, "--pair", "[1, 2]", "it's", "--epsilon", "1.0", "--seed", "123456789"]
+WHERE = f"{'':15}(an explanation from 20 recorded pairs of runs with the same seeds, no evidence)"
+REPORT = "\n".join(
+    [
+        "VIOLATED: f(epsilon=1) is not 1-DP",
+        "  input D      " + "1.0, " * 30,
+        WHERE,
+        f"  reproduce: {shlex.join(COMMAND)}",
+    ]
+)
 
 
 def test_a_report_wraps_on_a_terminal_only(terminal, monkeypatch):
     seen = terminal()
     console.show(REPORT, wrap=True)
     lines = re.sub(r"\x1b\[[\d;]*m", "", seen.getvalue()).splitlines()
-    assert all(len(line) <= 60 for line in lines[:-1])
+    (at,) = [k for k, line in enumerate(lines) if line.startswith("  reproduce: ")]
+    assert all(len(line) <= 60 for line in lines[1:] if "xxx" not in line)
     assert lines[2].startswith(" " * 15 + "1.0, ")
-    assert lines[-1] == REPORT.splitlines()[-1]  # to be copied
-    assert " ".join(" ".join(lines).split()) == " ".join(REPORT.split())
+    assert all(line.startswith(" " * 15) for line in lines[2:at])
+    assert " ".join(" ".join(lines[:at]).split()) == " ".join(REPORT.partition("\n  reproduce")[0].split())
+    command = "\n".join(lines[at:]).removeprefix("  reproduce: ")
+    assert len(lines[at:]) > 2
+    said = subprocess.run(["sh", "-c", f"printf '%s\\n' {command}"], capture_output=True, text=True, check=True)
+    assert said.stdout.splitlines() == COMMAND  # as a shell reads what was copied
     monkeypatch.setattr(sys, "stdout", io.StringIO())
     console.show(REPORT, wrap=True)
     assert sys.stdout.getvalue() == REPORT + "\n"

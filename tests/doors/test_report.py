@@ -16,6 +16,7 @@ from dpwitness.neighbours.pair import Pair
 from dpwitness.report.markup import LONGEST, element
 from dpwitness.report.page import Entry, marked, page
 from dpwitness.report.saved import result_from_json, session_page
+from dpwitness.results.course import Outputs
 
 KINDS = ("violation", "pass", "cells", "bound", "curve", "profile")
 LONG = pytest.mark.campaign
@@ -136,6 +137,82 @@ def test_cells_are_drawn_with_the_event_marked():
         heights = [float(h) for h in re.findall(rf'height="([^"]*)" class="{kind}"', drawn)]
         assert len(heights) == len(inside)
         assert sum(h for h, event in zip(heights, inside, strict=True) if event) > 0
+
+
+def drawing(text, title):
+    """The one figure whose title begins so."""
+    found = [one for one in re.findall(r"<svg.*?</svg>", text) if re.match(f"<svg[^>]*><title[^>]*>{title}", one)]
+    assert len(found) == 1
+    return found[0]
+
+
+@pytest.mark.parametrize("kind", ["violation", "pass", "bound"])
+def test_distributions_of_what_an_event_looks_at_are_drawn_with_the_event_marked(kind):
+    found = results()[kind]
+    shown = found.course.outputs
+    drawn = drawing(found.to_html(), "Both distributions of: output")
+    assert drawn.count('class="inside"') == sum(shown.inside) > 0
+    for side in ("own", "other"):
+        heights = [float(h) for h in re.findall(rf'height="([^"]*)" class="{side}"', drawn)]
+        assert len(heights) == len(shown.inside)
+        assert max(heights) > 0
+    share = sum(n for n, inside in zip(shown.on_data, shown.inside, strict=True) if inside) / shown.runs
+    assert f"{share:.3g} on D and" in Reader(drawn).text
+
+
+def test_values_without_room_below_their_bins_are_listed_and_text_stays_text():
+    found = results()["violation"]
+    bins = {"inside": (True, False), "on_data": (8, 2), "on_neighbour": (1, 9), "runs": 10}
+    for values, listed in ((("<b>a</b>" * 20, HOSTILE), True), (("0", "1"), False)):
+        course = replace(found.course, outputs=Outputs(statistic=HOSTILE, values=values, **bins))
+        text = replace(found, course=course).to_html()
+        read = Reader(text)
+        assert ("Runs with each value" in read.text) == listed
+        assert "b" not in {tag for tag, _ in read.elements}
+        drawing(text, "Both distributions of: ")
+
+
+def test_one_bin_far_above_all_others_is_cut_off_and_its_shares_are_said():
+    found = results()["violation"]
+    bins = {"inside": (True, False, False), "on_data": (90, 2, 3), "on_neighbour": (60, 4, 3), "runs": 100}
+    shown = Outputs(statistic="output", edges=(0.0, 1.0, 2.0, 3.0), **bins)
+    drawn = drawing(replace(found, course=replace(found.course, outputs=shown)).to_html(), "Both distributions")
+    assert "cut off: 0.9 and 0.6" in Reader(drawn).text
+    heights = [float(h) for h in re.findall(r'height="([^"]*)" class="o', drawn)]
+    assert max(heights) <= 100
+
+
+def test_an_event_of_several_values_says_that_no_distribution_is_drawn():
+    found = results()["violation"]
+    box = dpw.events.Box([dpw.events.Interval(coordinate=0, low=1.0), dpw.events.Interval(coordinate=1, low=1.0)])
+    without = replace(found, witness=replace(found.witness, event=box), course=replace(found.course, outputs=None))
+    assert "looks at several values at once: no distribution of one is drawn" in Reader(without.to_html()).text
+    assert "Both distributions" not in without.to_html()
+
+
+@pytest.mark.parametrize("kind", ["violation", "pass"])
+def test_the_evidence_is_drawn_over_the_runs_with_the_threshold(kind):
+    found = results()[kind]
+    text = found.to_html()
+    drawn = drawing(text, "Evidence against runs")
+    (line,) = re.findall(r'd="(M[^"]*)" class="line"', drawn)
+    assert line.count("L") == len(found.course.evidence)
+    assert drawn.count('class="mark"') == 1
+    assert "refutes from 13.8 on" in Reader(drawn).text
+    assert f"{found.runs_made:,} paired runs" in Reader(drawn).text
+    assert f"{found.log_e_value:.1f}".replace("-", "−") in Reader(drawn).text
+    numbers = [float(number) for number in re.findall(r"-?[\d.]+", line)]
+    assert all(0 <= number <= 400 for number in numbers)
+    assert "1 pair of inputs; " in Reader(text).text
+
+
+def test_results_of_earlier_versions_show_the_end_of_their_evidence_alone():
+    found = replace(results()["violation"], course=None)
+    text = found.to_html()
+    drawing(text, "Evidence against the claim")
+    assert "Evidence against runs" not in text
+    assert "Tried" not in Reader(text).text
+    assert "Both distributions" not in text
 
 
 def test_texts_of_users_stay_texts():

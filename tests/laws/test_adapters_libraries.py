@@ -8,10 +8,12 @@ import pytest
 from scipy import stats
 
 from dpwitness import NotRefuted, Violation, bound, categories, check, integers, numbers, pairs, records
+from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP
 from dpwitness.errors import MechanismRaised
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.opendp import in_carrier
+from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.sweeps.describers import Attempt, describer_of
 from dpwitness.sweeps.describers.opendp_plans import MARGINS, keeping, neighbours_of
 from dpwitness.sweeps.worker import trial
@@ -62,6 +64,30 @@ def test_at_its_claim_it_is_not_refuted(name):
     verdict = check(make(), epsilon=1.0, neighbours=neighbours, **{**LIMITS, "runs": 5_000, "search_runs": 2_000})
     assert isinstance(verdict, NotRefuted)
     assert not verdict.reproducible
+
+
+#: Samplers that were written against attacks on the last bits.
+EXACT = ("opendp Laplace", "opendp geometric", "python-dp Laplace")
+
+
+def accused_by_bits(name, times):
+    """How often bits accuse it at its claim, by fresh runs each time: the libraries draw their own random numbers."""
+    make, neighbours = LIBRARIES[name]
+    effort = Effort(runs=2_000, workers=1)
+    problem, runner = prepare(Statement(mechanism=make(), epsilon=1.0, neighbours=neighbours), effort)
+    drawn = (drawn_for_bits(problem, runner) for _ in range(times))
+    return sum(leak_of_bits(problem, runner, effort, outcomes, effort.runs) is not None for outcomes in drawn)
+
+
+@pytest.mark.parametrize("name", EXACT)
+def test_the_last_bits_of_exact_samplers_show_nothing(name):
+    assert accused_by_bits(name, 1) == 0
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("name", EXACT)
+def test_the_last_bits_of_exact_samplers_show_nothing_in_two_hundred_checks(name):
+    assert accused_by_bits(name, 200) == 0
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

@@ -24,9 +24,11 @@ from dpwitness.mechanisms.compiled.driver import fingerprint, without_imports
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, names, rebuilt
 from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.mechanisms.layout import FlatRow
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
+from dpwitness.mechanisms.outcomes import row_of
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Effort, Statement
@@ -134,7 +136,22 @@ def numpy_inside(rng, data):
     return exp(data[0]) + np.sqrt(2.0) * pi + m.floor(data[0]) + rng.normal()
 
 
-@pytest.mark.parametrize("function", [math_inside, numpy_inside])
+def noise_inside(rng, data):
+    import dpwitness.noise as d
+    from dpwitness.noise import laplace
+
+    return data[0] + laplace(rng, 0.5) + d.exponential(rng, 2.0)
+
+
+def random_inside(rng, data):
+    import numpy.random
+    import numpy.random as r
+    from numpy.random import Generator as Known
+
+    return float(isinstance(rng, r.Generator) and Known is numpy.random.Generator) + rng.normal()
+
+
+@pytest.mark.parametrize("function", [math_inside, numpy_inside, noise_inside, random_inside])
 def test_without_its_imports_a_function_is_the_same(function):
     other = types.FunctionType(without_imports(function.__code__), globals())
     assert "IMPORT_NAME" in {step.opname for step in dis.get_instructions(function)}
@@ -143,11 +160,12 @@ def test_without_its_imports_a_function_is_the_same(function):
     assert runs[0] == runs[1]
 
 
-def test_an_import_of_what_numba_knows_does_not_keep_a_function_from_being_compiled():
-    before = numpy_inside.__code__
-    mechanism = as_mechanism(numpy_inside, np.array([0.5]))  # compared with the function as it was given
+@pytest.mark.parametrize("function", [noise_inside, pytest.param(numpy_inside, marks=pytest.mark.campaign)])
+def test_an_import_of_what_numba_knows_does_not_keep_a_function_from_being_compiled(function):
+    before = function.__code__
+    mechanism = as_mechanism(function, np.array([0.5]))  # compared with the function as it was given
     assert isinstance(mechanism, CompiledMechanism)
-    assert numpy_inside.__code__ is before
+    assert function.__code__ is before
 
 
 def behind_a_branch(rng, data):
@@ -357,6 +375,96 @@ def test_a_value_changed_in_this_process_is_the_one_that_is_tested():
         answers.append(rows[0, 0])
         assert helper(0.0) == 1.0  # it holds the first value ever since: neither it nor what was kept may be used
     assert answers == [2, 6]
+
+
+def two_lists(rng, data):
+    x = data[0] + rng.random()
+    return [[1.0, 1.0], [x, x]]
+
+
+def number_and_array(rng, data):
+    return 1.0, np.full(2, data[0] + rng.random())
+
+
+def at_times_longer(rng, data):
+    x = data[0] + rng.random()
+    return [np.ones(2), np.full(3 if x < 0.001 else 2, x)]
+
+
+def always_other_lengths(rng, data):
+    return [np.ones(2), np.full(2 + int(8 * rng.random()), data[0] + 0.5)]
+
+
+PARTS = {0: "value 1", 1: "value 1, value 1", 2: "value 1, value 2", 3: "value 2", 4: "value 2, value 1"}
+
+
+@pytest.mark.parametrize(
+    ("function", "names"),
+    [
+        (number_and_array, {0: "value 1", 1: "value 2", 2: "value 2, value 1", 3: "value 2, value 2"}),
+        pytest.param(two_lists, {**PARTS, 5: "value 2, value 2"}, marks=pytest.mark.campaign),
+    ],
+)
+def test_entries_of_compiled_outcomes_have_the_names_that_they_have_in_python(function, names):
+    mechanism = as_mechanism(function, PAIR.data)
+    assert isinstance(mechanism, CompiledMechanism)
+    assert mechanism.places == names
+
+
+def flat(*outcomes):
+    """Outcomes as rows of both sides, the shape of the first."""
+    written = [FlatRow({}) for _ in outcomes]
+    for outcome, row in zip(outcomes, written, strict=True):
+        row_of(outcome, row)
+    width = max(len(row.entries) for row in written)
+    rows = np.array([row.entries + [np.nan] * (width - len(row.entries)) for row in written])
+    return written[0].shape, np.stack([rows, rows])
+
+
+def test_a_shape_tells_outcomes_of_other_lengths():
+    first = [[1.0, 1.0], [2.0, 2.0]]
+    shape, rows = flat(first, [[3.0, 4.0], [5.0, 6.0]])
+    assert dict(enumerate(shape.names)) == {**PARTS, 5: "value 2, value 2"}
+    assert shape.fits(rows)
+    assert shape.fits(rows[:, :, :4])
+    for other in (
+        [[1.0], [1.0, 2.0, 3.0]],
+        [[1.0, 1.0], [2.0]],
+        [[1.0, 1.0], [2.0] * 3],
+        [[1.0, 1.0]],
+        [*first, [1.0]],
+    ):
+        assert not flat(first, other)[0].fits(flat(first, other)[1])
+    shape, rows = flat((1.0, [2**60, 5]), (1.0, [2**60, 6]))
+    assert shape.names[2:] == ("value 2, value 1", "value 2, value 1 (part 2)", "value 2, value 2")
+    assert shape.fits(rows)
+
+
+@pytest.mark.campaign
+def test_compiled_lists_of_other_lengths_run_as_python_by_their_places():
+    with pytest.warns(CompiledDiffers, match="have different lengths"):
+        mechanism = as_mechanism(always_other_lengths, PAIR.data)
+    assert not mechanism.compiled
+    kept = as_mechanism(always_other_lengths, PAIR.data, requirements=Requirements(by_position=True))
+    assert kept.compiled
+    assert kept.places[4] == "entry 5 of the flat outcome"
+
+
+@pytest.mark.campaign
+def test_a_rare_other_length_ends_the_compiled_runs():
+    mechanism = as_mechanism(at_times_longer, PAIR.data)
+    assert mechanism.compiled
+    assert mechanism.places == {**PARTS, 5: "value 2, value 2"}
+    rng = np.random.Generator(np.random.SFC64(1))
+    runs = PairedRuns.d_first(PAIR, 16_384, coupled=False)
+    with pytest.raises(CompiledDisagrees, match="have different lengths"):
+        mechanism.pair_outcomes(runs, rng)
+    # Counted alone, where rows are no wider than events ask.
+    with pytest.raises(CompiledDisagrees, match="have different lengths"):
+        mechanism.fill_pair(runs, rng, np.empty((2, len(runs), 6)))
+    by_file = as_mechanism(at_times_longer, PAIR.data, requirements=Requirements(by_position=True))
+    assert by_file.pair_outcomes(runs, rng).shape == (2, 16_384, 7)
+    assert by_file.places[4] == "entry 5 of the flat outcome"
 
 
 def test_what_cannot_be_told_is_not_kept():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dpwitness import InvalidNeighbours, categories, flags, integers, like, numbers, records, text
+from dpwitness import InvalidNeighbours, categories, flags, integers, like, numbers, pairs, records, text
 from dpwitness.neighbours import (
     Pair,
     input_from_json,
@@ -20,6 +20,9 @@ from dpwitness.neighbours import (
     same_relation,
 )
 from dpwitness.neighbours.dataset_pairs import covering
+
+TWO_LEVELS = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
+MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
 
 booleans = st.booleans()
 leaves = st.one_of(
@@ -405,7 +408,11 @@ def test_an_open_adjacency_is_two_relations():
         (lambda: records(), "needs a domain"),
         (lambda: records(3), "domain 3 must be numbers"),
         (lambda: records(()), "must have from 1 to"),
-        (lambda: records({1: flags()}), "names of its fields must be texts"),
+        (lambda: records({("a", 1): flags()}), "the name .'a', 1. of a field must be a text or a whole number"),
+        (lambda: like(pd.DataFrame([[1, 2], [3, 4]], columns=TWO_LEVELS)), "give frame.set_axis.frame.columns.map"),
+        (lambda: like(MASKED), "is a masked array, whose mask would be lost: give data.filled"),
+        (lambda: pairs((MASKED, np.zeros(2))), "is a masked array"),
+        (lambda: records({1: flags()}, form="polars"), "form='polars' needs names of columns that are texts"),
         (lambda: records(flags(), adjacency="replace"), "adjacency='replace' must be"),
         (lambda: records(flags(), size=0), "give at least 1"),
         (lambda: records(flags(), size=(3, 2)), "size=.3, 2. must be"),
@@ -426,6 +433,20 @@ def test_what_makes_no_sense_is_refused(make, message):
         make()
 
 
+@pytest.mark.parametrize("names", [range(2), ["a", 1], [7, "7"]])
+def test_columns_may_be_called_by_whole_numbers(names):
+    frame = pd.DataFrame([[1, 2.5], [3, 4.5], [5, 0.5]], columns=names)
+    relation = records(base=frame)
+    again = relation_from_json(json.loads(json.dumps(relation_to_json(relation))))
+    assert same_relation(relation, again)
+    pair = next(iter(relation.candidates(None)))
+    assert list(pair.data.columns) == list(names)
+    left, right = (input_from_json(json.loads(json.dumps(input_to_json(side)))) for side in pair.sides)
+    assert again.contains(Pair(left, right), None)
+    assert list(left.columns) == list(names)
+    assert records({1: flags()}).fields.build((True,)) == {1: True}
+
+
 WRITTEN = {"kind": "records", **records(numbers(0, 1)).to_json()}
 
 
@@ -438,6 +459,8 @@ WRITTEN = {"kind": "records", **records(numbers(0, 1)).to_json()}
         ({**WRITTEN, "domain": {"numbers": [0.0, "1"], "clipped": False, "missing": False}}, "high='1' must be"),
         ({**WRITTEN, "domain": {"categories": [[], 1], "other": False, "missing": False}}, "all of one type"),
         ({**WRITTEN, "domain": {"dict": {}}}, "must have from 1 to"),
+        ({**WRITTEN, "domain": {"dict": [WRITTEN["domain"]] * 2, "names": [1, 1]}}, "must hold one of tuple"),
+        ({**WRITTEN, "domain": {"dict": [WRITTEN["domain"]], "names": [1.5]}}, "must hold one of tuple"),
         ({**WRITTEN, "adjacency": []}, r"adjacency=\[\] must be"),
         ({**WRITTEN, "size": [1, 2, 3]}, "must be a number of records"),
         ({**WRITTEN, "size": 1.0}, "size=1.0 must be"),

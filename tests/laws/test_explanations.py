@@ -410,8 +410,14 @@ def test_a_violation_says_where(verdict):
     assert found.line in marked(broken.scale_from_data)
     text = str(verdict).splitlines()
     (at,) = [k for k, line in enumerate(text) if line.startswith("  where        line ")]
-    assert text[at] == f"  where        {found}"
-    assert text[at + 1].strip() == f"({found.basis})"
+    shown = [text[at][15:]]
+    for line in text[at + 1 :]:
+        if not line.startswith(" " * 15):
+            break
+        shown.append(line[15:])
+    assert " ".join(shown) == f"{found} ({found.basis})"
+    assert len(shown) > 2
+    assert max(map(len, shown)) <= 72 - 15
     assert found.basis.endswith("no evidence")
 
 

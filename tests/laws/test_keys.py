@@ -16,6 +16,7 @@ import elsewhere
 from dpwitness.errors import InvalidWitness, MixedKinds
 from dpwitness.events import Interval, Noun, Outside
 from dpwitness.events.encoding import TEXTS
+from dpwitness.events.event import NO_NUMBER
 from dpwitness.mechanisms.layout import MOST, ROOT, Entry, RowLayout
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
@@ -138,7 +139,9 @@ def test_the_words_of_an_event_are_true_of_just_the_outcomes_in_it(kind, data):
     single = [Interval(coordinate=c) for c in range(x.shape[1])]
     cuts = [Interval(coordinate=c, low=float(v)) for c in range(x.shape[1]) for v in x[:2, c] if abs(v) < 100]
     for event in [*learned, *single, *cuts, *(Outside(interval=event) for event in single)]:
-        said = event.describe(Noun("value", mechanism.places, mixed=no_numbers | {*range(300)}), mechanism.label)
+        said = event.describe(
+            Noun("value", mechanism.places, mixed=dict.fromkeys([*no_numbers, *range(300)], NO_NUMBER)), mechanism.label
+        )
         for rows, outcomes in zip((x, y, *after), (*sides, *later), strict=True):
             told = [holds(said, outcome) for outcome in outcomes]
             if None not in told:

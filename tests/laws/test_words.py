@@ -8,12 +8,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpwitness as dpw
-from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, thresholds_of
+from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, ScoreThreshold, thresholds_of
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, exception_code, nested, text_code
 from dpwitness.events.event import number_text
 from dpwitness.events.features import Feature
+from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.search.epochs import PairWealth, cuts_of
-from running import soon
+from running import problem, sample, soon
 
 PAIR = dpw.pairs(([0], [1]))
 
@@ -68,7 +69,10 @@ def test_values_below_an_end_are_not_all_numbers():
     """NaN, None and texts come before all numbers."""
     event = Interval(coordinate=0, high=3.0)
     assert event.describe("value") == "first value below 3"
-    assert event.describe(Noun("value", mixed={0})) == "first value below 3, or no number"
+    assert event.describe(Noun("value", mixed={0: "no number"})) == "first value below 3, or no number"
+    mixed = Noun("value", mixed={0: "raises ValueError"})
+    assert event.describe(mixed) == "first value below 3, or raises ValueError"
+    assert Interval(coordinate=0, high=LEAST_NUMBER).describe(mixed) == "raises ValueError, or first value −∞"
     assert Interval(coordinate=0, low=LEAST_NUMBER, high=3.0).describe() == "first value a number above −∞ and below 3"
 
 
@@ -88,6 +92,36 @@ def test_places_are_said_by_the_names_of_their_entries():
     total = FeatureEvent(feature=Feature(name="sum", columns=(1,)), within=Interval(coordinate=0, low=2))
     assert total.describe(noun) == "sum of (key 'a', key 'b') at least 2"
     assert OutcomeSet([[1.0, math.nan, 2.0]]).describe(noun) == "exactly key 'a' 1, key 'c' 2"
+
+
+def test_names_with_commas_stand_between_semicolons():
+    noun = Noun("value", {c: f"value {c // 2 + 1}, value {c % 2 + 1}" for c in range(4)})
+    score = ScoreThreshold((2, 3, 0), [[0.0]] * 3, [[0.0, 1.0, 0.0]] * 3, 0.5)
+    assert score.describe(noun) == "learned score of value 2, value 1; value 2, value 2; value 1, value 1 above 0.5"
+    outcomes = OutcomeSet([[1.0, 2.0], [1.0, 3.0]])
+    assert outcomes.describe(noun) == (
+        "one of 2 outcomes: exactly value 1, value 1 1; value 1, value 2 2 or exactly value 1, value 1 1; "
+        "value 1, value 2 3"
+    )
+    total = FeatureEvent(feature=Feature(name="sum", columns=(1,)), within=Interval(coordinate=0, low=2))
+    assert total.describe(noun) == "sum of (value 1, value 1; value 1, value 2) at least 2"
+
+
+@pytest.mark.parametrize(
+    ("errors", "said"), [([ValueError], "raises ValueError"), ([ValueError, KeyError], "raises KeyError or raises ")]
+)
+def test_a_range_with_exceptions_names_their_classes(errors, said):
+    def answer(rng, data):
+        if rng.random() < 0.5:
+            raise errors[rng.integers(len(errors))]("no answer")
+        return rng.normal(data[0])
+
+    mechanism = as_mechanism(answer, [0], errors="outcome")
+    sample(mechanism, PAIR.given[0], 100, seed=1, key=(0,))
+    described = problem(mechanism, PAIR).described
+    below, least = (described(Interval(coordinate=0, high=high)) for high in (3.0, LEAST_NUMBER))
+    assert below.startswith(f"output below 3, or {said}")
+    assert least.startswith(said)
 
 
 def flag_and_constant(rng, data):

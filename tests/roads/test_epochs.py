@@ -235,8 +235,13 @@ def test_where_nothing_was_won_a_leak_at_large_counts_alone_is_looked_for():
     problem, runner = prepare(counted, claim=1.0, **settings)
     epochs = epochs_module._epochs_of(problem, runner, Effort(runs=20_000), ())
     epochs.bet(100)
+    usual = {course.pair.key for course in epochs.courses}
     assert epochs.best.pair.data[0] < 100
     epochs.bet_on_unusual()
+    unusual = {pair.key for pair in problem.unusual()} - usual
+    # Each pair is counted once: those that were looked at and not bet on, and at the end those that were.
+    bet_on = {course.pair.key for course in epochs.courses}
+    assert runner.tried.pairs == len(unusual - bet_on)
     assert epochs.ended == "refuted"
     assert epochs.best.pair.data[0] >= 499
     assert epochs.searched > 0

@@ -10,6 +10,7 @@ from scipy import stats
 import dpwitness as dpw
 import running
 from dpwitness.api.check import _until_settled
+from dpwitness.api.loop import EvidenceCourse
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     BudgetTooSmall,
@@ -399,7 +400,7 @@ def test_more_runs_of_plain_python_than_say_more_are_made_for_those_who_ask_for_
 
     def why(mechanism, **given):
         problem = running.problem(mechanism, BITS)
-        return _until_settled(problem, estimate, Effort(**given))((counts,))[0]
+        return _until_settled(problem, estimate, Effort(**given), EvidenceCourse())((counts,))[0]
 
     plain = as_mechanism(responds, np.array([0]), outcome=float)
     assert why(plain) == "converged"

@@ -114,6 +114,27 @@ def test_what_leaks_nothing_by_rounding_is_not_accused_with_two_hundred_seeds(me
         assert dpw.check(mechanism, claim=1.0, neighbours=ONE, seed=seed, **FEW).floating_point is None
 
 
+def accused(seeds, epsilon):
+    """By how many seeds the bits accuse the bundled snapping mechanism, whose grid is 2 at ε = 1 and 1/2 at ε = 3."""
+    effort = Effort(runs=10_000, workers=1)
+    problem, runner = prepare(Statement(mechanism="snapping_mechanism", epsilon=epsilon), effort)
+    runners = (replace(runner, seed=seed) for seed in range(seeds))
+    return sum(
+        leak_of_bits(problem, own, effort, drawn_for_bits(problem, own), effort.runs) is not None for own in runners
+    )
+
+
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_bits_do_not_accuse_the_bundled_snapping_mechanism(epsilon):
+    assert accused(2, epsilon) == 0
+
+
+@pytest.mark.campaign
+@pytest.mark.parametrize("epsilon", [1.0, 3.0])
+def test_bits_do_not_accuse_the_bundled_snapping_mechanism_with_two_hundred_seeds(epsilon):
+    assert accused(200, epsilon) == 0
+
+
 def test_strict_makes_it_a_violation_which_says_what_it_speaks_of():
     verdict = dpw.check(laplace, claim=1.0, neighbours=ONE, seed=1, bits="strict", **FEW)
     assert isinstance(verdict, dpw.Violation)

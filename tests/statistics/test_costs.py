@@ -16,10 +16,11 @@ from dpwitness.mechanisms.mechanism import own_seconds
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner, Threads
+from dpwitness.search.comparison import Entry, best_entry
 from dpwitness.search.costs import MOST, Costs, entries, runs_saved, with_sides_that_pay
 from dpwitness.search.learners import RatedEvent
 from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.pairs import Entry, best_entry, cheaper, refined
+from dpwitness.search.pairs import cheaper, refined
 from running import problem, runner
 
 RECORDS = dpw.records(dpw.numbers(0, 1), form="list")

@@ -7,15 +7,19 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.api.check import _different, in_epochs
+from dpwitness.events import Interval
 from dpwitness.evidence.counts import NO_COUNTS
 from dpwitness.evidence.portfolio import Epoch
 from dpwitness.health.dependence import calls_p_value, fisher_p_value
 from dpwitness.mechanisms.mechanism import Cost
+from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Effort
+from dpwitness.runs import Runner
 from dpwitness.runs.processes import THREADS, _threads_of_each
 from dpwitness.search import epochs as courses_module
 from dpwitness.search.epochs import NOTHING, PairWealth, Portfolio, next_pair
+from dpwitness.search.learners import Proposal
 
 
 def course(
@@ -124,3 +128,25 @@ def test_hypergeometric_tails_are_those_of_scipy(hits, of, others, of_others):
     assert fisher_p_value(hits, of, others, of_others) == pytest.approx(expected, rel=1e-9)
     # Half of the level for the tails, two calls.
     assert calls_p_value([hits, others], [of, of_others]) <= min(1.0, 4 * expected) * (1 + 1e-9)
+
+
+def test_an_event_learned_before_stays_beside_the_new_ones_while_it_wins(monkeypatch):
+    """What learners propose changes from renewal to renewal; a good event that they forget is not lost."""
+    good, poor = Interval(coordinate=0, low=2.0), [Interval(coordinate=0, low=10.0 + k) for k in range(40)]
+    asked = []
+
+    def proposed(sample, objective, *, thorough):
+        asked.append(len(asked))
+        return [Proposal(event=event) for event in ([good, *poor[:20]] if len(asked) == 1 else poor[len(asked) :])]
+
+    def noise(rng, data, size):
+        return 3 * data[0] + rng.laplace(size=size)
+
+    monkeypatch.setattr(courses_module, "propose", proposed)
+    pair = Pair(np.array([1.0]), np.array([0.0]))
+    runner = Runner(mechanism=as_mechanism(noise, pair.data, neighbour=pair.neighbour), seed=1, workers=1)
+    course = PairWealth(pair=pair, index=0)
+    while len(asked) < 4:
+        course.advance(runner, dpw.PureDP(0.5), 8, lambda value: None)
+    assert good in course._learned
+    assert len(course._learned) == len(set(course._learned)) <= 40 + courses_module.KEPT

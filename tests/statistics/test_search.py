@@ -9,18 +9,22 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness.api.curve import CURVE_RUNS, most_runs, runs_to_exclude
+from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP
-from dpwitness.events import Interval
+from dpwitness.events import Interval, OutcomeSet
 from dpwitness.evidence import Estimate, EventBet, detectable_parameter
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
-from dpwitness.search.learners import RatedEvent, learn
+from dpwitness.runs import Role
+from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
+from dpwitness.search.cuts import cuts_around
+from dpwitness.search.learners import RatedEvent, chosen
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
-from dpwitness.search.pairs import MOST_COUNTED_AGAIN, Entry, contrast
-from dpwitness.search.samples import Table
-from running import best_entry, search, soon
+from dpwitness.search.pairs import best_refined, contrast
+from dpwitness.search.samples import Table, sample_of
+from running import best_entry, runner, search, soon
 
 BUDGET = 60_000
 
@@ -44,11 +48,11 @@ def test_what_ends_the_search_was_counted_on_runs_of_its_own():
 def test_luck_does_not_end_the_search(monkeypatch):
     """An event that shows nothing, however good it seemed when it was chosen, is found out on fresh runs."""
 
-    def lucky(sample, objective, **options):
-        (found,) = learn(sample, objective, **options)
+    def lucky(rated, most):
+        (found,) = chosen(rated, most)
         return [replace(found, value=1.0, lower_value=1.0)]
 
-    monkeypatch.setattr("dpwitness.search.pairs.learn", lucky)
+    monkeypatch.setattr("dpwitness.search.pairs.chosen", lucky)
     finalists, spent = searched("svt", GrowthAt(claim=ApproxDP(0.7), stop_value=1e-4))
     assert all(arm.certain is None for arm in finalists)
     assert spent >= BUDGET
@@ -120,6 +124,68 @@ def test_a_playoff_is_not_won_by_luck():
     for seed in range(5):
         winner, _ = best_entry(mechanism, entries, objective, seed=seed, budget=4_000_000)
         assert winner.found.event == events[0]
+
+
+#: Laplace noise of scale 10 on 1 and on 0: all events above 1 have the ratio e^0.1, and the frequent ones show it best.
+SHIFTED = pairs(([1.0], [0.0])).given[0]
+BOUND = BoundAt(planned=200_000, log_threshold=math.log(1000))
+
+
+def above(rare):
+    """The event that holds the share e^-rare / 2 of the runs of D."""
+    return Interval(coordinate=0, low=1 + 10 * rare)
+
+
+def laplace_runner(seed):
+    return runner(as_mechanism(load("laplace_mechanism"), SHIFTED.data, epsilon=0.1), seed)
+
+
+def test_entries_are_counted_until_the_best_is_known_or_no_longer_matters():
+    def told(rares, seed):
+        nothing = Estimate(p=0.0, q=0.0)
+        entries = [
+            Entry(SHIFTED, RatedEvent(event=above(r), swapped=False, estimate=nothing, value=0.0)) for r in rares
+        ]
+        return told_apart(laplace_runner(seed), entries, BOUND, 1_600_000, Role.COMPARISON)
+
+    for seed in range(3):
+        best, spent = told((3.0, 0.0, 3.1), seed)
+        assert best.found.event == above(0.0)
+        assert spent < 1_000_000
+        _, spent = told((3.0, 3.0), seed)  # 3·√2 standard errors are still more than 1 %
+        assert 1_600_000 <= spent < 1_700_000
+    assert told((1.0,), 0)[1] == 400_000
+
+
+@pytest.mark.parametrize(("learned_from", "chosen"), [(0, 0.0), (1_000_000, 2.0)])
+def test_a_set_of_outcomes_is_not_chosen_anew_by_fewer_runs_than_it_was_learned_from(learned_from, chosen):
+    pair = pairs(([0], [1])).given[0]
+    where = runner(as_mechanism(load("generalized_randomized_response"), pair.data, epsilon=1.0), 1)
+    event = OutcomeSet(np.array([[2.0]]))  # says nothing of 0 and 1
+    cuts = cuts_around(event, sample_of(*where.sample(pair, 1_000, Role.SEARCH, 0)))
+    found = RatedEvent(event=event, swapped=False, estimate=Estimate(p=0.1, q=0.1), value=0.0)
+    best, _ = told_apart(where, [Entry(pair, found, 0, cuts, learned_from)], BOUND, 40_000, Role.COMPARISON)
+    assert best.found.event == OutcomeSet(np.array([[chosen]]))
+
+
+def test_what_an_old_estimate_promises_does_not_choose_between_candidates_with_new_cuts():
+    lucky = Candidate(pair=SHIFTED, event=above(6.0), estimate=Estimate(p=0.0012, q=0.0008, both=0.0008))
+    fair = Candidate(pair=SHIFTED, event=above(0.0), estimate=Estimate(p=0.5, q=0.452, both=0.452))
+    settings = {"planned": 2_000_000, "budget": 1_000_000}  # as many that no cut is placed
+    best, spent = best_refined(laplace_runner(1), [lucky, fair], BOUND, **settings)
+    assert best.event == fair.event
+    assert best.estimate.p == pytest.approx(0.5, abs=0.01)
+    assert 0 < spent < 1_000_000
+    assert best_refined(laplace_runner(1), [lucky], BOUND, **settings) == (lucky, 0)
+
+
+def test_a_candidate_with_cuts_keeps_the_estimate_of_the_runs_that_tried_them(monkeypatch):
+    found = [Candidate(pair=SHIFTED, event=above(rare), estimate=Estimate(p=0.5, q=0.4)) for rare in (6.0, 1.0)]
+    cut = {above(1.0): replace(found[1], event=above(0.0), estimate=Estimate(p=0.5, q=0.452, both=0.452))}
+    monkeypatch.setattr("dpwitness.search.pairs.refined", lambda _, one, *rest, **more: (cut.get(one.event, one), 7))
+    best, spent = best_refined(laplace_runner(1), found, BOUND, planned=2_000_000, budget=1_000_000)
+    assert best is cut[above(1.0)]
+    assert spent > 14
 
 
 def response(rng, data, infinity, continuous):
@@ -197,7 +263,7 @@ def test_a_lucky_winner_is_counted_again(monkeypatch):
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
 
     def lucky(recounts):
-        monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", recounts)
+        monkeypatch.setattr("dpwitness.search.comparison.MOST_COUNTED_AGAIN", recounts)
         searches = (
             best_entry(mechanism, entries, GrowthAt(claim=ApproxDP(1.0)), seed=s, budget=100_000)[0] for s in range(40)
         )
@@ -214,7 +280,7 @@ def test_who_is_counted_again_wins_by_those_runs_alone(monkeypatch):
     events = [Interval(coordinate=0, low=1 + math.log(100) - 0.01 * k) for k in range(8)]
     nothing = Estimate(p=0.0, q=0.0)
     entries = [Entry(pair, RatedEvent(event=event, swapped=False, estimate=nothing, value=0.0)) for event in events]
-    monkeypatch.setattr("dpwitness.search.pairs.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
+    monkeypatch.setattr("dpwitness.search.comparison.MOST_COUNTED_AGAIN", len(events))  # all that promise by luck
     again, budget = 0, 100_000
     counted = [sum(budget // (3 * left) for left in (8, 4, 2)[:turns]) for turns in (2, 3)]
     runs = {max(budget // 5, n) for n in counted}  # as many as it won by

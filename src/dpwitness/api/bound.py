@@ -1,7 +1,6 @@
 """Find the largest ε, or parameter of another family of claims, that a mechanism can be shown to exceed."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
@@ -10,6 +9,7 @@ from typing_extensions import Unpack
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import bound_so_far, confirm_events, result_fields, uninterrupted, work_on
+from dpwitness.api.outputs import drawn_outputs
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -18,11 +18,13 @@ from dpwitness.health import before_search, findings
 from dpwitness.options import AnyMechanism, BoundOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.bound import Bound
-from dpwitness.runs import Runner
+from dpwitness.results.course import Course
+from dpwitness.results.verdict import STOPPED
+from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.costs import with_sides_that_pay
-from dpwitness.search.objectives import BoundAt, Objective, ParameterAt, value_of
-from dpwitness.search.pairs import MANY, finalists, refined, search_budget
+from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
+from dpwitness.search.pairs import MANY, best_refined, finalists, search_budget
 
 MOST_SEARCH_RUNS: Final = 8_000_000
 #: Of how many candidates the cuts are placed anew, each by a tenth of the confirm runs.
@@ -48,6 +50,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     """Search, then confirm, all runs. `of_family`: the bound is of the parameter of the claim that was given."""
     notes = before_search.required(problem, runner)
     problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
+    runner = replace(runner, tried=Tried())
     delta, runs, alpha = getattr(problem.claim, "delta", 0.0), effort.runs, effort.alpha
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
     # Of slow code what fits in the time.
@@ -59,7 +62,9 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     found, spent = finalists(problem, runner, objective, planned=runs, budget=budget)
     candidate = found[0]
     if problem.mechanism.cost.compiled and effort.search_runs is None:  # else the user has said how many
-        candidate, more = _with_cuts_placed(runner, found[:REFINED], objective, runs, min(budget, runs // MANY))
+        candidate, more = best_refined(
+            runner.searching(), found[:REFINED], objective, planned=runs, budget=min(budget, runs // MANY)
+        )
         spent += more
     if bounds_divergences(problem.claim):
         aim = Aim(claim=problem.claim, planned=planned, log_threshold=threshold, of_bound=True)
@@ -78,6 +83,13 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     (counts,) = done.totals
     lower = lower_bound(bet_on(counts, problem.claim, candidate.estimate), problem.claim, alpha=alpha)
     done = done.examine(against=lower > 0)
+    outputs = None
+    try:
+        if done.ended not in STOPPED:
+            outputs = drawn_outputs(problem, runner, candidate)
+    except KeyboardInterrupt:  # the bound is there
+        done = replace(done, ended="interrupted")
+    course = Course(pairs=runner.tried.pairs, events=runner.tried.events, outputs=outputs)
     return uninterrupted(
         lambda: Bound(
             **result_fields(problem, alpha, candidate, done),
@@ -85,23 +97,11 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
             confidence=1 - alpha,
             epsilon_lower_bound=lower,
             search_runs=spent,
+            course=course,
             seconds=runner.seconds,
             notes=(*notes, *done.notes, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
         )
     )
-
-
-def _with_cuts_placed(
-    runner: Runner, found: Sequence[Candidate], objective: Objective, runs: int, seen: int
-) -> tuple[Candidate, int]:
-    """The best of some candidates once each has its best cut, and the paired runs spent.
-
-    What the search held in memory is too few runs to place the cut of a rare event: which candidate came first says
-    little before. `runs`: confirm runs; `seen`: runs that the candidates were compared by.
-    """
-    refinements = [refined(runner.searching(), one, objective, planned=runs, budget=seen) for one in found]
-    values = [value_of(one.estimate, objective, seen) if one.estimate else -math.inf for one, _ in refinements]
-    return refinements[values.index(max(values))][0], sum(spent for _, spent in refinements)
 
 
 def _with_sides_that_pay(runner: Runner, candidate: Candidate, claim: Claim) -> Candidate:

@@ -9,7 +9,7 @@ relation, which searches and then confirms, or goes in epochs where runs are exp
 import math
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
@@ -19,7 +19,17 @@ from typing_extensions import Unpack
 
 from dpwitness.api.door import public
 from dpwitness.api.floating_point import FEWEST, drawn_for_bits, leak_of_bits, with_leak
-from dpwitness.api.loop import Confirmation, Totals, bound_so_far, confirm_events, result_fields, uninterrupted, work_on
+from dpwitness.api.loop import (
+    Confirmation,
+    EvidenceCourse,
+    Totals,
+    bound_so_far,
+    confirm_events,
+    result_fields,
+    uninterrupted,
+    work_on,
+)
+from dpwitness.api.outputs import drawn_outputs, outputs_of
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -50,16 +60,18 @@ from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.health.explanation import explained
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.mechanism import Cost
+from dpwitness.mechanisms.mechanism import Cost, Rows
 from dpwitness.mechanisms.resolve import example_of
 from dpwitness.neighbours import Pair, Relation, adjacent, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
+from dpwitness.results.course import Course
 from dpwitness.results.verdict import STOPPED, NotRefuted, Verdict, Violation
-from dpwitness.runs import Runner
+from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
+from dpwitness.search.graded import better_by_grades
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.search.pairs import (
     FIRST_LOOK_IF_INTERPRETED,
@@ -243,6 +255,7 @@ def _most_telling(verdicts: list[Verdict]) -> Verdict:
 
 def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
     """Search, then confirm, in one relation."""
+    runner = replace(runner, tried=Tried())
     if in_epochs(problem.mechanism.cost, effort):
         return _check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.level)
@@ -271,6 +284,9 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
     candidate = with_sides_that_pay(runner, candidate, claim)
+    if not bounds_divergences(claim):
+        candidate, more = better_by_grades(runner.searching(), candidate, claim, budget)
+        spent += more
 
     def leak(runner: Runner) -> Violation | None:
         most = min(effort.runs, affordable_runs(problem, runner))
@@ -308,14 +324,15 @@ def confirm_candidate(
 
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """
-    claim, estimate = problem.claim, candidate.estimate
-    look = _until_settled(problem, estimate, effort)
+    claim, estimate, course = problem.claim, candidate.estimate, EvidenceCourse()
+    look = _until_settled(problem, estimate, effort, course)
     done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, coupled=candidate.coupled, look=look)
     (counts,) = done.totals
     evidence = Evidence(
         candidate=candidate,
         confirmation=done,
         bet=bet_on(counts, claim, estimate),
+        course=course,
         search_runs=spent,
     )
     return _verdict_of(problem, effort, evidence, notes)
@@ -425,6 +442,7 @@ class _Epochs:
     ended: str = "runs"
     lost: ClusterLost | None = None
     late: bool = False  # whether an epoch ended with fewer runs than it should have
+    course: EvidenceCourse = field(default_factory=EvidenceCourse)
 
     @property
     def wealth(self) -> Wealth:
@@ -479,7 +497,8 @@ class _Epochs:
     @property
     def series(self) -> tuple[Series, ...]:
         """All runs in the order of time."""
-        return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
+        untimed = self.problem.mechanism.without_time
+        return series_of((course.pair, untimed(course.x), untimed(course.y), course.turns) for course in self.courses)
 
     def bet(self, most: int, left: float = 0.5) -> None:
         """Go on until the claim is refuted, so many runs were made in all, or that share of the time is left.
@@ -499,6 +518,7 @@ class _Epochs:
                 continue
             self.runs += made
             log_wealth = self._log_wealth()
+            self.course.add(self.runs, log_wealth)
             runner.report("search", self.runs, most, f"log e-value {log_wealth:.1f} of {threshold:.1f}")
             if log_wealth >= threshold:
                 self.ended = "refuted"
@@ -537,7 +557,9 @@ class _Epochs:
         state = Search(runner=self.runner.searching(LEFT_BY_UNUSUAL), objective=objective, budget=most)
         best = state.screened([SearchedPair(pair, k) for k, pair in enumerate(pairs)], FIRST_LOOK_IF_INTERPRETED)
         self.searched += state.spent
+        before = len(self.courses)
         self._add((one.pair for one in best if one.value > 0), self._free)
+        self.runner.tried.pairs -= len(self.courses) - before  # these are counted with all that are bet on
         self.bet(self.runs + most, LEFT_BY_UNUSUAL)
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
@@ -552,7 +574,8 @@ class _Epochs:
 
     def leak_of_bits(self) -> Violation | None:
         """What the last bits of the outcomes so far show, on fresh runs."""
-        seen = ((course.pair, course.x, course.y) for course in self.courses if course.runs >= FEWEST)
+        untimed = self.problem.mechanism.without_time
+        seen = ((c.pair, untimed(c.x), untimed(c.y)) for c in self.courses if c.runs >= FEWEST)
         runner, cost = self.runner.searching(LEFT_BY_BITS), min(course.cost for course in self.courses)
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 
@@ -562,7 +585,8 @@ class _Epochs:
         paying, spent = self._that_pays(candidate)
         fixed = self._on_cells(candidate, runs) if paying is candidate else paying
         fixed = with_sides_that_pay(self.runner, fixed, claim)
-        look = _until_settled(self.problem, fixed.estimate, self.effort, before=wealth.log_e_value(claim))
+        before = wealth.log_e_value(claim)
+        look = _until_settled(self.problem, fixed.estimate, self.effort, self.course, (self.runs, before))
         try:
             done = confirm_events(self.runner, fixed.pair, (fixed.event,), runs, coupled=fixed.coupled, look=look)
         except MechanismTimeout:  # not one run more: what was bet until then is the evidence
@@ -608,10 +632,16 @@ class _Epochs:
         ignored: tuple[str, ...] = ()
         if mechanism.cost.slow:  # of others it is known before the search
             ignored = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
+        tried = self.runner.tried
+        tried.pairs += sum(course.runs > 0 for course in self.courses)
+        tried.events += sum(course.compared for course in self.courses)
+        seen = next((course for course in self.courses if course.pair.key == candidate.pair.key), None)
         evidence = Evidence(
             candidate=candidate,
             confirmation=done,
             bet=wealth,
+            course=self.course,
+            outcomes=None if seen is None else seen.outcomes_of(candidate),
             search_runs=search_runs + self.searched,
             epoch_runs=self.runs,
             of_epochs=of_epochs,
@@ -627,15 +657,17 @@ class _Epochs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A candidate, its counts, and all that was bet.
+    """A candidate, its counts, all that was bet, and how that grew.
 
-    `search_runs` and `epoch_runs`: what was spent before; `of_epochs`: whether the counts are of these; `pass_notes`:
-    what to say of a pass alone.
+    `outcomes`: of D and of D′ in earlier runs, where they are there; `search_runs` and `epoch_runs`: what was spent
+    before; `of_epochs`: whether the counts are of these; `pass_notes`: what to say of a pass alone.
     """
 
     candidate: Candidate
     confirmation: Confirmation
     bet: Bet
+    course: EvidenceCourse
+    outcomes: tuple[Rows, Rows] | None = None
     search_runs: int = 0
     epoch_runs: int = 0
     of_epochs: bool = False
@@ -643,12 +675,17 @@ class Evidence:
 
 
 def _until_settled(
-    problem: Problem, estimate: Estimate | None, effort: Effort, *, before: float = 0.0
+    problem: Problem,
+    estimate: Estimate | None,
+    effort: Effort,
+    course: EvidenceCourse,
+    earlier: tuple[int, float] = (0, 0.0),
 ) -> Callable[[Totals], tuple[str, str]]:
     """What stops confirm runs of one event, once the claim is refuted or a pass would have caught what it can.
 
-    `before`: the log e-value of earlier bets.
+    `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets.
     """
+    runs_before, before = earlier
     claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
     threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
     if problem.mechanism.cost.in_numbers:
@@ -662,6 +699,7 @@ def _until_settled(
         nonlocal asked_next
         (counts,) = totals
         log_e, why = before + log_e_value(counts, claim, estimate), ""
+        course.add(runs_before + counts.runs, log_e)
         if log_e >= threshold:
             why = "refuted"
         elif ratio != 1 and counts.runs >= asked_next:
@@ -682,12 +720,20 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     refuted = log_e >= math.log(1 / level)
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
-    explanation = None
-    if refuted:
-        try:
+    explanation, outputs, tried = None, None, done.runner.tried
+    made = evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs)
+    try:
+        if refuted:
             explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
-        except KeyboardInterrupt:  # the verdict is there
-            done = replace(done, ended="interrupted")
+        if evidence.outcomes is not None:
+            outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
+        if outputs is None and done.ended not in STOPPED:
+            outputs = drawn_outputs(problem, done.runner, evidence.candidate)
+    except KeyboardInterrupt:  # the verdict is there
+        done = replace(done, ended="interrupted")
+    course = Course(
+        pairs=tried.pairs, events=tried.events, evidence=evidence.course.ending(made, log_e), outputs=outputs
+    )
 
     def verdict() -> Verdict:
         fields = result_fields(problem, alpha, evidence.candidate, done)
@@ -700,7 +746,8 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
             "epsilon_lower_bound": lower_bound(bet, claim, alpha=level),
             "search_runs": evidence.search_runs,
             "epoch_runs": evidence.epoch_runs,
-            "runs_made": evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs),
+            "runs_made": made,
+            "course": course,
             "notes": (*notes, *done.notes, *findings.of_counts(counts)),
         }
         if refuted:

@@ -38,9 +38,10 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
 from dpwitness.results.verdict import EARLY
 from dpwitness.runs import Runner
+from dpwitness.search.comparison import best_entry
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterAt, PowerAt
-from dpwitness.search.pairs import best_entry, learned, reestimated, search, search_budget, usual_runs
+from dpwitness.search.pairs import learned, reestimated, search, search_budget, usual_runs
 from dpwitness.values import shown
 
 CURVE_RUNS: Final = 1_500_000
@@ -122,7 +123,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
         lines=tuple(lines),
         ended=ended,
         seed=effort.seed or 0,
-        reproducible=ran.reproducible,
+        reproducible=ran.repeatable,
         seconds=time.monotonic() - started,
         notes=tuple(dict.fromkeys(notes)),
     )

@@ -54,11 +54,12 @@ def drawn_for_bits(problem: Problem, runner: Runner) -> Iterator[tuple[Pair, Row
     n = int(max(min(RUNS, affordable / PAIRS), FEWEST))
     for number, pair in enumerate(islice(problem.candidates(), int(min(PAIRS, affordable / n)))):
         try:
-            x, y = runner.sample(pair, n, Role.BITS, number, partial_too=True, size=runner.part_of(n))
+            drawn = runner.sample(pair, n, Role.BITS, number, partial_too=True, size=runner.part_of(n))
         except MechanismRaised:  # the search has said so
             continue
         except MechanismTimeout:
             return
+        x, y = map(problem.mechanism.without_time, drawn)
         if number == 0 and not (is_rounded(x) or is_rounded(y)):
             return
         if len(x) > 1:

@@ -40,6 +40,8 @@ Totals = tuple[Counts, ...]
 MADE_AGAIN: Final = (CompiledDisagrees, DependentRuns, MixedKinds)
 #: Shards of confirm runs in which runs with the event are looked for, to compare them with Python.
 COMPARED_SHARDS: Final = 4
+#: Points of the course of the evidence.
+POINTS: Final = 64
 #: Seconds for comparing runs of a pass: 2 % of a check.
 PASS_SECONDS: Final = 0.02
 
@@ -127,6 +129,26 @@ class Confirmation:
             rng = generator(self.runner.seed, Role.CONFIRM)
             _refuse(first_difference(compiled, plain, self.pair, rng, runs=1 << 20, seconds=PASS_SECONDS))
         return ()
+
+
+class EvidenceCourse:
+    """Points of the log e-value over the runs, thinned while they become more."""
+
+    def __init__(self) -> None:
+        self._points: list[tuple[int, float]] = []
+        self._seen, self._step = 0, 1
+
+    def add(self, runs: int, log_e: float) -> None:
+        """One more; every second point goes where there are too many, and of later ones half as many are kept."""
+        self._seen += 1
+        if self._seen % self._step == 0:
+            self._points.append((runs, log_e))
+        if len(self._points) >= POINTS:
+            self._points, self._step = self._points[1::2], 2 * self._step
+
+    def ending(self, runs: int, log_e: float) -> tuple[tuple[int, float], ...]:
+        """The points of fewer runs, and the last one."""
+        return (*(point for point in self._points if point[0] < runs), (runs, log_e))
 
 
 def bound_so_far(claim: Claim, estimate: Estimate | None, effort: Effort, *, alpha: float) -> Callable[[Totals], str]:
@@ -235,7 +257,7 @@ def result_fields(problem: Problem, alpha: float, candidate: Candidate, done: Co
         "parameters": {name: shown(value) for name, value in mechanism.signature.parameters.items()},
         "witness": witness_of(problem, runner, alpha, candidate, counts),
         "seed": runner.seed,
-        "reproducible": mechanism.reproducible,
+        "reproducible": mechanism.repeatable,
         "ended": done.ended,
     }
 
@@ -270,6 +292,7 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
         description=problem.described(candidate.event),
         layout=None if mechanism.layout is None else mechanism.layout.upto(candidate.event.width),
         by_position=mechanism.by_position,
+        observe=None if mechanism.time_at is None else "time",
         texts={code: text for code in codes_in(candidate.event) if (text := mechanism.label(code)) is not None},
         counts=counts,
         estimate=candidate.estimate,

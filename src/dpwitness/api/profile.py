@@ -74,7 +74,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
             search_runs=found.search_runs,
             ended=done.ended,
             seed=runner.seed,
-            reproducible=problem.mechanism.reproducible,
+            reproducible=problem.mechanism.repeatable,
             seconds=runner.seconds,
             notes=(*notes, *done.notes, *adjacency_note(problem, found.pair)),
         )

@@ -126,8 +126,12 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
         raise KeyboardInterrupt
     if not isinstance(verdict, Violation):
         return violation
+    searched, course = violation.course, verdict.course
+    if searched is not None and course is not None:
+        course = replace(course, pairs=searched.pairs, events=searched.events)
     return replace(
         verdict,
+        course=None if searched is None else course,
         search_runs=violation.search_runs + violation.counts.runs + verdict.search_runs,
         seconds=violation.seconds + verdict.seconds,
         notes=violation.notes,
@@ -164,12 +168,18 @@ def _statement_of(
 
     `reference`: the name under which the mechanism was found; by default the witness's where the function is called so.
     """
+    if options["observe"] not in (None, witness.observe):
+        raise InvalidParameter(
+            f"observe={options['observe']!r}: this witness was found without it, so that its event looks at other "
+            "entries: leave it out, or make a new check"
+        )
     name = getattr(mechanism, "name", None) or getattr(mechanism, "__name__", None)
     named = witness.mechanism.rpartition(":")[2].rpartition(".")[2] == name
     pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
     return Statement(
         mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters, outcome=options["outcome"],
-        errors=options["errors"], reference=reference or (witness.mechanism if named else None),
+        errors=options["errors"], observe=witness.observe,
+        reference=reference or (witness.mechanism if named else None),
     )  # fmt: skip
 
 

@@ -190,8 +190,8 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     line, known = ["dpwitness", "check", *mechanism, *["--seeded"] * arguments.seeded], options_of("check")
     for name in (
         "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
-        "direction", "data", "column", "outcome", "errors", "python", "attack", "records", "adjacency", "form", "size",
-        "unit", "at_most", "bits", "batch",
+        "direction", "data", "column", "outcome", "errors", "observe", "python", "attack", "records", "adjacency",
+        "form", "size", "unit", "at_most", "bits", "batch",
     ):  # fmt: skip
         value = getattr(arguments, name)
         if value is False:

@@ -7,6 +7,7 @@ import argparse
 import contextlib
 import json
 import os
+import shlex
 import shutil
 import signal
 import sys
@@ -30,7 +31,8 @@ ONE_SIGNAL = 0.5
 LONGEST = 1_000
 #: Where the values of a report's labelled lines begin.
 VALUES = 15
-WHOLE_LINES = ("reproduce:", "replay:", "$")
+WHOLE_LINES = ("replay:", "$")
+COMMAND = "  reproduce: "
 STYLES = {"VIOLATED": "red", "NOT REFUTED": "green"}
 
 
@@ -225,18 +227,38 @@ def _on_terminal(text: str) -> None:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Lines of at most `width` columns where words allow it; a command to copy stays on its line."""
+    """Lines of at most `width` columns where words allow it; a command of several lines can be copied as it is."""
     lines = []
     for line in text.splitlines():
         if len(line) <= width or line.lstrip().startswith(WHOLE_LINES):
             lines.append(line)
             continue
+        if line.startswith(COMMAND):
+            lines += _folded(line, width)
+            continue
         labelled = line.startswith("  ") and line[2:3] != " " and line[VALUES - 1 : VALUES] == " "
-        indent = " " * (VALUES if labelled and width > 2 * VALUES else 4)
+        own = len(line) - len(line.lstrip())
+        indent = " " * (max(VALUES if labelled else 4, own) if width > 2 * VALUES else 4)
         lines += textwrap.wrap(
             line, max(width, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         ) or [""]
     return "\n".join(lines)
+
+
+def _folded(line: str, width: int) -> list[str]:
+    """A command in lines that a shell reads as one; it breaks between its words alone."""
+    try:
+        first, *words = map(shlex.quote, shlex.split(line.removeprefix(COMMAND)))
+    except ValueError:  # a word of it has a line break
+        return [line]
+    lines = [COMMAND + first]
+    for word in words:
+        if len(lines[-1]) + len(word) + 3 > width:  # a space, and what says that the line goes on
+            lines[-1] += " \\"
+            lines.append(f"    {word}")
+        else:
+            lines[-1] += f" {word}"
+    return lines
 
 
 @contextlib.contextmanager

@@ -8,6 +8,7 @@ from dpwitness.events.event import (
     Noun,
     Partition,
     Scale,
+    Statistic,
     Thresholds,
     codes_in,
     event_from_json,
@@ -15,13 +16,14 @@ from dpwitness.events.event import (
     outcomes_of,
     register_event,
     scale_of,
+    statistic_of,
     thresholds_of,
     widen,
 )
 from dpwitness.events.features import FEATURES, Feature, FeatureEvent, is_of_bits
 from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
-from dpwitness.events.scores import Cells, ScoreThreshold
+from dpwitness.events.scores import Cells, ScoreThreshold, SplitEvent
 from dpwitness.events.trees import Tree, TreeScore
 
 __all__ = [
@@ -41,6 +43,8 @@ __all__ = [
     "Partition",
     "Scale",
     "ScoreThreshold",
+    "SplitEvent",
+    "Statistic",
     "Thresholds",
     "Tree",
     "TreeScore",
@@ -54,6 +58,7 @@ __all__ = [
     "outcomes_of",
     "register_event",
     "scale_of",
+    "statistic_of",
     "thresholds_of",
     "widen",
 ]

@@ -147,6 +147,11 @@ def is_exception(entry: float) -> bool:
     return _lowest(EXCEPTION) < entry <= EXCEPTION
 
 
+def exceptions_among(entries: Rows) -> NDArray[np.bool_]:
+    """Which entries say that the run raised an exception."""
+    return (entries > _lowest(EXCEPTION)) & (entries <= EXCEPTION)
+
+
 def is_no_number(entries: Rows) -> NDArray[np.bool_]:
     """Which entries stand for what is no number: NaN, None, texts, symbols, exceptions."""
     return (entries < LEAST_NUMBER) & (entries > -math.inf)

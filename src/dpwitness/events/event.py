@@ -1,7 +1,7 @@
 """The protocol of events, how events are described and written, and the kinds of events by name."""
 
 import math
-from collections.abc import Callable, Container, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
@@ -104,6 +104,8 @@ LARGEST: Final = float(np.finfo(np.float64).max)
 COLUMNS: Final = 1 << 14
 #: Below this all whole numbers are exact.
 EXACT: Final = 2.0**53
+#: What is said of entries that are no number, where they are not all exceptions.
+NO_NUMBER: Final = "no number"
 #: Entries that a text names of several.
 NAMED: Final = 8
 ORDINALS: Final = (
@@ -115,22 +117,25 @@ class Noun(str):
     """What an entry of an outcome is called, and what is known of the entries of a mechanism's outcomes.
 
     `places`: names by coordinate, such as "column 'age', row 2", where outcomes have keys. `flags`: whether 0 and 1 are
-    the answers ⊥ and ⊤. `mixed`: the coordinates at which there is more than numbers: None, NaN, text. `single`:
-    whether no outcome has more than one entry.
+    the answers ⊥ and ⊤. `mixed`: the coordinates at which there is more than numbers, and what else: "no number" (None,
+    NaN, text), or "raises ValueError" where all else are exceptions. `single`: whether no outcome has more than one
+    entry. `seconds_at`: the coordinate of the time that a call took, if any.
     """
 
-    __slots__ = ("flags", "mixed", "places", "single")
+    __slots__ = ("flags", "mixed", "places", "seconds_at", "single")
     places: Mapping[int, str]
     flags: bool
-    mixed: Container[int]
+    mixed: Mapping[int, str]
     single: bool
+    seconds_at: int | None
 
     def __new__(
         cls, noun: str, places: Mapping[int, str] = MappingProxyType({}), *, flags: bool = False,
-        mixed: Container[int] = (), single: bool = False,
+        mixed: Mapping[int, str] = MappingProxyType({}), single: bool = False, seconds_at: int | None = None,
     ) -> "Noun":  # fmt: skip
         """Make it of a noun, such as "answer"."""
         new = super().__new__(cls, noun)
+        new.seconds_at = seconds_at
         new.places, new.flags, new.mixed, new.single = places, flags, mixed, single
         return new
 
@@ -156,8 +161,14 @@ def places_text(width: int, noun: str) -> str:
         return place_text(0, noun)
     if not as_noun(noun).places:
         return f"the first {width} {noun}s"
-    more = f", … ({width} entries)" if width > NAMED else ""
-    return f"({', '.join(place_text(c, noun) for c in range(min(width, NAMED)))}{more})"
+    named = joined([place_text(c, noun) for c in range(min(width, NAMED))], more=width > NAMED)
+    return f"({named} ({width} entries))" if width > NAMED else f"({named})"
+
+
+def joined(texts: Sequence[str], *, more: bool = False) -> str:
+    """Texts one after the other, with semicolons where one of them has a comma; `more`: whether others follow."""
+    between = "; " if any("," in text for text in texts) else ", "
+    return between.join([*texts, "…"] if more else texts)
 
 
 def number_text(value: float) -> str:
@@ -171,6 +182,14 @@ def number_text(value: float) -> str:
     value = float(value)
     short = f"{value:.0f}" if math.isfinite(value) and value.is_integer() and abs(value) < EXACT else f"{value:.4g}"
     return (short if float(short) == value else repr(value)).replace("-", "−").replace("inf", "∞")
+
+
+def seconds_text(value: float) -> str:
+    """Seconds in a unit in which there are few digits before the point."""
+    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= size:
+            return f"{number_text(float(f'{value / size:.15g}'))} {unit}"
+    return f"{number_text(float(f'{value / 1e-9:.15g}'))} ns"
 
 
 def column(value: object) -> int:
@@ -264,6 +283,28 @@ def scale_of(event: Event) -> Scale[Event] | None:
     """The scale that an event is an interval of; None for kinds that do not say so (a method `scale`)."""
     own = getattr(event, "scale", None)
     found: Scale[Event] | None = own() if callable(own) else None
+    return found
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Statistic:
+    """One value of each outcome that alone decides an event, for figures.
+
+    The event holds the values from `low` up to, and without, `high`, or where `outside` all others; a list of values
+    where both are NaN.
+    """
+
+    value: Callable[[Rows], Rows]  # of rows (n, any width) the values (n,); NaN where there is none
+    describe: Callable[[str, Label | None], str]
+    low: float = math.nan
+    high: float = math.nan
+    outside: bool = False
+
+
+def statistic_of(event: Event) -> Statistic | None:
+    """The one value that decides an event; None for kinds that do not say so (a method `statistic`)."""
+    own = getattr(event, "statistic", None)
+    found: Statistic | None = own() if callable(own) else None
     return found
 
 

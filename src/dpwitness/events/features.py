@@ -28,6 +28,7 @@ from dpwitness.events.event import (
     Event,
     Label,
     Scale,
+    Statistic,
     Thresholds,
     as_noun,
     column,
@@ -505,6 +506,11 @@ class FeatureEvent(Event):
             high=within.high,
             between=lambda low, high: FeatureEvent(feature=self.feature, within=within.between(low, high)),
         )
+
+    def statistic(self) -> Statistic:
+        """The value of the feature."""
+        low, high = (self.within.low, self.within.high) if isinstance(self.within, Interval) else (math.nan, math.nan)
+        return Statistic(value=self.feature.values, describe=self.feature.describe, low=low, high=high)
 
     def simpler(self) -> Sequence[Event]:
         """With one of two bounds each, or with one of several values each."""

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Final
 
 import numpy as np
@@ -15,11 +15,13 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
     LARGEST,
+    NO_NUMBER,
     Column,
     Event,
     Label,
     Number,
     Scale,
+    Statistic,
     Thresholds,
     as_noun,
     column,
@@ -27,6 +29,7 @@ from dpwitness.events.event import (
     number_text,
     place_text,
     register_event,
+    seconds_text,
 )
 
 #: How many digits rounded bounds have, in turn.
@@ -118,6 +121,16 @@ class Interval(Event):
             between=lambda low, high: Interval(coordinate=j, low=low, high=high),
         )
 
+    def statistic(self) -> Statistic:
+        """The entry itself."""
+        low, high = (math.nan, math.nan) if self._single_code else (self.low, self.high)
+        return Statistic(
+            value=lambda rows: _entries(rows, self.coordinate, absent=np.nan),
+            describe=lambda noun, label: place_text(self.coordinate, noun),
+            low=low,
+            high=high,
+        )
+
     def intersection(self, other: "Interval") -> "Interval | None":
         """What lies in another interval of the same entry too; None where that is empty."""
         low, high = max(self.low, other.low), min(self.high, other.high)
@@ -145,7 +158,9 @@ class Interval(Event):
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        place = place_text(self.coordinate, noun)
+        place, text = place_text(self.coordinate, noun), number_text
+        if self.coordinate == as_noun(noun).seconds_at:
+            place, text = "time", seconds_text
         if self._single_code and is_exception(self.low):
             return (label and label(self.low)) or f"{place} {number_text(self.low)}"
         if self.low == np.inf:
@@ -153,24 +168,25 @@ class Interval(Event):
         if self._single_code:
             return f"{place} {(label and label(self.low)) or number_text(self.low)}"
         if np.isfinite(self.low) and self.high == np.nextafter(self.low, np.inf):
-            return f"{place} equal to {number_text(self.low)}"
+            return f"{place} equal to {text(self.low)}"
+        other = as_noun(noun).mixed.get(self.coordinate)
         lengths = self._lengths()
         if lengths is not None:
             return f"{place} {lengths}"
         if self.low == -np.inf and self.high == -LARGEST:
             return f"{place} −∞"
         if self.low == -np.inf and self.high == LEAST_NUMBER:
-            return f"{place} no number, or −∞"
+            return f"{place} no number, or −∞" if other in (None, NO_NUMBER) else f"{other}, or {place} −∞"
         if self.low == LEAST_NUMBER:
             return f"{place} a number above −∞" + (f" and below {number_text(self.high)}" if self.high < np.inf else "")
         if self.low == -np.inf and self.high == np.inf:
             return f"{place} present"
         if self.low == -np.inf:
-            others = ", or no number" if self.coordinate in as_noun(noun).mixed and self.high > LEAST_NUMBER else ""
-            return f"{place} below {number_text(self.high)}{others}"
+            others = f", or {other}" if other and self.high > LEAST_NUMBER else ""
+            return f"{place} below {text(self.high)}{others}"
         if self.high == np.inf:
-            return f"{place} at least {number_text(self.low)}"
-        return f"{place} from {number_text(self.low)} to below {number_text(self.high)}"
+            return f"{place} at least {text(self.low)}"
+        return f"{place} from {text(self.low)} to below {text(self.high)}"
 
     def _lengths(self) -> str | None:
         """How long the lists are whose lengths lie inside, where an end is a length: a longer list comes before."""
@@ -224,6 +240,10 @@ class Outside(Event):
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         return ~self.interval.contains(rows)
+
+    def statistic(self) -> Statistic:
+        """The entry of the interval."""
+        return replace(self.interval.statistic(), outside=True)
 
     def simpler(self) -> Sequence[Event]:
         """Below the interval, and above it."""

@@ -15,8 +15,10 @@ from dpwitness.events.event import (
     EXACT,
     Event,
     Label,
+    Noun,
     array_of,
     as_noun,
+    joined,
     number_text,
     place_text,
     register_event,
@@ -122,16 +124,12 @@ class OutcomeSet(Event):
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         """In plain English: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
-        noun = as_noun(noun)
+        noun, texts = as_noun(noun), self.texts(noun, label)
         if noun.places:
-            texts = [_keyed_text(row, noun, label) for row in self.rows[:LISTED]]
-            more = ", …" if len(self.rows) > LISTED else ""
-            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {'; '.join(texts)}{more}"
-        # 0 and 1 are numbers, unless the mechanism is known to answer with them.
-        signs = (0, 1, FALSE, TRUE) if self.width > 1 and noun.flags else (FALSE, TRUE)
-        flags = bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
-        texts = [_outcome_text(row, flags, label) for row in self.rows[:LISTED]]
+            several = " or ".join([*texts, *(["…"] if len(self.rows) > LISTED else [])])
+            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {several}"
         if len(self.rows) == 1:
+            flags = self._of_flags(noun)
             only = self.rows[0]
             if len(only) == 1 and is_exception(only[0]):
                 return texts[0]
@@ -139,6 +137,19 @@ class OutcomeSet(Event):
                 return f"{noun}s {texts[0][:-1]} then ⊤"
             return f"{noun}s {texts[0]}" if len(only) > 1 else f"{noun} {texts[0]}"
         return f"one of {len(self.rows)} outcomes: {', '.join(texts)}{', …' if len(self.rows) > LISTED else ''}"
+
+    def texts(self, noun: str = "value", label: Label | None = None) -> list[str]:
+        """The first `LISTED` of its outcomes, each in plain English."""
+        noun, shown = as_noun(noun), self.rows[:LISTED]
+        if noun.places:
+            return [_keyed_text(row, noun, label) for row in shown]
+        flags = self._of_flags(noun)
+        return [_outcome_text(row, flags, label) for row in shown]
+
+    def _of_flags(self, noun: Noun) -> bool:
+        # 0 and 1 are numbers, unless the mechanism is known to answer with them.
+        signs = (0, 1, FALSE, TRUE) if self.width > 1 and noun.flags else (FALSE, TRUE)
+        return bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
 
 
 def _filled(rows: Sequence[Sequence[float]] | Rows) -> Rows:
@@ -176,7 +187,7 @@ def _keyed_text(row: Rows, noun: str, label: Label | None) -> str:
     texts = [
         f"{place_text(c, noun)} {(label(row[c]) if label else None) or _exact_text(float(row[c]))}" for c in present
     ]
-    return f"exactly {', '.join(texts) or 'nothing'}"
+    return f"exactly {joined(texts) or 'nothing'}"
 
 
 def _exact_text(value: float) -> str:

@@ -26,6 +26,7 @@ from dpwitness.events.event import (
     as_noun,
     column,
     edge,
+    joined,
     number_text,
     place_text,
     register_event,
@@ -193,9 +194,8 @@ class TreeScore(Event):
             " − ".join(place_text(c, noun) for c in self.inputs[k]) if named else str(self.inputs[k][0] + 1)
             for k in used[:NAMED]
         ]
-        more = ", …" if len(used) > NAMED else ""
         several = "1 tree" if len(self.trees) == 1 else f"{len(self.trees)} trees"
-        over = f" over {'' if named else f'{noun}s '}{', '.join(places)}{more}" if used else ""
+        over = f" over {'' if named else f'{noun}s '}{joined(places, more=len(used) > NAMED)}" if used else ""
         return f"score of {several}{over} above {number_text(self.threshold)}"
 
 

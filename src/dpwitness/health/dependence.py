@@ -279,6 +279,10 @@ class Shards:
     count: int = 0
     series: "tuple[Series, ...]" = ()  # runs whose outcomes are known, as those of epochs
 
+    def without_counts(self) -> "Shards":
+        """Only the runs whose outcomes are known."""
+        return Shards(series=self.series)
+
     def add(self, totals: tuple[Counts, ...]) -> None:
         """Take the counts of every event after one more shard."""
         if self.count % self.stride == 0:
@@ -441,7 +445,7 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
         if call >= calls and call * size >= enough and started > end - seconds + ENOUGH_SECONDS:
             break
         rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side, call)
-        block = mechanism.outcomes(data, rng, rows, least=width)
+        block = mechanism.without_time(mechanism.outcomes(data, rng, rows, least=width))
         outcomes.add(block)
         blocks.append(block[:room])
         room -= len(blocks[-1])

@@ -72,7 +72,7 @@ def explained(runner: Runner, function: Any, claim: Claim, pair: Pair) -> Explan
     `KeyboardInterrupt`, and leaves everything as it was.
     """
     mechanism = runner.mechanism.plain or runner.mechanism
-    if not mechanism.in_process:
+    if not mechanism.in_process or mechanism.time_at is not None:  # what takes time is no question of draws
         return None
     try:
         recorded = _recorded(mechanism, function, pair, runner)

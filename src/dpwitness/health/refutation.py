@@ -51,6 +51,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
+    shards = _of_what_was_returned(runner, shards)
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
         answers = beside.submit(_answers, runner, pair, events)
         try:
@@ -76,6 +77,7 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
         return
+    shards = _of_what_was_returned(runner, shards)
     calls: Sequence[FurtherCalls] | str = ()
     if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
         calls = _calls(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds))
@@ -84,6 +86,11 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     if shards.kept:
         refuse_dependent(mechanism.name, len(shards.totals), shards, calls)
     refuse_series(mechanism.name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
+
+
+def _of_what_was_returned(runner: Runner, shards: Shards) -> Shards:
+    """What is compared of the runs; no counts where the time is an outcome, which moves with the machine's state."""
+    return shards if runner.mechanism.time_at is None else shards.without_counts()
 
 
 def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
@@ -206,7 +213,7 @@ def _same_by_chance(here: int, there: int) -> float:
 
 def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_process.Answer) -> None:
     """Raise `DependentRuns` if the share of runs in an event differs between a new process and the confirm runs."""
-    for totals, others in zip(shards.totals, there.hits, strict=True):
+    for totals, others in zip(shards.totals, there.hits, strict=False):  # there are none where the time is an outcome
         hits, runs = (totals.hits, totals.neighbour_hits)[side], totals.runs
         if fisher_p_value(hits, runs, others, there.runs) < LEVEL / (4 * len(shards.totals)):
             other = f"in {others} of {there.runs} in a new process"

@@ -11,13 +11,14 @@ lacks is NaN. Entries that a layout lacks stand behind it, in a form that is the
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
+from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, nested, symbol
 from dpwitness.mechanisms.outcomes import LABELS, Entry, Node, Path, Row, key_codes, node_name
 
 Rows = NDArray[np.float64]
@@ -241,6 +242,73 @@ def settled(rows: Rows, base: RowLayout, layout: RowLayout, unplaced: Mapping[fl
         for (side, run), entries in outside.items():
             result[side, run, len(new.entries) :] = others(entries)
     return result, new
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatShape:
+    """What outcomes that are written flat have in common: the name of each entry, and which are lengths of lists.
+
+    `lengths`: coordinates of lengths, and the entries there.
+    """
+
+    names: tuple[str, ...]
+    lengths: tuple[tuple[int, float], ...]
+
+    def fits(self, rows: Rows) -> bool:
+        """Whether all outcomes have it, as far as rows of shape (2, n, any width) go."""
+        width, size = rows.shape[2], len(self.names)
+        same = all(bool((rows[:, :, c] == entry).all()) for c, entry in self.lengths if c < width)
+        full = width < size or not np.isnan(rows[:, :, size - 1]).any()
+        return same and full and (width <= size or bool(np.isnan(rows[:, :, size]).all()))
+
+
+class FlatRow(Row):
+    """A row by position that keeps the names of its entries, as a keyed row has them."""
+
+    __slots__ = ("_last", "lengths", "names")
+
+    def __init__(self, labels: dict[float, str]) -> None:
+        super().__init__(labels=labels)
+        self.names: list[str] = []
+        self.lengths: list[tuple[int, float]] = []
+        self._last: Node | None = None
+
+    @property
+    def shape(self) -> FlatShape:
+        """What other outcomes may have in common with this one."""
+        return FlatShape(names=tuple(self.names), lengths=tuple(self.lengths))
+
+    @override
+    def put(self, entry: float, node: Node | None, label: str | None = None) -> None:
+        super().put(entry, node, label)
+        node = node or ROOT.root
+        self.names.append(node.entry(1 if node is self._last else 0).name)
+        self._last = node
+
+    @override
+    def at(self, node: Node | None, word: str, name: object) -> Node:
+        self.structured = True
+        return self._child(node, word, name)
+
+    @staticmethod
+    def _child(node: Node | None, word: str, name: object) -> Node:
+        return Node((), node_name("" if node is None else node.name, word, name))
+
+    @override
+    def length(self, length: int, node: Node | None, what: str = "values") -> None:
+        self.structured = True
+        self.lengths.append((len(self.entries), nested(length)))
+        self.put(nested(length), node)
+
+    @override
+    def extend(self, values: Iterable[object], node: Node | None, word: str = "value") -> None:
+        for number, value in enumerate(values, 1):
+            self.add(value, self._child(node, word, number))
+
+    @override
+    def block(self, numbers: list[float], node: Node | None) -> None:
+        for number, entry in enumerate(numbers, 1):
+            self.put(entry, self._child(node, "value", number))
 
 
 def flat_names(width: int) -> dict[int, str]:

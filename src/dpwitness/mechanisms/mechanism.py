@@ -279,7 +279,7 @@ class Mechanism(ABC):
     run_count
         Runs so far in this process, if the interpreter makes them.
     mixed
-        Coordinates at which samples had more than numbers.
+        Coordinates at which samples had more than numbers: the codes of exceptions there, and None for anything else.
     traits
         What its outputs have shown so far; nothing for machine code.
     conversion
@@ -306,15 +306,13 @@ class Mechanism(ABC):
     timed_seconds = TIMED
     #: Seconds so far that went into seeing whether runs changed their input, once for each batch of runs.
     seconds_aside = 0.0
-    #: Whether an outcome by position held more than single values.
-    flat = False
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
         self.cost = Cost(compiled=self.compiled, parallel=self.threads, batched=signature.size is not None)
         self.width = 0
         self.run_count = 0
-        self.mixed: set[int] = set()
+        self.mixed: dict[int, set[float | None]] = {}
         self.traits = OutputTraits()
         self.conversion = InputConversion()
 
@@ -366,6 +364,32 @@ class Mechanism(ABC):
     def reproducible(self) -> bool:
         """Whether it takes a generator, so that a seed repeats its runs."""
         return self.signature.generator is not None
+
+    @property
+    def repeatable(self) -> bool:
+        """Whether a seed repeats all that its outcomes hold, so that the same seed gives the same counts."""
+        return self.reproducible
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What every result says of what was looked at."""
+        return ()
+
+    @property
+    def time_at(self) -> int | None:
+        """The coordinate of the seconds that a call took; None where the time is no part of outcomes."""
+        return None
+
+    def without_time(self, rows: Rows) -> Rows:
+        """Rows of shape (…, any width) as if the time were no part of them, as where runs are compared.
+
+        Times of calls that follow each other are alike: the machine is in much the same state.
+        """
+        if self.time_at is None:
+            return rows
+        rows = rows.copy()
+        rows[..., self.time_at : self.time_at + 1] = np.nan
+        return rows
 
     @property
     def outcome(self) -> Callable[[Any], Any] | None:

@@ -15,7 +15,7 @@ from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismError, M
 from dpwitness.events.encoding import array_rows, exception_code
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
-from dpwitness.mechanisms.layout import ROOT, KeyedRow, RowLayout, flat_names, keyed_row, settled
+from dpwitness.mechanisms.layout import ROOT, FlatRow, FlatShape, KeyedRow, RowLayout, flat_names, keyed_row, settled
 from dpwitness.mechanisms.mechanism import (
     InputConversion,
     Mechanism,
@@ -177,6 +177,8 @@ class PythonMechanism(Mechanism):
         Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
     by_position
         Keep to rows by position whatever it returns, as files without a layout have them.
+    flat_shapes
+        The first two shapes of outcomes by position that held more than single values.
     """
 
     shard = 32
@@ -186,14 +188,17 @@ class PythonMechanism(Mechanism):
     shares = True
     #: Whether lists of numbers may have to become arrays.
     converts = True
+    #: The layout of rows before any outcome was seen, where they are laid out.
+    first_layout = ROOT
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
         self.draws_globally = False
+        self.flat_shapes: set[FlatShape] = set()
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
-        self._layout = ROOT
-        self._shapes = Shapes(ROOT, self._attributes)
+        self._layout = self.first_layout
+        self._shapes = Shapes(self._layout, self._attributes)
         self.copies = False
         self._recent = RecentOutputs()
         self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
@@ -236,14 +241,14 @@ class PythonMechanism(Mechanism):
     def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:
         if not self.traits.keyed:
             return rows
-        rows, self._layout = settled(rows, layout or ROOT, self._layout, self.traits.entries)
+        rows, self._layout = settled(rows, layout or self.first_layout, self._layout, self.traits.entries)
         self.width = max(self.width, self._layout.width)  # else rows would be made twice
         return rows
 
     @property
     @override
     def places(self) -> dict[int, str]:
-        return self._layout.names if self.traits.keyed else flat_names(self.width) if self.flat else {}
+        return self._layout.names if self.traits.keyed else flat_names(self.width) if self.flat_shapes else {}
 
     @property
     @override
@@ -256,7 +261,7 @@ class PythonMechanism(Mechanism):
         before, self.draws_globally = self.draws_globally, True
         runs = PairedRuns.d_first(pair, 2 if self.cost.slow else 4, coupled=False, layout=self.layout)
         try:
-            return repeats(lambda rng: self.pair_outcomes(runs, rng))
+            return repeats(lambda rng: self.without_time(self.pair_outcomes(runs, rng)))
         finally:
             self.draws_globally = before
 
@@ -272,7 +277,7 @@ class PythonMechanism(Mechanism):
         draws = self._draws(rng, len(runs), shared=shared)
         others = draws if shared else self._draws(rng, len(runs))
         self.traits.keyed |= runs.layout is not None
-        layout = runs.layout or ROOT
+        layout = runs.layout or self.first_layout
         sides = Side(runs.pair.data, draws, rows[0], layout), Side(runs.pair.neighbour, others, rows[1], layout)
         try:
             return self._fill_sides(sides, runs.order, runs.start)
@@ -312,14 +317,14 @@ class PythonMechanism(Mechanism):
         for side in sides:
             side.draws.remember()
         traits = self.traits
-        before = {*traits.bare}, {*traits.single}, traits.keyed, traits.positional, self.flat
+        before = {*traits.bare}, {*traits.single}, traits.keyed, traits.positional, {*self.flat_shapes}
         with self._shared_inputs(sides) as shared:
             outputs = self._made(sides, order, start, shared)
         if outputs is None:
             # From now on each run gets a copy. These runs are made again, of the same draws: where a seed repeats them
             # they are what they would have been with copies from the first one on.
             self.copies, self._inputs = True, []
-            traits.bare, traits.single, traits.keyed, traits.positional, self.flat = before
+            traits.bare, traits.single, traits.keyed, traits.positional, self.flat_shapes = before
             for side in sides:
                 side.draws.rewind()
             self.run_count += sum(len(side.rows) for side in sides)
@@ -575,13 +580,16 @@ class PythonMechanism(Mechanism):
 
     def _by_position(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:
         """The entries one behind the other, for outcomes of single values; of the first with places, by these."""
+        sequence = is_sequence(value)
+        if self.by_position:
+            flat = FlatRow(self.traits.labels)
+            row_of(value, flat)
+            if len(self.flat_shapes) < 2 and (flat.structured or (sequence and len(flat.entries) != len(value))):
+                self.flat_shapes.add(flat.shape)
+            self._note_kind(value, output, flat, run)
+            return flat.entries
         row = Row(labels=self.traits.labels)
         row_of(value, row)
-        if self.by_position:
-            self.flat |= row.structured
-            self._note_kind(value, output, row, run)
-            return row.entries
-        sequence = is_sequence(value)
         # A value of two entries would move those behind it.
         if row.structured or (sequence and len(row.entries) != len(value)):
             if self.traits.positional:

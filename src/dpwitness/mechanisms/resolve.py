@@ -12,7 +12,7 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
-from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
+from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.libraries import library_of
@@ -21,6 +21,7 @@ from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
+from dpwitness.mechanisms.timed import require_as_observed, timed_mechanism
 from dpwitness.neighbours import Data, Pair, as_array
 
 
@@ -62,6 +63,7 @@ def as_mechanism(
     outcome: Outcome | None = None,
     neighbour: Data | None = None,
     errors: str = "raise",
+    observe: str | None = None,
     requirements: Requirements = NONE,
 ) -> Mechanism:
     """Return whatever the user has as a `Mechanism` whose cost is measured.
@@ -84,6 +86,8 @@ def as_mechanism(
         What turns an output into an outcome, or names of its attributes; it keeps the function from being compiled.
     errors
         "outcome" makes an exception an outcome, which keeps the function from being compiled too.
+    observe
+        "time" makes the time of a call part of its outcome: the function runs as it is.
     requirements
         What an earlier attempt has shown to be needed.
 
@@ -103,16 +107,22 @@ def as_mechanism(
     """
     pair = Pair(data, data if neighbour is None else neighbour)
     if isinstance(function, Mechanism):
+        require_as_observed(function, observe)
         if requirements.interpreted and function.plain is not None:
             return _measured(function.plain, pair, requirements)
         function.marked |= requirements.marked
         return _begun(function, requirements)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
+    if observe is not None:
+        ready = function.ready if isinstance(function, MechanismFactory) else None
+        timed = timed_mechanism(function, signature, outcome, errors, ready)
+        return _measured(_with_conversion(timed, pair), pair, requirements)
     if signature.size is not None:
         vectorised = VectorisedMechanism(signature, outcome, errors=errors)
         return _measured(_with_conversion(vectorised, pair), pair, requirements)
-    reason, interpreted = None, requirements.interpreted
+    # The event of a witness with a layout says nothing of rows by position.
+    reason, interpreted = None, requirements.interpreted or requirements.layout is not None
     arrays = [as_array(side) for side in pair.sides]
     axes = {-1 if array is None else array.ndim for array in arrays}
     numeric = len(axes) == 1 and -1 not in axes
@@ -138,9 +148,13 @@ def as_mechanism(
             twin.begin(None, keyed=False, by_position=True)  # as compiled code writes rows
             compiled.plain = _with_conversion(twin, pair)
             difference = first_difference(compiled, twin, pair)
-            if difference is None:
+            shapes = twin.flat_shapes
+            if difference is None and (len(shapes) < 2 or requirements.by_position):
+                compiled.nested, compiled.shape = bool(shapes), next(iter(shapes)) if len(shapes) == 1 else None
                 return _measured(compiled, pair, requirements)
-            if signature.generator is None:
+            if difference is None:
+                difference = f"{signature.name} runs as plain Python: {RAGGED}"
+            elif signature.generator is None:
                 difference = (
                     f"{signature.name} runs as plain Python: it draws its own randomness, so what numba makes of it "
                     "cannot be compared with it; let it take an rng to have it compiled"
@@ -262,7 +276,11 @@ class MechanismFactory:
 
     def __call__(self, *values: object, **named: object) -> object:
         """Make one, and run it."""
-        return called(self.make())(*values, **named)
+        return self.ready()(*values, **named)
+
+    def ready(self) -> Callable[..., object]:
+        """Make one for one call."""
+        return called(self.make())
 
     def __getstate__(self) -> dict[str, object]:
         """For another process, which needs no example: handles of C libraries cannot be sent."""

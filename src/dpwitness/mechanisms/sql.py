@@ -100,9 +100,8 @@ def sql(
     """
     if functions is not None and not isinstance(functions, Mapping):
         raise InvalidParameter(f"functions={brief(functions)} must hold functions by names, such as laplace")
-    if domain is not None and not isinstance(domain, Mapping):
-        domain = items("domain", domain)
-    return SqlFunction(connection, query, table, domain, setup, dict(functions or {}))
+    columns = domain if domain is None or isinstance(domain, Mapping) else items("domain", domain)
+    return SqlFunction(connection, query, table, columns, setup, dict(functions or {}))
 
 
 def quoted(name: object) -> str:

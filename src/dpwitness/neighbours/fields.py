@@ -28,7 +28,7 @@ class Fields:
 
     parts: tuple["Domain | Fields", ...]
     kind: str = "value"  # "value", "tuple", "list" or "dict"
-    names: tuple[str, ...] = ()
+    names: tuple[str | int, ...] = ()
     record_type: Any = None
 
     @property
@@ -119,7 +119,11 @@ class Fields:
             return None
         if self.kind == "value":
             return parts[0]
-        return {self.kind: dict(zip(self.names, parts, strict=True)) if self.kind == "dict" else parts}
+        if self.kind != "dict":
+            return {self.kind: parts}
+        if not all(isinstance(name, str) for name in self.names):  # JSON has texts for keys alone
+            return {"dict": parts, "names": list(self.names)}
+        return {"dict": dict(zip(self.names, parts, strict=True))}
 
 
 def fields_of(given: object) -> Fields:
@@ -142,8 +146,12 @@ def _part(given: object, levels: int, where: str) -> Domain | Fields:
     if isinstance(given, Fields):
         return given.parts[0] if given.kind == "value" else given
     if isinstance(given, Mapping):
-        if not all(isinstance(name, str) for name in given):
-            raise InvalidNeighbours(f"domain {brief(given)}: the names of its fields must be texts")
+        for name in given:
+            if type(name) not in (str, int):
+                raise InvalidNeighbours(
+                    f"domain{where}: the name {brief(name)} of a field must be a text or a whole number; of a "
+                    "DataFrame, give frame.set_axis(frame.columns.map(str), axis=1)"
+                )
         parts = tuple(_part(v, levels - 1, f" of {name!r}") for name, v in given.items())
         return Fields(kind="dict", names=tuple(given), parts=parts)
     if not isinstance(given, tuple | list):
@@ -178,6 +186,10 @@ def _read(value: object, levels: int) -> object:
         return [_read(part, levels - 1) for part in value["list"]]
     if keys == {"dict"} and isinstance(value["dict"], Mapping):
         return {name: _read(part, levels - 1) for name, part in value["dict"].items()}
+    if keys == {"dict", "names"} and isinstance(value["dict"], list) and isinstance(value["names"], list):
+        names, parts = value["names"], [_read(part, levels - 1) for part in value["dict"]]
+        if len(names) == len(parts) and {type(name) for name in names} <= {str, int} and len(set(names)) == len(names):
+            return dict(zip(names, parts, strict=True))
     for name, (settings, build) in _READERS.items():
         if keys == {name, *settings}:
             return build(value[name], **{setting: value[setting] for setting in settings})

@@ -14,7 +14,7 @@ from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Domain
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.frames import FrameLayout
-from dpwitness.neighbours.inputs import Array, Data
+from dpwitness.neighbours.inputs import Array, Data, require_unmasked
 from dpwitness.neighbours.layouts import (
     NUMERIC,
     DType,
@@ -310,6 +310,7 @@ def form_of_data(data: object) -> str:
     tables = tables_of(data)
     if tables is not None:
         return tables.form
+    require_unmasked(data)
     if isinstance(data, np.ndarray) and data.ndim in (1, 2):
         return "array"
     if isinstance(data, list):

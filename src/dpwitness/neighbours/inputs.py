@@ -37,8 +37,9 @@ def as_input(value: object) -> Data:
     """An input that nothing changes any more.
 
     A number is an array without axes, a NumPy array a read-only copy of its dtype; anything else is a deep copy.
-    Raises `InvalidNeighbours` for what cannot be copied, and as `require_shallow`.
+    Raises `InvalidNeighbours` for a masked array, for what cannot be copied, and as `require_shallow`.
     """
+    require_unmasked(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return read_only(value.copy(order="K"))
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
@@ -49,6 +50,15 @@ def as_input(value: object) -> Data:
         return copy.deepcopy(value)
     except Exception as error:
         raise InvalidNeighbours(f"input {brief(value)} cannot be copied ({error}): give plain data") from error
+
+
+def require_unmasked(data: object) -> None:
+    """Raise `InvalidNeighbours` for a masked array: of what is an array, the mask would be lost on the way."""
+    if isinstance(data, np.ma.MaskedArray):
+        raise InvalidNeighbours(
+            f"input {brief(data)} is a masked array, whose mask would be lost: give data.filled(np.nan), or "
+            "data.tolist(), which has None in the place of what is masked"
+        )
 
 
 def require_shallow(data: Data, what: str = "an input") -> None:

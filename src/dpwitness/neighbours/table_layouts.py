@@ -30,6 +30,12 @@ class TableLayout(NamedLayout):
     def missing(self) -> tuple[float | None, ...]:
         return (None, math.nan) if self.nan else (None,)
 
+    @staticmethod
+    @override
+    def needs(fields: Fields) -> str | None:
+        texts = all(isinstance(name, str) for name in fields.names)
+        return NamedLayout.needs(fields) or (None if texts else "names of columns that are texts")
+
     @classmethod
     @override
     def read(cls, fields: Fields, data: Data) -> list[Record] | None:
@@ -53,7 +59,7 @@ class TableLayout(NamedLayout):
     @override
     def usual(cls, fields: Fields) -> Self:
         cls.tables.module()
-        return cls(schema=Schema(names=fields.names, kinds=tuple(map(cls._usual, fields.domains))))
+        return cls(schema=Schema(names=tuple(map(str, fields.names)), kinds=tuple(map(cls._usual, fields.domains))))
 
     @classmethod
     def _usual(cls, domain: Domain) -> Kind:

@@ -162,6 +162,10 @@ class Asserter:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name == "input_ignored" else []
         saved = self._database.load(self._count, problem.relation, problem.data)
+        if saved.witness is not None and saved.witness.observe != (
+            None if problem.mechanism.time_at is None else "time"
+        ):
+            saved = replace(saved, witness=None)  # of a session in which outcomes were others
         if saved.witness is not None and is_of_bits(saved.witness.event) and effort.bits != "strict":
             saved = replace(saved, witness=None)  # of a session in which what bits show was a violation
         note = saved.note
@@ -221,9 +225,9 @@ class Asserter:
         """The witness in plain English, and how to see it again: the α of the whole session decides when it stops."""
         session = self._session
         again = ["pytest", self._item.nodeid, f"--dp-seed={session.seed}", *session.options]
-        again.append(f"--override-ini=dp_family_size={session.family}")
+        again += ["-o", f"dp_family_size={session.family}"]
         if not replayed:
-            again.append("--override-ini=dp_database=none")
+            again += ["-o", "dp_database=none"]
         lines = [verdict.report(reproduce=again)]
         if not verdict.reproducible:
             lines.append(f"  replay: pytest {self._item.nodeid}")

@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, pairwise
 from typing import Final
 
 from dpwitness.claims import Claim
@@ -10,6 +10,7 @@ from dpwitness.events.event import Counted, is_partition
 from dpwitness.evidence.counts import Counts
 from dpwitness.report.markup import Child, Markup, element
 from dpwitness.report.rates import allowed, cell_shares, rates
+from dpwitness.results.course import Outputs
 
 #: Width of a figure and of what stands left and right of its bars, in its own units; a page scales it.
 WIDTH: Final = 400.0
@@ -19,6 +20,13 @@ ROW: Final = 30.0
 #: Width of a bar's value.
 ROOM: Final = 60.0
 HEIGHT: Final = 110.0
+COURSE_HEIGHT: Final = 150.0
+#: Width of a letter; between two texts below a histogram; letters of what a figure is about.
+LETTER: Final = 9.0
+TICK_ROOM: Final = 60.0
+LONGEST_AXIS: Final = 60
+#: A bin higher than twice so many times the next one is cut off at so many times.
+CUT: Final = 1.5
 
 _numbers = count(1)
 
@@ -95,11 +103,135 @@ def event_rates(counts: Counts, claim: Claim) -> Markup:
     return bars("How often the event was seen", f"{'; '.join(texts)}.", rows, mark)
 
 
-def evidence(log_e_value: float, needed: float) -> Markup:
-    """The evidence at the end of the runs beside what refutes the claim, in nats."""
+def evidence(log_e_value: float, needed: float, points: Sequence[tuple[int, float]] = ()) -> Markup:
+    """The evidence over the runs, or at their end alone where `points` (runs, log e-value) are not known, in nats."""
+    if points:
+        return _course(points, needed)
     bar = Bar(label="log E", value=log_e_value, text=f"{log_e_value:.1f}".replace("-", "−"), kind="own")
     text = f"log e-value {log_e_value:.1f}; {needed:.1f} refutes the claim."
     return bars("Evidence against the claim", text, [bar], (needed, f"refutes from {needed:.1f} on"))
+
+
+def _course(points: Sequence[tuple[int, float]], needed: float) -> Markup:
+    """A line from no evidence before the first run, and the threshold."""
+    base, top, right = COURSE_HEIGHT - 18, 22.0, WIDTH - 8
+    runs, last = points[-1]
+    low, high = min(0.0, *(value for _, value in points)), max(needed, *(value for _, value in points))
+    across, up = (right - LEFT) / max(runs, 1), (base - top) / ((high - low) or 1.0)
+
+    def place(n: int, value: float) -> str:
+        return f"{LEFT + n * across:.2f} {base - (value - low) * up:.2f}"
+
+    line = "L".join(place(*point) for point in ((0, 0.0), *points))
+    x, y = place(runs, last).split()
+    threshold, zero = (base - (value - low) * up for value in (needed, 0.0))
+    # The line rises from the lower left: what stands low stands on the right, and the last value above its point.
+    said, aside = f"refutes from {needed:.1f} on", threshold > (base + top) / 2
+    below = 0 < float(y) - threshold < 20
+    drawn = [
+        element("path", d=f"M{LEFT:g} {threshold:.2f}H{right:g}", class_="mark"),
+        element("text", said, x=right if aside else LEFT + 6, y=threshold - 6, text_anchor="end" if aside else "start"),
+        element("path", d=f"M{line}", class_="line"),
+        element("circle", cx=x, cy=y, r=3, class_="own"),
+        element("text", _signed(last), x=right - 4, y=float(y) + (16 if below else -8), text_anchor="end"),
+        element("path", d=f"M{LEFT:g} {top - 10:g}V{base:g}", class_="axis"),
+        element("path", d=f"M{LEFT:g} {zero:.2f}H{right:g}", class_="axis"),
+        element("text", "0", x=LEFT - 8, y=zero + 4, text_anchor="end"),
+        element("text", "log E", x=LEFT - 8, y=top, text_anchor="end"),
+        element("text", f"{runs:,} paired runs", x=right, y=COURSE_HEIGHT - 4, text_anchor="end"),
+    ]
+    most = max(value for _, value in points)
+    text = (
+        f"The log e-value after up to {runs:,} paired runs: {_signed(last)} at the end, at most {_signed(most)}; "
+        f"{needed:.1f} refutes the claim."
+    )
+    return drawing("Evidence against runs", text, COURSE_HEIGHT, drawn)
+
+
+def _signed(value: float) -> str:
+    return f"{value:.1f}".replace("-", "−")
+
+
+def outputs(shown: Outputs) -> Markup:
+    """Both distributions of what the event looks at, with the values of the event shaded."""
+    base, top = HEIGHT - 32, 8.0
+    sides = (shown.on_data, shown.on_neighbour)
+    places, widths = _bins(shown)
+    # Heights are shares by width: an area is a probability. Bins much narrower than usual would hide all others.
+    usual = sorted(widths)[len(widths) // 2]
+    heights = [[n / shown.runs / max(w, usual / 4) for n, w in zip(side, widths, strict=True)] for side in sides]
+    highest = sorted(map(max, zip(*heights, strict=True)))
+    # A value that comes back makes one bin so high that all others vanish: it is cut off, and its shares said.
+    room = CUT * highest[-2] if len(highest) > 2 and shown.edges else 0.0
+    most = highest[-1] if room == 0 or highest[-1] < 2 * room else room
+    scale = (base - top) / (most or 1.0)
+    drawn: list[Child] = []
+    for k, inside in enumerate(shown.inside):
+        left, width = places[k], max(widths[k], 1.5)
+        if inside:
+            drawn.append(element("rect", x=left, y=top, width=width, height=base - top, class_="inside"))
+        for side, kind in ((0, "own"), (1, "other")):
+            height = min(heights[side][k], most) * scale
+            x = left + width * (0.1 + 0.4 * side)
+            drawn.append(element("rect", x=x, y=base - height, width=0.4 * width, height=height, class_=kind))
+        if max(heights[0][k], heights[1][k]) > most:
+            text = f"cut off: {' and '.join(f'{side[k] / shown.runs:.3g}' for side in sides)}"
+            right = left > WIDTH / 2
+            x = left - 4 if right else left + width + 4
+            drawn.append(element("text", text, x=x, y=top + 12, text_anchor="end" if right else "start"))
+    drawn.append(element("path", d=f"M4 {base:g}H{WIDTH - 4:g}", class_="axis"))
+    drawn += [
+        element("text", text, x=x, y=HEIGHT - 18, text_anchor="middle" if shown.values else _anchor(x))
+        for x, text in _ticks(shown, places, widths)
+    ]
+    drawn.append(element("text", cut(shown.statistic, LONGEST_AXIS), x=4, y=HEIGHT - 4))
+    shares = [sum(n for n, one in zip(side, shown.inside, strict=True) if one) / shown.runs for side in sides]
+    text = (
+        f"Of {shown.runs:,} runs on each input {shares[0]:.3g} on D and {shares[1]:.3g} on D′ lie in bins of the "
+        f"event, which are shaded: {sum(shown.inside)} of {len(shown.inside)} bins."
+    )
+    return drawing(f"Both distributions of: {cut(shown.statistic, LONGEST_AXIS)}", text, HEIGHT, drawn)
+
+
+def _anchor(x: float) -> str:
+    """Where a text begins whose middle would lie outside of the figure."""
+    return "start" if x < TICK_ROOM else "end" if x > WIDTH - TICK_ROOM else "middle"
+
+
+def _bins(shown: Outputs) -> tuple[list[float], list[float]]:
+    """Where bins begin in the figure, and how wide they are."""
+    room = WIDTH - 8
+    if shown.values:
+        width = room / len(shown.values)
+        return [4 + k * width for k in range(len(shown.values))], [width] * len(shown.values)
+    first, last = shown.edges[0], shown.edges[-1]
+    places = [4 + room * (edge - first) / (last - first) for edge in shown.edges]
+    return places[:-1], [b - a for a, b in pairwise(places)]
+
+
+def _ticks(shown: Outputs, places: Sequence[float], widths: Sequence[float]) -> list[tuple[float, str]]:
+    """Texts below the bins: values as far as there is room, or the ends of the histogram and of the event."""
+    if shown.values:
+        texts = shown.values if fits(shown) else [f"{number}" for number in range(1, len(shown.values) + 1)]
+        return [(place + width / 2, text) for place, width, text in zip(places, widths, texts, strict=True)]
+    ends = [k for k in range(1, len(shown.inside)) if shown.inside[k] != shown.inside[k - 1]]
+    edges = [*places, places[-1] + widths[-1]]
+    found: list[tuple[float, str]] = []
+    for k in (*ends, 0, len(shown.inside)):
+        text = f"{shown.edges[k]:.4g}".replace("-", "−")
+        if all(abs(edges[k] - x) > TICK_ROOM for x, _ in found):
+            found.append((edges[k], text))
+    return found
+
+
+def fits(shown: Outputs) -> bool:
+    """Whether the values of bins have room below them; else they are numbered."""
+    return max(map(len, shown.values), default=0) * LETTER <= (WIDTH - 8) / max(len(shown.values), 1)
+
+
+def cut(text: str, longest: int) -> str:
+    """A text, or its beginning."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
 
 
 def cells(counts: Counts, event: Counted) -> Markup:
@@ -120,6 +252,8 @@ def cells(counts: Counts, event: Counted) -> Markup:
             x = left + width * (0.1 + 0.4 * side)
             drawn.append(element("rect", x=x, y=base - height, width=0.4 * width, height=height, class_=kind))
     drawn.append(element("path", d=f"M4 {base:g}H{WIDTH - 4:g}", class_="axis"))
-    drawn.append(element("text", f"{len(shares[0])} cells, by rising likelihood ratio", x=4, y=HEIGHT - 4))
+    drawn.append(
+        element("text", f"{len(shares[0])} cells by rising likelihood ratio, the event's last", x=4, y=HEIGHT - 4)
+    )
     inside_text = f"The event is made of {int(sum(event.inside))} of {len(shares[0])} cells, which are shaded."
     return drawing("Both output distributions over the cells", inside_text, HEIGHT, drawn)

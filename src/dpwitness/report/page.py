@@ -10,6 +10,7 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.events import is_partition, outcomes_of, statistic_of
 from dpwitness.evidence.bet import bet_on
 from dpwitness.mechanisms.catalog import registered
 from dpwitness.neighbours import Pair
@@ -20,6 +21,7 @@ from dpwitness.report.markup import LONGEST_NAME, Child, Markup, element, join, 
 from dpwitness.report.nist import Shown, fields
 from dpwitness.report.style import COMMON, PAGE
 from dpwitness.results.bound import Bound
+from dpwitness.results.course import Course
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
 from dpwitness.results.text import confidence, rate, relation_text
@@ -248,7 +250,9 @@ def _warnings(result: Shown) -> Markup:
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
-        texts.append("The mechanism draws its own randomness: the seed does not reproduce these counts.")
+        witness = None if isinstance(result, Curve) else result.witness
+        why = "it draws its own randomness, or is timed" if witness is None else witness.why_not_reproducible
+        texts.append(f"The seed does not reproduce these counts: {why}.")
     texts += [own(note) for note in result.notes]
     if not texts:
         return Markup()
@@ -299,6 +303,9 @@ def _searched(result: Shown) -> list[tuple[str, Child]]:
         rows.append(("Events", f"{len(result.events)} in the band"))
     else:
         rows.append(("Event chosen", own(result.witness.description)))
+    course = None if isinstance(result, Profile) else result.course
+    if course is not None:
+        rows.append(("Tried", _tried(course)))
     runs = result.run_counts
     confirm = result.runs if isinstance(result, Profile) else result.counts.runs
     fresh = f"{runs.search:,} to search; {confirm:,} to confirm on fresh runs"
@@ -307,6 +314,15 @@ def _searched(result: Shown) -> list[tuple[str, Child]]:
     rows.append(("End of the runs", ENDED.get(result.ended, result.ended)))
     rows.append(("Time", f"{result.seconds:.1f} s"))
     return rows
+
+
+def _tried(course: Course) -> str:
+    """How much was searched."""
+    if not course.pairs:
+        return "nothing: pair and event were given"
+    pairs = "1 pair of inputs" if course.pairs == 1 else f"{course.pairs:,} pairs of inputs"
+    events = "1 event" if course.events == 1 else f"{course.events:,} events"
+    return f"{pairs}; {events} compared, most of them the best of all cuts, sets or scores of one kind"
 
 
 def _bounds(result: Shown) -> list[tuple[str, Child]]:
@@ -338,7 +354,32 @@ def _pictures(result: Shown) -> list[Markup]:
     return [
         _figure(figures.event_rates(counts, witness.claim), "How often the event was seen. ", interval),
         _figure(figures.cells(counts, witness.event), "In colour: on D; grey: on D′; shaded: the event."),
+        *_outputs(result),
     ]
+
+
+def _outputs(result: Verdict | Bound) -> list[Markup]:
+    """Both distributions of what the event looks at; where it looks at several values, that it does."""
+    event, course = result.witness.event, result.course
+    if course is None or is_partition(event):
+        return []
+    if (shown := course.outputs) is not None:
+        left = [shown.runs - sum(side) for side in (shown.on_data, shown.on_neighbour)]
+        others = f" Not drawn are other values: {left[0]:,} on D, {left[1]:,} on D′." if any(left) else ""
+        runs = f"{shown.runs:,} runs on each input, for the eye: the verdict does not rest on them."
+        drawn = _figure(figures.outputs(shown), f"In colour: on D; grey: on D′; shaded: the event. {runs}{others}")
+        if figures.fits(shown):
+            return [drawn]
+        rows = [
+            (f"{number}", [own(text, LONGEST_NAME), " (in the event)" if inside else None], f"{a:,}", f"{b:,}")
+            for number, (text, inside, a, b) in enumerate(
+                zip(shown.values, shown.inside, shown.on_data, shown.on_neighbour, strict=True), 1
+            )
+        ]
+        return [drawn, table(("", "Value", "D", "D′"), rows, caption="Runs with each value", class_="numbers")]
+    if statistic_of(event) is None and outcomes_of(event) is None:
+        return [element("p", "The event looks at several values at once: no distribution of one is drawn.")]
+    return []
 
 
 def _numbers(result: Shown) -> Markup:
@@ -376,8 +417,10 @@ def _evidence(result: Shown) -> Markup:
         return Markup()
     needed = math.log(1 / result.alpha)
     least = f"{result.p_value:.3g}" if result.p_value else "1e-300"
-    text = f"p ≤ {least}, valid however the runs were stopped. Its course over the runs is not kept."
-    return _figure(figures.evidence(result.log_e_value, needed), f"Log e-value at the end of the runs, in nats; {text}")
+    points = () if result.course is None else result.course.evidence
+    drawn = figures.evidence(result.log_e_value, needed, points)
+    over = "Log e-value over the runs, in nats" if points else "Log e-value at the end of the runs, in nats"
+    return _figure(drawn, f"{over}; in the end p ≤ {least}, valid however the runs were stopped.")
 
 
 def _inputs(result: Shown) -> Markup:

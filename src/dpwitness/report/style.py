@@ -28,6 +28,7 @@ COMMON: Final = """
 .dpw svg .other { fill: currentColor; fill-opacity: .4; }
 .dpw svg .inside { fill: var(--soft); }
 .dpw svg .axis, .dpw svg .interval { stroke: currentColor; stroke-width: 1; fill: none; }
+.dpw svg .line { stroke: var(--accent); stroke-width: 2; fill: none; }
 .dpw svg .mark { stroke: currentColor; stroke-width: 1.5; stroke-dasharray: 4 3; fill: none; }
 .dpw mark { background: none; color: inherit; font-weight: 700; text-decoration: underline 2px var(--accent);
   text-underline-offset: .2em; }

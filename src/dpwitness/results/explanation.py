@@ -5,7 +5,7 @@ from typing import Annotated, Final, Literal
 
 from dpwitness.codec import JsonFields, whole_below
 from dpwitness.results.fields import Count
-from dpwitness.results.text import MARGIN, label
+from dpwitness.results.text import wrapped_label
 
 #: What was found: noise whose scale follows from the data; probabilities that are too far apart; another number of
 #: draws; a branch; noise that is too small for the difference of the outputs; one draw for several entries; an entry
@@ -56,4 +56,4 @@ class Explanation(JsonFields):
 
     def lines(self) -> list[str]:
         """The lines of a report."""
-        return [label("where", str(self)), f"{'':{MARGIN}}({self.basis})"]
+        return [*wrapped_label("where", str(self)), *wrapped_label("", f"({self.basis})")]

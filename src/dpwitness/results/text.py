@@ -2,6 +2,7 @@
 
 import io
 import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 from typing import Final
@@ -15,8 +16,14 @@ inputs = both
 MARGIN: Final = 15
 #: A smaller α is shown itself: of more nines nobody counts how many they are.
 LEAST_IN_PERCENT: Final = 1e-12
-#: Numbers with more digits behind the point than people compare.
-LONG: Final = re.compile(r"\d+\.\d{7,}(?:e[-+]?\d+)?")
+#: Columns of what is wrapped in any case: 80, less what pytest puts before a line of a failure.
+COLUMNS: Final = 72
+#: A failing share of so many percent or less is shown by the nines that it leaves.
+NINES: Final = Decimal("0.01")
+#: Ends of events with more digits behind the point than people compare.
+LONG: Final = re.compile(r"(at least|at most|above|below|from) (−?)(\d+\.\d{7,}(?:e[-+]?\d+)?)")
+#: Significant digits of these, in turn, until no two of them look the same.
+DIGITS: Final = (4, 6, 9)
 
 
 def label(name: str, value: str) -> str:
@@ -24,13 +31,31 @@ def label(name: str, value: str) -> str:
     return f"  {name:<{MARGIN - 3}} {value}"
 
 
+def wrapped_label(name: str, value: str) -> list[str]:
+    """A label and its value in lines of at most `COLUMNS` columns, unless a word is longer."""
+    return textwrap.wrap(
+        label(name, value), COLUMNS, subsequent_indent=" " * MARGIN, break_long_words=False, break_on_hyphens=False
+    )
+
+
 def rounded(event: str) -> str:
-    """An event with its long numbers in six digits, which is what people read; exact where two would look the same."""
-    long = LONG.findall(event)
-    short = {number: f"{float(number):.6g}" for number in long}
-    if "equal to" in event or len(set(short.values())) < len(short):
+    """An event with its long ends in four digits, said to be about these; exact where two would look the same.
+
+    Ends alone: what must be equal to a number is told by all of its digits.
+    """
+    long = {number for _, _, number in LONG.findall(event)}
+    for digits in DIGITS:
+        short = {number: _short(float(number), digits) for number in long}
+        if len(set(short.values())) == len(short):
+            break
+    else:
         return event
-    return LONG.sub(lambda found: short[found[0]], event)
+    return LONG.sub(lambda found: f"{found[1]} about {found[2]}{short[found[3]]}", event)
+
+
+def _short(value: float, digits: int) -> str:
+    """A positive number with so many significant digits, and all of those before its point."""
+    return f"{value:.0f}" if 10 ** (digits - 1) <= value < 1e15 else f"{value:.{digits}g}"
 
 
 def rate(hits: int, runs: int) -> str:
@@ -47,11 +72,17 @@ def named(mechanism: str, values: Mapping[str, object]) -> str:
 
 
 def confidence(alpha: float) -> str:
-    """The confidence of a bound that fails with probability at most `alpha`, in percent, rounded down."""
+    """The confidence of a bound that fails with probability at most `alpha`, in percent, rounded down.
+
+    Of a small `alpha` the nines are all that people compare.
+    """
     if alpha < LEAST_IN_PERCENT:
         return f"1 − {alpha:g}"
     failing = 100 * Decimal(f"{alpha:.12g}")  # without the last digits of a difference of floats
-    failing = failing.quantize(Decimal(1).scaleb(failing.adjusted() - 2), ROUND_UP)
+    if failing <= NINES:
+        failing = Decimal(1).scaleb(failing.adjusted() + (failing > Decimal(1).scaleb(failing.adjusted())))
+    else:
+        failing = failing.quantize(Decimal(1).scaleb(failing.adjusted() - 2), ROUND_UP)
     return f"{(100 - failing).normalize():f} %"
 
 

@@ -17,6 +17,7 @@ from dpwitness.evidence.bounds import detectable_probability
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
+from dpwitness.results.course import Course
 from dpwitness.results.display import Displayed
 from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seconds, Seed, read_result
 from dpwitness.results.text import confidence, label, named, notes, relation_text
@@ -61,7 +62,7 @@ class WitnessedResult(Result):
 
     #: From where a witness stands on; what comes before is each result's own.
     json_keys: ClassVar[tuple[str, ...]] = (
-        *("parameter", "lower_bound", "witness", "runs: run_counts", "ended"),
+        *("parameter", "lower_bound", "witness", "runs: run_counts", "ended", "course"),
         *("seed", "reproducible", "seconds", "versions", "notes"),
     )
 
@@ -72,6 +73,8 @@ class WitnessedResult(Result):
     #: Why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"; of a check that
     #: passed also "detectable", it would have caught what was asked for, or "converged", more would show little more.
     ended: str
+    #: What was tried, and how the evidence grew; None of files of earlier versions.
+    course: Course | None = field(default=None, metadata={"json": "sparse"})
 
     @property
     def counts(self) -> Counts:
@@ -171,8 +174,8 @@ class CheckResult(WitnessedResult, ABC):
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
         if not self.reproducible:
-            lines.append("  the mechanism draws its own randomness: a seed cannot reproduce these counts")
-        elif reproduce:
+            lines.append(f"  {self.witness.why_not_reproducible}: a seed cannot reproduce these counts")
+        if reproduce and (self.reproducible or self.witness.observe is not None):
             lines.append(f"  reproduce: {shlex.join(reproduce)}")
         return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Literal
 
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, kind
@@ -64,13 +64,14 @@ class Witness(JsonFields):
     `data` the input that was given, which is one of the pair's (None: none was given). Where outcomes have keys,
     `layout` says which of their entries the event looks at; `texts` are those behind numbers of the event.
     `by_position`: it is of a compiled mechanism, or from a file of before there were layouts. `explanation`: where in
-    the code it may come from, which is no evidence; None where that is not clear.
+    the code it may come from, which is no evidence; None where that is not clear. `observe`: "time" where how long a
+    call takes was part of its outcome.
     """
 
     format: ClassVar[str] = FORMAT
     json_keys: ClassVar[tuple[str, ...]] = (
         *("format", "mechanism", "parameters", "claim", "alpha", "relation", "data", "pair", "event: described"),
-        *("entries", "texts", "counts", "estimate", "seed", "versions", "explanation"),
+        *("entries", "observe", "texts", "counts", "estimate", "seed", "versions", "explanation"),
     )
 
     mechanism: str
@@ -90,6 +91,7 @@ class Witness(JsonFields):
     texts: Texts = field(default_factory=dict, metadata={"json": "sparse"})
     versions: dict[str, str] = field(default_factory=versions)
     explanation: Explanation | None = field(default=None, metadata={"json": "sparse"})
+    observe: Literal["time"] | None = field(default=None, metadata={"json": "sparse"})
 
     @property
     def described(self) -> DescribedEvent:
@@ -179,6 +181,11 @@ class Witness(JsonFields):
                 "the relation in the file cannot tell whether the inputs are neighbours: "
                 f"{type(error).__name__}: {error}"
             ) from error
+
+    @property
+    def why_not_reproducible(self) -> str:
+        """Why the same seed gives other counts, where it does."""
+        return "times are measured anew" if self.observe == "time" else "the mechanism draws its own randomness"
 
     @property
     def unreadable(self) -> tuple[str, ...]:

@@ -3,7 +3,7 @@
 from dpwitness.runs.dask import on_cluster
 from dpwitness.runs.dispatcher import Dispatcher, on_executor
 from dpwitness.runs.processes import on_all_cores
-from dpwitness.runs.runner import Progress, Runner, stack
+from dpwitness.runs.runner import Progress, Runner, Tried, stack
 from dpwitness.runs.streams import Role, generator, order
 from dpwitness.runs.threads import Threads, default_workers, in_time
 
@@ -13,6 +13,7 @@ __all__ = [
     "Role",
     "Runner",
     "Threads",
+    "Tried",
     "default_workers",
     "generator",
     "in_time",

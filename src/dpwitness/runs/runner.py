@@ -14,7 +14,7 @@ from dpwitness.candidate import Tally
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
-from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
+from dpwitness.events.encoding import LEAST_NUMBER, exceptions_among, is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.layout import RowLayout
@@ -36,6 +36,14 @@ PARTS: Final = 32
 PART_OF_TIME: Final = 1 / 32
 
 
+@dataclass(slots=True)
+class Tried:
+    """How many pairs of inputs a search has run, and how many events it has compared; for people."""
+
+    pairs: int = 0
+    events: int = 0
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Runner:
     """A mechanism, the seed of its streams, where it runs, and until when."""
@@ -49,6 +57,7 @@ class Runner:
     progress: Progress | None = None
     pool: Dispatcher | None = None  # other processes than this one, where runs may be made
     left_out: list[MechanismRaised] = field(default_factory=list)  # of each pair of inputs that cannot be run
+    tried: Tried = field(default_factory=Tried)  # of one search
 
     @property
     def seconds(self) -> float:
@@ -70,7 +79,7 @@ class Runner:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to tell people about where the runs were made, and of which inputs there are none."""
-        where = () if self.pool is None else self.pool.notes
+        where = (*self.mechanism.notes, *(() if self.pool is None else self.pool.notes))
         if not self.left_out:
             return where
         pairs = "1 pair of inputs was" if len(self.left_out) == 1 else f"{len(self.left_out)} pairs of inputs were"
@@ -150,7 +159,12 @@ class Runner:
         x, y = self.mechanism.settled(rows, layout)
         for side in (x, y):
             if np.any(side < LEAST_NUMBER):  # mostly none is
-                self.mechanism.mixed.update(np.flatnonzero(np.any(is_no_number(side), axis=0)).tolist())
+                others = is_no_number(side)
+                for c in np.flatnonzero(np.any(others, axis=0)).tolist():
+                    entries = side[others[:, c], c]
+                    exceptions = exceptions_among(entries)
+                    kinds = self.mechanism.mixed.setdefault(c, set())
+                    kinds.update(np.unique(entries[exceptions]).tolist(), () if exceptions.all() else (None,))
         return x, y
 
     def _drawn(

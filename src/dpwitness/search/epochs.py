@@ -35,7 +35,7 @@ from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.events import LARGEST, Event, Interval, OutcomeSet, Outside, cells_of, members_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
-from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, Floats, best_bet, payoffs
+from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, Floats, best_bet, best_fractions, payoffs
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, largest_bet, log_e_values_of
 from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Pair
@@ -339,9 +339,7 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     runs = flags.times.sum()
     weights = np.concatenate([flags.times, flags.times * imagined / runs]) / (runs + imagined)
     single = np.exp(stakes.log_shares) * best_bet(stakes.p, stakes.q, plane, stakes.both) / most
-    fractions = np.append(single, max(1 - single.sum(), 0.0))
-    for _ in range(STEPS):
-        fractions *= (weights / (pays @ fractions)) @ pays
+    fractions = best_fractions(pays, weights, np.append(single, max(1 - single.sum(), 0.0)), STEPS)
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
@@ -361,6 +359,8 @@ SLOWER: Final = 8.0
 LEARNED: Final = 32
 THOROUGH: Final = 512
 RENEWED: Final = 1.25
+#: So many of the events learned before stay beside the new ones: those that won most.
+KEPT: Final = 16
 #: Runs up to which narrow rows are cut anew before every epoch: it saves a twentieth of the runs, and is cheap.
 CUT_ANEW: Final = 256
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
@@ -394,8 +394,9 @@ class PairWealth:
     cost: float = 1.0  # of a run, in those of the first pair; see `search.costs`
     seconds_per_run: float = math.inf  # of a paired run, in the fastest epoch
     renewed_at: int = 0
+    compared: int = 0  # events, whenever their cuts were placed
     _ranges: Ranges = field(default_factory=lambda: Ranges({}))
-    _learned: list[Proposal] = field(default_factory=list)
+    _learned: list[Event] = field(default_factory=list)
 
     @property
     def runs(self) -> int:
@@ -474,15 +475,27 @@ class PairWealth:
             moved = moved_entries(self.pair, self.x.shape[1])
             self._ranges = Ranges({column: places for column, places in cuts.items() if column not in texts}, moved)
         if renewed:
+            kept = self._best_learned(claim)
             self.renewed_at = self.runs
-            self._learned = self._learn(claim) if self.runs >= LEARNED else []
+            proposed = self._learn(claim) if self.runs >= LEARNED else []
+            self._learned = list(dict.fromkeys([*kept, *(found.event for found in proposed)]))
         families = [self._ranges.seen(self.x, self.y), self._outcomes()]
         if self.proposals:
             families.append(family_of(self.proposals, self.x, self.y))
         if self._learned:
             half = self.renewed_at // 2  # what learners did not see
-            families.append(family_of([found.event for found in self._learned], self.x[half:], self.y[half:]))
+            families.append(family_of(self._learned, self.x[half:], self.y[half:]))
+        if renewed:
+            self.compared += sum(len(family.events) for family in families)
         return [family for family in families if len(family.events)]
+
+    def _best_learned(self, claim: Claim) -> list[Event]:
+        """The learned events that would have won most in the runs that none was learned from."""
+        if not self._learned:
+            return []
+        half = self.renewed_at // 2
+        family = family_of(self._learned, self.x[half:], self.y[half:])
+        return list(dict.fromkeys(portfolio([family], claim, FEW_IMAGINED).events))[:KEPT]
 
     def _learn(self, claim: Claim) -> list[Proposal]:
         """What learners propose, of the first half of the runs."""

@@ -28,12 +28,21 @@ from dpwitness.neighbours import Pair, adjacent, pairs_of_size, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
 from dpwitness.runs import Role, Runner, Threads, generator
+from dpwitness.search.comparison import (
+    MOST_MORE,
+    STANDARD_ERRORS,
+    Entry,
+    best_entry,
+    ranked_entries,
+    revalued,
+    told_apart,
+)
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
-from dpwitness.search.cuts import CutCells, OutcomeCells, cuts_around
+from dpwitness.search.cuts import cuts_around
 from dpwitness.search.epochs import cuts_of
-from dpwitness.search.learners import RatedEvent, learn, learn_events, tolerance
+from dpwitness.search.learners import RatedEvent, chosen, compared
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import Sample, SeenOutcomes, counted
+from dpwitness.search.samples import Sample, SeenOutcomes, counted, sample_of
 from dpwitness.targets import target_of
 
 SEARCH_RUNS: Final = 600_000
@@ -58,156 +67,6 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
     share = 4 if cost.batched else 8  # plain Python slows down most when the machine is busy
     fits = 10 ** math.floor(math.log10(max(runner.max_time / share / (2 * max(cost.seconds_per_run, 1e-9)), 1)))
     return int(min(usual, max(fits, FEWEST)))
-
-
-#: By how many standard errors a value is lowered where entries are compared: the largest of some 24 noisy values is
-#: partly noise.
-STANDARD_ERRORS: Final = 1.0
-#: How many times more runs of an entry are counted at most where they cost less.
-MOST_MORE: Final = 64.0
-#: How often an entry that may owe its place to luck is counted again.
-MOST_COUNTED_AGAIN: Final = 2
-
-
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """A pair and an event to compare; `place` says which promising pair it came from, −1 for an attack's.
-
-    `cuts`: all intervals, or sets of outcomes, that the event is one of, where they are to be counted with it.
-    """
-
-    pair: Pair
-    found: RatedEvent
-    place: int = -1
-    cuts: CutCells | OutcomeCells | None = None
-
-
-@dataclass(slots=True)
-class _Comparison:
-    """The entries with their latest estimates, what was counted of each, and the runs spent."""
-
-    runner: Runner
-    objectives: Sequence[Objective]  # of each entry
-    latest: list[Entry]
-    tallies: list[Tally]
-    role: Role
-    spent: int = 0
-
-    def count(self, number: int, turn: int, n: int) -> None:
-        """Count an entry's event on n more runs, and value it anew."""
-        entry, before, cuts = self.latest[number], self.tallies[number], self.latest[number].cuts
-        event = cuts or entry.found.event
-        tally = self.runner.tally(entry.found.directed(entry.pair), event, n, self.role, number, turn)
-        self.spent += n
-        self.tallies[number] = total = before + tally
-        if cuts:  # it was cut by earlier runs: these value it, and place the next cut
-            found = valued(entry.found, cuts.estimate(entry.found.event, tally), tally.runs, self.objectives[number])
-            event, estimate = cuts.best(total, self.objectives[number])
-            found = replace(found, event=event, estimate=estimate)
-        else:
-            found = revalued(entry.found, total, self.objectives[number])
-        self.latest[number] = replace(entry, found=found)
-
-    def value(self, number: int) -> float:
-        """What an entry promises by its latest estimate."""
-        return self.latest[number].found.value
-
-
-def best_entry(
-    runner: Runner,
-    entries: Sequence[Entry],
-    objective: Objective,
-    budget: int,
-    role: Role = Role.COMPARISON,
-    costs: Costs | None = None,
-) -> tuple[Entry, int]:
-    """The best of several pairs with events, each counted on search runs of its own; halving again.
-
-    Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
-    estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good. A winner that
-    promises something, but not three standard errors lower, is counted once more; if that was luck, another one wins.
-    `role`: of streams that none of the entries was chosen by; `costs`: by which entries compete for seconds, not runs,
-    and each gets an even share of the time that so many runs of all take.
-    """
-    ranked, spent = ranked_entries(runner, entries, objective, budget, role, costs)
-    return ranked[0], spent
-
-
-def ranked_entries(
-    runner: Runner,
-    entries: Sequence[Entry],
-    objective: Objective,
-    budget: int,
-    role: Role = Role.COMPARISON,
-    costs: Costs | None = None,
-) -> tuple[list[Entry], int]:
-    """As `best_entry`; the winner is followed by the others, those first that were left out last.
-
-    What can hardly win by the runs that it comes with is left out at once: the others get its runs.
-    """
-    objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
-    prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
-    state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role)
-    floor = max((entry.found.lower_value for entry in entries), default=-math.inf)
-    remaining = [k for k, entry in enumerate(entries) if not _at_most(entry.found) < floor]
-    left_out = sorted(set(range(len(entries))).difference(remaining), key=lambda number: -state.value(number))
-    rounds = max(len(remaining) - 1, 0).bit_length()
-    for turn in range(rounds):
-        # Half of the runs in the last two rounds: the last ones are the most alike.
-        n = max(int(budget * _share_of_round(turn, rounds)) // len(remaining), 8)
-        mean = sum(prices[number] for number in remaining) / len(remaining)
-        for number in remaining:
-            state.count(number, turn, max(int(n * min(mean / prices[number], MOST_MORE)), 8))
-        remaining.sort(key=lambda number: -state.value(number))
-        if turn < rounds - 1:
-            kept = (len(remaining) + 1) // 2
-            remaining, left_out = remaining[:kept], remaining[kept:] + left_out
-    counted_again: set[int] = set()
-    while True:
-        if state.value(remaining[0]) <= 0:  # no event looks good: one that happens
-            remaining = [number for number in remaining if state.latest[number].found.telling] or remaining
-        best = state.value(remaining[0])
-        good = [number for number in remaining if state.value(number) >= best - tolerance(best)]
-        winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
-        uncertain = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in counted_again
-        if not uncertain or len(counted_again) == MOST_COUNTED_AGAIN:
-            order = dict.fromkeys([winner, *remaining, *left_out])
-            return [state.latest[number] for number in order], state.spent
-        counted_again.add(winner)
-        # A rare event shows nothing in fewer runs than those by which it won; where they cost little, as many again.
-        again = state.tallies[winner].runs if runner.mechanism.threads else 0
-        state.tallies[winner] = Tally()
-        state.latest[winner] = replace(state.latest[winner], cuts=None)
-        state.count(winner, rounds, max(budget // 5, again, 8))
-        remaining = sorted(range(len(entries)), key=lambda number: -state.value(number))
-
-
-#: What an event promises at most: so many times the two errors between its values more. Objectives that count a
-#: quarter of each error make that nearly four errors.
-HARDLY_MORE: Final = 8
-
-
-def _at_most(found: RatedEvent) -> float:
-    """What an event promises at most; its values are lowered by one error, and by three."""
-    return found.value + HARDLY_MORE * (found.value - found.lower_value)
-
-
-def _share_of_round(turn: int, rounds: int) -> float:
-    """What part of the runs a round gets."""
-    if rounds < 4:
-        return 1 / rounds
-    return 1 / 4 if turn >= rounds - 2 else 1 / (2 * (rounds - 2))
-
-
-def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:
-    """An event with the estimate and the value of a tally."""
-    return valued(found, tally.estimate, tally.runs, objective)
-
-
-def valued(found: RatedEvent, estimate: Estimate, runs: int, objective: Objective) -> RatedEvent:
-    """An event with an estimate of so many runs, and its value."""
-    value, lower = (value_of(estimate, objective, runs, errors) for errors in (STANDARD_ERRORS, 3.0))
-    return replace(found, estimate=estimate, value=value, lower_value=lower)
 
 
 #: Numbers that the outcomes of one pair may hold in memory, both sides together.
@@ -281,13 +140,14 @@ class Drawn(Protocol):
 class MoreRuns:
     """What one more share of runs gave a pair: runs asked for, runs drawn, all outcomes, the best event in them.
 
-    `refused`: what a mechanism raised that takes neither input.
+    `compared`: of how many events; `refused`: what a mechanism raised that takes neither input.
     """
 
     asked: int
     drawn: int
     seen: SeenOutcomes
     found: RatedEvent | None
+    compared: int = 0
     refused: MechanismRaised | None = None
 
 
@@ -388,6 +248,8 @@ class Search:
                 one.seen, one.found, one.refused = growth.seen, growth.found, growth.refused
                 if one.refused is not None:
                     continue
+                runner.tried.pairs += one.turns == 0
+                runner.tried.events += growth.compared
                 one.turns += growth.asked > 0
                 self.spent += growth.drawn
                 runner.report("search", self.spent, self.budget)
@@ -499,8 +361,10 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
                 raise
             return MoreRuns(0, 0, seen, None, refused=error)
         seen, drawn = seen.plus(*new), len(new[0])
-    found = learn(seen.sample, state.priced(one.pair), thorough=False, most=1)[0] if ranked else one.found
-    return MoreRuns(n, drawn, seen, found)
+    if not ranked:
+        return MoreRuns(n, drawn, seen, one.found)
+    rated = compared(seen.sample, state.priced(one.pair), thorough=False)
+    return MoreRuns(n, drawn, seen, chosen(rated, 1)[0], len(rated))
 
 
 #: Entries that a first look compares, and its cuts, as shares of the runs of both sides.
@@ -576,7 +440,9 @@ def among_many_records(problem: Problem, runner: Runner, objective: Objective) -
                 key = level * 10 + number
                 x, y = runner.sample(pair, RUNS, Role.MANY_RECORDS, 0, key)
                 spent += RUNS
-                found = learn_events(x, y, objective, thorough=False, most=1)[0]
+                rated = compared(sample_of(x, y), objective, thorough=False)
+                runner.tried.pairs, runner.tried.events = runner.tried.pairs + 1, runner.tried.events + len(rated)
+                found = chosen(rated, 1)[0]
                 if found.value <= 0:
                     continue
                 tally = runner.tally(found.directed(pair), found.event, AGAIN, Role.MANY_RECORDS, 1, key)
@@ -738,6 +604,32 @@ def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int
     return found[0], spent
 
 
+def best_refined(
+    runner: Runner, found: Sequence[Candidate], objective: Objective, *, planned: int, budget: int
+) -> tuple[Candidate, int]:
+    """The best of some candidates once each has its best cut, as `refined` finds it, and the paired runs spent.
+
+    What the search held in memory is too few runs to place the cut of a rare event: which candidate came first says
+    little before. They are told apart on runs of their own, as many as the cuts were placed by at most.
+    """
+    refinements = [refined(runner, one, objective, planned=planned, budget=budget) for one in found]
+    spent = sum(more for _, more in refinements)
+    if len(found) < 2:
+        return refinements[0][0], spent
+    nothing = Estimate(p=0.0, q=0.0)  # what chose the cut does not value it
+    entries = [
+        Entry(one.pair, RatedEvent(event=one.event, swapped=False, estimate=nothing, value=0.0), place)
+        for place, (one, _) in enumerate(refinements)
+    ]
+    try:
+        best, more = told_apart(runner, entries, objective, planned // SHARE * 2, Role.PLACED_CUTS)
+    except MechanismTimeout:
+        return refinements[0][0], spent
+    winner, tried = refinements[best.place]
+    # Events with cuts come with rates of more runs than these; the rates of others are what few runs liked best.
+    return (winner if tried else _candidate(best)), spent + more
+
+
 def finalists(
     problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int
 ) -> tuple[list[Candidate], int]:
@@ -751,6 +643,8 @@ def finalists(
     for candidate in proposed(problem, planned):
         found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
         entries.append(Entry(candidate.pair, found))
+    runner.tried.pairs += len({entry.pair.key for entry in entries})
+    runner.tried.events += len(entries)
     if entries:  # at least two, so that all are counted
         best, spent = best_entry(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
         if best.found.lower_value >= objective.stop_value:
@@ -825,7 +719,9 @@ def cheaper(
             n = min(n, ROOM // (2 * max(runner.mechanism.cost.width, 1)))
             x, y = runner.sample(pair, n, Role.CHEAPER, LEARNED_FROM, number)
             spent += n
-            found += [Entry(pair, one) for one in learn_events(x, y, costs.priced(objective, pair), most=2)]
+            rated = compared(sample_of(x, y), costs.priced(objective, pair))
+            runner.tried.pairs, runner.tried.events = runner.tried.pairs + 1, runner.tried.events + len(rated)
+            found += [Entry(pair, one) for one in chosen(rated, 2)]
         winner, more = best_entry(runner, found, objective, int(most), Role.CHEAPER, costs)
         spent += more
         # Few runs of the pair that there was were made here: what it promised before gives way to a promise only.
@@ -866,19 +762,20 @@ def learned(
     `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others.
     """
     objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
-    tasks = (partial(learn, one.sample, own, most=most) for one, own in zip(promising, objectives, strict=True))
+    tasks = (partial(compared, one.sample, own) for one, own in zip(promising, objectives, strict=True))
     results = replace(runner, deadline=None).each(tasks)
     entries = []
-    for place, (one, events) in enumerate(zip(promising, results, strict=True)):
+    for place, (one, rated) in enumerate(zip(promising, results, strict=True)):
+        runner.tried.events += len(rated or ())
         scales: set[tuple[bool, Hashable]] = set()
-        for found in events or ():
+        for found in chosen(rated, most) if rated else ():
             cuts = cuts_around(found.event, one.sample) if cut else None
             if cuts is not None:
                 key = found.swapped, cuts.key
                 if key in scales:
                     continue
                 scales.add(key)
-            entries.append(Entry(one.pair, found, place, cuts))
+            entries.append(Entry(one.pair, found, place, cuts, one.sample.training_runs if one.sample.repeats else 0))
     return entries
 
 

@@ -145,15 +145,15 @@ def machine_code(mechanism: Any) -> jit.Inlined:
 
 
 #: Modules that numba knows. They are loaded already: their import does nothing but give a variable its value.
-IMPORTED: Final = {"math": math, "numpy": np}
+IMPORTED: Final = {"math": math, "numpy": np, "numpy.random": np.random, "dpwitness.noise": noise}
 
 
 def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
-    """The code with constants in the place of its imports of `math` and `numpy`, which numba cannot compile.
+    """The code with constants in the place of its imports of `IMPORTED`, which numba cannot compile.
 
-    `import math` and `from math import exp` store the same as before in the same variables at the same places. Of
-    imports that stand behind a branch, or are stored anywhere else than in local variables of their own, the code stays
-    as it is; and numba then refuses it.
+    `import math`, `from math import exp` and `import numpy.random as r` store the same as before in the same variables
+    at the same places. Of imports that stand behind a branch, or are stored anywhere else than in local variables of
+    their own, the code stays as it is; and numba then refuses it.
     """
     steps = list(dis.get_instructions(code))
     parameters = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
@@ -169,8 +169,12 @@ def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
             continue
         level, members = steps[k - 2 : k]
         module, taken = IMPORTED.get(step.argval), [step]
+        # An import gives the outermost package, unless it is followed by what is taken from the module.
+        source = module if members.argval else sys.modules.get(step.argval.partition(".")[0])
         if members.argval:  # from module import members
             taken += steps[k + 1 : k + 1 + 2 * len(members.argval) : 2]
+        elif steps[k + 1].opname == "IMPORT_FROM":  # import package.module as name
+            taken.append(steps[k + 1])
         stores = [steps[steps.index(one) + 1] for one in (taken[1:] or taken)]
         if (
             module is None
@@ -178,7 +182,7 @@ def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
             or level.argval != 0
             or any(one.opname not in ("LOAD_CONST", "LOAD_SMALL_INT") for one in (level, members))
             or any(one.opname != "STORE_FAST" or one.argval in parameters for one in stores)
-            or not all(hasattr(module, one.argval) for one in taken[1:])
+            or not all(hasattr(source, one.argval) for one in taken[1:])
             or len(constants) + len(taken) > 256
         ):
             return code
@@ -186,7 +190,7 @@ def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
             write(one, "NOP")
         for one in taken:
             write(one, "LOAD_CONST", len(constants))
-            constants.append(module if one is step else getattr(module, one.argval))
+            constants.append(source if one is step else getattr(source, one.argval))
     return code.replace(co_code=bytes(written), co_consts=tuple(constants))
 
 

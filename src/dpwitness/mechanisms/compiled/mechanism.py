@@ -12,21 +12,30 @@ from dpwitness.mechanisms.compiled.refusals import Refused, reason
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.failures import described_on_both_inputs, raised
-from dpwitness.mechanisms.layout import flat_names
+from dpwitness.mechanisms.layout import FlatShape, RowLayout, flat_names
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
 NOT_STARTED: Final = np.int64(2**62)
+#: Why an outcome is not left to machine code.
+RAGGED: Final = (
+    "the lists that it returns have different lengths, so that the values of a compiled outcome have no names; to make "
+    "it fast: return one list of numbers, or lists that are always as long"
+)
 
 
 class CompiledMechanism(Mechanism):
-    """A plain function as machine code; several threads may run it."""
+    """A plain function as machine code; several threads may run it.
+
+    `nested`: whether its outcomes hold more than single values; `shape`: that of them all, which names their entries.
+    """
 
     shard = 16_384
     threads = True
     compiled = True
     by_position = True
+    shape: FlatShape | None
 
     def __init__(self, signature: Signature) -> None:
         super().__init__(signature)
@@ -41,6 +50,8 @@ class CompiledMechanism(Mechanism):
         self._arguments = [names[key] for key in signature.order]
         self._scratch = SIZE
         self._on_disk = True
+        self.nested, self.shape = False, None
+        self._of_file = False
         self._redirected = with_scratch(signature.function)
         self._load()
 
@@ -64,7 +75,13 @@ class CompiledMechanism(Mechanism):
     @override
     def places(self) -> dict[int, str]:
         # Compiled code writes outcomes that hold others flat.
-        return flat_names(self.width) if self.plain is not None and self.plain.flat else {}
+        if self.shape is not None:
+            return dict(enumerate(self.shape.names))
+        return flat_names(self.width) if self.nested else {}
+
+    @override
+    def begin(self, layout: RowLayout | None, *, keyed: bool, by_position: bool) -> None:
+        self._of_file = by_position
 
     @override
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
@@ -116,6 +133,10 @@ class CompiledMechanism(Mechanism):
             data = runs.pair.sides[at // n]
             failure = raised(self.name, error, runs.start + at % n, data)
             raise described_on_both_inputs(self.fill, runs.pair, failure) from error
+        if self.shape is not None and not self.shape.fits(rows):
+            if not self._of_file:  # whose event stands by position
+                raise CompiledDisagrees(f"{self.name} runs as plain Python: {RAGGED}")
+            self.shape = None
         return self.check_length(length, runs.start)
 
 

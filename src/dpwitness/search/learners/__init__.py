@@ -2,7 +2,7 @@
 
 from dpwitness.search.learners.features import Features, bit_features
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
-from dpwitness.search.learners.learning import learn, learn_events, propose, register_learner
+from dpwitness.search.learners.learning import chosen, compared, learn, learn_events, propose, register_learner
 from dpwitness.search.learners.scans import Scans
 
 __all__ = [
@@ -12,6 +12,8 @@ __all__ = [
     "RatedEvent",
     "Scans",
     "bit_features",
+    "chosen",
+    "compared",
     "learn",
     "learn_events",
     "propose",

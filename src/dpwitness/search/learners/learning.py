@@ -55,17 +55,22 @@ def _proposals(learners: Iterable[Learner], sample: Sample, objective: Objective
 
 
 def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
-    """The events that an objective likes best in a sample, in either direction; at most `most`, see `_choose`.
+    """The events that an objective likes best in a sample, in either direction; at most `most`, see `chosen`.
 
     `thorough` adds finer cuts, boxes and learned scores to outcome sets and intervals, for the final choice.
     """
+    return chosen(compared(sample, objective, thorough=thorough), most)
+
+
+def compared(sample: Sample, objective: Objective, *, thorough: bool = True) -> list[RatedEvent]:
+    """All events that learners propose, with what an objective makes of them; `thorough` as in `learn`."""
     if sample.repeats:
         objective = objective.for_repeating_outcomes()
     rated = _rated(sample, objective, _proposals(LEARNERS, sample, objective, thorough))
     if thorough and max(event.lower_value for event in rated) < objective.stop_value:
         rated += _rated(sample, objective, _proposals(SLOW_LEARNERS, sample, objective, thorough))
     sample.forget_columns()
-    return _choose(rated, most)
+    return rated
 
 
 def learn_events(x: Rows, y: Rows, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
@@ -83,7 +88,7 @@ def _simplest(rated: Sequence[RatedEvent]) -> int:
     return min(good, key=lambda k: rated[k].event.complexity[0])
 
 
-def _choose(rated: list[RatedEvent], most: int) -> list[RatedEvent]:
+def chosen(rated: list[RatedEvent], most: int) -> list[RatedEvent]:
     """At most `most` of the proposed events, by their values on the test runs of the sample.
 
     The first is the simplest that is nearly as good as the best one, the second the best three standard errors
