@@ -13,7 +13,7 @@ import numba
 import numpy as np
 import pytest
 
-from dpwitness import NotRefuted, Violation, bound, check, machine, pairs
+from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, pairs, replay
 from dpwitness.api.loop import work_on
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised
 from dpwitness.events import Interval
@@ -465,6 +465,21 @@ def test_a_rare_other_length_ends_the_compiled_runs():
     by_file = as_mechanism(at_times_longer, PAIR.data, requirements=Requirements(by_position=True))
     assert by_file.pair_outcomes(runs, rng).shape == (2, 16_384, 7)
     assert by_file.places[4] == "entry 5 of the flat outcome"
+
+
+@pytest.mark.campaign
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
+@pytest.mark.parametrize("function", [two_lists, always_other_lengths, at_times_longer])
+def test_a_witness_of_lists_is_replayed_in_the_same_words(function, tmp_path):
+    verdict = check(function, claim=0.5, neighbours=pairs(([0.0], [1.0])), seed=1, workers=1, runs=20_000)
+    assert isinstance(verdict, Violation)
+    said = verdict.witness.description
+    assert "value 2, value" in said
+    assert "flat" not in said
+    verdict.witness.save(tmp_path / "w.json")
+    again = replay(Witness.load(tmp_path / "w.json"), function, seed=2, workers=1, runs=2_000)
+    assert isinstance(again, Violation)
+    assert again.witness.description == said
 
 
 def test_what_cannot_be_told_is_not_kept():
