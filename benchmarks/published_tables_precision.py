@@ -1,8 +1,8 @@
 """How many rows of 1,000 people counts by two attributes give away: `python benchmarks/published_tables_precision.py`.
 
 Two tables, published as all counts by two attributes: seven columns of the `fair` data of statsmodels (a survey of
-1974), and a made-up one whose six attributes are each drawn given the one before. For each the share of right rows among
-the first 25, 50, …, as ranked and as the likeliest independent rows, beside the mean frequency of these in restarts.
+1974), and a made-up one whose six attributes are each drawn given the one before. For each the share of right rows
+among the first 25, 50, …, as ranked and as the likeliest independent rows, beside the mean frequency in restarts.
 """
 
 import argparse

@@ -3,8 +3,9 @@
 Of a fixed pair whose sides are independent, laws P and Q of their outcomes, and a claim of pure ε, every test of level
 α takes at least log(1/α)/KL_inf paired runs in the mean, where KL_inf is the minimum of KL(P‖P′) + KL(Q‖Q′) over all
 pairs of laws that the claim allows. Beside it stands what a check takes in confirm runs of the event that its search
-found, looked at after each run, its search runs not counted; and what the best single event would take. Options:
---seeds N, --alpha A, --json FILE.
+found, looked at after each run, its search runs not counted; and what the best single event would take. With --epochs
+a check bets from the first run on, nothing is known beforehand, and all of its runs are counted. A δ is left out of the
+limit, which may be larger with it. Options: --seeds N, --alpha A, --json FILE.
 """
 
 import argparse
@@ -21,8 +22,10 @@ from scipy import stats
 from scipy.optimize import brentq
 
 import dpwitness as dpw
+from dpwitness.candidate import GRADED_SHARE, Estimate
+from dpwitness.events import Event, is_partition
 from dpwitness.evidence import growth_rate
-from dpwitness.evidence.bet import bets_and_weights
+from dpwitness.evidence.bet import bets_and_weights, grade_factors
 from dpwitness.exact import target_probability
 from dpwitness.neighbours import Pair
 
@@ -54,9 +57,9 @@ def limit(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
     return float(stats.entropy(p, first) + stats.entropy(q, second))  # both normalised again
 
 
-def best_event(p: np.ndarray, q: np.ndarray, epsilon: float) -> float:
+def best_event(case: "Case") -> float:
     """The growth of the best event, in either direction."""
-    plane = dpw.PureDP(epsilon).half_plane()
+    (p, q), plane = case.laws, dpw.ApproxDP(case.epsilon, case.delta).half_plane()
     order = np.argsort(-np.log(p / q))
     ways = ((p, q, order), (q, p, order[::-1]))
     rates = [growth_rate(np.cumsum(a[way]), np.cumsum(b[way]), plane).max() for a, b, way in ways]
@@ -71,18 +74,20 @@ class Case:
     pair: Pair
     laws: Laws
     epsilon: float
+    delta: float = 0.0
 
 
-def mean_of_list(epsilon: float) -> Case:
+def mean_of_list(epsilon: float, noise: str = "laplace", delta: float = 0.0) -> Case:
     """The mean of a list with its true length in the scale of the noise."""
-    rng = np.random.default_rng()
+    rng, law = np.random.default_rng(), {"laplace": stats.laplace, "normal": stats.norm}[noise]
 
     def mechanism(data, size):
-        return data.mean() + 2 / (len(data) * epsilon) * rng.laplace(size=size)
+        return data.mean() + 2 / (len(data) * epsilon) * getattr(rng, noise)(size=size)
 
     edges = np.linspace(-60 / epsilon, 60 / epsilon, 160_001)
-    laws = _masses(edges, 0.0, 2 / epsilon), _masses(edges, 0.5, 1 / epsilon)
-    return Case(mechanism=mechanism, pair=Pair(np.array([0.0]), np.array([0.0, 1.0])), laws=laws, epsilon=epsilon)
+    laws = _masses(edges, 0.0, 2 / epsilon, law), _masses(edges, 0.5, 1 / epsilon, law)
+    pair = Pair(np.array([0.0]), np.array([0.0, 1.0]))
+    return Case(mechanism=mechanism, pair=pair, laws=laws, epsilon=epsilon, delta=delta)
 
 
 def noisy_values(entries: int, claim: float) -> Case:
@@ -99,8 +104,8 @@ def noisy_values(entries: int, claim: float) -> Case:
     )
 
 
-def _masses(edges: np.ndarray, at: float, scale: float) -> np.ndarray:
-    return np.maximum(np.diff(stats.laplace.cdf(edges, at, scale)), 1e-300)
+def _masses(edges: np.ndarray, at: float, scale: float, law: stats.rv_continuous = stats.laplace) -> np.ndarray:
+    return np.maximum(np.diff(law.cdf(edges, at, scale)), 1e-300)
 
 
 def by_law(laws: Laws, epsilon: float) -> Case:
@@ -132,6 +137,8 @@ def responded(share: float) -> Case:
 CASES: dict[str, Callable[[], Case]] = {
     "Laplace mean, claim .01": lambda: mean_of_list(0.01),
     "Laplace mean, claim .1": lambda: mean_of_list(0.1),
+    "Gaussian mean, claim .01": lambda: mean_of_list(0.01, "normal", 1e-5),
+    "Gaussian mean, claim .1": lambda: mean_of_list(0.1, "normal", 1e-5),
     "ten Laplace, claim .5": lambda: noisy_values(10, 0.5),
     "ten Laplace, claim .8": lambda: noisy_values(10, 0.8),
     "histogram at .7": lambda: noisy_values(5, 0.7),
@@ -140,22 +147,44 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def runs_of(case: Case, seed: int, alpha: float, most: int) -> float:
-    """Paired confirm runs until the claim is refuted, looked at after each; infinite beyond `most`."""
-    claim = dpw.PureDP(case.epsilon)
+def stakes(claim: dpw.Claim, estimate: Estimate) -> Laws:
+    """Log payoffs of every bet for where a run may fall (`place`), shape (places, bets), and the bets' log weights."""
+    table, weights = bets_and_weights(claim, estimate)
+    if estimate.grades is None:
+        return table, weights
+    factors = grade_factors(claim, estimate)
+    table = np.hstack([np.tile(table, (len(factors), 1)), np.repeat(np.log(factors), 4)[:, None]])
+    return table, np.append(weights + math.log(1 - GRADED_SHARE), math.log(GRADED_SHARE))
+
+
+def place(event: Event, x: np.ndarray, y: np.ndarray) -> np.ndarray:
+    """Where paired runs fall: in (1,0), (1,1), (0,1) or (0,0), of each pair of cells if there are; shape (n,)."""
+    a, b = event.contains(x), event.contains(y)
+    cells = event.cell_of(x) * event.cells + event.cell_of(y) if is_partition(event) else 0
+    return 4 * cells + np.where(a, np.where(b, 1, 0), np.where(b, 2, 3))
+
+
+def runs_of(case: Case, seed: int, alpha: float, most: int, *, epochs: bool) -> float:
+    """Paired confirm runs until the claim is refuted, looked at after each; infinite beyond `most`.
+
+    `epochs`: all runs of a check in epochs, looked at after each epoch.
+    """
+    claim = dpw.ApproxDP(case.epsilon, case.delta)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         verdict = dpw.check(
             case.mechanism, claim=claim, neighbours=[(case.pair.data, case.pair.neighbour)], alpha=alpha, seed=seed,
-            max_time=20.0, workers=1, bits=False,
+            max_time=20.0, workers=1, bits=False, **({"search_runs": 0, "runs": most} if epochs else {}),
         )  # fmt: skip
+    if epochs:
+        return verdict.runs_made if verdict.refuted else math.inf
     witness = verdict.witness
-    table, weights = bets_and_weights(claim, witness.estimate)
+    table, weights = stakes(claim, witness.estimate)
     logs = np.zeros(len(weights))
     for done in range(0, most, BLOCK):
         rows = (case.mechanism(side, BLOCK).reshape(BLOCK, -1) for side in (witness.pair.data, witness.pair.neighbour))
-        a, b = (witness.event.contains(np.asarray(side, np.float64)) for side in rows)
-        walked = logs + np.cumsum(table[np.where(a, np.where(b, 1, 0), np.where(b, 2, 3))], axis=0)
+        seen = place(witness.event, *(np.asarray(side, np.float64) for side in rows))
+        walked = logs + np.cumsum(table[seen], axis=0)
         reached = np.flatnonzero(np.logaddexp.reduce(walked + weights, axis=1) >= math.log(1 / alpha))
         if len(reached):
             return float(done + reached[0] + 1)
@@ -168,6 +197,7 @@ def main() -> None:
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"parts of the names of {', '.join(CASES)}")
     parser.add_argument("--seeds", type=int, default=40)
     parser.add_argument("--alpha", type=float, default=0.05)
+    parser.add_argument("--epochs", action="store_true")
     parser.add_argument("--json", type=Path)
     given = parser.parse_args()
     rows = []
@@ -177,8 +207,9 @@ def main() -> None:
             continue
         case = make()
         nats = math.log(1 / given.alpha)
-        least, single = nats / limit(*case.laws, case.epsilon), nats / best_event(*case.laws, case.epsilon)
-        taken = np.array([runs_of(case, seed, given.alpha, int(MOST * least)) for seed in range(given.seeds)])
+        least, single = nats / limit(*case.laws, case.epsilon), nats / best_event(case)
+        most = int(MOST * least)
+        taken = np.array([runs_of(case, seed, given.alpha, most, epochs=given.epochs) for seed in range(given.seeds)])
         inside = taken[np.isfinite(taken)]
         mean, error = inside.mean(), inside.std() / math.sqrt(len(inside))
         rows.append({"case": name, "limit": least, "best_event": single, "mean": mean, "error": error,

@@ -107,7 +107,7 @@ def test_restarts_rank_where_tables_are_too_many(capsys, here, monkeypatch):
     assert json.loads(out)["solver_stopped"] == "interrupted"
 
 
-def test_what_cannot_be_ranked_says_why(capsys, here):
+def test_what_cannot_be_ranked_says_why(capsys, here, monkeypatch):
     (here / "given.jsonl").write_text(
         '{"attribute": "a", "range": [0, 9]}\n{"attribute": "b", "range": [0, 9]}\n{"people": 40}\n'
     )
@@ -116,9 +116,15 @@ def test_what_cannot_be_ranked_says_why(capsys, here):
     (here / "given.jsonl").write_text('{"attribute": "a", "range": [0, 9]}\n{"count": null, "below": 9}\n')
     found = attacked(capsys, "--tables", "given.jsonl", "--most", 2)
     assert found["unranked"] == 'it is not published how many people there are; give {"people": n}'
-    code, out, _ = run(capsys, "--data", "people.csv", "--publish", "2-way", "--most", 1, "--restarts", 0)
-    assert code == 0
-    assert "nothing: --restarts 0" in out or "EXACTLY" in out
+    counts = json.dumps([[1, None]] * 10)
+    (here / "given.jsonl").write_text(f'{ATTRIBUTES}{{"by": ["age", "sex"], "counts": {counts}}}\n{{"people": 30}}\n')
+    found = attacked(capsys, "--tables", "given.jsonl", "--most", 2, "--restarts", 0)
+    assert (found["unranked"], found["ranked"], found["tables"]) == ("--restarts 0", [], 2)
+    assert {one["people"] for one in found["certain"]} == {1}
+    assert len(found["certain"]) == 10
+    monkeypatch.setattr(attacking, "memory", lambda: 1000)
+    found = attacked(capsys, "--tables", "given.jsonl", "--most", 2)
+    assert found["unranked"] == "restarts of 30 people do not fit into 0 GB of memory"
 
 
 @pytest.mark.parametrize(

@@ -562,6 +562,16 @@ def test_a_sweep_of_diffprivlib_gives_bounds_and_missing_values_where_they_are_i
     assert [recipe.settings["parameters"]["bounds"]["tuple"] for recipe in recipes] == [[0.0, 5.0], [-1.0, 4.0]]
 
 
+def test_a_sweep_of_diffprivlib_fits_a_classifier_to_one_class_too():
+    describer, thing, recipes = recipes_of("diffprivlib.models", "LogisticRegression")
+    attempt = next(one for one in describer.attempts(thing, recipes[0]) if not trial(one))
+    some = [*islice(attempt.relations[0].candidates(), 12)]
+    assert any(len(set(side[1])) == 1 for pair in some for side in pair.sides)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of the optimiser, on little data
+        assert all("coef_" in attempt.outcome(attempt.mechanism(side)) for pair in some for side in pair.sides)
+
+
 def test_what_warns_that_it_leaks_is_not_run():
     tools = pytest.importorskip("diffprivlib.tools", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
     unbounded = Attempt(

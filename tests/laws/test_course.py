@@ -168,6 +168,24 @@ def test_a_score_is_a_value_too_and_its_threshold_no_part_of_the_event():
     assert shown.inside == (False, True)
 
 
+def test_numbers_near_the_largest_one_and_infinite_ones_are_no_error():
+    x = np.concatenate([1e307 * np.linspace(-17, 17, 98), [np.inf, -np.inf]])[:, None]
+    assert outputs_of(Told(), Interval(coordinate=0, low=0.5), x, x) is None  # no width can be written down
+    x = np.concatenate([np.linspace(-1e307, 1e307, 98), [np.inf, -np.inf]])[:, None]
+    shown = outputs_of(Told(), Interval(coordinate=0, low=0.5), x, x)
+    assert 0.5 in shown.edges
+    assert sum(shown.on_data) >= 90
+
+
+def test_no_verdict_is_lost_to_an_event_that_fails_in_a_figure():
+    class Failing(Outside):
+        def statistic(self):
+            return replace(super().statistic(), value=lambda rows: 1 / 0)
+
+    x = np.zeros((100, 1))
+    assert outputs_of(Told(), Failing(interval=Interval(coordinate=0, low=1.0)), x, x) is None
+
+
 @pytest.mark.parametrize("event", [Box((Interval(coordinate=0, low=0.0), Interval(coordinate=1, low=0.0)))])
 def test_events_of_several_values_have_no_distribution_of_one(event):
     x = np.random.default_rng(1).normal(size=(100, 2))

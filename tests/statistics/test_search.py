@@ -179,6 +179,15 @@ def test_what_an_old_estimate_promises_does_not_choose_between_candidates_with_n
     assert best_refined(laplace_runner(1), [lucky], BOUND, **settings) == (lucky, 0)
 
 
+def test_a_candidate_with_cuts_keeps_the_estimate_of_the_runs_that_tried_them(monkeypatch):
+    found = [Candidate(pair=SHIFTED, event=above(rare), estimate=Estimate(p=0.5, q=0.4)) for rare in (6.0, 1.0)]
+    cut = {above(1.0): replace(found[1], event=above(0.0), estimate=Estimate(p=0.5, q=0.452, both=0.452))}
+    monkeypatch.setattr("dpwitness.search.pairs.refined", lambda _, one, *rest, **more: (cut.get(one.event, one), 7))
+    best, spent = best_refined(laplace_runner(1), found, BOUND, planned=2_000_000, budget=1_000_000)
+    assert best is cut[above(1.0)]
+    assert spent > 14
+
+
 def response(rng, data, infinity, continuous):
     """Randomised response of ε = 1, its answers ±∞ and 0, or ±∞ and a number that depends on nothing."""
     truth = rng.random() < math.e / (1 + math.e)

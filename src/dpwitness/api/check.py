@@ -60,17 +60,18 @@ from dpwitness.health import before_search, findings
 from dpwitness.health.dependence import Series, Shards, series_of
 from dpwitness.health.explanation import explained
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.mechanism import Cost
+from dpwitness.mechanisms.mechanism import Cost, Rows
 from dpwitness.mechanisms.resolve import example_of
 from dpwitness.neighbours import Pair, Relation, adjacent, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
-from dpwitness.results.course import Course, Outputs
+from dpwitness.results.course import Course
 from dpwitness.results.verdict import STOPPED, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
+from dpwitness.search.graded import better_by_grades
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.search.pairs import (
     FIRST_LOOK_IF_INTERPRETED,
@@ -283,6 +284,9 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
     candidate = with_sides_that_pay(runner, candidate, claim)
+    if not bounds_divergences(claim):
+        candidate, more = better_by_grades(runner.searching(), candidate, claim, budget)
+        spent += more
 
     def leak(runner: Runner) -> Violation | None:
         most = min(effort.runs, affordable_runs(problem, runner))
@@ -632,15 +636,12 @@ class _Epochs:
         tried.pairs += sum(course.runs > 0 for course in self.courses)
         tried.events += sum(course.compared for course in self.courses)
         seen = next((course for course in self.courses if course.pair.key == candidate.pair.key), None)
-        outputs = None
-        if seen is not None:
-            outputs = outputs_of(self.problem, candidate.event, *seen.outcomes_of(candidate))
         evidence = Evidence(
             candidate=candidate,
             confirmation=done,
             bet=wealth,
             course=self.course,
-            outputs=outputs,
+            outcomes=None if seen is None else seen.outcomes_of(candidate),
             search_runs=search_runs + self.searched,
             epoch_runs=self.runs,
             of_epochs=of_epochs,
@@ -658,7 +659,7 @@ class _Epochs:
 class Evidence:
     """A candidate, its counts, all that was bet, and how that grew.
 
-    `outputs`: both distributions, where runs are there that show them; `search_runs` and `epoch_runs`: what was spent
+    `outcomes`: of D and of D′ in earlier runs, where they are there; `search_runs` and `epoch_runs`: what was spent
     before; `of_epochs`: whether the counts are of these; `pass_notes`: what to say of a pass alone.
     """
 
@@ -666,7 +667,7 @@ class Evidence:
     confirmation: Confirmation
     bet: Bet
     course: EvidenceCourse
-    outputs: Outputs | None = None
+    outcomes: tuple[Rows, Rows] | None = None
     search_runs: int = 0
     epoch_runs: int = 0
     of_epochs: bool = False
@@ -719,11 +720,13 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     refuted = log_e >= math.log(1 / level)
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
-    explanation, outputs, tried = None, evidence.outputs, done.runner.tried
+    explanation, outputs, tried = None, None, done.runner.tried
     made = evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs)
     try:
         if refuted:
             explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
+        if evidence.outcomes is not None:
+            outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
         if outputs is None and done.ended not in STOPPED:
             outputs = drawn_outputs(problem, done.runner, evidence.candidate)
     except KeyboardInterrupt:  # the verdict is there

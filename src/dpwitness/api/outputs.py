@@ -62,6 +62,14 @@ def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | No
     """The histogram of outcomes of D and of D′, shapes (n, any width); None for an event of several values."""
     if len(x) < FEWEST or not _has_one(event):
         return None
+    try:
+        with np.errstate(all="ignore"):  # of numbers near the largest one
+            return _outputs_of(problem, event, x, y)
+    except Exception:  # of another package's event: no verdict is lost to a figure
+        return None
+
+
+def _outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | None:
     width = max(x.shape[1], y.shape[1], event.width, 1)
     x, y = widen(x, width), widen(y, width)
     statistic = statistic_of(event)

@@ -23,7 +23,7 @@ from dpwitness.events.event import (
 from dpwitness.events.features import FEATURES, Feature, FeatureEvent, is_of_bits
 from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
-from dpwitness.events.scores import Cells, ScoreThreshold
+from dpwitness.events.scores import Cells, ScoreThreshold, SplitEvent
 from dpwitness.events.trees import Tree, TreeScore
 
 __all__ = [
@@ -43,6 +43,7 @@ __all__ = [
     "Partition",
     "Scale",
     "ScoreThreshold",
+    "SplitEvent",
     "Statistic",
     "Thresholds",
     "Tree",

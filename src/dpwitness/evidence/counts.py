@@ -153,6 +153,19 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None 
     return np.where(drift > 0, bet, 0.0)
 
 
+def best_fractions(pays: Floats, weights: Floats, start: Floats, steps: int) -> Floats:
+    """Fractions of the wealth on k assets near those of largest growth Σ weights·log(pays @ fractions); shape (k,).
+
+    `pays`: what a unit of each asset becomes, in each of n cases; shape (n, k). `weights`: of the cases, adding up to
+    1. `start`: fractions that add up to 1: so do those returned, and what is 0 stays so. No step makes the growth
+    smaller (Cover 1984, IEEE Transactions on Information Theory 30(2)).
+    """
+    fractions = start.copy()
+    for _ in range(steps):
+        fractions *= (weights / (pays @ fractions)) @ pays
+    return fractions
+
+
 def growth_rate(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None = None) -> Floats:
     """Nats of evidence a paired run, at the best bet, for event probabilities p under D and q under D′; 0 if none.
 

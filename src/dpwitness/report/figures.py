@@ -252,6 +252,8 @@ def cells(counts: Counts, event: Counted) -> Markup:
             x = left + width * (0.1 + 0.4 * side)
             drawn.append(element("rect", x=x, y=base - height, width=0.4 * width, height=height, class_=kind))
     drawn.append(element("path", d=f"M4 {base:g}H{WIDTH - 4:g}", class_="axis"))
-    drawn.append(element("text", f"{len(shares[0])} cells, by rising likelihood ratio", x=4, y=HEIGHT - 4))
+    drawn.append(
+        element("text", f"{len(shares[0])} cells by rising likelihood ratio, the event's last", x=4, y=HEIGHT - 4)
+    )
     inside_text = f"The event is made of {int(sum(event.inside))} of {len(shares[0])} cells, which are shaded."
     return drawing("Both output distributions over the cells", inside_text, HEIGHT, drawn)

@@ -35,7 +35,7 @@ from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.events import LARGEST, Event, Interval, OutcomeSet, Outside, cells_of, members_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
-from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, Floats, best_bet, payoffs
+from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, Floats, best_bet, best_fractions, payoffs
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, largest_bet, log_e_values_of
 from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Pair
@@ -339,9 +339,7 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     runs = flags.times.sum()
     weights = np.concatenate([flags.times, flags.times * imagined / runs]) / (runs + imagined)
     single = np.exp(stakes.log_shares) * best_bet(stakes.p, stakes.q, plane, stakes.both) / most
-    fractions = np.append(single, max(1 - single.sum(), 0.0))
-    for _ in range(STEPS):
-        fractions *= (weights / (pays @ fractions)) @ pays
+    fractions = best_fractions(pays, weights, np.append(single, max(1 - single.sum(), 0.0)), STEPS)
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 

@@ -8,7 +8,7 @@ from typing import Final, TypeAlias
 
 import numpy as np
 
-from dpwitness.checks import in_memory
+from dpwitness.checks import memory
 from dpwitness.cli.console import live
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.machine import Deadline
@@ -179,8 +179,9 @@ def rank(
         state.unranked = "no counts by two attributes are published"
     elif not settings.restarts:
         state.unranked = "--restarts 0"
+    elif memory_needed(pairs, people) > memory():
+        state.unranked = f"restarts of {people:,} people do not fit into {memory() / 1e9:,.0f} GB of memory"
     else:
-        in_memory("people", people, memory_needed(pairs, people), InvalidData)
         for rows in restarts(pairs, people, settings.restarts, rng, deadline):
             state.basis = "restarts"
             state.frequency.update(rows.keys())

@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from dpwitness.errors import InvalidData
 from dpwitness.reconstruction.published_tables.statements import (
     NO_LIMIT,
-    Counts,
     Figure,
     IntArray,
+    Marginal,
     Mean,
     Publication,
     Where,
@@ -115,7 +115,7 @@ def program_of(published: Publication) -> Program:
     exact: dict[bytes, int] = {}  # the number of people of a set of cells, where it is published
     figures: list[tuple[int, Figure]] = []
     for source, statement in enumerate(published.statements):
-        if not isinstance(statement, Counts):
+        if not isinstance(statement, Marginal):
             figures.append((source, statement))
             continue
         axes = [list(published.attributes).index(name) for name in statement.by]
@@ -185,7 +185,7 @@ def possible_rows(published: Publication) -> IntArray:
     """
     sizes = [len(values) for values in published.attributes.values()]
     names = list(published.attributes)
-    empty = [one for one in published.statements if isinstance(one, Counts) and not one.high.all()]
+    empty = [one for one in published.statements if isinstance(one, Marginal) and not one.high.all()]
     needs = [max(map(names.index, {*one.by, *one.where}), default=0) for one in empty]
     rows = np.zeros((1, 0), np.int64)
     for axis, size in enumerate(sizes):

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.published_tables.statements import Counts, Publication
+from dpwitness.reconstruction.published_tables.statements import Marginal, Publication
 
 Floats: TypeAlias = NDArray[np.float64]
 #: Values of all attributes, as positions: a row of a table.
@@ -74,7 +74,7 @@ class Pairs:
             return slice(offsets[one], offsets[one + 1]), slice(offsets[other], offsets[other + 1])
 
         for statement in published.statements:
-            if not isinstance(statement, Counts) or statement.where or not statement.by:
+            if not isinstance(statement, Marginal) or statement.where or not statement.by:
                 continue
             known = statement.low == statement.high
             axes = [names.index(name) for name in statement.by]

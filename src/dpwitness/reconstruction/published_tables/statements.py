@@ -58,8 +58,8 @@ KEYS: Final[Mapping[str, tuple[str, ...]]] = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Counts:
-    """How many people of `where` have each combination of the values of the attributes `by`.
+class Marginal:
+    """Counts: how many people of `where` have each combination of the values of the attributes `by`.
 
     `low` and `high`: limits of these counts, both included, an axis an attribute; of no axis without attributes.
     `place` is where it is said, for messages.
@@ -95,7 +95,7 @@ class Median(Figure):
     __slots__ = ()
 
 
-Statement: TypeAlias = Counts | Mean | Median
+Statement: TypeAlias = Marginal | Mean | Median
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,14 +108,14 @@ class Publication:
     @property
     def most_people(self) -> int:
         """How many people there are at most, as far as one statement says; `NO_LIMIT` where none does."""
-        totals = (int(one.high.sum()) for one in self.statements if isinstance(one, Counts) and not one.where)
+        totals = (int(one.high.sum()) for one in self.statements if isinstance(one, Marginal) and not one.where)
         return min((total for total in totals if total < NO_LIMIT), default=NO_LIMIT)
 
     @property
     def people(self) -> int | None:
         """How many people there are, where one statement says it."""
         for one in self.statements:
-            if isinstance(one, Counts) and not one.where and np.array_equal(one.low, one.high):
+            if isinstance(one, Marginal) and not one.where and np.array_equal(one.low, one.high):
                 return int(one.low.sum())
         return None
 
@@ -142,7 +142,7 @@ def published_marginals(table: Table, ways: int) -> Publication:
         counts = np.zeros(shape, np.int64)
         np.add.at(counts, tuple(table.codes[:, by].T), table.counts)
         place = f"counts by {', '.join(names[axis] for axis in by)}"
-        statements.append(Counts(by=tuple(names[axis] for axis in by), low=counts, high=counts, place=place))
+        statements.append(Marginal(by=tuple(names[axis] for axis in by), low=counts, high=counts, place=place))
     return Publication(table.values, statements)
 
 
@@ -295,14 +295,14 @@ class _Line:
         line, place = self.line, self.place
         if "people" in line:
             people = np.array(_whole("people", line["people"], 1, MOST_PEOPLE, place))
-            return [Counts(low=people, high=people, place=place)]
+            return [Marginal(low=people, high=people, place=place)]
         where = self._where(line.get("where", {}))
         if "counts" in line:
             return [self._table(where)]
         found: list[Statement] = []
         if "count" in line:
             low, high = _limits(line["count"], line.get("at_least"), line.get("below"), place)
-            found.append(Counts(where=where, low=np.array(low), high=np.array(high), place=place))
+            found.append(Marginal(where=where, low=np.array(low), high=np.array(high), place=place))
         for name, kind in (("mean", Mean), ("median", Median)):
             if line.get(name) is not None:
                 of, (least, largest) = self._numeric(), self._rounded(name, line[name])
@@ -370,7 +370,7 @@ class _Line:
         half = Fraction(1, 2 * 10**decimals)
         return exact - half, exact + half
 
-    def _table(self, where: Where) -> Counts:
+    def _table(self, where: Where) -> Marginal:
         by = self.line.get("by")
         if not isinstance(by, list) or not by:
             _refuse(self.place, f'by {brief(by)} must be a list of attributes, as ["sex", "race"]')
@@ -382,7 +382,7 @@ class _Line:
         entries = self._entries(self.line["counts"], names, shape)
         limits = [_limits(one, self.line.get("at_least"), self.line.get("below"), self.place) for one in entries]
         low, high = np.array(limits, np.int64).reshape(*shape, 2).transpose(-1, *range(len(shape)))
-        return Counts(by=names, where=where, low=low, high=high, place=self.place)
+        return Marginal(by=names, where=where, low=low, high=high, place=self.place)
 
     def _entries(self, counts: object, names: Sequence[str], shape: Sequence[int]) -> list[object]:
         level = [counts]
@@ -430,7 +430,7 @@ def _marginal(
     names: Sequence[str],
     rows: Sequence[tuple[str, Sequence[Value], str]],
     attributes: Mapping[str, tuple[Value, ...]],
-) -> Counts:
+) -> Marginal:
     """A table of counts from the rows of a CSV file."""
     shape = tuple(len(attributes[name]) for name in names)
     _check_entries(math.prod(shape), place)
@@ -447,4 +447,4 @@ def _marginal(
         below = parse_value(cell.removeprefix("<").strip()) if cell.startswith("<") else None
         count = parse_value(cell) if cell and below is None else None
         low[key], high[key] = _limits(count, None, below, here)
-    return Counts(by=tuple(names), low=low, high=high, place=place)
+    return Marginal(by=tuple(names), low=low, high=high, place=place)
