@@ -158,6 +158,9 @@ def test_a_split_event_is_its_event_and_its_cells():
     assert event_from_json(json.loads(json.dumps(split.to_json()))).to_json() == split.to_json()
     assert split.describe() == split.event.describe()
     assert split.simpler() == (split.event,)
+    assert (
+        split.statistic().value(rows)[[0, 1, 3]] == rows[[0, 1, 3], 0]
+    ).all()  # for the figure of both distributions
     two = SplitEvent(
         split.event, ScoreThreshold([0, 2], [*SCORE.edges, []], [*SCORE.weights, [0, 0]], 0.0), [-0.5, 0.1], [0.3]
     )

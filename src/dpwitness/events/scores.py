@@ -33,6 +33,7 @@ from dpwitness.events.event import (
     place_text,
     register_event,
     row_of_numbers,
+    statistic_of,
     widen,
 )
 
@@ -265,6 +266,10 @@ class SplitEvent(Event, Partition):
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         return self.event.contains(rows)
+
+    def statistic(self) -> Statistic | None:
+        """That of the event."""
+        return statistic_of(self.event)
 
     def simpler(self) -> Sequence[Event]:
         """The event alone."""
