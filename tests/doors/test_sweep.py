@@ -73,7 +73,7 @@ def folder(tmp_path_factory):
 def swept(folder):
     """The file of a sweep of the module; the process of each case is real."""
     place = str(folder / "mine.jsonl")
-    found = Sweep.of([str(folder / "mine.py")], seconds=8, alpha=1e-6, seed=1)
+    found = Sweep.of([str(folder / "mine.py")], max_time=8, alpha=1e-6, seed=1)
     sweeps.run(found, workers=3, output=place)
     return place
 
@@ -115,7 +115,7 @@ def test_the_command_goes_on_from_its_file(swept, folder, monkeypatch, capsys):
         return {"error": "MechanismRaised", "why": "asked\nagain"}
 
     monkeypatch.setattr("dpwitness.sweeps.running.answer", instead)
-    command = ["sweep", str(folder / "mine.py"), "--seconds", "8", "--alpha", "1e-6", "--output", str(half)]
+    command = ["sweep", str(folder / "mine.py"), "--max-time", "8", "--alpha", "1e-6", "--output", str(half)]
     assert main([*command, "--quiet"]) == 1
     assert [one["name"] for one in asked] == ["mine.raises"]
     assert asked[0]["seed"] == seeds_in(lines)["mine.raises"]
@@ -139,9 +139,9 @@ def seeds_in(lines):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--alpha", "1e-3", "--seconds", "8"], "another alpha (1e-06, now 0.001)"),
-        (["--alpha", "1e-6", "--seconds", "3"], "another seconds (8.0, now 3.0)"),
-        (["--alpha", "1e-6", "--seconds", "8", "--seed", "5"], "another seed (1, now 5)"),
+        (["--alpha", "1e-3", "--max-time", "8"], "another alpha (1e-06, now 0.001)"),
+        (["--alpha", "1e-6", "--max-time", "3"], "another max_time (8.0, now 3.0)"),
+        (["--alpha", "1e-6", "--max-time", "8", "--seed", "5"], "another seed (1, now 5)"),
     ],
 )
 def test_a_file_of_another_sweep_is_refused(swept, folder, options, said, capsys):
@@ -173,7 +173,7 @@ def test_a_result_of_no_case_is_refused(swept, folder, tmp_path):
     lines = (folder / "mine.jsonl").read_text().splitlines()
     place = tmp_path / "more.jsonl"
     place.write_text("\n".join([*lines, lines[-1].replace("mine.wrong", "mine.better")]))
-    wanted = Sweep.of([str(folder / "mine.py")], seconds=8, alpha=1e-6, seed=1)
+    wanted = Sweep.of([str(folder / "mine.py")], max_time=8, alpha=1e-6, seed=1)
     with pytest.raises(dpw.InvalidData, match=r"mine\.better"):
         sweeps.run(wanted, output=str(place))
 
@@ -199,7 +199,7 @@ def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, monkeyp
 @pytest.mark.parametrize("body", ["time.sleep(600)", "while True: pass", "while True: print('x' * 10_000)"])
 def test_what_hangs_is_killed(body, tmp_path):
     (tmp_path / "hanging.py").write_text(f"import time\ndef hangs(data, epsilon):\n    {body}\n")
-    (case,) = dpw.sweep(str(tmp_path / "hanging.py"), seconds=1, seed=1)
+    (case,) = dpw.sweep(str(tmp_path / "hanging.py"), max_time=1, seed=1)
     found = case.run(grace=1.0)
     assert (found.status, found.error) == ("not run", "MechanismTimeout")
     assert "killed" in found.why
@@ -209,7 +209,7 @@ def test_a_process_that_only_prints_and_dies_is_named_by_its_last_line(tmp_path)
     (tmp_path / "loud.py").write_text(
         "import os\ndef loud(data, epsilon):\n    print('a' * 999)\n    print('the end', flush=True)\n    os._exit(3)\n"
     )
-    (case,) = dpw.sweep(str(tmp_path / "loud.py"), seconds=1, seed=1)
+    (case,) = dpw.sweep(str(tmp_path / "loud.py"), max_time=1, seed=1)
     assert case.run().why == "its process ended with exit code 3: the end"
     with pytest.raises(dpw.MechanismCrashed, match=r"loud\.loud: its process ended"):
         case.check()
@@ -221,13 +221,13 @@ def test_a_request_that_cannot_be_read_is_no_result():
 
 
 def test_cases_are_for_parametrize(folder):
-    cases = dpw.sweep(str(folder / "mine.py"), alpha=1e-6, seconds="2s", seed=1)
+    cases = dpw.sweep(str(folder / "mine.py"), alpha=1e-6, max_time="2s", seed=1)
     assert [str(case) for case in cases] == [
         "mine.asks", "mine.exits", "mine.killed", "mine.raises", "mine.right", "mine.wrong"
     ]  # fmt: skip
     assert sum(case.alpha for case in cases) == pytest.approx(1e-6)
     assert len({case.seed for case in cases}) == len(cases)
-    assert cases == dpw.sweep(str(folder / "mine.py"), alpha=1e-6, seconds=2, seed=1)
+    assert cases == dpw.sweep(str(folder / "mine.py"), alpha=1e-6, max_time=2, seed=1)
     with pytest.raises(dpw.InvalidParameter, match=r"mine\.asks: no value is known for its parameter 'oracle'"):
         cases[0].check()
     for case in cases:
@@ -269,7 +269,7 @@ def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
     [
         ({"alpha": 0}, "alpha=0"),
         ({"alpha": float("nan")}, "alpha=nan"),
-        ({"seconds": -1}, "seconds=-1"),
+        ({"max_time": -1}, "max_time=-1"),
         ({"seed": -3}, "seed=-3"),
         ({"records": "gone.csv"}, "gone.csv"),
         ({"records": 9}, "records=9 must be the path"),
@@ -376,7 +376,7 @@ def test_what_is_refuted_under_one_of_two_adjacencies_is_not_refuted(tmp_path):
         def count(data, epsilon):
             return 9 * len(data) + expovariate(epsilon) - expovariate(epsilon)
         """
-    (case,) = dpw.sweep(written(tmp_path, "either", text), alpha=1e-6, seconds=8, seed=1)
+    (case,) = dpw.sweep(written(tmp_path, "either", text), alpha=1e-6, max_time=8, seed=1)
     found = read_fields(CaseResult, "result", json.loads(json.dumps(checked(case.to_json()))))
     assert found.status == "not refuted"
     assert [other.refuted for other in found.verdict.others] == [True]
@@ -516,8 +516,8 @@ def test_estimators_have_more_time(tmp_path):
             def fit(self, X): ...
         def released(data, epsilon): ...
         """
-    found = dpw.sweep(written(tmp_path, "slow", text), seconds=8, seed=1)
-    assert {case.name: case.seconds for case in found} == {"slow.Fitted": 12.0, "slow.released": 8.0}
+    found = dpw.sweep(written(tmp_path, "slow", text), max_time=8, seed=1)
+    assert {case.name: case.max_time for case in found} == {"slow.Fitted": 12.0, "slow.released": 8.0}
 
 
 class Kind(Enum):
@@ -574,6 +574,6 @@ def test_what_an_installed_package_releases_is_explained_by_its_own_lines(tmp_pa
         """
     written(folder, "__init__", text)
     monkeypatch.syspath_prepend(str(folder.parent))
-    (case,) = dpw.sweep("leaky_of_mine", alpha=1e-6, seconds=4, seed=1)
+    (case,) = dpw.sweep("leaky_of_mine", alpha=1e-6, max_time=4, seed=1)
     explanation = read_fields(CaseResult, "result", checked(case.to_json())).verdict.witness.explanation
     assert (explanation.file, explanation.line) == ("leaky_of_mine/__init__.py", 6)

@@ -135,7 +135,7 @@ CHEAP = {
         ("sqlite", "SELECT count(*) FROM people"),
         {"table": "people", "domain": ["age"], "setup": None, "functions": None},
     ),
-    "sweep": (("colorsys",), {"alpha": 1e-3, "seconds": 1.0, "seed": 1, "records": None}),
+    "sweep": (("colorsys",), {"alpha": 1e-3, "max_time": 1.0, "seed": 1, "records": None}),
     "Witness.load": (("no.json",), {}),
     "Witness.from_json": (({},), {}),
     "save": (("/no/such/folder/x.json",), {}),

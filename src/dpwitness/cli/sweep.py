@@ -13,14 +13,16 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
         "sweep",
         summary="check everything in a module that claims privacy",
         run=run,
-        examples=("sweep diffprivlib.tools", "sweep opendp.measurements --seconds 10 --output sweep.jsonl"),
+        examples=("sweep diffprivlib.tools", "sweep opendp.measurements --max-time 10 --output sweep.jsonl"),
         exits=(0, 1, 2),
     )
     below.add_argument(
         "modules", metavar="MODULE", nargs="+", help="package.module or path/file.py; it is imported, so its code runs"
     )
     below.add_argument("--records", metavar="FILE.csv", help="records to start from, for mechanisms that take tables")
-    below.add_argument("--seconds", type=seconds, metavar="TIME", default=20.0, help="time for each case (default 20s)")
+    below.add_argument(
+        "--max-time", type=seconds, metavar="TIME", default=20.0, help="time for each case (default 20s)"
+    )
     below.add_argument(
         "--alpha", type=number, metavar="A", default=1e-3,
         help="probability of a false alarm of all cases together (default 0.001)",
@@ -48,7 +50,7 @@ def run(arguments: argparse.Namespace) -> int:
     found = Sweep.of(
         arguments.modules,
         alpha=arguments.alpha,
-        seconds=arguments.seconds,
+        max_time=arguments.max_time,
         seed=arguments.seed,
         records=arguments.records,
     )

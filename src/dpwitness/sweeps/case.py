@@ -30,7 +30,7 @@ class Plan(JsonFields):
         Who makes a mechanism of it, and from what; see `describers.Recipe`.
     alpha
         Its share of the sweep's α: the probability of a false alarm of this case.
-    seconds
+    max_time
         The time for its check.
     seed
         Of its runs.
@@ -45,7 +45,7 @@ class Plan(JsonFields):
     settings: Mapping[str, Any] = field(default_factory=dict)
     refused: str = ""
     alpha: Alpha
-    seconds: Seconds
+    max_time: Seconds
     seed: Count
     records: str | None = None
 

@@ -46,7 +46,7 @@ class Case(Plan):
         """
         if self.refused:
             return CaseResult(case=self.name, status=NOT_RUN, error=InvalidParameter.__name__, why=self.refused)
-        found = answer({"case": self.to_json()}, seconds=self.seconds, grace=grace, stop=stop)
+        found = answer({"case": self.to_json()}, seconds=self.max_time, grace=grace, stop=stop)
         return CaseResult.of(self.name, found)
 
 

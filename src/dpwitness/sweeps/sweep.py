@@ -57,7 +57,7 @@ class Sweep(JsonFields):
 
     modules: tuple[str, ...]
     alpha: Alpha
-    seconds: Seconds
+    max_time: Seconds
     seed: Seed
     cases: tuple[Case, ...]
     records_digest: str = ""
@@ -68,7 +68,7 @@ class Sweep(JsonFields):
         modules: Sequence[str],
         *,
         alpha: float = ALPHA,
-        seconds: float | str = SECONDS,
+        max_time: float | str = SECONDS,
         seed: int | None = None,
         records: str | None = None,
     ) -> "Sweep":
@@ -78,7 +78,7 @@ class Sweep(JsonFields):
         ----------
         modules
             Names of modules, as package.module, or paths of files.
-        alpha, seconds, seed, records
+        alpha, max_time, seed, records
             See `sweep`.
 
         Raises
@@ -95,7 +95,7 @@ class Sweep(JsonFields):
         names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
-        alpha, limit = checks.finite("alpha", alpha), checks.seconds("seconds", seconds)
+        alpha, limit = checks.finite("alpha", alpha), checks.seconds("max_time", max_time)
         if not 0 < alpha < 1:
             raise InvalidParameter(f"alpha={brief(alpha)} must lie between 0 and 1")
         chosen = secrets.randbelow(SEEDS) if seed is None else checks.whole("seed", seed, 0, SEEDS - 1)
@@ -116,13 +116,13 @@ class Sweep(JsonFields):
             replace(
                 case,
                 alpha=alpha / len(found),
-                seconds=case.seconds * limit,
+                max_time=case.max_time * limit,
                 seed=seed_of(chosen, case.name),
                 records=place,
             )
             for case in found
         )
-        return cls(modules=names, alpha=alpha, seconds=limit, seed=chosen, cases=cases, records_digest=digest)
+        return cls(modules=names, alpha=alpha, max_time=limit, seed=chosen, cases=cases, records_digest=digest)
 
 
 def seed_of(seed: int, name: str) -> int:
@@ -132,7 +132,7 @@ def seed_of(seed: int, name: str) -> int:
 
 
 def cases_of(place: str) -> list[Case]:
-    """The cases of a module, without their shares, and with how many times the usual time as `seconds`.
+    """The cases of a module, without their shares, and with how many times the usual time as `max_time`.
 
     Raises `UnknownTarget`.
     """
@@ -160,7 +160,7 @@ def cases_of(place: str) -> list[Case]:
                     settings=json.loads(json.dumps(dict(recipe.settings))),  # as a file will have it
                     refused=recipe.refused,
                     alpha=0.5,
-                    seconds=recipe.time,
+                    max_time=recipe.time,
                     seed=0,
                 )
             )
@@ -216,7 +216,7 @@ def hint(name: str) -> str:
 def sweep(
     *modules: str,
     alpha: float = ALPHA,
-    seconds: float | str = SECONDS,
+    max_time: float | str = SECONDS,
     seed: int | None = None,
     records: str | None = None,
 ) -> list[Case]:
@@ -231,7 +231,7 @@ def sweep(
         defines itself.
     alpha
         The probability that anything is refuted that keeps its claim. Each case has an even share.
-    seconds
+    max_time
         The time for each case, such as 20 or "20s"; estimators, which are slow, get half as much more.
     seed
         Of all runs; by default a fresh one.
@@ -249,7 +249,7 @@ def sweep(
     InvalidParameter
         For settings that make no sense, and where nothing shows a claim.
     """
-    return list(Sweep.of(modules, alpha=alpha, seconds=seconds, seed=seed, records=records).cases)
+    return list(Sweep.of(modules, alpha=alpha, max_time=max_time, seed=seed, records=records).cases)
 
 
 def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:
@@ -286,7 +286,7 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
 
 def difference(before: Sweep, wanted: Sweep) -> str:
     """In what two sweeps differ, for people."""
-    for name in ("modules", "alpha", "seconds", "seed", "records_digest"):
+    for name in ("modules", "alpha", "max_time", "seed", "records_digest"):
         old, new = getattr(before, name), getattr(wanted, name)
         if old != new:
             return f"another {name} ({brief(old)}, now {brief(new)})"

@@ -64,7 +64,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
 
     case: Plan = read_fields(Plan, "case", given)
     attempts = released.attempts_of(case)
-    number, attempt = first_that_runs(attempts, time.monotonic() + max(TRIAL, PART * case.seconds))
+    number, attempt = first_that_runs(attempts, time.monotonic() + max(TRIAL, PART * case.max_time))
     mechanism, outcome = attempt.mechanism, attempt.outcome
     if isinstance(mechanism, Released):
         released.choose(case, number)
@@ -73,7 +73,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
-    verdicts, until = [], time.monotonic() + case.seconds
+    verdicts, until = [], time.monotonic() + case.max_time
     for number, relation in enumerate(attempt.relations):
         verdicts.append(
             check(
