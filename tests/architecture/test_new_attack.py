@@ -124,6 +124,7 @@ def test_a_broken_family_hides_no_other(installed, capsys):
     assert capsys.readouterr().err == ""
 
 
+@pytest.mark.campaign
 def test_a_command_that_cannot_be_declared_hides_no_other(installed, capsys):
     text = FILE.replace('add_parser("magic_values"', 'no_such_method("magic_values"')
     installed(text, "magic_values = magic_attacks:FAMILY")

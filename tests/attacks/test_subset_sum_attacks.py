@@ -140,6 +140,7 @@ def test_no_bounded_answer_is_wrong_by_more_than_the_error(law, error):
         assert abs(errors.var() / error**2 - 1 / 3) <= 6 * math.sqrt((1 / 5 - 1 / 9) / 3000)
 
 
+@pytest.mark.campaign
 def test_binomial_errors_have_the_binomial_law():
     rng = np.random.default_rng(5)
     bits = np.zeros(4, np.int64)

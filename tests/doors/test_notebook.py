@@ -36,6 +36,7 @@ def test_a_notebook_shows_results(tmp_path):
     assert any("image/png" in data for data in shown[4])
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["violation", "pass", "cells", "bound", "curve", "profile"])
 def test_a_block_is_compact_and_keeps_its_style_to_itself(kind):
     text = results()[kind]._repr_html_()

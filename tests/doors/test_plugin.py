@@ -224,6 +224,7 @@ def test_bad_options_are_refused_in_a_line(project, option, message):
     result.stderr.fnmatch_lines([f"ERROR: {message}"])
 
 
+@pytest.mark.campaign
 def test_ini_values_and_the_profile_of_ci(project, pytester, monkeypatch):
     run = project(PASSES)
     pytester.makeini("[pytest]\ndp_alpha = 1e-4\ndp_runs = 1e5\ndp_max_time = 9\n")

@@ -60,6 +60,7 @@ def test_of_a_stream_without_a_file_too(place, capsys):
     assert {"at import", "of a run", "of a kept stream"} <= set(err.splitlines())
 
 
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
 def test_workers_and_the_other_interpreter_print_to_standard_error(place, capfd):
     (place / "slow.py").write_text(

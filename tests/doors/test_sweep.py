@@ -104,6 +104,7 @@ def test_each_case_ends_by_itself(swept):
     assert found["mine.wrong"]["verdict"]["alpha"] == pytest.approx(1e-6 / 6)
 
 
+@pytest.mark.campaign
 def test_the_command_goes_on_from_its_file(swept, folder, monkeypatch, capsys):
     lines = (folder / "mine.jsonl").read_text().splitlines()
     half = folder / "half.jsonl"
@@ -205,6 +206,7 @@ def test_what_hangs_is_killed(body, tmp_path):
     assert "killed" in found.why
 
 
+@pytest.mark.campaign
 def test_a_process_that_only_prints_and_dies_is_named_by_its_last_line(tmp_path):
     (tmp_path / "loud.py").write_text(
         "import os\ndef loud(data, epsilon):\n    print('a' * 999)\n    print('the end', flush=True)\n    os._exit(3)\n"

@@ -282,6 +282,7 @@ def check(name, *options):
     return main(["check", f"my code/mine.py:{name}", "--epsilon", "1", "--queries", "1", "--seed", "1", *options])
 
 
+@pytest.mark.campaign
 def test_commands_write_sarif_and_mark_the_mechanism(folder, actions, capsys):
     assert check("bad", "--sarif", "dp.sarif", "--json", "--save", "found.json") == 1
     printed = capsys.readouterr()

@@ -68,6 +68,7 @@ def test_counts_and_rows_are_those_of_threads(client, made):
     assert away.beside == 2
 
 
+@pytest.mark.campaign
 def test_a_check_on_a_cluster_is_that_of_this_process(client, monkeypatch):
     asked = []
     submit = dask.Cluster.submit

@@ -490,6 +490,7 @@ def test_the_line_that_repeats_a_check_has_the_program(tmp_path, capsys, monkeyp
     assert f"reproduce: dpwitness check --command '{line}' --seeded --epsilon 1.0 --runs 2000 --batch 2" in told
 
 
+@pytest.mark.campaign
 @pytest.mark.usefixtures("loaded")
 def test_in_a_test_of_pytest(pytester, monkeypatch):
     monkeypatch.delenv("CI", raising=False)

@@ -9,6 +9,7 @@ from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
+from dpwitness.neighbours import Pair
 
 
 def doubled(value):
@@ -39,9 +40,7 @@ def with_missing_distribution(rng, data):
 )
 def test_what_numba_says_today_is_understood(function, mend):
     with pytest.raises(Refused) as raised:
-        CompiledMechanism(Signature.of(function, {})).fill(
-            np.ones(2), np.random.Generator(np.random.SFC64(0)), np.empty((1, 8)), 0
-        )
+        CompiledMechanism(Signature.of(function, {})).compile_for(Pair(np.ones(2), np.ones(2)))
     told = refusal(str(raised.value))
     assert mend in told
     assert "\n" not in told

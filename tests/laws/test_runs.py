@@ -75,6 +75,7 @@ def coins_of_any_number(rng, data):
     return coins
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "event",
     [

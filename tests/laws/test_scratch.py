@@ -97,6 +97,7 @@ def test_outcomes_are_those_of_plain_python(function):
             assert rows[side, i, :length].tolist() == row.entries
 
 
+@pytest.mark.campaign
 def test_each_run_takes_the_memory_that_the_run_before_it_took():
     """So much of it is taken in the end as by one run: 2 + 2 + 4 numbers."""
     runs, data = 7, np.array([1.0, 2.0])

@@ -67,6 +67,7 @@ def found():
     return dpw.check(total, epsilon=1.0, neighbours=EITHER, **FEW)
 
 
+@pytest.mark.campaign
 def test_a_violation_of_either_is_a_violation_and_the_other_is_told(found):
     assert isinstance(found, dpw.Violation)
     assert found.witness.relation.adjacency == "replace-one"
@@ -111,6 +112,7 @@ def test_a_pass_is_of_both():
     assert {v.witness.relation.adjacency for v in (verdict, other)} == {"add-remove", "replace-one"}
 
 
+@pytest.mark.campaign
 def test_one_adjacency_has_no_others():
     verdict = dpw.check(mean, claim=1.0, neighbours=replace(EITHER, adjacency="add-remove"), **FEW)
     assert verdict.others == ()

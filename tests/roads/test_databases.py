@@ -138,6 +138,7 @@ def test_the_pairs_are_neighbours_by_person():
     assert not RECORDS.contains(PERSON.given[0])
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("name", "pair"), [("for_one_row", PERSON), ("only_of_many", ROW)])
 def test_a_fault_of_a_view_is_found(view, name, pair):
     assert isinstance(verdict(view(name), pair, runs=20_000), dpw.Violation)

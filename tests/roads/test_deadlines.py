@@ -173,6 +173,7 @@ def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(monkeypatch):
         free.set()
 
 
+@pytest.mark.campaign
 def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
     """Importing what it needs takes another process longer than the check has: until then runs are made here."""
     monkeypatch.setattr("dpwitness.runs.dispatcher.START", 0.0)

@@ -54,6 +54,7 @@ def test_a_violation_is_found_among_the_inputs_that_are_left():
     assert any("pairs of inputs were left out" in note for note in verdict.notes)
 
 
+@pytest.mark.campaign
 def test_a_mechanism_is_tried_on_further_pairs_where_it_cannot_take_the_first():
     mechanism = Noisy(many(10_000, least=30))
     verdict = dpw.check(mechanism, claim=1.0, neighbours=LISTS, seed=1, workers=1, **EPOCHS)

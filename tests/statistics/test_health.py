@@ -255,6 +255,7 @@ def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
     assert "in a new process too" in verdict.notes[0]
 
 
+@pytest.mark.campaign
 def test_what_rarely_varies_is_not_taken_for_remembered(monkeypatch):
     """256 runs on D are all 0 with probability 0.6, and a new process then sees a 1 in 1,024 runs with 0.87."""
     monkeypatch.setattr(dependence, "MORE_RUNS", 0)

@@ -159,6 +159,7 @@ def test_independent_runs_of_epochs_are_believed():
         refuse_series("release", [Interval(coordinate=0, low=0.5)], series(lambda data, noise=noise: noise(), 400))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("release", [cycled(150), by_the_clock(40)], ids=["pool", "clock"])
 def test_noise_that_comes_again_accuses_nobody(release):
     with pytest.raises(DependentRuns, match="are not independent"):

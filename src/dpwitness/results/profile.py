@@ -73,6 +73,7 @@ class Profile(Result):
     witness: Witness | None = None
     search_runs: int
     ended: str  # why the confirm runs ended: "runs", "time", "interrupted", "cluster lost" or "failed"
+    versions: dict[str, str] = field(default_factory=versions)  # what the numbers depend on
 
     @property
     def band(self) -> ProfileBand:
@@ -131,11 +132,6 @@ class Profile(Result):
     def run_counts(self) -> RunCounts:
         """Paired runs by what they were made for."""
         return RunCounts(search=self.search_runs, confirm=self.runs)
-
-    @property
-    def versions(self) -> dict[str, str]:
-        """What the numbers depend on."""
-        return versions()
 
     @property
     def _verdict(self) -> str | None:
