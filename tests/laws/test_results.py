@@ -33,6 +33,7 @@ from dpwitness.evidence.profile_band import BandLine
 from dpwitness.mechanisms.layout import Entry, RowLayout
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, queries
 from dpwitness.reconstruction.transcript import Row, Transcript
+from dpwitness.report.github import shown
 from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
@@ -366,3 +367,19 @@ def test_a_confidence_near_1_is_shown_by_its_nines(alpha, shown):
 )
 def test_long_numbers_of_an_event_are_rounded_where_people_read_them(event, shown):
     assert text.rounded(event) == shown
+
+
+@pytest.mark.parametrize(
+    ("claim", "bound", "says"),
+    [(PureDP(1.0), 1.0, "ε > 1"), (ZCDP(0.5), 0.50000001, "ρ > 0.5"), (GaussianDP(0.25), 0.2, "μ > 0.25")],
+)
+def test_a_bound_that_reads_no_larger_than_the_claim_is_said_to_be_above_it(claim, bound, says):
+    """A refuted claim of ε = 1 shows ε > 1: "so ε ≥ 1" would read as no violation."""
+    found = replace(RESULTS["violated"], claim=claim, epsilon_lower_bound=bound)
+    found = replace(found, witness=replace(WITNESS, claim=claim))
+    assert f"  so {says} with confidence" in str(found)
+    assert repr(found).endswith(f", {says}>")
+    assert shown(found.to_json()) == says
+    page = found.to_html()
+    assert f": {says.replace('>', '&gt;')} with confidence" in page
+    assert "≥" not in page

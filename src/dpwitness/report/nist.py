@@ -47,7 +47,9 @@ def _unit(relation: Relation) -> str:
 
 def _parameter(result: Shown) -> str:
     match result:
-        case Violation() | NotRefuted():
+        case Violation():
+            return f"Claimed: {result.claim}. Lower bound found: {result.exceeded}."
+        case NotRefuted():
             return f"Claimed: {result.claim}. Lower bound found: {result.parameter} ≥ {result.lower_bound:.4g}."
         case Bound():
             return f"Lower bound found: {result.parameter} ≥ {result.lower_bound:.4g}. No claim was tested."

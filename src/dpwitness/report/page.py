@@ -201,8 +201,8 @@ def _sentence(result: Shown) -> Child:
     match result:
         case Violation():
             by = " by the last bits of its floating-point outcomes" if result.by_bits else ""
-            exceeded = f"{result.parameter} ≥ {result.lower_bound:.4g} with confidence {confidence(result.alpha)}"
-            return [call, f" is not {result.claim.short}{by}: {exceeded}."]
+            sure = f"with confidence {confidence(result.alpha)}"
+            return [call, f" is not {result.claim.short}{by}: {result.exceeded} {sure}."]
         case NotRefuted():
             caught = f"These runs would have caught {result.caught} with 95 % power. This is no proof of privacy."
             return [call, f" was tested against the claim {result.claim}. {caught}"]
@@ -237,10 +237,9 @@ def _warnings(result: Shown) -> Markup:
     if isinstance(result, NotRefuted) and not math.isfinite(result.detectable):
         texts.append("So few runs fell into the event that no violation would have been caught: this says nothing.")
     if isinstance(result, NotRefuted) and result.floating_point is not None:
-        exceeded = f"{result.parameter} ≥ {result.floating_point.lower_bound:.4g}"
         texts.append(
-            f"Floating point: the last bits of the outcomes refute the claim ({exceeded}). The verdict below is "
-            "that in real arithmetic."
+            f"Floating point: the last bits of the outcomes refute the claim ({result.floating_point.exceeded}). The "
+            "verdict below is that in real arithmetic."
         )
     if result.ended in EARLY:
         texts.append(f"The runs ended early: {EARLY[result.ended]}. What was counted until then is valid.")
@@ -330,7 +329,8 @@ def _bounds(result: Shown) -> list[tuple[str, Child]]:
     rows: list[tuple[str, Child]] = []
     if isinstance(result, Verdict | Bound):
         sure = f"with confidence {confidence(result.alpha)}"
-        rows.append(("Lower bound", f"{result.parameter} ≥ {result.lower_bound:.4g} {sure}"))
+        least = f"{result.parameter} ≥ {result.lower_bound:.4g}"
+        rows.append(("Lower bound", f"{result.exceeded if isinstance(result, Violation) else least} {sure}"))
     if isinstance(result, Verdict):
         rows.insert(0, ("Claimed", own(str(result.claim))))
     if isinstance(result, NotRefuted):

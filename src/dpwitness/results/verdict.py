@@ -20,7 +20,7 @@ from dpwitness.neighbours.difference import summary
 from dpwitness.results.course import Course
 from dpwitness.results.display import Displayed
 from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seconds, Seed, read_result
-from dpwitness.results.text import confidence, label, named, notes, relation_text
+from dpwitness.results.text import confidence, exceeded, label, named, notes, relation_text
 from dpwitness.results.witness import Witness
 
 #: Why confirm runs may end before their number or their evidence says so, for people.
@@ -217,9 +217,14 @@ class Violation(CheckResult):
         return is_of_bits(self.witness.event)
 
     @property
+    def exceeded(self) -> str:
+        """What was shown of the claim's parameter, for people."""
+        return exceeded(self.claim, self.lower_bound)
+
+    @property
     def _shown(self) -> str:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
-        return f"{self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}"
+        return f"{self.exceeded} with confidence {confidence(self.alpha)} {evidence}"
 
     def finding(self) -> list[str]:
         """The lines of a report of a pass on what the bits show."""
@@ -240,7 +245,7 @@ class Violation(CheckResult):
         return f"VIOLATED: {self.call} is not {self.claim.short}", [*lines, f"  so {self._shown}"]
 
     def __repr__(self) -> str:
-        return f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.lower_bound:.4g}>"
+        return f"<Violation: {self.call} is not {self.claim.short}, {self.exceeded}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
