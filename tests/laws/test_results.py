@@ -31,7 +31,7 @@ from dpwitness.events import (
 from dpwitness.evidence import Counts, Estimate, detectable_probability
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.mechanisms.layout import Entry, RowLayout
-from dpwitness.neighbours import Pair, Relation, as_finite_numbers, queries
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, pairs, queries
 from dpwitness.reconstruction.transcript import Row, Transcript
 from dpwitness.report.github import shown
 from dpwitness.results import text
@@ -383,3 +383,12 @@ def test_a_bound_that_reads_no_larger_than_the_claim_is_said_to_be_above_it(clai
     page = found.to_html()
     assert f": {says.replace('>', '&gt;')} with confidence" in page
     assert "≥" not in page
+
+
+def test_a_page_names_the_variant_and_the_pairs_given():
+    """Both (ε, δ)-DP and its case δ = 0 have the kind approx-dp, and pairs are no adjacency with a name."""
+    pair = pairs(([3], [4]))
+    page = replace(RESULTS["violated"], witness=replace(WITNESS, relation=pair)).to_html()
+    assert "0.693147-DP, pure ε-DP." in page
+    assert page.count("the pairs given: ([3], [4])") == 2
+    assert "(1, 1e-05)-DP, of the kind approx-dp." in replace(RESULTS["passed"], claim=ApproxDP(1.0, 1e-5)).to_html()
