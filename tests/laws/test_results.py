@@ -30,6 +30,7 @@ from dpwitness.events import (
 )
 from dpwitness.evidence import Counts, Estimate, detectable_probability
 from dpwitness.evidence.profile_band import BandLine
+from dpwitness.health.findings import of_pass
 from dpwitness.mechanisms.layout import Entry, RowLayout
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, pairs, queries
 from dpwitness.reconstruction.transcript import Row, Transcript
@@ -392,3 +393,32 @@ def test_a_page_names_the_variant_and_the_pairs_given():
     assert "0.693147-DP, pure ε-DP." in page
     assert page.count("the pairs given: ([3], [4])") == 2
     assert "(1, 1e-05)-DP, of the kind approx-dp." in replace(RESULTS["passed"], claim=ApproxDP(1.0, 1e-5)).to_html()
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        (Counts(n10=9), "the mechanism takes no generator; if it draws randomness at all, a seed cannot reproduce "),
+        (Counts(n10=8, n00=1), "the mechanism draws its own randomness: a seed cannot reproduce "),
+    ],
+)
+def test_a_function_that_never_varied_is_not_said_to_draw(counts, says):
+    found = replace(RESULTS["violated"], reproducible=False, witness=replace(WITNESS, counts=counts))
+    assert f"  {says}these counts" in str(found)
+    assert f"{says[0].upper()}{says[1:]}these counts." in found.to_html()
+
+
+@pytest.mark.parametrize(("hits", "rare"), [(10, False), (1, False), (0, True)])
+def test_an_event_of_every_run_is_no_rare_tail(hits, rare):
+    counts = Counts(n10=hits, n00=10 - hits)
+    notes = of_pass(replace(RESULTS["passed"], witness=replace(WITNESS, counts=counts)))
+    assert any("rare tail" in note for note in notes) is rare
+
+
+@pytest.mark.parametrize(("name", "says"), [("passed", "it would have caught"), ("powerless", "it can refute")])
+def test_a_note_on_an_event_that_is_frequent_on_both_sides_agrees_with_what_would_have_been_caught(name, says):
+    counts = Counts(n11=900, n00=100)
+    (note,) = (
+        note for note in of_pass(replace(RESULTS[name], witness=replace(WITNESS, counts=counts))) if "any rate" in note
+    )
+    assert note.endswith(f"the claim allows any rate on D: what {says} falls into it less often on D′")

@@ -250,8 +250,9 @@ def _warnings(result: Shown) -> Markup:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
         witness = None if isinstance(result, Curve) else result.witness
-        why = "it draws its own randomness, or is timed" if witness is None else witness.why_not_reproducible
-        texts.append(f"The seed does not reproduce these counts: {why}.")
+        own_randomness = "The mechanism draws its own randomness, or is timed: a seed cannot reproduce these counts"
+        said = own_randomness if witness is None else witness.not_reproducible
+        texts.append(f"{said[0].upper()}{said[1:]}.")
     texts += [own(note) for note in result.notes]
     if not texts:
         return Markup()

@@ -174,7 +174,7 @@ class CheckResult(WitnessedResult, ABC):
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
         if not self.reproducible:
-            lines.append(f"  {self.witness.why_not_reproducible}: a seed cannot reproduce these counts")
+            lines.append(f"  {self.witness.not_reproducible}")
         if reproduce and (self.reproducible or self.witness.observe is not None):
             lines.append(f"  reproduce: {shlex.join(reproduce)}")
         return "\n".join(lines)
