@@ -32,7 +32,7 @@ from dpwitness.evidence import Counts, Estimate, detectable_probability
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.health.findings import of_pass
 from dpwitness.mechanisms.layout import Entry, RowLayout
-from dpwitness.neighbours import Pair, Relation, as_finite_numbers, pairs, queries
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, pairs, queries, records
 from dpwitness.reconstruction.transcript import Row, Transcript
 from dpwitness.report.github import shown
 from dpwitness.results import text
@@ -422,3 +422,12 @@ def test_a_note_on_an_event_that_is_frequent_on_both_sides_agrees_with_what_woul
         note for note in of_pass(replace(RESULTS[name], witness=replace(WITNESS, counts=counts))) if "any rate" in note
     )
     assert note.endswith(f"the claim allows any rate on D: what {says} falls into it less often on D′")
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_verdict_on_records_names_the_adjacency_once(adjacency):
+    relation = records(integers(0, 9), adjacency=adjacency, size=1)
+    found = replace(RESULTS["violated"], witness=replace(WITNESS, relation=relation))
+    assert str(found).splitlines()[1] == f"  neighbours   {adjacency}"
+    assert str(found).count(adjacency) == 1
+    assert "neighbours " not in str(RESULTS["violated"])

@@ -15,7 +15,7 @@ from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.events import is_of_bits
 from dpwitness.evidence.bounds import detectable_probability
 from dpwitness.evidence.counts import Counts
-from dpwitness.neighbours import same_relation
+from dpwitness.neighbours import Records, same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.course import Course
 from dpwitness.results.display import Displayed
@@ -168,8 +168,15 @@ class CheckResult(WitnessedResult, ABC):
     def _own_report(self, reproduce: Sequence[str], *, named: bool) -> str:
         """The verdict without the others; `named`: with the relation that it is about."""
         head, conclusion = self._conclusion()
-        relation = [label("neighbours", relation_text(self.witness.relation))] if named else []
-        lines = [head, *relation, *self.witness.lines(), *conclusion, *self.witness.where()]
+        relation = self.witness.relation
+        said = relation_text(relation) if named else relation.adjacency if isinstance(relation, Records) else None
+        lines = [
+            head,
+            *([label("neighbours", said)] if said else []),
+            *self.witness.lines(),
+            *conclusion,
+            *self.witness.where(),
+        ]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
