@@ -80,6 +80,11 @@ class Claim(Protocol):
         """The claim as a property of a mechanism: "0.7-DP"."""
 
     @property
+    def variant(self) -> str:
+        """Which variant of differential privacy it is, for a report; by default its kind."""
+        return f"of the kind {self.kind}"
+
+    @property
     def condition(self) -> str:
         """What the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; empty if nothing."""
         return ""

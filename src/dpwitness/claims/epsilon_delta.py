@@ -95,6 +95,11 @@ class ApproxDP(JsonFields, Claim):
         return f"{shown(self.epsilon)}-DP" if self.delta == 0 else f"({shown(self.epsilon)}, {shown(self.delta)})-DP"
 
     @property
+    def variant(self) -> str:
+        """The kind names the general case."""
+        return f"of the kind {self.kind}" if self.delta else "pure ε-DP"
+
+    @property
     def condition(self) -> str:
         """What the family holds fixed."""
         return f" at δ = {shown(self.delta)}" if self.delta else ""

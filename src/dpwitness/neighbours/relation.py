@@ -48,6 +48,16 @@ class Relation(ABC):
         return None
 
     @property
+    def adjacency(self) -> str | None:
+        """The name of the adjacency of datasets, such as "add-remove"; None where it has none, or is left open."""
+        return None
+
+    @property
+    def described(self) -> str:
+        """Which inputs are neighbours, for a report; by default its text."""
+        return str(self)
+
+    @property
     def sensitivity(self) -> float | None:
         """By how much an answer may differ between neighbours; None where the relation says nothing of it."""
         return None
@@ -300,9 +310,19 @@ class Pairs(JsonFields, Relation):
         object.__setattr__(self, "_keys", frozenset(pair.key for pair in self.given))
 
     def __str__(self) -> str:
+        return f"pairs({self._listed})"
+
+    @property
+    @override
+    def described(self) -> str:
+        """Pairs are of no adjacency with a name."""
+        return f"the pairs given: {self._listed}"
+
+    @property
+    def _listed(self) -> str:
         shown = [f"({str(pair).replace(' and ', ', ')})" for pair in self.given[:SHOWN]]
         more = [f"and {len(self.given) - SHOWN} more"] if len(self.given) > SHOWN else []
-        return f"pairs({', '.join([*shown, *more])})"
+        return ", ".join([*shown, *more])
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:

@@ -1,12 +1,10 @@
 """What a result says of the fields of evaluation in NIST SP 800-226 (2025), and what it leaves open."""
 
-from dpwitness.claims import ApproxDP
-from dpwitness.neighbours import Pairs, Relation
+from dpwitness.neighbours import Relation
 from dpwitness.report.markup import Markup, own, table
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
-from dpwitness.results.text import relation_text
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 
 Shown = Verdict | Bound | Curve | Profile
@@ -19,7 +17,7 @@ def fields(result: Shown) -> Markup:
     adjacency = (
         "Not known: the result holds no relation."
         if relation is None
-        else f"Neighbouring inputs are those of {adjacency_text(relation)}. {_unit(relation)}"
+        else f"Neighbouring inputs are those of {relation.described:.200}. {_unit(relation)}"
     )
     rows = [
         ("Privacy parameter", _parameter(result)),
@@ -38,12 +36,6 @@ def fields(result: Shown) -> Markup:
         ("Data collection exposure", "Not known."),
     ]
     return table(("Field", "What this result says"), rows, caption="After NIST SP 800-226 (2025)")
-
-
-def adjacency_text(relation: Relation | None) -> str:
-    """Which inputs are neighbours, on one line; pairs that were given are of no adjacency with a name."""
-    text = relation_text(relation)
-    return f"the pairs given: {text.removeprefix('pairs(').removesuffix(')')}" if isinstance(relation, Pairs) else text
 
 
 def _unit(relation: Relation) -> str:
@@ -66,11 +58,7 @@ def _parameter(result: Shown) -> str:
 
 def _variant(result: Shown) -> str:
     claim = result.witness.claim if isinstance(result, Bound) else result.claim
-    if claim is None:
-        return "Not stated: no claim was tested."
-    # Both are one class, whose kind in JSON names the general case.
-    pure = isinstance(claim, ApproxDP) and not claim.delta
-    return f"{claim.short}, {'pure ε-DP' if pure else f'of the kind {claim.kind}'}."
+    return "Not stated: no claim was tested." if claim is None else f"{claim.short}, {claim.variant}."
 
 
 def _precision(result: Shown) -> str:

@@ -18,13 +18,13 @@ from dpwitness.neighbours.difference import both, summary
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.report import figures
 from dpwitness.report.markup import LONGEST_NAME, Child, Markup, element, join, name, own, readable, table
-from dpwitness.report.nist import Shown, adjacency_text, fields
+from dpwitness.report.nist import Shown, fields
 from dpwitness.report.style import COMMON, PAGE
 from dpwitness.results.bound import Bound
 from dpwitness.results.course import Course
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
-from dpwitness.results.text import confidence, rate, relation_text
+from dpwitness.results.text import UNKNOWN, confidence, rate, relation_text
 from dpwitness.results.verdict import EARLY, ENOUGH, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
@@ -269,7 +269,7 @@ def _facts(result: Shown) -> list[tuple[str, Child]]:
     claim = None if isinstance(result, Bound) else result.claim
     rows: list[tuple[str, Child]] = [("Claim", "none was tested" if claim is None else own(str(claim)))]
     if witness is not None:
-        rows.append(("Adjacency", own(adjacency_text(witness.relation))))
+        rows.append(("Adjacency", own(UNKNOWN if witness.relation is None else f"{witness.relation.described:.200}")))
     rows += [("Mechanism", own(result.mechanism))]
     rows += [(f"Parameter {readable(key, LONGEST_NAME)}", own(str(value))) for key, value in result.parameters.items()]
     if not isinstance(result, Curve):

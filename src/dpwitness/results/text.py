@@ -13,6 +13,8 @@ from dpwitness.neighbours.difference import both
 
 #: Both inputs on a line each: whole where they are short, else D and what differs from it.
 inputs = both
+#: What is said of a relation that a witness file does not have.
+UNKNOWN: Final = "not known: its pair is taken as it is"
 #: Where the values of labelled lines begin.
 MARGIN: Final = 15
 #: A smaller α is shown itself: of more nines nobody counts how many they are.
@@ -105,7 +107,7 @@ def notes(texts: Sequence[str]) -> list[str]:
 
 def relation_text(relation: Relation | None) -> str:
     """A relation on one line; a witness file may have none."""
-    return "not known: its pair is taken as it is" if relation is None else f"{relation!s:.200}"
+    return UNKNOWN if relation is None else f"{relation!s:.200}"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], *, right: bool = False, width: int | None = None) -> str:

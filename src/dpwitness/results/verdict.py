@@ -15,7 +15,7 @@ from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.events import is_of_bits
 from dpwitness.evidence.bounds import detectable_probability
 from dpwitness.evidence.counts import Counts
-from dpwitness.neighbours import Records, same_relation
+from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.course import Course
 from dpwitness.results.display import Displayed
@@ -169,7 +169,7 @@ class CheckResult(WitnessedResult, ABC):
         """The verdict without the others; `named`: with the relation that it is about."""
         head, conclusion = self._conclusion()
         relation = self.witness.relation
-        said = relation_text(relation) if named else relation.adjacency if isinstance(relation, Records) else None
+        said = relation_text(relation) if named else relation.adjacency if relation is not None else None
         lines = [
             head,
             *([label("neighbours", said)] if said else []),
