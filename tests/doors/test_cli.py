@@ -2,11 +2,13 @@ import json
 import re
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
 
+import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.cli.commands import parse, repeating
 
@@ -83,6 +85,16 @@ def test_the_printed_command_reproduces_the_counts(capsys):
     _, second, _ = run(capsys, *command)
     pattern = r"on D′? +(.*)"
     assert re.findall(pattern, first) == re.findall(pattern, second)
+
+
+def test_where_no_seed_reproduces_the_counts_the_command_has_none(capsys, monkeypatch):
+    found = dpw.check("isvt1", epsilon=0.7, runs=2_000, search_runs=2_000, seed=1)
+    timed = replace(found, reproducible=False, witness=replace(found.witness, observe="time"))
+    monkeypatch.setattr(dpw, "check", lambda *given, **named: timed)
+    _, out, _ = run(capsys, "check", "isvt1", "--epsilon", 0.7, "--observe", "time")
+    assert "a seed cannot reproduce these counts" in out
+    (line,) = (line for line in out.splitlines() if "reproduce:" in line)
+    assert line == "  reproduce: dpwitness check isvt1 --epsilon 0.7 --observe time"
 
 
 @pytest.mark.parametrize("limit", [["--max-time", "60"], ["--runs", "4000000"]])

@@ -14,6 +14,7 @@ from dpwitness.neighbours.difference import both, difference, same
 from dpwitness.neighbours.inputs import shown
 
 PEOPLE = [{"age": 30 + k % 7, "name": "x"} for k in range(100)]
+XY = np.arange(600.0).reshape(300, 2), np.array([0, 1] * 150)
 FRAME = pd.DataFrame({"age": range(40), "name": "x"})
 
 
@@ -35,6 +36,12 @@ def without(items, place):
         ([None] * 20, [None] * 19 + [math.nan], "20 values: D but for value 20: None → nan"),
         (FRAME, FRAME.drop(3).reset_index(drop=True), "39 rows: D without row 4: {'age': 3, 'name': 'x'}"),
         (FRAME, FRAME.astype({"age": float}), "40 rows, column 'age' of dtype float64, where D has int64"),
+        (XY, (XY[0], np.r_[XY[1][:5], 0, XY[1][6:]]), "300 records: D but for record 6: label 1 → 0"),
+        (XY, (XY[0][:-1], XY[1][:-1]), "299 records: D without record 300: features [598, 599], label 1"),
+        ((XY[0][:-1], XY[1][:-1]), XY, "300 records: D with one more, record 300: features [598, 599], label 1"),
+        ((np.zeros((2, 1)), [0, 1]), (np.zeros((2, 1)), [0, 0]), "2 records: D but for record 2: label 1 → 0"),
+        ((np.zeros((0, 1)), []), (np.zeros((1, 1)), [0]), "1 record: D with one more, record 1: features [0], label 0"),
+        ((np.zeros((1, 1)), [0]), (np.ones((1, 1)), [0]), "1 record: D but for record 1: features [0.0] → [1.0]"),
         ("a" * 99, "a" * 98, "98 characters: D without character 99: 'a'"),
         ([[1, 2], [3]] * 9, [[1, 2], [3]] * 8 + [[1, 2], [3.0]], "18 records: D but for record 18: [3] → [3.0]"),
     ],
@@ -53,6 +60,7 @@ def test_what_differs_is_said(data, neighbour, said):
         ({1, 2}, {1, 2, 3}), (datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1)), (object(), object()),
         (pd.Series([1, 2]), pd.Series([1.0, 2.0])), (pd.Series([1, 2]), pd.Series([1, 2], index=[0, 5])),
         (pd.Series(["a"], dtype="category"), pd.Series(["a"], dtype=pd.CategoricalDtype(["a", "b"]))),
+        (XY, (XY[0].astype(int), XY[1])), (XY, (XY[0], XY[1].tolist())), (XY, (XY[0], XY[1].astype(np.int32))),
         (FRAME, FRAME[["name", "age"]]), (FRAME[:1], FRAME[:0]), (np.zeros((4, 5)), np.zeros((5, 4))),
         ({"a": [1] * 50}, {"a": [1] * 51}), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (b"x" * 80, b"x" * 79),
         (np.array([1, "a"], object), np.array([1.0, "a"], object)),

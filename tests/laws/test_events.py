@@ -20,6 +20,7 @@ from dpwitness.events import (
     thresholds_of,
 )  # fmt: skip
 from dpwitness.events.counting import members_of
+from dpwitness.events.event import Noun
 from reference import in_set
 
 entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])
@@ -134,6 +135,24 @@ def test_what_an_event_is_made_of_is_simpler_and_rounding_makes_nothing_more_com
 )
 def test_events_in_plain_english(event, text):
     assert event.describe("answer") == text
+
+
+#: Entries that have names.
+NAMED = Noun("answer", places={k: f"answer {k}" for k in range(8)})
+
+
+@pytest.mark.parametrize("noun", ["answer", NAMED])
+def test_a_set_of_many_long_outcomes_lists_a_few(noun):
+    """Of 1,555 outcomes of eight entries eight took 300 characters."""
+    event = OutcomeSet(np.arange(1555 * 8).reshape(1555, 8) + 0.125)
+    text = event.describe(noun)
+    assert text.startswith("one of 1555 outcomes: ")
+    assert "0.125" in text
+    assert text.endswith("…")
+    assert len(text) < 250
+    assert (
+        OutcomeSet(np.full((2, 80), [[0.5], [0.25]])).describe().endswith(", 0.25), …")
+    )  # one is listed, however long
 
 
 @pytest.mark.parametrize(

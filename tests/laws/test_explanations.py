@@ -491,3 +491,14 @@ def test_numbers_that_are_none_are_no_noise():
     found = explanation(odd, [1.0], [2.0])
     assert found is not None
     assert "entry 2 differs by 1" in found.text
+
+
+def test_an_output_that_is_nan_in_every_run_on_one_side_raises_no_warning():
+    """As the mean of no records."""
+
+    def mean(rng, data, epsilon):
+        return (sum(data) / len(data) if data else math.nan) + rng.laplace(0, 1 / epsilon)
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert explanation(mean, [], [2.0]) is not None

@@ -30,9 +30,11 @@ from dpwitness.events import (
 )
 from dpwitness.evidence import Counts, Estimate, detectable_probability
 from dpwitness.evidence.profile_band import BandLine
+from dpwitness.health.findings import of_pass
 from dpwitness.mechanisms.layout import Entry, RowLayout
-from dpwitness.neighbours import Pair, Relation, as_finite_numbers, queries
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, pairs, queries, records
 from dpwitness.reconstruction.transcript import Row, Transcript
+from dpwitness.report.github import shown
 from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
@@ -366,3 +368,66 @@ def test_a_confidence_near_1_is_shown_by_its_nines(alpha, shown):
 )
 def test_long_numbers_of_an_event_are_rounded_where_people_read_them(event, shown):
     assert text.rounded(event) == shown
+
+
+@pytest.mark.parametrize(
+    ("claim", "bound", "says"),
+    [(PureDP(1.0), 1.0, "ε > 1"), (ZCDP(0.5), 0.50000001, "ρ > 0.5"), (GaussianDP(0.25), 0.2, "μ > 0.25")],
+)
+def test_a_bound_that_reads_no_larger_than_the_claim_is_said_to_be_above_it(claim, bound, says):
+    """A refuted claim of ε = 1 shows ε > 1: "so ε ≥ 1" would read as no violation."""
+    found = replace(RESULTS["violated"], claim=claim, epsilon_lower_bound=bound)
+    found = replace(found, witness=replace(WITNESS, claim=claim))
+    assert f"  so {says} with confidence" in str(found)
+    assert repr(found).endswith(f", {says}>")
+    assert shown(found.to_json()) == says
+    page = found.to_html()
+    assert f": {says.replace('>', '&gt;')} with confidence" in page
+    assert "≥" not in page
+
+
+def test_a_page_names_the_variant_and_the_pairs_given():
+    """Both (ε, δ)-DP and its case δ = 0 have the kind approx-dp, and pairs are no adjacency with a name."""
+    pair = pairs(([3], [4]))
+    page = replace(RESULTS["violated"], witness=replace(WITNESS, relation=pair)).to_html()
+    assert "0.693147-DP, pure ε-DP." in page
+    assert page.count("the pairs given: ([3], [4])") == 2
+    assert "(1, 1e-05)-DP, of the kind approx-dp." in replace(RESULTS["passed"], claim=ApproxDP(1.0, 1e-5)).to_html()
+
+
+@pytest.mark.parametrize(
+    ("counts", "says"),
+    [
+        (Counts(n10=9), "the mechanism takes no generator; if it draws randomness at all, a seed cannot reproduce "),
+        (Counts(n10=8, n00=1), "the mechanism draws its own randomness: a seed cannot reproduce "),
+    ],
+)
+def test_a_function_that_never_varied_is_not_said_to_draw(counts, says):
+    found = replace(RESULTS["violated"], reproducible=False, witness=replace(WITNESS, counts=counts))
+    assert f"  {says}these counts" in str(found)
+    assert f"{says[0].upper()}{says[1:]}these counts." in found.to_html()
+
+
+@pytest.mark.parametrize(("hits", "rare"), [(10, False), (1, False), (0, True)])
+def test_an_event_of_every_run_is_no_rare_tail(hits, rare):
+    counts = Counts(n10=hits, n00=10 - hits)
+    notes = of_pass(replace(RESULTS["passed"], witness=replace(WITNESS, counts=counts)))
+    assert any("rare tail" in note for note in notes) is rare
+
+
+@pytest.mark.parametrize(("name", "says"), [("passed", "it would have caught"), ("powerless", "it can refute")])
+def test_a_note_on_an_event_that_is_frequent_on_both_sides_agrees_with_what_would_have_been_caught(name, says):
+    counts = Counts(n11=900, n00=100)
+    (note,) = (
+        note for note in of_pass(replace(RESULTS[name], witness=replace(WITNESS, counts=counts))) if "any rate" in note
+    )
+    assert note.endswith(f"the claim allows any rate on D: what {says} falls into it less often on D′")
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_a_verdict_on_records_names_the_adjacency_once(adjacency):
+    relation = records(integers(0, 9), adjacency=adjacency, size=1)
+    found = replace(RESULTS["violated"], witness=replace(WITNESS, relation=relation))
+    assert str(found).splitlines()[1] == f"  neighbours   {adjacency}"
+    assert str(found).count(adjacency) == 1
+    assert "neighbours " not in str(RESULTS["violated"])

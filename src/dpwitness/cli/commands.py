@@ -167,7 +167,8 @@ def run_function(arguments: argparse.Namespace) -> int:
 
     def report() -> str:
         if name == "check":
-            return str(result.report(reproduce=[*repeating(arguments), "--seed", str(result.seed)]))
+            seed = ["--seed", str(result.seed)] if result.reproducible else []
+            return str(result.report(reproduce=[*repeating(arguments), *seed]))
         return replay_text(given[0], result) if name == "replay" else str(result)
 
     def plot(path: str) -> None:

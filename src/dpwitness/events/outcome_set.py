@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import accumulate
 from typing import Annotated, ClassVar, Final
 
 import numpy as np
@@ -29,8 +30,9 @@ from dpwitness.events.event import (
 COMPARED: Final = 5
 #: How many of its outcomes are tried alone, where a simpler event is looked for.
 TRIED_ALONE: Final = 8
-#: How many outcomes a description lists.
+#: How many outcomes a description lists, and how many characters of several.
 LISTED: Final = 8
+LONGEST: Final = 160
 
 
 @register_event
@@ -126,8 +128,7 @@ class OutcomeSet(Event):
         """In plain English: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
         noun, texts = as_noun(noun), self.texts(noun, label)
         if noun.places:
-            several = " or ".join([*texts, *(["…"] if len(self.rows) > LISTED else [])])
-            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {several}"
+            return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {self._few(texts, ' or ')}"
         if len(self.rows) == 1:
             flags = self._of_flags(noun)
             only = self.rows[0]
@@ -136,7 +137,13 @@ class OutcomeSet(Event):
             if flags and len(only) > 1 and not np.isnan(only).any() and only[-1] >= 1 and (only[:-1] < 0.5).all():
                 return f"{noun}s {texts[0][:-1]} then ⊤"
             return f"{noun}s {texts[0]}" if len(only) > 1 else f"{noun} {texts[0]}"
-        return f"one of {len(self.rows)} outcomes: {', '.join(texts)}{', …' if len(self.rows) > LISTED else ''}"
+        return f"one of {len(self.rows)} outcomes: {self._few(texts, ', ')}"
+
+    def _few(self, texts: Sequence[str], between: str) -> str:
+        """The first of its outcomes, at least one, in about `LONGEST` characters; "…" where there are more."""
+        ends = accumulate(len(text) + len(between) for text in texts)
+        few = texts[: max(1, sum(end <= LONGEST for end in ends))]
+        return between.join([*few, *(["…"] if len(few) < len(self.rows) else [])])
 
     def texts(self, noun: str = "value", label: Label | None = None) -> list[str]:
         """The first `LISTED` of its outcomes, each in plain English."""

@@ -639,8 +639,9 @@ class Comparison:
             return False
         with np.errstate(invalid="ignore"):
             gaps = np.abs(np.array(rows[0], float) - np.array(rows[1], float)) / scale[0]
-        total = float(np.nanmax(gaps.sum(axis=1) if draw.family in LAPLACE else np.sqrt((gaps**2).sum(axis=1))))
-        return _covered(self.claim, draw.family, total)
+        totals = gaps.sum(axis=1) if draw.family in LAPLACE else np.sqrt((gaps**2).sum(axis=1))
+        totals = totals[~np.isnan(totals)]
+        return len(totals) > 0 and _covered(self.claim, draw.family, float(totals.max()))
 
 
 def _range(values: Floats | None) -> tuple[float, float] | None:

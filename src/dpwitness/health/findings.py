@@ -25,6 +25,10 @@ NAMES: Final = (
 )
 
 
+#: An event of such a share of the runs on D is no tail, however few runs there were.
+NO_TAIL: Final = 0.1
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
     """What a health check found: its name, and what is wrong and what to do in one line."""
@@ -52,14 +56,12 @@ def of_counts(counts: Counts) -> tuple[str, ...]:
 def of_pass(verdict: NotRefuted) -> tuple[str, ...]:
     """Return notes on a pass that says little, or of a rare event alone."""
     notes, counts = tuple(finding.text for finding in of_verdict(verdict)), verdict.counts
-    if counts.runs and rare_event(counts):
+    if rare_event(counts) and counts.hits < NO_TAIL * counts.runs:
         seen = f"{counts.hits} of {counts.runs} runs on D"
         notes += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
     if counts.runs and verdict.claim.largest(counts.neighbour_hits / counts.runs) >= 1:
-        notes += (
-            "at the rate seen on D′ the claim allows any rate on D: this event can refute the claim only of a "
-            "mechanism that falls into it less often on D′",
-        )
+        least = "what it would have caught falls" if math.isfinite(verdict.detectable) else "what it can refute falls"
+        notes += (f"at the rate seen on D′ the claim allows any rate on D: {least} into it less often on D′",)
     return notes
 
 

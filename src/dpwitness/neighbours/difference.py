@@ -5,7 +5,7 @@ import math
 import numbers
 from collections import Counter
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
@@ -17,6 +17,13 @@ from dpwitness.tables import Tables, tables_of
 LISTED: Final = 12
 #: Letters of a text that is shown whole.
 WHOLE: Final = 60
+
+
+class Labelled(NamedTuple):
+    """A record of a pair (X, y): a row of X, and its label."""
+
+    features: list[Data]
+    label: Data
 
 
 def both(data: Data, neighbour: Data, unit: str | int | None = None) -> tuple[str, str]:
@@ -40,6 +47,8 @@ def summary(data: Data) -> str:
         return f"{'×'.join(map(str, data.shape))} values, {_first_entries(data)}"
     if isinstance(data, list) and all(type(item) in (int, float, bool) for item in data):
         return f"{len(data)} values, {_first_entries(np.array(data, object))}"
+    if (labelled := _labelled(data)) is not None and data[0].size > LISTED:
+        return f"{len(labelled)} records, the first: {_item(labelled[0])}"
     if isinstance(data, str | bytes):
         return f"{len(data)} {'characters' if isinstance(data, str) else 'bytes'}, {data[:60]!r}…"
     return shown(data)
@@ -54,6 +63,12 @@ def difference(data: Data, neighbour: Data) -> str:
     text: str | None = None
     if isinstance(data, np.ndarray) and data.ndim:
         text = _of_arrays(data, neighbour)
+    elif (
+        (records := _labelled(data)) is not None
+        and (others := _labelled(neighbour)) is not None
+        and _dtypes(data) == _dtypes(neighbour)
+    ):
+        text = _of_items(records, others, "record")
     elif isinstance(data, list | tuple | str | bytes):
         text = _of_items(data, neighbour, _word(data or neighbour))
     elif isinstance(data, dict):
@@ -129,6 +144,8 @@ def _leaves(data: Data) -> int:
 
 def _plain(value: object) -> str:
     """A value on one line."""
+    if isinstance(value, Labelled):
+        return f"features {_first_entries(np.array(value.features, object))}, label {_item(value.label)}"
     return shown(_scalar(value)) if not isinstance(value, np.ndarray) else _first_entries(value)
 
 
@@ -156,6 +173,9 @@ def _change(before: Data, after: Data) -> str:
     """A value and what it has become."""
     if type(before) is type(after) and isinstance(before, dict) and list(before) == list(after):
         return _of_dicts(before, after)
+    if isinstance(before, Labelled) and isinstance(after, Labelled):
+        fields = zip(("features", "label"), before, after, strict=True)
+        return ", ".join(f"{name} {_change(old, new)}" for name, old, new in fields if not same(old, new))
     first, second = _item(before), _item(after)
     if first != second:
         return f"{first} → {second}"
@@ -236,6 +256,24 @@ def _of_units(data: Data, other: Data, unit: str | int) -> str | None:
         return f"{many}: D without {of(0, gone)}: {listed}"
     instead = f" in place of {of(0, gone)}" if gone else ""
     return f"{many}: D with {of(1, new)}{instead}: {listed}"
+
+
+def _labelled(data: Data) -> list[Labelled] | None:
+    """The records of a pair (X, y): a tuple of an array of rows and as many labels; None where it is none."""
+    if type(data) is not tuple or len(data) != 2:
+        return None
+    features, labels = data
+    if not isinstance(features, np.ndarray) or features.ndim != 2 or not isinstance(labels, np.ndarray | list):
+        return None
+    if np.ndim(labels) != 1 or len(labels) != len(features):
+        return None
+    values = labels.tolist() if isinstance(labels, np.ndarray) else labels
+    return [Labelled(row, label) for row, label in zip(features.tolist(), values, strict=True)]
+
+
+def _dtypes(data: Data) -> list[object]:
+    """What a pair (X, y) is made of: the types of its arrays, None of a list."""
+    return [getattr(side, "dtype", None) for side in data]
 
 
 def _records(data: Data) -> list[Data]:

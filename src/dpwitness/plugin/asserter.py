@@ -224,7 +224,8 @@ class Asserter:
     def _text(self, verdict: Violation, note: str | None, replayed: bool) -> str:
         """The witness in plain English, and how to see it again: the α of the whole session decides when it stops."""
         session = self._session
-        again = ["pytest", self._item.nodeid, f"--dp-seed={session.seed}", *session.options]
+        seed = [f"--dp-seed={session.seed}"] if verdict.reproducible else []
+        again = ["pytest", self._item.nodeid, *seed, *session.options]
         again += ["-o", f"dp_family_size={session.family}"]
         if not replayed:
             again += ["-o", "dp_database=none"]

@@ -42,8 +42,7 @@ def lines(session: Session) -> list[str]:
                     exceeded = _range(by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits])
                     text.append(f"    floating point: refuted by the last bits, {exceeded}")
             case "violated":
-                exceeded = f"{record['parameter']} ≥ {record['lower_bound']:.4g}"
-                text.append(f"  {_place(record)}: {record['claim']} VIOLATED, {exceeded}")
+                text.append(f"  {_place(record)}: {record['claim']} VIOLATED, {github.shown(record)}")
             case _:
                 text.append(f"  {_place(record)}: {record['reason']}")
         if record.get("note"):

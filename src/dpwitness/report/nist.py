@@ -1,6 +1,7 @@
 """What a result says of the fields of evaluation in NIST SP 800-226 (2025), and what it leaves open."""
 
-from dpwitness.neighbours import Relation
+from dpwitness.claims import ApproxDP
+from dpwitness.neighbours import Pairs, Relation
 from dpwitness.report.markup import Markup, own, table
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
@@ -18,7 +19,7 @@ def fields(result: Shown) -> Markup:
     adjacency = (
         "Not known: the result holds no relation."
         if relation is None
-        else f"Neighbouring inputs are those of {relation_text(relation)}. {_unit(relation)}"
+        else f"Neighbouring inputs are those of {adjacency_text(relation)}. {_unit(relation)}"
     )
     rows = [
         ("Privacy parameter", _parameter(result)),
@@ -39,6 +40,12 @@ def fields(result: Shown) -> Markup:
     return table(("Field", "What this result says"), rows, caption="After NIST SP 800-226 (2025)")
 
 
+def adjacency_text(relation: Relation | None) -> str:
+    """Which inputs are neighbours, on one line; pairs that were given are of no adjacency with a name."""
+    text = relation_text(relation)
+    return f"the pairs given: {text.removeprefix('pairs(').removesuffix(')')}" if isinstance(relation, Pairs) else text
+
+
 def _unit(relation: Relation) -> str:
     if relation.unit is not None:
         return f"They differ in all records of one {relation.unit if isinstance(relation.unit, str) else 'unit'}."
@@ -47,7 +54,9 @@ def _unit(relation: Relation) -> str:
 
 def _parameter(result: Shown) -> str:
     match result:
-        case Violation() | NotRefuted():
+        case Violation():
+            return f"Claimed: {result.claim}. Lower bound found: {result.exceeded}."
+        case NotRefuted():
             return f"Claimed: {result.claim}. Lower bound found: {result.parameter} ≥ {result.lower_bound:.4g}."
         case Bound():
             return f"Lower bound found: {result.parameter} ≥ {result.lower_bound:.4g}. No claim was tested."
@@ -57,7 +66,11 @@ def _parameter(result: Shown) -> str:
 
 def _variant(result: Shown) -> str:
     claim = result.witness.claim if isinstance(result, Bound) else result.claim
-    return "Not stated: no claim was tested." if claim is None else f"{claim.short}, of the kind {claim.kind}."
+    if claim is None:
+        return "Not stated: no claim was tested."
+    # Both are one class, whose kind in JSON names the general case.
+    pure = isinstance(claim, ApproxDP) and not claim.delta
+    return f"{claim.short}, {'pure ε-DP' if pure else f'of the kind {claim.kind}'}."
 
 
 def _precision(result: Shown) -> str:

@@ -18,7 +18,7 @@ from dpwitness.neighbours.difference import both, summary
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.report import figures
 from dpwitness.report.markup import LONGEST_NAME, Child, Markup, element, join, name, own, readable, table
-from dpwitness.report.nist import Shown, fields
+from dpwitness.report.nist import Shown, adjacency_text, fields
 from dpwitness.report.style import COMMON, PAGE
 from dpwitness.results.bound import Bound
 from dpwitness.results.course import Course
@@ -201,8 +201,8 @@ def _sentence(result: Shown) -> Child:
     match result:
         case Violation():
             by = " by the last bits of its floating-point outcomes" if result.by_bits else ""
-            exceeded = f"{result.parameter} ≥ {result.lower_bound:.4g} with confidence {confidence(result.alpha)}"
-            return [call, f" is not {result.claim.short}{by}: {exceeded}."]
+            sure = f"with confidence {confidence(result.alpha)}"
+            return [call, f" is not {result.claim.short}{by}: {result.exceeded} {sure}."]
         case NotRefuted():
             caught = f"These runs would have caught {result.caught} with 95 % power. This is no proof of privacy."
             return [call, f" was tested against the claim {result.claim}. {caught}"]
@@ -237,10 +237,9 @@ def _warnings(result: Shown) -> Markup:
     if isinstance(result, NotRefuted) and not math.isfinite(result.detectable):
         texts.append("So few runs fell into the event that no violation would have been caught: this says nothing.")
     if isinstance(result, NotRefuted) and result.floating_point is not None:
-        exceeded = f"{result.parameter} ≥ {result.floating_point.lower_bound:.4g}"
         texts.append(
-            f"Floating point: the last bits of the outcomes refute the claim ({exceeded}). The verdict below is "
-            "that in real arithmetic."
+            f"Floating point: the last bits of the outcomes refute the claim ({result.floating_point.exceeded}). The "
+            "verdict below is that in real arithmetic."
         )
     if result.ended in EARLY:
         texts.append(f"The runs ended early: {EARLY[result.ended]}. What was counted until then is valid.")
@@ -251,8 +250,9 @@ def _warnings(result: Shown) -> Markup:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
         witness = None if isinstance(result, Curve) else result.witness
-        why = "it draws its own randomness, or is timed" if witness is None else witness.why_not_reproducible
-        texts.append(f"The seed does not reproduce these counts: {why}.")
+        own_randomness = "The mechanism draws its own randomness, or is timed: a seed cannot reproduce these counts"
+        said = own_randomness if witness is None else witness.not_reproducible
+        texts.append(f"{said[0].upper()}{said[1:]}.")
     texts += [own(note) for note in result.notes]
     if not texts:
         return Markup()
@@ -269,7 +269,7 @@ def _facts(result: Shown) -> list[tuple[str, Child]]:
     claim = None if isinstance(result, Bound) else result.claim
     rows: list[tuple[str, Child]] = [("Claim", "none was tested" if claim is None else own(str(claim)))]
     if witness is not None:
-        rows.append(("Adjacency", own(relation_text(witness.relation))))
+        rows.append(("Adjacency", own(adjacency_text(witness.relation))))
     rows += [("Mechanism", own(result.mechanism))]
     rows += [(f"Parameter {readable(key, LONGEST_NAME)}", own(str(value))) for key, value in result.parameters.items()]
     if not isinstance(result, Curve):
@@ -330,7 +330,8 @@ def _bounds(result: Shown) -> list[tuple[str, Child]]:
     rows: list[tuple[str, Child]] = []
     if isinstance(result, Verdict | Bound):
         sure = f"with confidence {confidence(result.alpha)}"
-        rows.append(("Lower bound", f"{result.parameter} ≥ {result.lower_bound:.4g} {sure}"))
+        least = f"{result.parameter} ≥ {result.lower_bound:.4g}"
+        rows.append(("Lower bound", f"{result.exceeded if isinstance(result, Violation) else least} {sure}"))
     if isinstance(result, Verdict):
         rows.insert(0, ("Claimed", own(str(result.claim))))
     if isinstance(result, NotRefuted):

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_UP, Decimal
 from typing import Final
 
+from dpwitness.claims import Claim
 from dpwitness.neighbours import Relation
 from dpwitness.neighbours.difference import both
 
@@ -61,6 +62,17 @@ def _short(value: float, digits: int) -> str:
 def rate(hits: int, runs: int) -> str:
     """A count as a share of the runs."""
     return f"{hits:,} of {runs:,} runs ({hits / runs:.4g})" if runs else "no runs"
+
+
+def exceeded(claim: Claim, lower_bound: float, digits: int = 4) -> str:
+    """By how much a refuted claim is exceeded: the lower bound of its parameter.
+
+    Where that does not read as more than the claim, only that the parameter is larger, which its refutation shows.
+    """
+    least = f"{lower_bound:.{digits}g}"
+    if lower_bound > claim.parameter and float(least) > claim.parameter:
+        return f"{claim.symbol} ≥ {least}"
+    return f"{claim.symbol} > {claim.parameter:g}"
 
 
 def named(mechanism: str, values: Mapping[str, object]) -> str:

@@ -15,12 +15,12 @@ from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.events import is_of_bits
 from dpwitness.evidence.bounds import detectable_probability
 from dpwitness.evidence.counts import Counts
-from dpwitness.neighbours import same_relation
+from dpwitness.neighbours import Records, same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.course import Course
 from dpwitness.results.display import Displayed
 from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seconds, Seed, read_result
-from dpwitness.results.text import confidence, label, named, notes, relation_text
+from dpwitness.results.text import confidence, exceeded, label, named, notes, relation_text
 from dpwitness.results.witness import Witness
 
 #: Why confirm runs may end before their number or their evidence says so, for people.
@@ -168,13 +168,20 @@ class CheckResult(WitnessedResult, ABC):
     def _own_report(self, reproduce: Sequence[str], *, named: bool) -> str:
         """The verdict without the others; `named`: with the relation that it is about."""
         head, conclusion = self._conclusion()
-        relation = [label("neighbours", relation_text(self.witness.relation))] if named else []
-        lines = [head, *relation, *self.witness.lines(), *conclusion, *self.witness.where()]
+        relation = self.witness.relation
+        said = relation_text(relation) if named else relation.adjacency if isinstance(relation, Records) else None
+        lines = [
+            head,
+            *([label("neighbours", said)] if said else []),
+            *self.witness.lines(),
+            *conclusion,
+            *self.witness.where(),
+        ]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), self.spent()]
         if not self.reproducible:
-            lines.append(f"  {self.witness.why_not_reproducible}: a seed cannot reproduce these counts")
+            lines.append(f"  {self.witness.not_reproducible}")
         if reproduce and (self.reproducible or self.witness.observe is not None):
             lines.append(f"  reproduce: {shlex.join(reproduce)}")
         return "\n".join(lines)
@@ -217,9 +224,14 @@ class Violation(CheckResult):
         return is_of_bits(self.witness.event)
 
     @property
+    def exceeded(self) -> str:
+        """What was shown of the claim's parameter, for people."""
+        return exceeded(self.claim, self.lower_bound)
+
+    @property
     def _shown(self) -> str:
         evidence = f"(log e-value {self.log_e_value:.1f}, needed {math.log(1 / self.alpha):.1f})"
-        return f"{self.claim.symbol} ≥ {self.lower_bound:.4g} with confidence {confidence(self.alpha)} {evidence}"
+        return f"{self.exceeded} with confidence {confidence(self.alpha)} {evidence}"
 
     def finding(self) -> list[str]:
         """The lines of a report of a pass on what the bits show."""
@@ -240,7 +252,7 @@ class Violation(CheckResult):
         return f"VIOLATED: {self.call} is not {self.claim.short}", [*lines, f"  so {self._shown}"]
 
     def __repr__(self) -> str:
-        return f"<Violation: {self.call} is not {self.claim.short}, {self.claim.symbol} ≥ {self.lower_bound:.4g}>"
+        return f"<Violation: {self.call} is not {self.claim.short}, {self.exceeded}>"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -187,9 +187,17 @@ class Witness(JsonFields):
             ) from error
 
     @property
-    def why_not_reproducible(self) -> str:
-        """Why the same seed gives other counts, where it does."""
-        return "times are measured anew" if self.observe == "time" else "the mechanism draws its own randomness"
+    def not_reproducible(self) -> str:
+        """What a mechanism whose runs no seed repeats says of its counts."""
+        counts = self.counts
+        if self.observe == "time":
+            why = "times are measured anew"
+        elif {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:
+            why = "the mechanism takes no generator; if it draws randomness at all"  # a function without any has these
+            return f"{why}, a seed cannot reproduce these counts"
+        else:
+            why = "the mechanism draws its own randomness"
+        return f"{why}: a seed cannot reproduce these counts"
 
     @property
     def unreadable(self) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from typing import Any, Final, Literal
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidWitness
 from dpwitness.results.fields import Alpha, Count, Seconds, read_result
+from dpwitness.results.text import exceeded
 from dpwitness.results.verdict import Verdict
 
 #: What became of a case.
@@ -96,7 +97,7 @@ class CaseResult(JsonFields):
         if verdict is None:
             return f"{self.why}"
         if verdict.refuted:
-            return f"{verdict.claim.symbol} ≥ {verdict.lower_bound:.3g}, claimed {verdict.claim}"
+            return f"{exceeded(verdict.claim, verdict.lower_bound, digits=3)}, claimed {verdict.claim}"
         told = f"would have caught {verdict.caught}, claimed {verdict.claim}"
         if any(other.refuted for other in verdict.others):
             told += "; refuted under another adjacency"
