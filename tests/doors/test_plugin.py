@@ -641,7 +641,7 @@ def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
         {"test": "a", "assertion": 1, **passed, "margin": 20.0, "detectable": 1.25},
         {"test": "a", "assertion": 2, **passed, "margin": 9.04, "detectable": None, "note": "seen"},
         {"test": "b", "assertion": 1, "verdict": "violated", "claim": "ε = 2", "parameter": "ε", "alpha": 3e-7}
-        | {"margin": -5.0, "lower_bound": 2.5},
+        | {"margin": -5.0, "lower_bound": 2.5, "exceeded": "ε ≥ 2.5"},
         {"test": "c", "assertion": 1, "verdict": "unhealthy", "claim": None, "alpha": 1e-7, "reason": "too slow"},
     ]
     session = SimpleNamespace(records=records, alpha=1e-6)

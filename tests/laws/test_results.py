@@ -34,7 +34,6 @@ from dpwitness.health.findings import of_pass
 from dpwitness.mechanisms.layout import Entry, RowLayout
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, pairs, queries, records
 from dpwitness.reconstruction.transcript import Row, Transcript
-from dpwitness.report.github import shown
 from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
@@ -380,7 +379,6 @@ def test_a_bound_that_reads_no_larger_than_the_claim_is_said_to_be_above_it(clai
     found = replace(found, witness=replace(WITNESS, claim=claim))
     assert f"  so {says} with confidence" in str(found)
     assert repr(found).endswith(f", {says}>")
-    assert shown(found.to_json()) == says
     page = found.to_html()
     assert f": {says.replace('>', '&gt;')} with confidence" in page
     assert "≥" not in page

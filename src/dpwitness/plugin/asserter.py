@@ -90,7 +90,11 @@ class Asserter:
                     "note": note,
                     "place": called,
                     "source": place_of(mechanism, verdict.witness.mechanism, self._root),
-                    **({"text": verdict.report()} if isinstance(verdict, Violation) else {}),
+                    **(
+                        {"text": verdict.report(), "exceeded": verdict.exceeded}
+                        if isinstance(verdict, Violation)
+                        else {}
+                    ),
                 }
             )
             if verdict.ended == "interrupted":

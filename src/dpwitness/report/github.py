@@ -9,9 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from dpwitness.claims import claim_from_json
 from dpwitness.report.source import Place, below_root
-from dpwitness.results.text import exceeded
 
 Record = Mapping[str, Any]
 #: Escapes in the message of a workflow command; in its properties two more. Percent comes first.
@@ -69,7 +67,7 @@ def shown(record: Record) -> str:
     """What a record's runs showed: the bound of a violation, what a pass would have caught, or why there is neither."""
     match record["verdict"]:
         case "violated":
-            return exceeded(claim_from_json(record["witness"]["claim"]), record["lower_bound"])
+            return str(record["exceeded"])
         case "not-refuted" if record["detectable"] is not None:
             return f"would have caught {record['parameter']} ≥ {record['detectable']:.4g}"
         case "not-refuted":
