@@ -179,6 +179,12 @@ def test_what_is_no_list_of_numbers_or_texts_goes_to_a_measurement_too(carrier, 
     assert in_carrier(given, carrier) == argument
 
 
+@pytest.mark.parametrize("given", [0, np.float64(0.0), "a", None])
+def test_a_measurement_of_lists_refuses_what_is_no_list(given):
+    with pytest.raises(InvalidParameter, match=r"takes a list \(Vec<String>\), not .*: give lists"):
+        in_carrier(given, "Vec<String>")
+
+
 @pytest.mark.parametrize("given", [[None, 1.0], np.array([np.nan, 1.0])])
 def test_a_missing_number_is_nan_among_floats(given):
     missing, number = in_carrier(given, "Vec<f64>")
