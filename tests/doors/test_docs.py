@@ -242,6 +242,11 @@ def test_every_page_is_in_the_table_of_contents():
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_page_holds_what_a_merge_left(page):
+    assert not re.findall(r"^(?:<{7}|={7}|>{7})", page.read_text(), re.MULTILINE)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text()):
         assert (page.parent / target).exists(), target

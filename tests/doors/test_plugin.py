@@ -737,6 +737,7 @@ def test_a_witness_is_saved_replayed_first_and_kept_when_fixed(project, pytester
     value = json.loads(path.read_text())
     assert value["status"] == "refutes"
     witness = Witness.from_json(value["witness"])
+    assert Witness.load(path).to_json() == witness.to_json()
     assert log_e_value(witness.counts, witness.claim, witness.estimate) >= np.log(1 / witness.alpha)
 
     again = run("--dp-seed=2")

@@ -17,9 +17,8 @@ from dpwitness.files import read_text, write_atomically
 from dpwitness.neighbours import Data, Relation, adjacent, input_to_json, proposed_pairs, relation_to_json
 from dpwitness.problem import Effort, Problem
 from dpwitness.results.verdict import Verdict
-from dpwitness.results.witness import Witness
+from dpwitness.results.witness import DATABASE_FORMAT, Witness
 
-FORMAT: Final = "dpwitness-database/1"
 #: So many candidates identify a relation that has no JSON.
 SHOWN: Final = 1000
 
@@ -86,8 +85,8 @@ class Database:
             return Saved()
         try:
             value = json_value(read_text(path))
-            if not isinstance(value, Mapping) or value.get("format") != FORMAT:
-                raise InvalidWitness(f"its format is not {FORMAT!r}")
+            if not isinstance(value, Mapping) or value.get("format") != DATABASE_FORMAT:
+                raise InvalidWitness(f"its format is not {DATABASE_FORMAT!r}")
             witness = Witness.from_json(value.get("witness"))
         except ValueError as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
@@ -124,7 +123,7 @@ class Database:
 
 def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: object) -> None:
     value = {
-        "format": FORMAT,
+        "format": DATABASE_FORMAT,
         "test": test,
         "assertion": assertion,
         "status": status,

@@ -29,6 +29,8 @@ from dpwitness.results.text import inputs, label, named, rate, rounded
 from dpwitness.values import Unreadable
 
 FORMAT: Final = "dpwitness-witness/2"
+#: Of a file of pytest's that holds a witness beside what was tested.
+DATABASE_FORMAT: Final = "dpwitness-database/1"
 EARLIER: Final = "dpwitness-witness/1"
 
 
@@ -132,7 +134,9 @@ class Witness(JsonFields):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Witness":
-        """Read a witness, or the witness within a saved result. Raises `InvalidWitness` or `InvalidData`.
+        """Read a witness, or that within a saved result or a file of `.dpwitness/`.
+
+        Raises `InvalidWitness` or `InvalidData`.
 
         Of a pass that is the witness of what the last bits show where they do, else its best candidate.
         """
@@ -147,7 +151,7 @@ class Witness(JsonFields):
     @classmethod
     def _of(cls, value: object, where: str) -> "Witness":
         """The witness that parsed JSON is, or that stands within it."""
-        if isinstance(value, Mapping) and "format" not in value and "witness" in value:
+        if isinstance(value, Mapping) and value.get("format") in (None, DATABASE_FORMAT) and "witness" in value:
             by_bits = value.get("floating_point")
             value = (by_bits if isinstance(by_bits, Mapping) and "witness" in by_bits else value)["witness"]
             if value is None:
