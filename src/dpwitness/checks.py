@@ -81,9 +81,9 @@ def json_value(text: str, deepest: int = DEEPEST, **read: Any) -> Any:
     return json.loads(text, **read)
 
 
-def near(name: object, known: Iterable[object]) -> str:
-    """A question after the name that is meant, where names like the given one are known; else nothing."""
-    found = difflib.get_close_matches(str(name), [str(one) for one in known], n=3, cutoff=0.6)
+def near(name: object, known: Iterable[object], most: int = 3) -> str:
+    """A question after the names that may be meant, where some like the given one are known; else nothing."""
+    found = difflib.get_close_matches(str(name), [str(one) for one in known], n=most, cutoff=0.6)
     return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
 
 

@@ -229,6 +229,55 @@ def test_curve_plots_a_line_for_each_epsilon(capsys, tmp_path):
     assert [test["epsilon"] for test in json.loads(out)["lines"][0]["tests"]] == [0.1, 0.9]
 
 
+ESTIMATOR = """
+import numpy as np
+
+
+class PrivateRidge:
+    def __init__(self, epsilon):
+        self.epsilon = epsilon
+
+    def fit(self, X, y):
+        self.coef_ = float(np.sum(y)) + np.random.default_rng().laplace(0, 1 / self.epsilon)
+        return self
+
+
+class Unclaimed:
+    def __call__(self, data, rng, size):
+        return data[0] + rng.laplace(0, 1.0, size)
+
+
+class Claimed(Unclaimed):
+    epsilon = 1.0
+
+
+model, claimed, unclaimed = PrivateRidge(1.0), Claimed(), Unclaimed()
+"""
+
+
+def test_the_claim_of_an_object_is_read_from_it(capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("est.py").write_text(ESTIMATOR)
+    Path("people.csv").write_text("x,y\n0.5,1\n0.2,0\n0.9,1\n")
+    data = ("--records", "people.csv", "--outcome", "coef_", "--runs", "300", "--seed", 1)
+    code, out, err = run(capsys, "check", "est.py:claimed", "--pair", "[0]", "[1]", "--runs", "300")
+    assert (code, "at the claim ε = 1;" in out) == (0, True), err
+    code, _, err = run(capsys, "check", "est.py:unclaimed", *data)
+    assert code == 2
+    assert "check needs --epsilon, or --claim" in err
+    for claim in ((), ("--epsilon", 1)):
+        code, _, err = run(capsys, "check", "est.py:PrivateRidge", *data, "--form", "xy", *claim)
+        assert code == 2
+        assert "PrivateRidge is a class: give an object of it, or make=…" in err
+    code, _, err = run(capsys, "check", "est.py:model", *data, "--form", "array")
+    assert code == 2
+    assert "fit takes X and y: give form='xy'" in err
+    assert "errors=" not in err
+    code, _, err = run(capsys, "check", "est.model", "--epsilon", 1)
+    assert code == 2
+    assert "did you mean est.py:model?" in err
+
+
 def test_bound(capsys):
     code, out, _ = run(capsys, "bound", "laplace_mechanism", "--epsilon", 1, "--runs", "1e6", "--json")
     assert code == 0
@@ -241,6 +290,7 @@ def test_bound(capsys):
     ("arguments", "message"),
     [
         (["check", "isvt33", "--epsilon", "1"], "unknown target 'isvt33': did you mean isvt3"),
+        (["attack", "published_tables", "--data", "a.csv", "--publish", "2way"], "; did you mean '2-way'?"),
         (["check", "qqqq", "--epsilon", "1"], "`dpwitness list` shows"),
         (["check", "svt"], "--epsilon"),
         (["check", "svt", "--epsilon", "0"], "epsilon=0.0 must be positive"),

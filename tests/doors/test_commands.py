@@ -268,6 +268,51 @@ def test_init_finds_objects_of_libraries_without_running_anything(folder, capsys
     ]
 
 
+@pytest.mark.parametrize(
+    ("domain", "metric", "pair"),
+    [
+        ("dp.vector_domain(dp.atom_domain(T=int))", "dp.symmetric_distance()", "[([1], [])]"),
+        ("dp.vector_domain(dp.atom_domain(T=int))", "dp.change_one_distance()", "[([0], [1])]"),
+        ("dp.vector_domain(dp.atom_domain(T=int), size=10)", "dp.symmetric_distance()", "None"),
+        ("dp.lazyframe_domain([])", "dp.symmetric_distance()", "None"),
+        ("dp.atom_domain(T=int)", "dp.absolute_distance(T=int)", "[(0, 1)]"),
+    ],
+)
+def test_init_gives_an_opendp_measurement_inputs_of_its_domain(folder, domain, metric, pair):
+    Path("release.py").write_text(
+        f"import opendp.prelude as dp\nspace = {domain}, {metric}\n"
+        "m = space >> dp.t.then_count() >> dp.m.then_laplace(1.0)\n"
+    )
+    assert main(["init"]) == 0
+    text = Path("test_privacy.py").read_text()
+    assert f"assert_private(m, d_in=1, neighbours={pair})" in text
+    assert ("TODO" in text) == (pair == "None")
+
+
+@pytest.mark.parametrize(
+    ("made", "neighbours", "outcome"),
+    [
+        ("GaussianNB(epsilon=1)", '(dpw.numbers(0, 1), dpw.categories(0, 1)), form="xy"', '"theta_,var_,class_count_"'),
+        ("KMeans(epsilon=1)", 'dpw.numbers(0, 1), form="array"', '"cluster_centers_"'),
+    ],
+)
+def test_init_gives_a_model_what_it_is_fitted_to(folder, made, neighbours, outcome):
+    Path("release.py").write_text(f"from diffprivlib import models\nmodel = models.{made}\n")
+    assert main(["init"]) == 0
+    text = Path("test_privacy.py").read_text()
+    compile(text, "test_privacy.py", "exec")
+    assert f"neighbours=dpw.records({neighbours}, size=(10, 20))" in text
+    assert f"outcome={outcome}" in text
+    assert "TODO" in text
+
+
+def test_init_reads_the_columns_of_a_table_in_the_source(folder):
+    Path("mine.py").write_text("def mean_age(people, *, rng):\n    return people['age'].mean() + people['x'][0]\n")
+    assert main(["init", "mine.py:mean_age"]) == 0
+    text = Path("test_privacy.py").read_text()
+    assert 'dpw.records({"age": dpw.numbers(0, 1), "x": dpw.numbers(0, 1)}, form="dataframe"),  # TODO' in text
+
+
 def test_a_test_of_an_opendp_object_passes_by_itself(folder):
     pytest.importorskip("opendp", reason="opendp is not installed")
     lines = LIBRARIES.splitlines()

@@ -98,8 +98,8 @@ class Block:
 
     @property
     def missing(self):
-        """The libraries that it imports and that are not installed."""
-        imported = re.findall(r"^(?:import|from) (\w+)", self.text, re.MULTILINE)
+        """The libraries that it imports, or whose functions it checks, and that are not installed."""
+        imported = re.findall(r"^(?:import|from|\$ dpwitness check) (\w+)", self.text, re.MULTILINE)
         return [name for name in imported if name in LIBRARIES and importlib.util.find_spec(name) is None]
 
 

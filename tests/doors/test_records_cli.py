@@ -101,6 +101,8 @@ def test_a_private_mechanism_is_not_refuted(capsys):
         (["--records", "people.csv", "--queries", 3], "leave out --pair, --queries and --data"),
         (["--records", "people.csv", "--data", "people.csv"], "leave out --pair, --queries and --data"),
         (["--records", "people.csv", "--domain", "sex=f,m"], "columns of the file: age, member"),
+        (["--records", "people.csv", "--domain", "Age=0:120"], "no column 'Age'; did you mean 'age'?"),
+        (["--records", "people.csv", "--domain", "age=0-120"], "--domain 'age=0-120': 0:120 is a range"),
         (["--records", "people.csv", "--domain", "age=a:b"], "must hold two finite numbers"),
         (["--records", "people.csv", "--domain", "age=0:20"], "holds records that are not of the domain"),
         (["--records", "people.csv", "--domain", "age=3"], "--domain 'age=3': categories (3,): give at least two"),

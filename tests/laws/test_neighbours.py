@@ -2,6 +2,7 @@ import json
 from itertools import islice
 
 import numpy as np
+import pandas
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -30,6 +31,7 @@ from dpwitness.neighbours import (
     same_relation,
     smaller,
 )
+from dpwitness.neighbours.relation import as_relation
 from dpwitness.search.objectives import GrowthAt
 from running import search
 
@@ -614,3 +616,15 @@ def test_writing_leaves_the_old_file_when_it_fails(tmp_path):
     assert list(tmp_path.iterdir()) == [path]
     with pytest.raises(InvalidData, match="cannot write"):
         write_atomically(tmp_path / "nowhere" / "out.txt", "x")
+
+
+@pytest.mark.parametrize(
+    ("relation", "meant"),
+    [
+        (([1, 1], [1]), r"give dpw\.pairs\(\(\[1, 1\], \[1\]\)\)"),
+        (pandas.DataFrame({"age": [1, 2]}), r"give dpw\.records\(dpw\.like\(frame\)\)"),
+    ],
+)
+def test_what_is_no_relation_is_refused_with_the_one_that_is_meant(relation, meant):
+    with pytest.raises(InvalidNeighbours, match=meant):
+        as_relation(relation)

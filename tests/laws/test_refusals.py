@@ -46,6 +46,18 @@ def test_what_numba_says_today_is_understood(function, mend):
     assert "\n" not in told
 
 
+def test_nobody_is_told_to_change_an_installed_package():
+    message = "Untyped global name 'nanmean': Cannot determine Numba type of <class 'function'>"
+    library = {"__name__": "library"}
+    exec(compile("def nanmean(x): return x", "/lib/site-packages/library.py", "exec"), library)
+    own = {"nanmean": library["nanmean"]}
+    exec(compile("def mine(x): return nanmean(x)", "/home/me/mine.py", "exec"), own)
+    for function in (library["nanmean"], own["mine"]):
+        assert "nanmean" in refusal(message, function)
+        assert "decorate" not in refusal(message, function)
+    assert "decorate nanmean with @numba.njit" in refusal(message)
+
+
 @pytest.mark.parametrize(
     ("message", "mend"),
     [

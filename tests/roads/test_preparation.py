@@ -1,5 +1,7 @@
 """One preparation for check, bound, curve and the plugin: the claim, the parameters and the relation agree."""
 
+import pickle
+
 import numpy as np
 import pytest
 
@@ -11,11 +13,12 @@ from dpwitness.errors import (
     InvalidNeighbours,
     InvalidParameter,
 )
+from dpwitness.health.new_process import answer, request
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.claims import stated_claim
 from dpwitness.mechanisms.libraries.opendp import in_carrier
-from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.neighbours import as_finite_numbers
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
+from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.search.pairs import proposed
 from running import prepare
 
@@ -177,6 +180,48 @@ def test_measurements_get_what_their_carrier_holds(carrier, given, argument):
 )
 def test_what_is_no_list_of_numbers_or_texts_goes_to_a_measurement_too(carrier, given, argument):
     assert in_carrier(given, carrier) == argument
+
+
+def legacy(data, *, epsilon, random_state=None):
+    if random_state is not None and not isinstance(random_state, np.random.RandomState):  # as scikit-learn has it
+        raise ValueError(f"{random_state!r} cannot be used to seed a numpy.random.RandomState instance")
+    return data[0] + random_state.laplace(0, 1 / epsilon)
+
+
+def modern(data, *, epsilon, random_state):
+    return data[0] + random_state.random() + random_state.integers(2) / epsilon
+
+
+@pytest.mark.parametrize("function", [legacy, modern])
+def test_a_random_state_is_of_the_kind_that_the_function_takes(function):
+    mechanism = as_mechanism(
+        function, as_finite_numbers([1.0]), epsilon=1.0, requirements=Requirements(interpreted=True)
+    )
+    once, again = (
+        mechanism.outcomes(as_finite_numbers([1.0]), np.random.Generator(np.random.SFC64(5)), 50) for _ in range(2)
+    )
+    assert np.array_equal(once, again)
+    assert len(np.unique(once)) == 50
+    assert mechanism.reproducible
+
+
+def test_a_function_with_a_legacy_generator_is_compared_with_a_new_process():
+    pair = Pair(as_finite_numbers([1.0]), as_finite_numbers([2.0]))
+    mechanism = as_mechanism(legacy, pair.data, epsilon=1.0)
+    asked = pickle.loads(pickle.dumps(request(mechanism, pair, [dpw.Interval(coordinate=0, low=1.0)], 1)))
+    assert asked.function.function.name == "legacy"
+    assert all(one["runs"] > 0 and one["always"] is None for one in answer(asked))
+
+
+def test_a_generator_that_is_given_as_a_parameter_is_refused_by_what_it_is():
+    with pytest.raises(InvalidParameter, match="legacy gets the generator of each run as 'random_state': leave it out"):
+        as_mechanism(legacy, as_finite_numbers([1.0]), epsilon=1.0, parameters={"random_state": None})
+
+
+@pytest.mark.parametrize("given", [0, np.float64(0.0), "a", None])
+def test_a_measurement_of_lists_refuses_what_is_no_list(given):
+    with pytest.raises(InvalidParameter, match=r"takes a list \(Vec<String>\), not .*: give lists"):
+        in_carrier(given, "Vec<String>")
 
 
 @pytest.mark.parametrize("given", [[None, 1.0], np.array([np.nan, 1.0])])

@@ -150,18 +150,22 @@ def _version() -> str:
 def run_function(arguments: argparse.Namespace) -> int:
     """Call the public function of the command's name, and hand over its result."""
     import dpwitness as dpw
-    from dpwitness.cli.inputs import call_of, check_mechanism, take_settings
+    from dpwitness.cli.inputs import call_of, carries_claim, check_mechanism, take_settings
     from dpwitness.cli.output import check_places, exit_code, hand_over, mark_violation
     from dpwitness.report.plots import plot_curve, plot_profile
     from dpwitness.results.verdict import replay_text
 
     name = arguments.command
     check_mechanism(arguments)
-    if name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None:
-        raise BadInput(f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name")
+    unclaimed = name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None
+    needed = f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name"
+    if unclaimed and (arguments.target is None or ":" not in arguments.target):
+        raise BadInput(needed)
     check_places(arguments)
     take_settings(arguments)
     given, named = call_of(arguments)
+    if unclaimed and not carries_claim(given[0]):
+        raise BadInput(needed)
     with live(arguments) as progress:
         result = getattr(dpw, name)(*given, **named, progress=progress)
 

@@ -2,9 +2,11 @@
 
 import argparse
 import ast
+import json
 import keyword
 import os
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -32,6 +34,28 @@ RELATIONS: Final = (
     (("bit", "flag"), "dpw.bits(5)", "5 bits, of which one differs"),
     (("",), "dpw.records(dpw.numbers(0, 1))", "a list of numbers from 0 to 1, one more or less; say the real range"),
 )  # fmt: skip
+#: diffprivlib's models: whether they are fitted to labels, too, and the attributes that a fit releases, where they are
+#: numbers.
+MODELS: Final = {
+    "DecisionTreeClassifier": (True, ""),
+    "GaussianNB": (True, "theta_,var_,class_count_"),
+    "KMeans": (False, "cluster_centers_"),
+    "LinearRegression": (True, "coef_,intercept_"),
+    "LogisticRegression": (True, "coef_,intercept_"),
+    "PCA": (False, "components_"),
+    "RandomForestClassifier": (True, ""),
+    "StandardScaler": (False, "mean_,var_"),
+}
+#: Two inputs of OpenDP's lists at a distance of 1, by the metric.
+LISTS: Final = {
+    "symmetric_distance": "[([1], [])]",
+    "insert_delete_distance": "[([1], [])]",
+    "change_one_distance": "[([0], [1])]",
+    "hamming_distance": "[([0], [1])]",
+    "l1_distance": "[([0.0], [1.0])]",
+    "l2_distance": "[([0.0], [1.0])]",
+    "linf_distance": "[([0.0], [1.0])]",
+}
 NAME: Final = "test_privacy.py"
 
 
@@ -44,7 +68,9 @@ class Found:
     parameters: tuple[str, ...] = ()
     required: tuple[str, ...] = ()
     library: str = ""
-    of_lists: bool = False  # an object of a library whose input is a list of numbers
+    columns: tuple[str, ...] = ()  # those that a function reads of its input by name
+    pair: str = ""  # of an object of a library: two inputs of its domain; empty where the source does not tell
+    model: str = ""  # the class of a model of diffprivlib
 
 
 def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
@@ -113,7 +139,29 @@ def _function(target: str) -> Found:
         name=name,
         parameters=tuple(one.arg for one in (*parameters, *given.kwonlyargs)),
         required=tuple(one.arg for one in required),
+        columns=_columns(functions[name], _data_of([one.arg for one in (*parameters, *given.kwonlyargs)])),
     )
+
+
+def _data_of(parameters: Sequence[str]) -> str:
+    """The parameter that is the input; empty where there is none."""
+    from dpwitness.mechanisms.signature import DATA_FREE, DELTA_NAMES, EPSILON_NAMES
+
+    return next((name for name in parameters if name not in DATA_FREE | EPSILON_NAMES | DELTA_NAMES), "")
+
+
+def _columns(function: ast.FunctionDef, data: str) -> tuple[str, ...]:
+    """The columns that a function reads of its input, as data["age"]."""
+    found = {
+        (node.lineno, node.col_offset): node.slice.value
+        for node in ast.walk(function)
+        if isinstance(node, ast.Subscript)
+        and isinstance(node.value, ast.Name)
+        and node.value.id == data
+        and isinstance(node.slice, ast.Constant)
+        and isinstance(node.slice.value, str)
+    }
+    return tuple(dict.fromkeys(found[place] for place in sorted(found)))
 
 
 def _parsed(file: Path) -> ast.Module | None:
@@ -148,18 +196,26 @@ def _objects(folder: Path) -> Iterator[Found]:
             continue
         imported = _imported(tree)
         made: dict[str, str] = {}
+        texts: dict[str, str] = {}  # of each name what it is made of, with the names within
         for node in tree.body:
             value = getattr(node, "value", None)
-            if not isinstance(node, ast.Assign | ast.AnnAssign) or value is None or not _is_made(value):
+            if not isinstance(node, ast.Assign | ast.AnnAssign) or value is None:
+                continue
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            names = [target.id for target in targets if isinstance(target, ast.Name)]
+            within = (one.id for one in ast.walk(value) if isinstance(one, ast.Name))
+            text = "".join([ast.dump(value), *(texts.get(name, "") for name in within)])
+            texts |= dict.fromkeys(names, text)
+            if not _is_made(value):
                 continue
             library = _library_in(value, imported | made)
-            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            for name in (target.id for target in targets if isinstance(target, ast.Name)):
+            for name in names:
                 if library:
                     made[name] = library
                     if not name.startswith("_") and _is_mechanism(library, value):
-                        of_lists = library == "pydp" or "vector_domain" in ast.dump(value)
-                        yield Found(file=file, name=name, library=library, of_lists=of_lists)
+                        pair = "[([0.0], [1.0])]" if library == "pydp" else _pair(text)
+                        model = _model(value) if library == "diffprivlib" else ""
+                        yield Found(file=file, name=name, library=library, pair=pair, model=model)
 
 
 def _imported(tree: ast.Module) -> dict[str, str]:
@@ -200,6 +256,26 @@ def _is_mechanism(library: str, value: ast.expr) -> bool:
     return any(name[:1].isupper() for name in called)
 
 
+def _pair(text: str) -> str:
+    """Two inputs at a distance of 1 of an OpenDP measurement, by its domain and metric; empty where these do not tell.
+
+    `text`: what it is made of, as `ast.dump` writes it.
+    """
+    said = set(re.findall(r"'(\w+)'", text))
+    if said & {"lazyframe_domain", "series_domain", "map_domain", "bitvector_domain"}:
+        return ""
+    if "vector_domain" in said:  # of a fixed size, which may be any, no two lists differ by one record
+        return "" if "size" in said else next((pair for metric, pair in LISTS.items() if metric in said), "")
+    return "[(0, 1)]" if said & {"absolute_distance", "discrete_distance"} else ""
+
+
+def _model(value: ast.expr) -> str:
+    """The class of a model of diffprivlib; empty for any other object."""
+    called = getattr(value, "func", None)
+    name = getattr(called, "attr", getattr(called, "id", ""))
+    return name if name in MODELS else ""
+
+
 def text_of(found: list[Found], output: Path) -> str:
     """The test file."""
     folders = dict.fromkeys(_importable(one.file)[0] for one in found)
@@ -238,17 +314,23 @@ def _importable(file: Path) -> tuple[Path, str]:
 def _test(one: Found) -> list[str]:
     """The lines of one test."""
     start = f"def test_{one.name.lower()}_is_private(assert_private):"
+    if one.model:
+        return [start, *_test_of_model(one)]
     if one.library:
-        pair = "[([0.0], [1.0])]" if one.of_lists else "[(0, 1)]"
-        said = LIBRARIES[one.library].format(pair=pair)
+        said = LIBRARIES[one.library].format(pair=one.pair or None)
         note = "    # The object says its claim" + (
             ", for inputs at this distance; say two neighbours." if said else "."
         )
-        return [start, note, f"    assert_private({', '.join(filter(None, (one.name, said)))})"]
+        missing = "  # TODO: two inputs, as [(D, E)]" if said and not one.pair else ""
+        return [start, note, f"    assert_private({', '.join(filter(None, (one.name, said)))}){missing}"]
     from dpwitness.mechanisms.signature import DATA_FREE, DELTA_NAMES, EPSILON_NAMES
 
-    data = next((name for name in one.parameters if name not in DATA_FREE | EPSILON_NAMES | DELTA_NAMES), "")
+    data = _data_of(one.parameters)
     relation, meaning = next((text, why) for parts, text, why in RELATIONS if any(p in data.lower() for p in parts))
+    if one.columns:
+        columns = ", ".join(f"{json.dumps(name)}: dpw.numbers(0, 1)" for name in one.columns)
+        relation = f'dpw.records({{{columns}}}, form="dataframe")'
+        meaning = "TODO: the real range of each column, or its categories"
     claim = "epsilon=1.0" if EPSILON_NAMES & set(one.parameters) else "claim=1.0"
     own = [name for name in one.required if name not in DATA_FREE | EPSILON_NAMES | DELTA_NAMES and name != data]
     more = []
@@ -264,5 +346,21 @@ def _test(one: Found) -> list[str]:
         f"        {claim},  # the claimed ε" + (", which the function gets" if claim == "epsilon=1.0" else ""),
         *more,
         f"        neighbours={relation},  # {meaning}",
+        "    )",
+    ]
+
+
+def _test_of_model(one: Found) -> list[str]:
+    """The lines of a test of a model of diffprivlib, without its head."""
+    labelled, released = MODELS[one.model]
+    domain, form = ("(dpw.numbers(0, 1), dpw.categories(0, 1))", "xy") if labelled else ("dpw.numbers(0, 1)", "array")
+    outcome = f"outcome={released!r},".replace("'", '"') + "  # the attributes that are released"
+    return [
+        "    # The object says its claim.",
+        "    assert_private(",
+        f"        {one.name},",
+        "        # TODO: the real features with their ranges" + (", and the labels" if labelled else ""),
+        f'        neighbours=dpw.records({domain}, form="{form}", size=(10, 20)),',
+        f"        {outcome}" if released else "        outcome=None,  # TODO: a function of the fitted model",
         "    )",
     ]

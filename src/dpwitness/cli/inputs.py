@@ -1,11 +1,13 @@
 """Turns the options of a command into the parameters of the public function of the same name."""
 
 import argparse
+import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from dpwitness.checks import near
 from dpwitness.cli.console import say
 from dpwitness.cli.options import ADJACENCIES, FORMS
 from dpwitness.cli.parser import given_input, settings
@@ -13,12 +15,16 @@ from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import read_column, read_frame, shown
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.claims import claim_of_text
+from dpwitness.mechanisms.libraries import library_of
+from dpwitness.mechanisms.resolve import called
 from dpwitness.neighbours import Data, Relation, categories, histogram, integers, like, numbers, pairs, queries, records
 from dpwitness.options import options_of
 from dpwitness.project import BITS, nearest, project_of
 from dpwitness.results.witness import Witness
 from dpwitness.targets import target_of
 
+#: What was meant as a range of numbers, and is no category.
+RANGE: Final = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 #: The options that need --records.
 OF_RECORDS: Final = ("adjacency", "form", "size", "unit", "at_most", "domain")
 
@@ -72,6 +78,13 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
         kind = "a histogram, one person more or less in a cell" if counts else "queries, each moving by at most 1"
         say(f"taking {shown(arguments.data)} as {kind}")
     return given, {**named, "neighbours": neighbours, "data": data}
+
+
+def carries_claim(mechanism: object) -> bool:
+    """Whether an object states its claim itself, for no distance. Raises `InvalidParameter` for a library's class."""
+    called(mechanism)
+    library = library_of(mechanism)
+    return not library.takes_distance and library.claim(mechanism) is not None
 
 
 def check_mechanism(arguments: argparse.Namespace) -> None:
@@ -153,6 +166,9 @@ def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
         name, equals, values = item.partition("=")
         if not equals or name not in domains:
             known = ", ".join(map(str, domains))
+            meant = near(name.lower(), [one for one in map(str, domains) if one.lower() == name.lower()] or domains)
+            if equals and meant:
+                raise BadInput(f"--domain {item!r}: no column {name!r}{meant}")
             raise BadInput(f"--domain {item!r} must be COLUMN=LOW:HIGH or COLUMN=A,B,C; columns of the file: {known}")
         domains[name] = _domain(item, values)
     form = arguments.form or FORMS[0]
@@ -182,12 +198,14 @@ def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
 def _domain(item: str, values: str) -> Any:
     """LOW:HIGH, whole numbers where both are, or categories, which are whole numbers where all are."""
     low, colon, high = values.partition(":")
+    if not colon and (ends := RANGE.fullmatch(values)):
+        raise BadInput(f"--domain {item!r}: {ends[1]}:{ends[2]} is a range")
     try:
         if not colon:
             kinds = values.split(",")
             return categories(*(_whole(kinds) or kinds))
-        ends = _whole([low, high])
-        return numbers(float(low), float(high)) if ends is None else integers(*ends)
+        whole = _whole([low, high])
+        return numbers(float(low), float(high)) if whole is None else integers(*whole)
     except InvalidNeighbours as error:
         raise BadInput(f"--domain {item!r}: {error}") from error
     except ValueError as error:

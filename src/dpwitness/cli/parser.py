@@ -218,7 +218,7 @@ class Parser(argparse.ArgumentParser):
         try:
             super()._check_value(action, value)
         except argparse.ArgumentError as error:
-            error.message += near(value, action.choices or ())
+            error.message += near(value, action.choices or (), most=1)
             raise
 
     def _print_message(self, message: str, file: object = None) -> None:

@@ -29,7 +29,7 @@ from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.remote import Connection
-from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.signature import LegacyGenerator, Signature
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
@@ -149,7 +149,7 @@ def _module(place: Place) -> ModuleType:
 class Request:
     """What the new process is asked: which function, on which inputs, and which events to count."""
 
-    function: Place | OutsideFunction[Any] | SqlFunction  # of the last one's own functions the places
+    function: Place | OutsideFunction[Any] | SqlFunction | LegacyGenerator  # of the last one's own functions the places
     outcome: Place | Attributes | None
     errors: str
     marked: bool
@@ -186,12 +186,14 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     function = signature.original or signature.function
     if not isinstance(function, OutsideFunction):  # what is sent to another interpreter is data
         _check_plain(signature.given)
-    asked: Place | OutsideFunction[Any] | SqlFunction
+    asked: Place | OutsideFunction[Any] | SqlFunction | LegacyGenerator
     match function:
         case OutsideFunction():
             asked = function.anew()
         case SqlFunction():
             asked = function.mapped(place_of)
+        case LegacyGenerator():
+            asked = LegacyGenerator(place_of(function.function))
         case _:
             asked = place_of(function)
     return Request(
@@ -305,6 +307,8 @@ def answer(question: Request | Place) -> object:
             function, kind = place, place.kind
         case SqlFunction():
             function, kind = place.mapped(load), SqlMechanism
+        case LegacyGenerator():
+            function, kind = LegacyGenerator(load(place.function)), PythonMechanism
         case _:
             function, kind = load(place), PythonMechanism
     signature = Signature.of(function, question.parameters)

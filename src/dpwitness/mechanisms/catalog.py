@@ -32,6 +32,10 @@ def load_registered(name: str) -> Callable[..., object]:
     points = registered()
     if name not in points:
         close = difflib.get_close_matches(name, points, n=3, cutoff=0.5)
+        place, _, attribute = name.rpartition(".")
+        file = f"{place.replace('.', '/')}.py"
+        if place and os.path.isfile(file):  # False for a name that is too long, too
+            close = [f"{file}:{attribute}"]
         hint = f"did you mean {' or '.join(close)}?" if close else "`dpwitness list` shows the bundled ones."
         if ":" in name:
             hint = (

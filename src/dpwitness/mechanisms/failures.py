@@ -65,8 +65,9 @@ def described_on_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> 
     side = int(raised[1] > raised[0])
     often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
     if not often or raised[1 - side]:
-        result = MechanismRaised(f"{error}; errors='outcome' counts exceptions as outcomes")
-        result.on_both_inputs = raised == [runs, runs]
+        always = raised == [runs, runs]  # a mistake in the call, of which no outcome can be made
+        result = MechanismRaised(str(error) if always else f"{error}; errors='outcome' counts exceptions as outcomes")
+        result.on_both_inputs = always
         return result
     message = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"
     if often < CLEAR:

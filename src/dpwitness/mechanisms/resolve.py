@@ -4,8 +4,8 @@ import inspect
 import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, Final
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, OutputTraits
 from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.mechanisms.timed import require_as_observed, timed_mechanism
 from dpwitness.neighbours import Data, Pair, as_array
@@ -51,6 +51,8 @@ class Requirements:
 
 
 NONE = Requirements()
+#: Methods that run the objects of libraries.
+RUN_BY: Final = ("add_noise", "fit", "quick_result", "randomise")
 
 
 def as_mechanism(
@@ -114,6 +116,9 @@ def as_mechanism(
         return _begun(function, requirements)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
+    if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction | SqlFunction):
+        taken = _with_legacy_generator(signature, pair)
+        signature, compilable = taken, compilable and taken is signature
     if observe is not None:
         ready = function.ready if isinstance(function, MechanismFactory) else None
         timed = timed_mechanism(function, signature, outcome, errors, ready)
@@ -131,7 +136,7 @@ def as_mechanism(
             compiled = CompiledMechanism(signature)
             compiled.compile_for(pair)
         except Refused as error:
-            reason = refusal(str(error))
+            reason = refusal(str(error), function)
         except MechanismRaised:
             # `if data:` is an error of arrays, and none of the lists that the user gave.
             twin = PythonMechanism(signature.interpreted())
@@ -179,6 +184,21 @@ def as_mechanism(
     return plain
 
 
+def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
+    """The signature, whose function gets a `RandomState` where its first run says that it takes no `Generator`.
+
+    As scikit-learn's functions, which call `check_random_state`.
+    """
+    try:
+        signature.call(InputConversion().source(pair.data)(), np.random.Generator(np.random.SFC64(0)), 1)
+    except (TypeError, ValueError) as error:
+        if "RandomState" in str(error):
+            return replace(signature, function=LegacyGenerator(signature.function))
+    except Exception:  # it is reported when the mechanism runs
+        pass
+    return signature
+
+
 def _with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
     """The mechanism, which gets its inputs as it can take them: as given, else lists of numbers as arrays.
 
@@ -223,10 +243,12 @@ def _begun(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
 
 
 def called(thing: object) -> Callable[..., object]:
-    """Return the function behind another object. Raises `InvalidParameter` if there is none.
+    """Return the function behind another object. Raises `InvalidParameter` if there is none, and for a library's class.
 
     Bound methods, partial functions and other callable objects stay what they are.
     """
+    if inspect.isclass(thing) and any(hasattr(thing, name) for name in RUN_BY):
+        raise InvalidParameter(f"{thing.__name__} is a class: give an object of it, or make=…")
     function: Callable[..., object] = library_of(thing).function(thing)
     if not callable(function):
         raise InvalidParameter(

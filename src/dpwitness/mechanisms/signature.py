@@ -12,6 +12,8 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.reach import rebuilt
 
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
+#: The name of a generator by scikit-learn's convention, where it may have to be a `RandomState`.
+LEGACY_NAME: Final = "random_state"
 SIZE_NAMES: Final = frozenset({"size", "n_samples"})
 #: Names of parameters that are never the input.
 DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES
@@ -87,6 +89,10 @@ class Signature:
             raise InvalidParameter(f"{name}: its parameters cannot be read ({error}); wrap it in a function") from error
         names = [key for key, parameter in declared.items() if parameter.kind not in _VARIABLE]
         generator = next((key for key in names if key in GENERATOR_NAMES), None)
+        if generator in given:
+            raise InvalidParameter(
+                f"{name} gets the generator of each run as {generator!r}: leave it out (parameters=, or --set)"
+            )
         size = next((key for key in names if key in SIZE_NAMES - set(given)), None)
         if size is not None and not _many_runs(declared[size].default):
             raise InvalidParameter(
@@ -142,6 +148,23 @@ class Signature:
         plain: Any = getattr(self.function, "py_func", self.function)
         copy = rebuilt(plain, lambda copy, options: copy, keep=frozenset())
         return replace(self, function=copy, original=self.original or self.function)
+
+
+@dataclass(frozen=True, slots=True)
+class LegacyGenerator:
+    """A function that gets NumPy's legacy generator, `RandomState`, on the bits of the `Generator` of a run."""
+
+    function: Any
+
+    @property
+    def __wrapped__(self) -> Callable[..., object]:
+        """The function, whose parameters it has."""
+        return self.function  # type: ignore[no-any-return]  # or the place of one
+
+    def __call__(self, *values: object, random_state: np.random.Generator, **named: object) -> object:
+        """Run it. A new one for each run: one that is kept holds back half of a pair of normal draws."""
+        legacy = np.random.RandomState(random_state.bit_generator)
+        return self.function(*values, random_state=legacy, **named)
 
 
 def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[str, ...]]:

@@ -22,6 +22,7 @@ from dpwitness.codec import Codec, Family, JsonFields, keys_of, read_fields, reg
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, Input, as_array, as_input
 from dpwitness.neighbours.pair import Pair, holds
+from dpwitness.tables import is_frame, tables_of
 
 #: Candidates that are compared with a pair, of a relation without a `contains` of its own.
 MOST_COMPARED: Final = 10_000
@@ -381,13 +382,17 @@ def as_relation(given: Relation | Sequence[Data]) -> Relation:
         return given
     if not isinstance(given, list | tuple):
         own = hasattr(given, "candidates") and not isinstance(given, type)
+        if is_frame(given) or tables_of(given) is not None:
+            raise InvalidNeighbours("neighbours= is a table, and no relation: give dpw.records(dpw.like(frame))")
         raise InvalidNeighbours(
             f"neighbours={brief(given)} is no relation: give one, such as records(…) or queries(…), or a list of pairs"
             + ("; a relation of your own inherits dpwitness.neighbours.Relation" if own else "")
         )
+    two = type(given) is tuple and len(given) == 2
+    meant = f"; for one pair give dpw.pairs(({brief(given[0])}, {brief(given[1])}))" if two else ""
     for pair in given:
         if not isinstance(pair, Pair) and (not isinstance(pair, list | tuple) or len(pair) != 2):
             raise InvalidNeighbours(
-                f"neighbours={brief(given)}: a list must hold pairs (D, D′), not {brief(pair)[:40]}"
+                f"neighbours={brief(given)}: a list must hold pairs (D, D′), not {brief(pair)[:40]}{meant}"
             )
     return pairs(*given)

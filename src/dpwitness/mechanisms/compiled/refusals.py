@@ -1,6 +1,7 @@
 """Why numba refuses a function, in one line, and what to do about it."""
 
 import re
+from pathlib import Path
 from typing import Final
 
 LONGEST: Final = 160
@@ -39,14 +40,29 @@ class Refused(Exception):
     """Numba cannot compile a mechanism; the message is numba's."""
 
 
-def refusal(message: str) -> str:
-    """The one line of numba's message that says why, and what to do, with a semicolon between them."""
+def refusal(message: str, function: object = None) -> str:
+    """The one line of numba's message that says why, and what to do, with a semicolon between them.
+
+    Why alone where `function`, or the one of its module that numba refuses, is of an installed package: nobody is told
+    to change that.
+    """
     why = _why(message)
+    if _installed(function):
+        return why
     for pattern, advice in ADVICE:
         match = re.search(pattern, why)
         if match:
+            named = match[1] if match.re.groups else None
+            if named and _installed(getattr(function, "__globals__", {}).get(named)):
+                return f"{why}; it is of an installed package"
             return f"{why}; to make it fast: {match.expand(advice)}"
     return f"{why}; to make it fast: {USUAL}"
+
+
+def _installed(function: object) -> bool:
+    """Whether a function is of an installed package."""
+    code = getattr(function, "__code__", None)
+    return code is not None and not {"site-packages", "dist-packages"}.isdisjoint(Path(code.co_filename).parts)
 
 
 def reason(message: str) -> str:

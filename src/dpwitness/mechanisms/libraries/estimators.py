@@ -5,6 +5,7 @@ import inspect
 from collections.abc import Callable
 from typing import Any
 
+from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.libraries.library import Library
 
 
@@ -25,13 +26,25 @@ class Estimators(Library):
 
         A copy, because a fit may leave behind what the next one starts from, and accountants count every one.
         """
+        labelled = _needs_labels(thing.fit)
 
         def fit(data: Any) -> object:
+            if labelled and not isinstance(data, tuple):
+                raise InvalidParameter("fit takes X and y: give form='xy'")
             estimator = copy.deepcopy(thing)
             estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
             return estimator
 
         return fit
+
+
+def _needs_labels(fit: Callable[..., object]) -> bool:
+    """Whether it has a parameter y without a default; False where its parameters cannot be read."""
+    try:
+        labels = inspect.signature(fit).parameters.get("y")
+    except (TypeError, ValueError):
+        return False
+    return labels is not None and labels.default is inspect.Parameter.empty
 
 
 LIBRARY = Estimators()

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.checks import brief
 from dpwitness.claims import ZCDP, ApproxDP, Claim, PrivacyProfile
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.mechanisms.libraries.library import EPSILONS, Library
@@ -128,7 +129,7 @@ def in_carrier(value: Any, carrier: str) -> object:
     `carrier`: its carrier type, such as f64, bool, Vec<i32>, HashMap<String, i32> or BitVector, which is bits packed
     into bytes, the first one lowest. A missing number (None) is NaN among floats. A DataFrame of Polars becomes a
     LazyFrame. Raises `InvalidParameter` for several
-    values where it takes one, and for what is no frame of Polars where it takes one.
+    values where it takes one, for one where it takes a list, and for what is no frame of Polars where it takes one.
     """
     if carrier == LAZY:
         if not isinstance(tables_of(value), PolarsTables):
@@ -139,7 +140,9 @@ def in_carrier(value: Any, carrier: str) -> object:
         return value.lazy()
     if carrier.startswith("Vec<"):
         entry = carrier.removeprefix("Vec<").removesuffix(">")
-        numbers = isinstance(value, np.ndarray) or np.isscalar(value)
+        if value is None or np.isscalar(value):
+            raise InvalidParameter(f"the measurement takes a list ({carrier}), not {brief(value)}: give lists")
+        numbers = isinstance(value, np.ndarray)
         return [in_carrier(one, entry) for one in (np.atleast_1d(value).tolist() if numbers else value)]
     if carrier.startswith("HashMap<") and isinstance(value, Mapping):
         key, _, entry = carrier.removeprefix("HashMap<").removesuffix(">").partition(", ")
