@@ -145,7 +145,7 @@ def test_as_many_tables_agree_as_an_enumeration_finds(lines):
 
 
 @pytest.mark.campaign
-@settings(max_examples=400, deadline=None, derandomize=True)
+@settings(max_examples=120, deadline=None, derandomize=True)
 @given(published_lines())
 def test_as_many_tables_agree_as_an_enumeration_finds_in_many_publications(lines):
     compare(lines)

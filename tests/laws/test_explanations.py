@@ -1,5 +1,6 @@
 """Where runs on D and on D′ part: the right line of broken functions, nothing of right ones, nothing left behind."""
 
+import gc
 import inspect
 import json
 import math
@@ -9,6 +10,7 @@ import sys
 import threading
 import time
 import warnings
+import weakref
 from dataclasses import replace
 
 import numpy as np
@@ -23,7 +25,7 @@ from dpwitness.health import explanation as health
 from dpwitness.health.explanation import _package, entries_of, explained
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.process import OutsideMechanism
-from dpwitness.mechanisms.recording import CannotRecord
+from dpwitness.mechanisms.recording import CannotRecord, Recorder
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.noise import laplace
@@ -502,3 +504,22 @@ def test_an_output_that_is_nan_in_every_run_on_one_side_raises_no_warning():
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert explanation(mean, [], [2.0]) is not None
+
+
+def test_a_recorded_run_lets_its_input_go():
+    class Given(list):
+        pass
+
+    def counted(rng, data):
+        return len(data) + rng.laplace()
+
+    def recorded():
+        data = Given([1])
+        Recorder(counted, root=None, deadline=math.inf).record(lambda rng: counted(rng, data), np.random.SFC64(0))
+        return weakref.ref(data)
+
+    gc.disable()
+    try:
+        assert recorded()() is None
+    finally:
+        gc.enable()

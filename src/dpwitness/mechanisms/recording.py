@@ -236,6 +236,7 @@ class _Run:
                 self.recording.error = type(error).__qualname__
             finally:
                 sys.settrace(before)
+                self.base = None  # a frame that holds this object would keep the input until the next collection
         return self.recording
 
     # What the interpreter calls.
