@@ -361,7 +361,7 @@ def test_a_page_says_it_too(violation, tmp_path):
     path.write_text(json.dumps(violation.to_json()))
     page = report([str(path)])
     assert "this speaks of this machine" in page
-    assert "times are measured anew" in page
+    assert "Times are measured anew" in page
 
 
 def test_a_witness_is_replayed_with_the_time(violation, tmp_path):

@@ -63,7 +63,7 @@ def test_a_mechanism_is_tried_on_further_pairs_where_it_cannot_take_the_first():
 
 
 def test_a_mechanism_that_takes_no_input_ends_the_check():
-    with pytest.raises(dpw.MechanismRaised, match=r"OverflowError .* on run 0, on the input .* errors='outcome'"):
+    with pytest.raises(dpw.MechanismRaised, match=r"OverflowError .* on run 0, on the input "):
         dpw.check(Noisy(many(-1)), claim=1.0, neighbours=LISTS, seed=1, workers=1, **EPOCHS)
 
 

@@ -191,13 +191,12 @@ class Witness(JsonFields):
         """What a mechanism whose runs no seed repeats says of its counts."""
         counts = self.counts
         if self.observe == "time":
-            why = "times are measured anew"
-        elif {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:
-            why = "the mechanism takes no generator; if it draws randomness at all"  # a function without any has these
-            return f"{why}, a seed cannot reproduce these counts"
+            why = "times are measured anew:"
+        elif {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:  # as those of a function without randomness
+            why = "the mechanism takes no generator; if it draws randomness at all,"
         else:
-            why = "the mechanism draws its own randomness"
-        return f"{why}: a seed cannot reproduce these counts"
+            why = "the mechanism draws its own randomness:"
+        return f"{why} a seed cannot reproduce these counts"
 
     @property
     def unreadable(self) -> tuple[str, ...]:
