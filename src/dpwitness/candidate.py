@@ -6,7 +6,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events import Event
+from dpwitness.events import Event, Weighted
 from dpwitness.neighbours import Pair
 
 #: Logarithms of ratios of probabilities, and parameters in nats, beyond which a double overflows; the largest order of
@@ -80,12 +80,37 @@ class Grades:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Stake:
+    """A bet on an event in weighted runs (`events.Weighted`).
+
+    Attributes
+    ----------
+    bet
+        The bet λ in parts of the largest that is admissible against the claim of the parameter `against`.
+    against
+        The parameter of the claim's family (ε in nats) that the bet is best against.
+
+    Raises `ValueError` for numbers that cannot be these.
+    """
+
+    bet: float
+    against: float
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.bet < 1:
+            raise ValueError(f"bet={self.bet!r} must lie between 0 and 1")
+        if not 0 <= self.against <= MOST_NATS:
+            raise ValueError(f"against={self.against!r} must lie between 0 and {MOST_NATS:g}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Rough probabilities of an event under D, under D′ and under both in one run, from search runs.
 
     Good enough to place a bet on. `both` None: the sides are independent. `cells`: what was seen of all the cells of a
     partition, where the bet is on them; `grades`: of cells, where a part of the wealth is bet on a graded event that
-    they make up. Raises `ValueError` for what is no probability, and where both are given.
+    they make up; `stake`: of weighted runs. Raises `ValueError` for what is no probability, and where several of these
+    are given.
     """
 
     p: float
@@ -93,10 +118,11 @@ class Estimate:
     both: float | None = field(default=None, metadata={"json": "optional"})
     cells: CellsEstimate | None = field(default=None, metadata={"json": "sparse"})
     grades: Grades | None = field(default=None, metadata={"json": "sparse"})
+    stake: Stake | None = field(default=None, metadata={"json": "sparse"})
 
     def __post_init__(self) -> None:
-        if self.cells is not None and self.grades is not None:
-            raise ValueError("an estimate has cells, or grades of cells, not both")
+        if sum(part is not None for part in (self.cells, self.grades, self.stake)) > 1:
+            raise ValueError("an estimate has cells, grades of cells, or a stake in weighted runs: one of these")
         for name in ("p", "q"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be a probability")
@@ -147,11 +173,25 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A pair, D first, an event that D should produce more often than the claim allows, and what was seen of it."""
+    """A pair, D first, an event that D should produce more often than the claim allows, and what was seen of it.
+
+    Raises `ValueError` where an event is of weighted runs and the estimate is not, or the other way round: what is bet
+    on weighted runs would not be evidence of others.
+    """
 
     pair: Pair
     event: Event
     estimate: Estimate | None = None
+
+    def __post_init__(self) -> None:
+        staked = self.estimate is not None and self.estimate.stake is not None
+        if staked != self.weighted:
+            raise ValueError("an event in weighted runs needs an estimate with a stake, and no other event has one")
+
+    @property
+    def weighted(self) -> bool:
+        """Whether its runs are weighted."""
+        return isinstance(self.event, Weighted)
 
     @property
     def coupled(self) -> bool:

@@ -25,6 +25,7 @@ from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.scores import Cells, ScoreThreshold, SplitEvent
 from dpwitness.events.trees import Tree, TreeScore
+from dpwitness.events.weighted import Weighted
 
 __all__ = [
     "FEATURES",
@@ -48,6 +49,7 @@ __all__ = [
     "Thresholds",
     "Tree",
     "TreeScore",
+    "Weighted",
     "around",
     "cells_of",
     "codes_in",

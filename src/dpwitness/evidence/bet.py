@@ -41,6 +41,32 @@ has E[X] ≤ 0 under the claim. f_I, g_J ≥ 0, f_J ≤ m and g_I ≤ n, so X �
 λ = 0.999/(s + t) leaves something of the wealth in every run. All of the above holds for the table of the k×k counts,
 whatever f and g are, if they were fixed before the runs. Of a curved claim (s, t) is one of its half-planes.
 
+Weighted runs: with probability 1 − τ a run is one of the mechanism itself, with probability τ its draws come from another
+law (`mechanisms.tilted`). With the densities p and q of all draws of the run under both, its weight is
+w = p/((1 − τ)p + τq). So 0 ≤ (1 − τ)w ≤ 1 whatever the draws, and E[w·1(M(D) ∈ S)] = P[M(D) ∈ S]. Let V be (1 − τ)w
+where the outcome lies in S and 0 elsewhere, rounded to one of the two nearest of `LEVELS` by a draw of its own, the
+upper one with the probability that makes the mean right. Then V lies in [0, 1] and E V = (1 − τ)·P[M(D) ∈ S]; V′ is the
+same of M(D′).
+
+Evidence. A claim allows P[M(D) ∈ S] ≤ s·P[M(D′) ∈ S] + t. So
+
+    X = V − s·V′ − (1 − τ)·t
+
+has E X ≤ 0 under the claim, and X ≥ −(s + (1 − τ)t). For a fixed λ in [0, 1/(s + (1 − τ)t)) the wealth ∏(1 + λX_i) of
+independent runs is a non-negative supermartingale, and so is a mixture over λ: all of the above
+holds for the table of the k·k counts of levels. The shifts
+decide how much X varies, and nothing else: whichever they are, E X is the same. They, the event and the bets are fixed
+before the runs.
+
+A bet λ is the same for every parameter of the claim's family. Of (ε, δ) the slope s rises in ε and t = δ stays: X falls
+in ε, run by run, and a bet that is too large for an ε counts as lost there. So the evidence falls in ε.
+
+Why it needs fewer runs: of plain runs X varies by P[S], and needs some 2·log(1/α)·(P[S] + s²·P′[S])/Δ² of them, where Δ
+is E X. With a law q under which S is not rare, V is small in all runs with S: its variance no longer decides, but the
+largest loss does, and log(1/α)·s/((1 − τ)Δ) runs are enough (`docs/limits.md`).
+
+That a mixture with the law itself bounds the weights: Owen & Zhou 2000, JASA 95(449).
+
 Many events at once, chosen anew before every epoch: `evidence.portfolio`.
 """
 
@@ -59,6 +85,7 @@ from typing_extensions import override
 from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
+from dpwitness.events.weighted import LEVELS, SHARE
 from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
 
 #: Bets as fractions of the largest admissible λ, log-spaced: half of the wealth is spread over them.
@@ -107,10 +134,12 @@ class Bet(ABC):
 def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> "CountsBet":
     """The bet that follows from an estimate, and the counts of later runs.
 
-    On cells where the claim bounds their divergence and estimate and counts are of cells, with a share on the event
+    On weighted runs where the estimate has a stake in them. On cells where the claim bounds their divergence and estimate and counts are of cells, with a share on the event
     that is made of them where the estimate says so; on a graded event and on the event where it has grades of the
     cells that were counted; else on the event.
     """
+    if estimate is not None and estimate.stake is not None and len(counts.cells) in (0, len(LEVELS) ** 2):
+        return WeightedBet(counts, estimate)
     grades = None if estimate is None else estimate.grades
     if estimate is not None and grades is not None and len(counts.cells) == len(grades.up) ** 2:
         return Shared(GradedBet(counts, claim, estimate), EventBet(counts, estimate), 1 - GRADED_SHARE)
@@ -186,7 +215,7 @@ class EventBet(Bet):
         """By how many standard errors the mean of X over the runs exceeds 0, the most that the claim allows."""
         estimate, counts = self.estimate, self.counts
         plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
-        return _standard_errors((counts.n10, counts.n11, counts.n01, counts.n00), payoffs(plane))
+        return standard_errors_of((counts.n10, counts.n11, counts.n01, counts.n00), payoffs(plane))
 
     @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
@@ -232,7 +261,7 @@ class EventBet(Bet):
         return f"allowed on D at the rate seen on D′: {allowed:.4g}"
 
 
-def _standard_errors(times: ArrayLike, values: ArrayLike) -> float:
+def standard_errors_of(times: ArrayLike, values: ArrayLike) -> float:
     """The mean of values that were seen so many times, in its standard errors; at least one was seen."""
     times, values = np.asarray(times, np.float64), np.asarray(values, np.float64)
     n = times.sum()
@@ -272,7 +301,7 @@ class CellsBet(Bet):
     def standard_errors(self, claim: Claim) -> float:
         """As of an event."""
         plane, values, _, _ = _cell_bets(self.family, self.estimate)
-        return _standard_errors(self.counts.cells, values - self._allowed(plane, claim.parameter))
+        return standard_errors_of(self.counts.cells, values - self._allowed(plane, claim.parameter))
 
     @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
@@ -341,7 +370,7 @@ class GradedBet(Bet):
 
     def standard_errors(self, claim: Claim) -> float:
         """As of an event."""
-        return _standard_errors(self.counts.cells, grade_factors(self.own, self.estimate) - 1)
+        return standard_errors_of(self.counts.cells, grade_factors(self.own, self.estimate) - 1)
 
     @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
@@ -420,8 +449,94 @@ class Shared(Bet):
         return self.cells.comparison(claim)
 
 
+def weighted_payoffs(plane: HalfPlane) -> Floats:
+    """X for level i on D and j on D′; shape (k, k)."""
+    return np.asarray(LEVELS[:, None] - plane.slope * LEVELS - (1 - SHARE) * plane.intercept)
+
+
+def largest_weighted_bet(plane: HalfPlane) -> float:
+    """The λ at which one run might lose everything."""
+    return float(1 / (plane.slope + (1 - SHARE) * plane.intercept))
+
+
+def weighted_rates(counts: Counts) -> tuple[float, float]:
+    """The probabilities of the event under D and D′ that weighted runs show."""
+    table = np.reshape(counts.cells, (len(LEVELS), len(LEVELS)))
+    sides = table.sum(axis=1) @ LEVELS, table.sum(axis=0) @ LEVELS
+    p, q = (float(side) / max((1 - SHARE) * counts.runs, 1e-300) for side in sides)
+    return p, q
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedBet(Bet):
+    """A bet on an event in weighted runs, against a claim of (ε, δ)."""
+
+    falls = True
+
+    counts: Counts
+    estimate: Estimate  # with a stake
+
+    def _bets(self, claim: Claim) -> tuple[Floats, Floats, Floats]:
+        """The bets λ that are admissible, the logarithms of their weights, and X of every pair of levels (k²,)."""
+        stake = self.estimate.stake
+        assert stake is not None
+        plane = claim.half_plane()
+        bets = np.append(GRID, stake.bet) * largest_weighted_bet(claim.at(stake.against).half_plane())
+        weights = np.append(np.full(len(GRID), 0.5 / len(GRID)), 0.5)
+        kept = bets < 0.9999 * largest_weighted_bet(plane)
+        return bets[kept], np.log(weights[kept]), weighted_payoffs(plane).ravel()
+
+    @override
+    def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
+        bets, log_weights, values = self._bets(claim)
+        cells = np.asarray(self.counts.cells)
+        seen = np.flatnonzero(cells)
+        if not len(bets):
+            return -math.inf
+        return float(np.logaddexp.reduce(np.log1p(np.outer(bets, values[seen])) @ cells[seen] + log_weights))
+
+    def standard_errors(self, claim: Claim) -> float:
+        """As of an event."""
+        return standard_errors_of(self.counts.cells, weighted_payoffs(claim.half_plane()).ravel())
+
+    @override
+    def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
+        """Of a mechanism that falls into the event under D as often as observed, under D′ at the rate q that the
+        parameter just allows, and whose X varies as observed. The log e-value is taken as normal around its mean:
+        n·(λm − λ²v/2) for the bet λ, with a standard deviation of λ√(nv).
+        """  # noqa: D205  # it continues the protocol's sentence
+        n, plane = self.counts.runs, claim.half_plane()
+        bets, log_weights, values = self._bets(claim)
+        p, _ = weighted_rates(self.counts)
+        if n == 0 or not len(bets) or p <= claim.largest(0.0):
+            return None
+        square = float(np.asarray(self.counts.cells) @ values**2) / n
+
+        def excess(parameter: float) -> float:
+            drift = (1 - SHARE) * (p - plane.slope * claim.smallest(p, parameter) - plane.intercept)
+            logs = n * (bets * drift - bets**2 * square / 2) - margin * bets * math.sqrt(n * square) + log_weights
+            return float(np.max(logs)) - math.log(1 / alpha)
+
+        return excess
+
+    def with_counts(self, counts: Counts) -> "WeightedBet":
+        """The same stakes, and what other runs showed."""
+        return replace(self, counts=counts)
+
+    def comparison(self, claim: Claim) -> str:
+        """What the claim allows on D beside what was seen on D′, for people."""
+        _, q = weighted_rates(self.counts)
+        return f"allowed on D at the rate seen on D′: {claim.largest(q):.4g}" if self.counts.runs else ""
+
+
+def best_stake(joint: Floats, plane: HalfPlane) -> float:
+    """The bet of largest growth for a law of pairs of levels, shape (k, k), as a fraction of the largest bet."""
+    most = largest_weighted_bet(plane)
+    return best_cell_bet(joint.ravel(), weighted_payoffs(plane).ravel(), 0.999 * most) / most
+
+
 #: What `bet_on` makes.
-CountsBet: TypeAlias = EventBet | CellsBet | GradedBet | Shared
+CountsBet: TypeAlias = EventBet | CellsBet | GradedBet | Shared | WeightedBet
 
 
 def cell_factors(

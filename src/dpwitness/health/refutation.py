@@ -98,7 +98,8 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
 
     Raises `DependentRuns` where a module-level value that it uses is another in a new process.
     """
-    function, notes = runner.mechanism.signature.function, []
+    signature, notes = runner.mechanism.signature, list[str]()
+    function = signature.original or signature.function
     try:
         same = new_process.same_constants(function)
     except Exception as error:  # of this process alone; or whatever an object of the user's raises when it is read

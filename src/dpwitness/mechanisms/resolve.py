@@ -122,10 +122,10 @@ def as_mechanism(
     if observe is not None:
         ready = function.ready if isinstance(function, MechanismFactory) else None
         timed = timed_mechanism(function, signature, outcome, errors, ready)
-        return _measured(_with_conversion(timed, pair), pair, requirements)
+        return _measured(with_conversion(timed, pair), pair, requirements)
     if signature.size is not None:
         vectorised = VectorisedMechanism(signature, outcome, errors=errors)
-        return _measured(_with_conversion(vectorised, pair), pair, requirements)
+        return _measured(with_conversion(vectorised, pair), pair, requirements)
     # The event of a witness with a layout says nothing of rows by position.
     reason, interpreted = None, requirements.interpreted or requirements.layout is not None
     arrays = [as_array(side) for side in pair.sides]
@@ -151,7 +151,7 @@ def as_mechanism(
         else:
             twin = PythonMechanism(signature.interpreted())
             twin.begin(None, keyed=False, by_position=True)  # as compiled code writes rows
-            compiled.plain = _with_conversion(twin, pair)
+            compiled.plain = with_conversion(twin, pair)
             difference = first_difference(compiled, twin, pair)
             shapes = twin.flat_shapes
             if difference is None and (len(shapes) < 2 or requirements.by_position):
@@ -173,7 +173,7 @@ def as_mechanism(
         kind = function.kind
     elif isinstance(function, SqlFunction):
         kind = SqlMechanism
-    plain = _measured(_with_conversion(kind(signature, outcome, errors=errors), pair), pair, requirements)
+    plain = _measured(with_conversion(kind(signature, outcome, errors=errors), pair), pair, requirements)
     if reason is not None:
         warnings.warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
@@ -199,7 +199,7 @@ def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
     return signature
 
 
-def _with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
+def with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
     """The mechanism, which gets its inputs as it can take them: as given, else lists of numbers as arrays.
 
     Both inputs are tried, since a mechanism may return before it comes to what it cannot do with a list.

@@ -125,13 +125,20 @@ def with_scratch(function: Callable[..., Any]) -> Callable[..., Any] | None:
 
     None where there is nothing to gain, or where the source is not at hand or is not what was loaded.
     """
-    if not isinstance(function, FunctionType) or function.__closure__ or not (definition := _definition(function)):
+    if not isinstance(function, FunctionType) or function.__closure__ or not (definition := definition_of(function)):
         return None
     own = function.__code__.co_varnames
     redirect = _Redirect({name for name, value in function.__globals__.items() if value is np and name not in own})
     redirect.generic_visit(ast.Module(definition.body, []))
     if not redirect.redirected:
         return None
+    return copied(function, definition, PARAMETER, {PREFIX + name: replacement for name, (replacement, _) in MAKERS.items()})
+
+
+def copied(
+    function: FunctionType, definition: ast.FunctionDef, first: str, named: dict[str, Any]
+) -> FunctionType:
+    """A copy of a function by a changed definition, which takes one parameter more, the first; `named`: more globals."""
     # What the original has as defaults is taken over below, not evaluated again.
     definition.decorator_list, definition.returns, parameters = [], None, definition.args
     for parameter in ast.walk(parameters):
@@ -139,16 +146,16 @@ def with_scratch(function: Callable[..., Any]) -> Callable[..., Any] | None:
             parameter.annotation = None
     parameters.defaults = [ast.Constant(None) for _ in parameters.defaults]
     parameters.kw_defaults = [value and ast.Constant(None) for value in parameters.kw_defaults]
-    (parameters.posonlyargs or parameters.args).insert(0, ast.arg(PARAMETER))
+    (parameters.posonlyargs or parameters.args).insert(0, ast.arg(first))
     module = ast.fix_missing_locations(ast.Module([definition], []))
-    namespace = function.__globals__ | {PREFIX + maker: replacement for maker, (replacement, _) in MAKERS.items()}
+    namespace = function.__globals__ | named
     exec(compile(module, function.__code__.co_filename, "exec"), namespace)
     copy: FunctionType = namespace[function.__name__]
     copy.__defaults__, copy.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
     return copy
 
 
-def _definition(function: FunctionType) -> ast.FunctionDef | None:
+def definition_of(function: FunctionType) -> ast.FunctionDef | None:
     """The text of a function, parsed; None unless its file still compiles to the very code that was loaded."""
     code = function.__code__
     lines = linecache.getlines(code.co_filename, function.__globals__)

@@ -1,0 +1,282 @@
+"""Which noise to shift, and by how much, so that a rare event is seen often: for weighted runs, see `evidence.bet`.
+
+Everything here comes from search runs and is never evidence. For each value whose tail might be the event (the entries
+of an outcome, and what the candidate's own event compares), in both directions of the pair, the cross-entropy method
+goes step by step into the tail: half of the runs are shifted as the last step says, and the next shifts are the weighted
+means of the draws of the runs that come farthest (Rubinstein & Kroese 2004, The Cross-Entropy Method). In each step all
+thresholds are rated by what weighted runs would show; the best of all is estimated again by fresh runs.
+"""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.candidate import Candidate, Estimate, Stake
+from dpwitness.claims import Claim
+from dpwitness.errors import MechanismTimeout
+from dpwitness.events import Event, Interval, Thresholds, Weighted, thresholds_of
+from dpwitness.events.weighted import FARTHEST, LEADING, LEVELS, MOST_DRAWS, SHARE
+from dpwitness.evidence.bet import best_stake
+from dpwitness.mechanisms.mechanism import PairedRuns
+from dpwitness.mechanisms.tilted import CannotTilt, TiltedMechanism, offset_of, tilted
+from dpwitness.neighbours import Pair
+from dpwitness.problem import Problem
+from dpwitness.runs import Role, Runner, generator
+
+Floats = NDArray[np.float64]
+
+#: Runs in which draws are counted, runs of a step and steps, runs to choose a threshold by, and as many to place the bet by; numbers that such a sample
+#: may hold in memory.
+COUNTED: Final = 1 << 8
+STEP_RUNS: Final = 1 << 13
+STEPS: Final = 12
+FINAL_RUNS: Final = 1 << 18
+ROOM: Final = 1 << 24
+#: The share of the runs that come farthest, of which a step learns; and the share of shifted runs in it.
+FARTHEST_SHARE: Final = 0.1
+LEARNING_SHARE: Final = 0.5
+#: Entries of an outcome whose tails are tried.
+COLUMNS: Final = 8
+#: A threshold must be reached in so many runs. Smaller shifts than these are noise of their estimate.
+FEWEST: Final = 32
+LEAST_SHIFT: Final = 0.1
+#: Thresholds for each halving of the runs above them.
+PER_HALVING: Final = 4
+#: Of a bound in nats: no larger one is looked for, in so many halvings.
+LARGEST_BOUND: Final = 40.0
+HALVINGS: Final = 30
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Aim:
+    """What weighted runs are for: evidence against a claim, or the largest bound, by so many runs."""
+
+    claim: Claim
+    runs: int
+    log_threshold: float  # log(1/α)
+    of_bound: bool
+
+    def __call__(self, seen: "Moments") -> Floats:
+        """Nats of evidence a run against the claim, or the ε (nats) that is expected to be shown; shape (k,)."""
+        if not self.of_bound:
+            return self._growth(seen, np.full(len(seen.p), self.claim.parameter))
+        low, high = np.zeros(len(seen.p)), np.full(len(seen.p), LARGEST_BOUND)
+        shown = self.runs * self._growth(seen, low) >= self.log_threshold
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            above = self.runs * self._growth(seen, middle) >= self.log_threshold
+            low, high = np.where(above, middle, low), np.where(above, high, middle)
+        return np.where(shown, low, 0.0)
+
+    def _growth(self, seen: "Moments", epsilon: Floats) -> Floats:
+        """λ·E X − λ²·E X²/2 at the best λ, with E X lowered by a standard error; the evidence against each ε."""
+        plane = self.claim.half_planes(epsilon)
+        drift = seen.p - plane.slope * seen.q - plane.intercept
+        square = np.maximum(seen.pp - 2 * plane.slope * seen.pq + plane.slope**2 * seen.qq, 1e-300)
+        drift = np.maximum(drift - np.sqrt(square / seen.runs), 0.0) * (1 - SHARE)
+        square = square * (1 - SHARE) ** 2
+        most = 0.95 / (plane.slope + (1 - SHARE) * plane.intercept)
+        bet = np.minimum(drift / square, most)
+        return np.asarray(bet * drift - bet**2 * square / 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Moments:
+    """Of some thresholds, the probabilities under D and D′ of what reaches them, and means of squares of weights.
+
+    Shape (k,) each. `pp`, `qq` and `pq`: the means of w², w′² and ww′ over the runs in the event, as they are where
+    `SHARE` of the runs are shifted.
+    """
+
+    thresholds: Floats
+    p: Floats
+    q: Floats
+    pp: Floats
+    qq: Floats
+    pq: Floats
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tail:
+    """A value of outcomes, the pair on which its tail is looked at, a threshold, shifts, and what that promises."""
+
+    pair: Pair
+    events: Thresholds[Event]
+    threshold: float
+    shifts: Floats
+    value: float
+
+
+@dataclass(frozen=True, slots=True)
+class WeightedRows:
+    """Paired weighted runs: rows of D and of D′, and the share of shifted ones among them."""
+
+    x: Floats
+    y: Floats
+    share: float
+
+    def weights(self, rows: Floats) -> Floats:
+        """w = p/((1 − σ)p + σq) for the share σ."""
+        return np.exp(-self._log_mixed(rows, self.share))
+
+    def _log_mixed(self, rows: Floats, share: float) -> Floats:
+        return np.logaddexp(math.log1p(-share), math.log(share) - rows[:, LEADING - 1])
+
+    def moments(self, values: tuple[Floats, Floats], thresholds: Floats) -> Moments:
+        """Those of what reaches each of the thresholds, from the values of all runs on D and D′."""
+        w, v = self.weights(self.x), self.weights(self.y)
+        # Squares as they are with the share `SHARE`: weights of that, and the ratio of the two laws of the draws on D.
+        logs = [self._log_mixed(rows, SHARE) for rows in (self.x, self.y)]
+        ratio = np.exp(logs[0] - self._log_mixed(self.x, self.share))
+        a, b = np.exp(-logs[0]), np.exp(-logs[1])
+        n = len(w)
+
+        def mean_above(value: Floats, numbers: Floats) -> Floats:
+            order = np.argsort(value)
+            sums = np.append(np.cumsum(numbers[order][::-1])[::-1], 0.0)
+            return np.asarray(sums[np.searchsorted(value[order], thresholds)] / n)
+
+        return Moments(
+            thresholds=thresholds,
+            p=mean_above(values[0], w),
+            q=mean_above(values[1], v),
+            pp=mean_above(values[0], ratio * a * a),
+            qq=mean_above(values[1], ratio * b * b),
+            pq=mean_above(np.minimum(*values), ratio * a * b),
+            runs=n,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TailSearch:
+    """A search for the tail of some mechanism's outcomes.
+
+    `mechanism`: with shifted noise; `draws`: how many draws of a run are shifted; `offset`: the column of outcomes.
+    """
+
+    mechanism: TiltedMechanism
+    draws: int
+    offset: int
+    runner: Runner
+    aim: Aim
+
+    def rows(self, pair: Pair, shifts: Floats, share: float, n: int, *key: int) -> WeightedRows:
+        """Weighted search runs whose sides share their draws; shifts for each draw of which there are columns."""
+        runner = replace(self.runner, mechanism=self.mechanism.at(shifts, share))
+        return WeightedRows(*runner.sample(pair, n, Role.TAILS, *key), share)
+
+    def values(self, events: Thresholds[Event], rows: WeightedRows) -> tuple[Floats, Floats]:
+        """The value of each outcome, on D and on D′."""
+        x, y = (events.value(side[:, self.offset :]) for side in (rows.x, rows.y))
+        return x, y
+
+    def tail(self, pair: Pair, events: Thresholds[Event], key: int) -> tuple[Tail | None, int]:
+        """The best tail of one value, None where nothing is promised; and the runs spent."""
+        shifts = np.zeros(self.draws)
+        best: Tail | None = None
+        step = 0
+        for step in range(STEPS):
+            rows = self.rows(pair, shifts, LEARNING_SHARE, STEP_RUNS, key, step)
+            values = self.values(events, rows)
+            thresholds = grid_of(values[0])
+            if not len(thresholds):
+                break
+            rated = self.aim(rows.moments(values, thresholds))
+            k = int(np.argmax(rated))
+            if rated[k] > 0 and (best is None or rated[k] > best.value):
+                own = self.learned(rows, values, thresholds[k])
+                best = Tail(
+                    pair=pair, events=events, threshold=float(thresholds[k]), shifts=own, value=float(rated[k])
+                )
+            goal = float(np.quantile(values[0], 1 - FARTHEST_SHARE))
+            if not math.isfinite(goal) or (best is not None and goal > best.threshold and step > 1):
+                break
+            shifts = self.learned(rows, values, goal)
+        return best, (step + 1) * STEP_RUNS
+
+    def learned(self, rows: WeightedRows, values: tuple[Floats, Floats], threshold: float) -> Floats:
+        """The means of the draws of the runs that reach a threshold, of both sides."""
+        draws = slice(LEADING, LEADING + self.draws)
+        both = [
+            (rows.weights(side) * (value >= threshold), side[:, draws])
+            for side, value in zip((rows.x, rows.y), values, strict=True)
+        ]
+        total = sum(weights.sum() for weights, _ in both)
+        mean = sum(weights @ side for weights, side in both) / max(total, 1e-300)
+        return np.where(np.abs(mean) < LEAST_SHIFT, 0.0, np.clip(mean, -FARTHEST, FARTHEST))
+
+    def candidate(self, tail: Tail) -> Candidate | None:
+        """The event and the stake on it, by fresh runs; None where these do not show what was promised."""
+        n = min(FINAL_RUNS, ROOM // (2 * max(self.mechanism.width, 1)))
+        rows = self.rows(tail.pair, tail.shifts, SHARE, n, 0, STEPS)
+        values = self.values(tail.events, rows)
+        moments = rows.moments(values, grid_of(values[0]))
+        rated = self.aim(moments)
+        if not np.max(rated, initial=0.0) > 0:
+            return None
+        best = moments.thresholds[[int(np.argmax(rated))]]
+        # Once more, on runs that did not choose the threshold.
+        rows = self.rows(tail.pair, tail.shifts, SHARE, n, 0, STEPS + 1)
+        value = float(self.aim(rows.moments(self.values(tail.events, rows), best))[0])
+        if value <= 0:
+            return None
+        event = Weighted(event=tail.events.above(float(best[0])), shifts=tail.shifts, offset=self.offset)
+        i, j, k = event.cell_of(rows.x), event.cell_of(rows.y), event.cells
+        joint = np.bincount(i * k + j, minlength=k * k).reshape(k, k) / n
+        p, q = (min(float(side @ LEVELS) / (1 - SHARE), 1.0) for side in (joint.sum(axis=1), joint.sum(axis=0)))
+        both = min(float(rows.weights(rows.x)[(i > 0) & (j > 0)].sum()) / n, p, q)
+        against = value if self.aim.of_bound else self.aim.claim.parameter
+        stake = Stake(bet=best_stake(joint, self.aim.claim.at(against).half_plane()), against=against)
+        return Candidate(pair=tail.pair, event=event, estimate=Estimate(p=p, q=q, both=both, stake=stake))
+
+
+def weighted_candidate(problem: Problem, runner: Runner, found: Candidate, aim: Aim) -> tuple[Candidate | None, int]:
+    """A candidate for weighted runs on the pair of another one, or None; and the paired search runs spent.
+
+    Raises `CannotTilt` where the mechanism's noise cannot be shifted.
+    """
+    mechanism, pair = problem.mechanism, found.pair
+    most = tilted(mechanism, pair, np.zeros(MOST_DRAWS))
+    seen = most.pair_outcomes(PairedRuns.d_first(pair, COUNTED, coupled=True), generator(runner.seed, Role.TAILS))
+    draws = min(int(seen[:, :, LEADING - 2].max()), MOST_DRAWS)
+    if not draws:
+        raise CannotTilt("it draws nothing from dpwitness.noise on these inputs")
+    offset = offset_of(mechanism, pair, draws)
+    search = TailSearch(
+        mechanism=tilted(mechanism, pair, np.zeros(draws)), draws=draws, offset=offset, runner=runner, aim=aim
+    )
+    tails: list[Tail] = []
+    spent = COUNTED
+    try:
+        for key, (one, events) in enumerate(_tails_of(found, seen.shape[2] - offset), 1):
+            tail, more = search.tail(one, events, key)
+            spent += more
+            tails += [] if tail is None else [tail]
+        if not tails:
+            return None, spent
+        return search.candidate(max(tails, key=lambda tail: tail.value)), spent + 2 * FINAL_RUNS
+    except MechanismTimeout:
+        return None, spent
+
+
+def _tails_of(found: Candidate, width: int) -> Iterator[tuple[Pair, Thresholds[Event]]]:
+    """The values whose tails are looked at, in both directions of the pair."""
+    own = [] if isinstance(found.event, Interval) else thresholds_of(found.event)
+    entries = [events for j in range(min(width, COLUMNS)) for events in thresholds_of(Interval(coordinate=j))]
+    for events in (*own, *entries):
+        yield found.pair, events
+        yield found.pair.swapped(), events
+
+
+def grid_of(values: Floats) -> Floats:
+    """Thresholds that shares of the runs reach, from half of them down to `FEWEST`."""
+    finite = np.sort(values[np.isfinite(values)])[::-1]
+    if len(finite) < 2 * FEWEST:
+        return np.empty(0)
+    halvings = np.arange(PER_HALVING, int(PER_HALVING * math.log2(len(finite) / FEWEST)) + 1) / PER_HALVING
+    return np.unique(finite[(len(finite) * np.exp2(-halvings)).astype(int)])
