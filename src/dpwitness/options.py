@@ -105,6 +105,15 @@ Workers: TypeAlias = Annotated[
     int | None,
     Option("threads, or processes for plain Python (default: all cores)", metavar="N", setting="workers"),
 ]
+Tails: TypeAlias = Annotated[
+    bool,
+    Option(
+        "look into the tails: shift noise of dpwitness.noise in a part of the runs, and weight them",
+        "For claims of (ε, δ) with a small δ, of functions that run as machine code. Where the search shows nothing that "
+        "weighted runs prove sooner, the runs are as always.",
+        default=False,
+    ),
+]
 Reference: TypeAlias = Annotated[str | None, Option("the name that a witness is saved under")]
 
 
@@ -236,7 +245,7 @@ class MachineOptions(TypedDict, total=False):
 
 
 class BoundOptions(EpsilonOptions, ClaimOptions, MechanismOptions, MachineOptions, total=False):
-    """The parameters of `bound` and of `profile`."""
+    """The parameters of `profile`, most of them also of `bound`."""
 
     alpha: Annotated[
         float,
@@ -253,7 +262,13 @@ class BoundOptions(EpsilonOptions, ClaimOptions, MechanismOptions, MachineOption
     reference: Reference
 
 
-class CheckOptions(BoundOptions, total=False):
+class TailOptions(BoundOptions, total=False):
+    """The parameters of `bound`."""
+
+    tails: Tails
+
+
+class CheckOptions(TailOptions, total=False):
     """The parameters of `check`."""
 
     attack: Annotated[
@@ -337,7 +352,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         },
     ),
     "bound": (
-        BoundOptions,
+        TailOptions,
         {
             **_MEASURED,
             "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIMS}"},

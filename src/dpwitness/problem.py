@@ -16,7 +16,7 @@ from itertools import islice
 from typing import Any, Final, Self, cast, get_args
 
 from dpwitness.candidate import Candidate
-from dpwitness.checks import brief, number, seconds, too_deep, whole
+from dpwitness.checks import brief, kind, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import BudgetTooSmall, DPWitnessError, InvalidNeighbours, InvalidParameter, MechanismRaised
 from dpwitness.events import Event, Noun
@@ -82,12 +82,18 @@ class Effort:
     executor: Executor | None = None
     progress: Progress | None = None
     bits: Bits = True
+    tails: bool = False
     given: frozenset[str] = frozenset()  # the options that the caller named, where that is known
 
     @classmethod
     def of(cls, options: Mapping[str, object]) -> Self:
         """The effort among the options of a public function."""
         return cls(**_fields_in(options, cls))
+
+    @property
+    def elsewhere(self) -> bool:
+        """Whether runs are to be made outside of this process and those that it starts."""
+        return self.executor is not None or self.cluster is not None
 
     @property
     def limits_by_default(self) -> bool:
@@ -124,6 +130,8 @@ class Effort:
                 f"executor={brief(self.executor)} must be an executor of concurrent.futures, such as "
                 "ProcessPoolExecutor(8)"
             )
+        if kind("tails", self.tails, bool, "True or False", InvalidParameter) and self.elsewhere:
+            raise InvalidParameter("tails=True makes its runs in this process: leave out executor= and cluster=")
         if self.executor is not None and self.cluster is not None:
             raise InvalidParameter("executor= and cluster= both say where the runs are made: give one of the two")
         settled = {

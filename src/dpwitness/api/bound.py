@@ -10,12 +10,13 @@ from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import bound_so_far, confirm_events, result_fields, uninterrupted, work_on
 from dpwitness.api.outputs import drawn_outputs
+from dpwitness.api.tails import in_tails, require_tails
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
 from dpwitness.evidence import bet_on, lower_bound
 from dpwitness.health import before_search, findings
-from dpwitness.options import AnyMechanism, BoundOptions
+from dpwitness.options import AnyMechanism, TailOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.bound import Bound
 from dpwitness.results.course import Course
@@ -23,7 +24,7 @@ from dpwitness.results.verdict import STOPPED
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.costs import with_sides_that_pay
-from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
+from dpwitness.search.objectives import BoundAt, Objective, ParameterAt, value_of
 from dpwitness.search.pairs import MANY, best_refined, finalists, search_budget
 
 MOST_SEARCH_RUNS: Final = 8_000_000
@@ -32,7 +33,7 @@ REFINED: Final = 3
 
 
 @public
-def bound(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> Bound:
+def bound(mechanism: AnyMechanism = None, **options: Unpack[TailOptions]) -> Bound:
     """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with confidence 1 − alpha.
 
     Searches for the event with the largest expected lower bound, then makes all `runs` paired confirm runs on it.
@@ -42,6 +43,7 @@ def bound(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> Bo
     bound is the ε by which they are exceeded. Errors as in `check`.
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
+    require_tails(statement.stated.claim, effort)
     of_family = options["claim"] is not None
     return work_on(statement, effort, lambda problem, runner: _bound(problem, runner, effort, of_family=of_family))
 
@@ -70,10 +72,16 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
         aim = Aim(claim=problem.claim, planned=planned, log_threshold=threshold, of_bound=True)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
-    candidate = _with_sides_that_pay(runner, candidate, problem.claim)
+    candidate, confirming = _with_sides_that_pay(runner, candidate, problem.claim), runner
+    if effort.tails:
+        least = value_of(candidate.estimate, objective, budget)
+        candidate, confirming, more, of_tails = in_tails(
+            problem, runner, effort, candidate, least=least, of_bound=True
+        )
+        notes, spent = (*notes, *of_tails), spent + more
     shown = bound_so_far(problem.claim, candidate.estimate, effort, alpha=alpha)
     done = confirm_events(
-        runner,
+        confirming,
         candidate.pair,
         (candidate.event,),
         runs,

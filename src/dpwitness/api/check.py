@@ -30,6 +30,7 @@ from dpwitness.api.loop import (
     work_on,
 )
 from dpwitness.api.outputs import drawn_outputs, outputs_of
+from dpwitness.api.tails import in_tails, require_tails
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -136,6 +137,7 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     require_budget(statement.stated.claim, effort)
+    require_tails(statement.stated.claim, effort)
 
     def work(problem: Problem, runner: Runner) -> Verdict:
         before_search.report_time_needed(problem, runner, effort.alpha)
@@ -257,6 +259,8 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     """Search, then confirm, in one relation."""
     runner = replace(runner, tried=Tried())
     if in_epochs(problem.mechanism.cost, effort):
+        if effort.tails:
+            notes = (*notes, "no runs were weighted: every run is evidence from the first one on")
         return _check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.level)
     usual = min(usual_runs(claim), effort.runs)
@@ -283,10 +287,17 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         aim = Aim(claim=claim, planned=effort.runs, log_threshold=log_threshold, of_bound=False)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
-    candidate = with_sides_that_pay(runner, candidate, claim)
+    candidate, confirming = with_sides_that_pay(runner, candidate, claim), runner
     if not bounds_divergences(claim):
-        candidate, more = better_by_grades(runner.searching(), candidate, claim, budget)
+        plain = candidate
+        candidate, confirming, more, of_tails = in_tails(
+            problem, runner, effort, plain, least=value_of(plain.estimate, objective, budget)
+        )
+        notes = (*notes, *of_tails)
         spent += more
+        if candidate is plain:
+            candidate, more = better_by_grades(runner.searching(), candidate, claim, budget)
+            spent += more
 
     def leak(runner: Runner) -> Violation | None:
         most = min(effort.runs, affordable_runs(problem, runner))
@@ -294,7 +305,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
 
     clear = _promises_most(candidate, objective, budget)
     found = None if clear else leak(runner.searching(LEFT_BY_BITS))
-    verdict = confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes)
+    verdict = confirm_candidate(problem, confirming, effort, candidate, spent=spent, notes=notes)
     if clear and not verdict.refuted and verdict.ended not in STOPPED:  # it promised more than it kept
         try:
             found = leak(runner)
@@ -724,11 +735,11 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     made = evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs)
     try:
         if refuted:
-            explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
+            explanation = explained(_plain_runs(problem, done.runner), example_of(problem.function), claim, done.pair)
         if evidence.outcomes is not None:
             outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
         if outputs is None and done.ended not in STOPPED:
-            outputs = drawn_outputs(problem, done.runner, evidence.candidate)
+            outputs = drawn_outputs(problem, _plain_runs(problem, done.runner), evidence.candidate)
     except KeyboardInterrupt:  # the verdict is there
         done = replace(done, ended="interrupted")
     course = Course(
@@ -757,6 +768,11 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
         return _with_notes(passed, *evidence.pass_notes, *findings.of_pass(passed))
 
     return uninterrupted(verdict)
+
+
+def _plain_runs(problem: Problem, runner: Runner) -> Runner:
+    """The runner of runs that are not weighted."""
+    return replace(runner, mechanism=problem.mechanism)
 
 
 def require_budget(claim: Claim, effort: Effort) -> None:

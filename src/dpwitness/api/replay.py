@@ -12,10 +12,12 @@ from typing_extensions import Unpack
 from dpwitness.api.check import confirm_candidate
 from dpwitness.api.door import public
 from dpwitness.api.loop import work_on
+from dpwitness.api.tails import require_tails, weighted_runner
 from dpwitness.candidate import Candidate
 from dpwitness.checks import brief
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
+from dpwitness.events import Weighted
 from dpwitness.evidence import runs_needed
 from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.claims import as_claim
@@ -77,10 +79,17 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     if options["neighbours"] is None:
         _require_targets_own(witness, mechanism, parameters)
     statement = _statement_of(witness, mechanism, options, claim=claim, parameters=parameters, reference=reference)
-    candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
+    try:
+        candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
+    except ValueError as error:
+        raise InvalidWitness(f"the witness is damaged: {error}") from error
+    if candidate.weighted:
+        effort = replace(effort, tails=True)
+        require_tails(claim, effort)
 
     def work(problem: Problem, runner: Runner) -> Verdict:
-        return confirm_candidate(replace(problem, relation=relation, data=data), runner, effort, candidate)
+        problem = replace(problem, relation=relation, data=data)
+        return confirm_candidate(problem, weighted_runner(problem, runner, candidate), effort, candidate)
 
     return work_on(statement, effort, work, _rows_of(witness))
 
@@ -102,6 +111,8 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
             raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")
         violation = seen_again
     old = violation.witness
+    if isinstance(old.event, Weighted):
+        return violation  # its interval is as simple as an event can be, and its shifts are for just these inputs
     if mechanism is None and options["make"] is None:
         mechanism = load_registered(old.mechanism)
     mechanism = mechanism_or_factory(mechanism, options["make"])

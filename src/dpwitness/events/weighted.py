@@ -11,6 +11,7 @@ from dpwitness.checks import whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import Rows
 from dpwitness.events.event import (
+    NAMED,
     NUMBERS,
     Event,
     Label,
@@ -103,6 +104,13 @@ class Weighted(Event, Partition):
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         return self.cell_of(rows) > 0
+
+    @property
+    def how(self) -> str:
+        """How its runs are made, for people."""
+        named = ", ".join(f"{shift:.3g}".replace("-", "−") for shift in self.shifts[:NAMED])
+        more = ", …" if len(self.shifts) > NAMED else ""
+        return f"in {SHARE:.0%} of the runs the noise was shifted, by {named}{more} scales; every run has its weight"
 
     def statistic(self) -> Statistic | None:
         """That of the event, by outcomes of the mechanism itself."""

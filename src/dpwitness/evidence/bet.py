@@ -460,11 +460,23 @@ def largest_weighted_bet(plane: HalfPlane) -> float:
 
 
 def weighted_rates(counts: Counts) -> tuple[float, float]:
-    """The probabilities of the event under D and D′ that weighted runs show."""
-    table = np.reshape(counts.cells, (len(LEVELS), len(LEVELS)))
-    sides = table.sum(axis=1) @ LEVELS, table.sum(axis=0) @ LEVELS
-    p, q = (float(side) / max((1 - SHARE) * counts.runs, 1e-300) for side in sides)
+    """The probabilities of the event under D and D′ that weighted runs show, of which there must be one."""
+    return _weighted_means(counts, LEVELS / (1 - SHARE))
+
+
+def weighted_errors(counts: Counts) -> tuple[float, float]:
+    """The standard errors of `weighted_rates`."""
+    squares = _weighted_means(counts, (LEVELS / (1 - SHARE)) ** 2)
+    p, q = (
+        math.sqrt(max(square - mean**2, 0.0) / counts.runs)
+        for square, mean in zip(squares, weighted_rates(counts), strict=True)
+    )
     return p, q
+
+
+def _weighted_means(counts: Counts, values: Floats) -> tuple[float, float]:
+    table = np.reshape(counts.cells, (len(LEVELS), len(LEVELS)))
+    return float(table.sum(axis=1) @ values) / counts.runs, float(table.sum(axis=0) @ values) / counts.runs
 
 
 @dataclass(frozen=True, slots=True)
@@ -507,8 +519,10 @@ class WeightedBet(Bet):
         """  # noqa: D205  # it continues the protocol's sentence
         n, plane = self.counts.runs, claim.half_plane()
         bets, log_weights, values = self._bets(claim)
+        if n == 0 or not len(bets):
+            return None
         p, _ = weighted_rates(self.counts)
-        if n == 0 or not len(bets) or p <= claim.largest(0.0):
+        if p <= claim.largest(0.0):
             return None
         square = float(np.asarray(self.counts.cells) @ values**2) / n
 
@@ -525,8 +539,10 @@ class WeightedBet(Bet):
 
     def comparison(self, claim: Claim) -> str:
         """What the claim allows on D beside what was seen on D′, for people."""
+        if not self.counts.runs:
+            return ""
         _, q = weighted_rates(self.counts)
-        return f"allowed on D at the rate seen on D′: {claim.largest(q):.4g}" if self.counts.runs else ""
+        return f"allowed on D at the rate seen on D′: {claim.largest(q):.4g}"
 
 
 def best_stake(joint: Floats, plane: HalfPlane) -> float:

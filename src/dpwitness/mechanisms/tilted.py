@@ -223,8 +223,11 @@ def _rewritten(function: Callable[..., object]) -> FunctionType:
     return copied(function, definition, RUN, {name: own for _, name, own in SAMPLERS})
 
 
-def _signature(signature: Signature, shifts: Floats) -> Signature:
-    """That of a function which returns the level of a run's weight, its record, and the outcome."""
+def tilted_signature(signature: Signature, shifts: Floats) -> Signature:
+    """That of a function which returns the level of a run's weight, its record, and the outcome.
+
+    Raises `CannotTilt` where there is no noise to shift.
+    """
     function: Any = signature.function
     rewritten = _rewritten(getattr(function, "py_func", function))
     given = ", ".join(signature.order)
@@ -267,7 +270,7 @@ def tilted(mechanism: Mechanism, pair: Pair, shifts: Floats) -> TiltedMechanism:
     """
     if not isinstance(mechanism, CompiledMechanism) or mechanism.signature.generator is None:
         raise CannotTilt("it does not run as machine code with a generator")
-    signature = _signature(mechanism.signature, shifts)
+    signature = tilted_signature(mechanism.signature, shifts)
     try:
         compiled = TiltedMechanism(signature)
         compiled.compile_for(pair)

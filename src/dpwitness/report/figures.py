@@ -5,12 +5,12 @@ from dataclasses import dataclass
 from itertools import count, pairwise
 from typing import Final
 
-from dpwitness.claims import Claim
 from dpwitness.events.event import Counted, is_partition
 from dpwitness.evidence.counts import Counts
 from dpwitness.report.markup import Child, Markup, element
 from dpwitness.report.rates import allowed, cell_shares, rates
 from dpwitness.results.course import Outputs
+from dpwitness.results.witness import Witness
 
 #: Width of a figure and of what stands left and right of its bars, in its own units; a page scales it.
 WIDTH: Final = 400.0
@@ -86,14 +86,14 @@ def bars(title: str, description: str, rows: Sequence[Bar], mark: tuple[float, s
     return drawing(title, description, top + len(rows) * ROW, drawn)
 
 
-def event_rates(counts: Counts, claim: Claim) -> Markup:
+def event_rates(witness: Witness) -> Markup:
     """How often the event was seen on D and on D′, and what the claim allows on D; nothing without runs."""
-    if not counts.runs:
+    if not witness.counts.runs:
         return Markup()
-    seen, most = rates(counts), allowed(counts, claim)
-    texts = [f"on {rate.name} in {rate.hits:,} of {rate.runs:,} runs ({rate.share:.4g})" for rate in seen]
+    seen, most = rates(witness), allowed(witness)
+    texts = [f"on {rate.name} in {rate.text} ({rate.share:.4g})" for rate in seen]
     mark = None
-    if most is not None and claim.parameter:
+    if most is not None and witness.claim.parameter:
         mark = (most, f"allowed on D {most:.4g}")
         texts.append(f"at the rate seen on D′ the claim allows {most:.4g} on D")
     rows = [

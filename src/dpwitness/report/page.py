@@ -24,7 +24,7 @@ from dpwitness.results.bound import Bound
 from dpwitness.results.course import Course
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
-from dpwitness.results.text import UNKNOWN, confidence, rate, relation_text
+from dpwitness.results.text import UNKNOWN, confidence, relation_text
 from dpwitness.results.verdict import EARLY, ENOUGH, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
@@ -351,10 +351,13 @@ def _pictures(result: Shown) -> list[Markup]:
 
         return [_figure(drawn, text) for drawn, text in pictures(result)]
     counts, witness = result.counts, result.witness
-    interval = "Lines on the bars: 95 % intervals (Clopper–Pearson) for a fixed number of runs."
+    kind = "normal approximation" if witness.weighted else "Clopper–Pearson"
+    interval = f"Lines on the bars: 95 % intervals ({kind}) for a fixed number of runs."
     return [
-        _figure(figures.event_rates(counts, witness.claim), "How often the event was seen. ", interval),
-        _figure(figures.cells(counts, witness.event), "In colour: on D; grey: on D′; shaded: the event."),
+        _figure(figures.event_rates(witness), "How often the event was seen. ", interval),
+        Markup() if witness.weighted else _figure(
+            figures.cells(counts, witness.event), "In colour: on D; grey: on D′; shaded: the event."
+        ),
         *_outputs(result),
     ]
 
@@ -362,7 +365,7 @@ def _pictures(result: Shown) -> list[Markup]:
 def _outputs(result: Verdict | Bound) -> list[Markup]:
     """Both distributions of what the event looks at; where it looks at several values, that it does."""
     event, course = result.witness.event, result.course
-    if course is None or is_partition(event):
+    if course is None or (is_partition(event) and not result.witness.weighted):
         return []
     if (shown := course.outputs) is not None:
         left = [shown.runs - sum(side) for side in (shown.on_data, shown.on_neighbour)]
@@ -469,8 +472,8 @@ def _witness(result: Shown, replay: str) -> Markup:
     counts = witness.counts
     rows: list[tuple[str, Child]] = [
         ("Event", own(witness.description)),
-        ("On D", rate(counts.hits, counts.runs)),
-        ("On D′", rate(counts.neighbour_hits, counts.runs)),
+        ("On D", witness.rates[0]),
+        ("On D′", witness.rates[1]),
     ]
     if comparison := bet_on(counts, witness.claim, witness.estimate).comparison(witness.claim):
         rows.append(("Claim", comparison))

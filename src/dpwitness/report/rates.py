@@ -3,12 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 from math import isqrt
+from statistics import NormalDist
 from typing import Final
 
 from scipy.stats import beta
 
-from dpwitness.claims import Claim
+from dpwitness.evidence.bet import weighted_errors, weighted_rates
 from dpwitness.evidence.counts import Counts
+from dpwitness.results.witness import Witness
 
 #: Of the intervals of figures.
 LEVEL: Final = 0.95
@@ -31,6 +33,11 @@ class Rate:
         return self.hits / self.runs if self.runs else 0.0
 
     @property
+    def text(self) -> str:
+        """How many of the runs."""
+        return f"{self.hits:,} of {self.runs:,} runs"
+
+    @property
     def ends(self) -> tuple[float, float]:
         """The interval."""
         tail = (1 - LEVEL) / 2
@@ -39,17 +46,46 @@ class Rate:
         return float(low), float(high)
 
 
-def rates(counts: Counts) -> tuple[Rate, Rate]:
-    """Those of the event, on D and on D′."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WeightedRate:
+    """What weighted runs on one input show of an event, with the interval of the normal approximation at 95 %."""
+
+    name: str
+    runs: int
+    share: float
+    standard_error: float
+
+    @property
+    def text(self) -> str:
+        """The share, of how many runs."""
+        return f"{self.share:.4g} by {self.runs:,} weighted runs"
+
+    @property
+    def ends(self) -> tuple[float, float]:
+        """The interval."""
+        wide = NormalDist().inv_cdf((1 + LEVEL) / 2) * self.standard_error
+        return max(self.share - wide, 0.0), min(self.share + wide, 1.0)
+
+
+def rates(witness: Witness) -> tuple[Rate | WeightedRate, Rate | WeightedRate]:
+    """Those of its event, on D and on D′."""
+    counts = witness.counts
+    if witness.weighted and counts.runs:
+        shares, errors = weighted_rates(counts), weighted_errors(counts)
+        one, other = (
+            WeightedRate(name=name, runs=counts.runs, share=share, standard_error=error)
+            for name, share, error in zip(("D", "D′"), shares, errors, strict=True)
+        )
+        return one, other
     return (
         Rate(name="D", hits=counts.hits, runs=counts.runs),
         Rate(name="D′", hits=counts.neighbour_hits, runs=counts.runs),
     )
 
 
-def allowed(counts: Counts, claim: Claim) -> float | None:
+def allowed(witness: Witness) -> float | None:
     """The most that the claim allows on D at the rate seen on D′; None without runs."""
-    return float(claim.largest(counts.neighbour_hits / counts.runs)) if counts.runs else None
+    return float(witness.claim.largest(rates(witness)[1].share)) if witness.counts.runs else None
 
 
 def cell_shares(counts: Counts) -> tuple[Sequence[float], Sequence[float]]:

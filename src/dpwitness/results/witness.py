@@ -15,8 +15,9 @@ from dpwitness.checks import brief, kind
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
-from dpwitness.events import Event
+from dpwitness.events import Event, Weighted
 from dpwitness.evidence import Counts, bet_on
+from dpwitness.evidence.bet import WeightedBet, weighted_rates
 from dpwitness.files import shown, write_atomically
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.outcomes import Entry
@@ -187,6 +188,20 @@ class Witness(JsonFields):
             ) from error
 
     @property
+    def weighted(self) -> bool:
+        """Whether its runs were weighted, and what they show is no share of them."""
+        return isinstance(bet_on(self.counts, self.claim, self.estimate), WeightedBet) and self.counts.runs > 0
+
+    @property
+    def rates(self) -> tuple[str, str]:
+        """How often the event happened on D and on D′, for people."""
+        counts = self.counts
+        if self.weighted:
+            p, q = (f"about {share:.4g}, by {counts.runs:,} weighted runs" for share in weighted_rates(counts))
+            return p, q
+        return rate(counts.hits, counts.runs), rate(counts.neighbour_hits, counts.runs)
+
+    @property
     def not_reproducible(self) -> str:
         """What a mechanism whose runs no seed repeats says of its counts."""
         counts = self.counts
@@ -215,11 +230,13 @@ class Witness(JsonFields):
             label("neighbour D′", second),
             *([label("by an attack", proposal)] if proposal != self.pair.label else []),
             label("event", rounded(self.description)),
-            label("on D", rate(counts.hits, counts.runs)),
-            label("on D′", rate(counts.neighbour_hits, counts.runs)),
+            label("on D", self.rates[0]),
+            label("on D′", self.rates[1]),
         ]
         if comparison := bet_on(counts, claim, self.estimate).comparison(claim):
             lines.append(f"  {comparison}")
+        if isinstance(self.event, Weighted):
+            lines.append(f"  {self.event.how}")
         return lines
 
     def where(self) -> list[str]:

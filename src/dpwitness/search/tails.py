@@ -52,13 +52,14 @@ HALVINGS: Final = 30
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Aim:
+class TailAim:
     """What weighted runs are for: evidence against a claim, or the largest bound, by so many runs."""
 
     claim: Claim
     runs: int
     log_threshold: float  # log(1/α)
     of_bound: bool
+    least: float = 0.0  # what has to be exceeded
 
     def __call__(self, seen: "Moments") -> Floats:
         """Nats of evidence a run against the claim, or the ε (nats) that is expected to be shown; shape (k,)."""
@@ -163,7 +164,7 @@ class TailSearch:
     draws: int
     offset: int
     runner: Runner
-    aim: Aim
+    aim: TailAim
 
     def rows(self, pair: Pair, shifts: Floats, share: float, n: int, *key: int) -> WeightedRows:
         """Weighted search runs whose sides share their draws; shifts for each draw of which there are columns."""
@@ -223,7 +224,7 @@ class TailSearch:
         # Once more, on runs that did not choose the threshold.
         rows = self.rows(tail.pair, tail.shifts, SHARE, n, 0, STEPS + 1)
         value = float(self.aim(rows.moments(self.values(tail.events, rows), best))[0])
-        if value <= 0:
+        if value <= max(self.aim.least, 0.0):
             return None
         event = Weighted(event=tail.events.above(float(best[0])), shifts=tail.shifts, offset=self.offset)
         i, j, k = event.cell_of(rows.x), event.cell_of(rows.y), event.cells
@@ -235,7 +236,7 @@ class TailSearch:
         return Candidate(pair=tail.pair, event=event, estimate=Estimate(p=p, q=q, both=both, stake=stake))
 
 
-def weighted_candidate(problem: Problem, runner: Runner, found: Candidate, aim: Aim) -> tuple[Candidate | None, int]:
+def weighted_candidate(problem: Problem, runner: Runner, found: Candidate, aim: TailAim) -> tuple[Candidate | None, int]:
     """A candidate for weighted runs on the pair of another one, or None; and the paired search runs spent.
 
     Raises `CannotTilt` where the mechanism's noise cannot be shifted.
