@@ -1,12 +1,13 @@
 """What a search proposes: a directed pair, an event, and how often each side fell into the event. Never evidence."""
 
 from dataclasses import dataclass, field, replace
-from typing import Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events import Event, Weighted
+from dpwitness.events import Event, weighted_of
+from dpwitness.events.weighted import LEVELS, SHARE
 from dpwitness.neighbours import Pair
 
 #: Logarithms of ratios of probabilities, and parameters in nats, beyond which a double overflows; the largest order of
@@ -89,9 +90,14 @@ class Stake:
         The bet λ in parts of the largest that is admissible against the claim of the parameter `against`.
     against
         The parameter of the claim's family (ε in nats) that the bet is best against.
+    share, levels
+        Of all weighted runs: the share τ of shifted ones, and the values of the cells, see `events.weighted`.
 
     Raises `ValueError` for numbers that cannot be these.
     """
+
+    share: ClassVar[float] = SHARE
+    levels: ClassVar[NDArray[np.float64]] = LEVELS
 
     bet: float
     against: float
@@ -191,7 +197,7 @@ class Candidate:
     @property
     def weighted(self) -> bool:
         """Whether its runs are weighted."""
-        return isinstance(self.event, Weighted)
+        return weighted_of(self.event) is not None
 
     @property
     def coupled(self) -> bool:

@@ -109,8 +109,8 @@ Tails: TypeAlias = Annotated[
     bool,
     Option(
         "look into the tails: shift noise of dpwitness.noise in a part of the runs, and weight them",
-        "For claims of (ε, δ) with a small δ, of functions that run as machine code. Where the search shows nothing that "
-        "weighted runs prove sooner, the runs are as always.",
+        "For claims of (ε, δ) with a small δ, of functions that run as machine code. Where the search shows nothing "
+        "that weighted runs prove sooner, the runs are as always.",
         default=False,
     ),
 ]

@@ -17,7 +17,7 @@ ONE = [([1.0], [0.0])]
 FEW = {"runs": 400_000, "search_runs": 50_000, "workers": 1, "bits": False, "seed": 1}
 
 
-def subsampled(rng, data, sigma=0.6, rate=0.016):
+def subsampled(rng, data, sigma=0.6, rate=0.012):
     """A step of DP-SGD on one record: it is in the batch with probability `rate`."""
     total = 0.0
     if rng.random() < rate:
@@ -84,7 +84,13 @@ def test_a_replay_is_of_a_claim_of_epsilon_and_delta(violation):
 def test_tails_are_for_claims_of_epsilon_and_delta():
     for of in (dpw.check, dpw.bound):
         with pytest.raises(InvalidParameter, match=r"claims of \(ε, δ\)"):
-            of(narrow, claim="zcdp:0.1", neighbours=ONE, tails=True, **{**FEW, "bits": False} if of is dpw.check else {})
+            of(
+                narrow,
+                claim="zcdp:0.1",
+                neighbours=ONE,
+                tails=True,
+                **{**FEW, "bits": False} if of is dpw.check else {},
+            )
 
 
 def test_its_runs_are_made_here():
@@ -107,7 +113,7 @@ def test_a_clear_violation_is_tested_as_always():
     assert not verdict.witness.weighted
 
 
-def delta_of(epsilon, sigma=0.6, rate=0.016):
+def delta_of(epsilon, sigma=0.6, rate=0.012):
     """δ(ε) of `subsampled` on the inputs 1 and 0."""
     from scipy import stats
 
@@ -118,14 +124,12 @@ def delta_of(epsilon, sigma=0.6, rate=0.016):
 
 @pytest.mark.campaign
 def test_a_subsampled_gaussian_exceeds_a_small_delta():
-    truth = delta_of(1.5)
-    assert 1.9e-5 < truth < 2.6e-5
-    for seed in range(3):
-        common = {"neighbours": ONE, "delta": 5e-6, "seed": seed, "workers": 2}
+    assert 1.9e-5 < delta_of(1.5) < 2.7e-5
+    for seed in range(2):
+        common = {"neighbours": ONE, "delta": 5e-6, "runs": 5_000_000, "seed": seed}
         plain, weighted = (dpw.bound(subsampled, epsilon=1.5, tails=tails, **common) for tails in (False, True))
-        print(seed, plain.epsilon_lower_bound, weighted.epsilon_lower_bound)
-        assert delta_of(weighted.epsilon_lower_bound) >= 5e-6
-        assert weighted.epsilon_lower_bound > plain.epsilon_lower_bound
+        assert weighted.epsilon_lower_bound > max(plain.epsilon_lower_bound, 1.5)
+        assert delta_of(weighted.epsilon_lower_bound) >= 5e-6  # never above the truth
 
 
 @pytest.mark.campaign
@@ -135,5 +139,4 @@ def test_a_wrong_sigma_is_refuted_at_a_small_delta_in_every_seed():
         found = dpw.check("gaussian_wrong_sigma", epsilon=1.0, runs=5_000_000, tails=True, seed=seed, bits=False)
         assert found.refuted
         runs.append(found.witness.counts.runs)
-    print(sorted(runs))
-    assert max(runs) <= 5_000_000
+    assert np.median(runs) <= 3_000_000  # plain runs of sides that share their draws need 2.6·10⁷

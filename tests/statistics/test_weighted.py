@@ -1,6 +1,7 @@
 """Weighted runs: weights that are right in the mean whatever is drawn, and e-values that keep their level."""
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -130,7 +131,9 @@ CASES = {
     "a number of draws by their values": (until_positive, [6.0, 3.0, 1.0], lambda t: math.exp(-max(t, 0.0))),
     "an early exit": (leaves_early, [-1.0, FAR], lambda t: 0.25 * math.exp(-t)),
     "a number of draws by chance": (as_often_as_the_coin_says, [3.0, 2.0, 1.0, 1.0], of_coin),
-    "more draws than are shifted": (more_than_are_shifted, [0.4] * MOST_DRAWS, lambda t: stats.norm.sf(t * 4 / math.sqrt(MOST_DRAWS + 6))),
+    "more draws than are shifted": (
+        more_than_are_shifted, [0.4] * MOST_DRAWS, lambda t: stats.norm.sf(t * 4 / math.sqrt(MOST_DRAWS + 6))
+    ),
     "several entries": (several_entries, [FAR, 0.0], lambda t: 0.5 * math.exp(-t)),
 }  # fmt: skip
 
@@ -198,7 +201,8 @@ def test_weights_of_machine_code_are_right_in_the_mean(case):
 
 
 @pytest.mark.parametrize(
-    "case", ["laplace", "gaussian", "exponential", "gumbel", "geometric", "two draws", "an early exit", "several entries"]
+    "case",
+    ["laplace", "gaussian", "exponential", "gumbel", "geometric", "two draws", "an early exit", "several entries"],
 )
 def test_a_tail_that_plain_runs_hardly_see_is_seen_well(case):
     # Of a probability of 4e-5 to 3e-3, by 2,048 runs of which some 205 are shifted.
@@ -224,7 +228,9 @@ def test_noise_of_scale_zero_stays_as_it_is():
     assert set(LEVELS[rows[0, :, 0].astype(int)]) <= {LEVELS[-1], LEVELS[-2]}  # w = 1: 1 − τ, rounded
 
 
-@pytest.mark.parametrize(("function", "why"), [(numpys_own, "none of the samplers"), (shadowed, "none of the samplers")])
+@pytest.mark.parametrize(
+    ("function", "why"), [(numpys_own, "none of the samplers"), (shadowed, "none of the samplers")]
+)
 def test_other_noise_cannot_be_shifted(function, why):
     with pytest.raises(CannotTilt, match=why):
         tilted_signature(Signature.of(function, {}), np.zeros(1))
@@ -267,7 +273,7 @@ def test_the_evidence_falls_in_epsilon():
     estimate = Estimate(p=1e-5, q=1e-6, both=1e-6, stake=Stake(bet=0.5, against=0.5))
     bet = bet_on(counts, ApproxDP(0.5, 1e-6), estimate)
     logs = [bet.log_e_value(ApproxDP(epsilon, 1e-6)) for epsilon in np.linspace(0.0, 9.0, 50)]
-    assert all(a >= b for a, b in zip(logs, logs[1:], strict=False))
+    assert all(a >= b for a, b in pairwise(logs))
     assert logs[-1] == -math.inf  # a bet that could lose more than all is lost
 
 

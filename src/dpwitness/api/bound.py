@@ -24,7 +24,7 @@ from dpwitness.results.verdict import STOPPED
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.costs import with_sides_that_pay
-from dpwitness.search.objectives import BoundAt, Objective, ParameterAt, value_of
+from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
 from dpwitness.search.pairs import MANY, best_refined, finalists, search_budget
 
 MOST_SEARCH_RUNS: Final = 8_000_000
@@ -74,9 +74,8 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
         spent += more
     candidate, confirming = _with_sides_that_pay(runner, candidate, problem.claim), runner
     if effort.tails:
-        least = value_of(candidate.estimate, objective, budget)
         candidate, confirming, more, of_tails = in_tails(
-            problem, runner, effort, candidate, least=least, of_bound=True
+            problem, runner, effort, candidate, objective, budget, of_bound=True
         )
         notes, spent = (*notes, *of_tails), spent + more
     shown = bound_so_far(problem.claim, candidate.estimate, effort, alpha=alpha)

@@ -290,9 +290,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     candidate, confirming = with_sides_that_pay(runner, candidate, claim), runner
     if not bounds_divergences(claim):
         plain = candidate
-        candidate, confirming, more, of_tails = in_tails(
-            problem, runner, effort, plain, least=value_of(plain.estimate, objective, budget)
-        )
+        candidate, confirming, more, of_tails = in_tails(problem, runner, effort, plain, objective, budget)
         notes = (*notes, *of_tails)
         spent += more
         if candidate is plain:

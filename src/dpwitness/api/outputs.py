@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate
 from dpwitness.errors import DPWitnessError
-from dpwitness.events import Weighted, Event, OutcomeSet, Statistic, outcomes_of, statistic_of, widen
+from dpwitness.events import Event, OutcomeSet, Statistic, of_outcomes, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.events.event import number_text
 from dpwitness.machine import Deadline
@@ -51,8 +51,7 @@ def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Out
         x, y = late.sample(candidate.pair, n, Role.OUTPUTS, coupled=candidate.coupled)
     except DPWitnessError:  # the verdict is there without them
         return None
-    event = candidate.event
-    return outputs_of(problem, event.event if isinstance(event, Weighted) else event, x, y)
+    return outputs_of(problem, of_outcomes(candidate.event), x, y)
 
 
 def _has_one(event: Event) -> bool:

@@ -17,7 +17,7 @@ from dpwitness.candidate import Candidate
 from dpwitness.checks import brief
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
-from dpwitness.events import Weighted
+from dpwitness.events import weighted_of
 from dpwitness.evidence import runs_needed
 from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.claims import as_claim
@@ -111,7 +111,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
             raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")
         violation = seen_again
     old = violation.witness
-    if isinstance(old.event, Weighted):
+    if weighted_of(old.event) is not None:
         return violation  # its interval is as simple as an event can be, and its shifts are for just these inputs
     if mechanism is None and options["make"] is None:
         mechanism = load_registered(old.mechanism)

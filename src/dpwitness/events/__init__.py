@@ -25,7 +25,7 @@ from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.scores import Cells, ScoreThreshold, SplitEvent
 from dpwitness.events.trees import Tree, TreeScore
-from dpwitness.events.weighted import Weighted
+from dpwitness.events.weighted import Weighted, of_outcomes, weighted_of
 
 __all__ = [
     "FEATURES",
@@ -57,10 +57,12 @@ __all__ = [
     "is_of_bits",
     "is_partition",
     "members_of",
+    "of_outcomes",
     "outcomes_of",
     "register_event",
     "scale_of",
     "statistic_of",
     "thresholds_of",
+    "weighted_of",
     "widen",
 ]

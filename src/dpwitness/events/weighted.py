@@ -119,3 +119,13 @@ class Weighted(Event, Partition):
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         return self.event.describe(noun, label)
+
+
+def weighted_of(event: Event) -> Weighted | None:
+    """An event of weighted runs; None for all others."""
+    return event if isinstance(event, Weighted) else None
+
+
+def of_outcomes(event: Event) -> Event:
+    """The event of the mechanism's own outcomes."""
+    return event.event if isinstance(event, Weighted) else event

@@ -41,31 +41,24 @@ has E[X] ≤ 0 under the claim. f_I, g_J ≥ 0, f_J ≤ m and g_I ≤ n, so X �
 λ = 0.999/(s + t) leaves something of the wealth in every run. All of the above holds for the table of the k×k counts,
 whatever f and g are, if they were fixed before the runs. Of a curved claim (s, t) is one of its half-planes.
 
-Weighted runs: with probability 1 − τ a run is one of the mechanism itself, with probability τ its draws come from another
-law (`mechanisms.tilted`). With the densities p and q of all draws of the run under both, its weight is
-w = p/((1 − τ)p + τq). So 0 ≤ (1 − τ)w ≤ 1 whatever the draws, and E[w·1(M(D) ∈ S)] = P[M(D) ∈ S]. Let V be (1 − τ)w
-where the outcome lies in S and 0 elsewhere, rounded to one of the two nearest of `LEVELS` by a draw of its own, the
-upper one with the probability that makes the mean right. Then V lies in [0, 1] and E V = (1 − τ)·P[M(D) ∈ S]; V′ is the
-same of M(D′).
-
-Evidence. A claim allows P[M(D) ∈ S] ≤ s·P[M(D′) ∈ S] + t. So
+Weighted runs (importance sampling): with probability 1 − τ a run is one of the mechanism itself, with probability τ its
+draws come from another law (`mechanisms.tilted`). With the densities p and q of all draws of the run under both, its
+weight is w = p/((1 − τ)p + τq). So 0 ≤ (1 − τ)w ≤ 1 whatever the draws, and E[w·1[M(D) ∈ S]] = P[M(D) ∈ S]. Let V be
+(1 − τ)w where the outcome lies in S and 0 elsewhere, rounded to one of the two nearest `LEVELS` by a draw of its own,
+to the upper one with the probability that makes the mean right. Then V lies in [0, 1] and E V = (1 − τ)·P[M(D) ∈ S]; V′
+is the same of M(D′). So where a claim allows P[M(D) ∈ S] ≤ s·P[M(D′) ∈ S] + t,
 
     X = V − s·V′ − (1 − τ)·t
 
-has E X ≤ 0 under the claim, and X ≥ −(s + (1 − τ)t). For a fixed λ in [0, 1/(s + (1 − τ)t)) the wealth ∏(1 + λX_i) of
-independent runs is a non-negative supermartingale, and so is a mixture over λ: all of the above
-holds for the table of the k·k counts of levels. The shifts
-decide how much X varies, and nothing else: whichever they are, E X is the same. They, the event and the bets are fixed
-before the runs.
+has E[X] ≤ 0 under the claim, and X ≥ −(s + (1 − τ)t). For a fixed λ in [0, 1/(s + (1 − τ)t)) all of the above holds for
+the table of the k×k counts of levels, whether or not the sides of a run share their draws. Which law is drawn from
+decides how much X varies, and nothing else; like the event and the bets it is fixed before the runs. The bets λ are the
+same for every parameter: of (ε, δ) s rises in ε and t = δ stays, so X falls in ε, run by run; and a bet that is too
+large for an ε counts as lost there. So the evidence falls in ε.
 
-A bet λ is the same for every parameter of the claim's family. Of (ε, δ) the slope s rises in ε and t = δ stays: X falls
-in ε, run by run, and a bet that is too large for an ε counts as lost there. So the evidence falls in ε.
-
-Why it needs fewer runs: of plain runs X varies by P[S], and needs some 2·log(1/α)·(P[S] + s²·P′[S])/Δ² of them, where Δ
-is E X. With a law q under which S is not rare, V is small in all runs with S: its variance no longer decides, but the
-largest loss does, and log(1/α)·s/((1 − τ)Δ) runs are enough (`docs/limits.md`).
-
-That a mixture with the law itself bounds the weights: Owen & Zhou 2000, JASA 95(449).
+Of plain runs X varies by P[S], so that log(1/α) takes some 2·log(1/α)·(P[S] + s²·P′[S])/Δ² of them, where Δ is E[X].
+Under a law by which S is not rare V is small in all runs with S. Then the largest loss decides: log(1/α)·s/((1 − τ)Δ)
+runs are enough. That a mixture with the law itself bounds the weights: Owen & Zhou 2000, JASA 95(449).
 
 Many events at once, chosen anew before every epoch: `evidence.portfolio`.
 """
@@ -82,16 +75,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades
+from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades, Stake
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
-from dpwitness.events.weighted import LEVELS, SHARE
 from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
 
 #: Bets as fractions of the largest admissible λ, log-spaced: half of the wealth is spread over them.
 GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
 #: Parameters at which the lower bound is evaluated: 0.1 % apart, absolute 10⁻⁴ near zero.
 PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.arange(8_850)])
+#: Of weighted runs.
+LEVELS, SHARE = Stake.levels, Stake.share
 #: Halvings of an interval: to the last bit.
 STEPS: Final = 60
 
@@ -134,9 +128,9 @@ class Bet(ABC):
 def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> "CountsBet":
     """The bet that follows from an estimate, and the counts of later runs.
 
-    On weighted runs where the estimate has a stake in them. On cells where the claim bounds their divergence and estimate and counts are of cells, with a share on the event
-    that is made of them where the estimate says so; on a graded event and on the event where it has grades of the
-    cells that were counted; else on the event.
+    On weighted runs where the estimate has a stake in them; on cells where the claim bounds their divergence and
+    estimate and counts are of cells, with a share on the event that is made of them where the estimate says so; on a
+    graded event and on the event where it has grades of the cells that were counted; else on the event.
     """
     if estimate is not None and estimate.stake is not None and len(counts.cells) in (0, len(LEVELS) ** 2):
         return WeightedBet(counts, estimate)

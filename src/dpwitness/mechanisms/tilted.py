@@ -151,7 +151,7 @@ def geometric(run: tuple[Floats, Floats], rng: np.random.Generator, scale: float
     k, by = noise.geometric(rng, scale), next_shift(run)
     if not 0 < scale < math.inf:
         return k
-    whole = int(round(by * scale))
+    whole = round(by * scale)
     if run[0][0]:
         k += whole
     note(run, k / scale, (abs(k - whole) - abs(k)) / scale)
@@ -164,7 +164,7 @@ def discrete_gaussian(run: tuple[Floats, Floats], rng: np.random.Generator, scal
     k, by = noise.discrete_gaussian(rng, scale), next_shift(run)
     if not 0 < scale < math.inf:
         return k
-    whole = int(round(by * scale))
+    whole = round(by * scale)
     if run[0][0]:
         k += whole
     note(run, k / scale, whole * (whole - 2.0 * k) / (2 * scale**2))

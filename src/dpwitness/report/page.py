@@ -355,9 +355,9 @@ def _pictures(result: Shown) -> list[Markup]:
     interval = f"Lines on the bars: 95 % intervals ({kind}) for a fixed number of runs."
     return [
         _figure(figures.event_rates(witness), "How often the event was seen. ", interval),
-        Markup() if witness.weighted else _figure(
-            figures.cells(counts, witness.event), "In colour: on D; grey: on D′; shaded: the event."
-        ),
+        Markup()
+        if witness.weighted
+        else _figure(figures.cells(counts, witness.event), "In colour: on D; grey: on D′; shaded: the event."),
         *_outputs(result),
     ]
 

@@ -15,7 +15,7 @@ from dpwitness.checks import brief, kind
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
-from dpwitness.events import Event, Weighted
+from dpwitness.events import Event, weighted_of
 from dpwitness.evidence import Counts, bet_on
 from dpwitness.evidence.bet import WeightedBet, weighted_rates
 from dpwitness.files import shown, write_atomically
@@ -235,8 +235,8 @@ class Witness(JsonFields):
         ]
         if comparison := bet_on(counts, claim, self.estimate).comparison(claim):
             lines.append(f"  {comparison}")
-        if isinstance(self.event, Weighted):
-            lines.append(f"  {self.event.how}")
+        if (event := weighted_of(self.event)) is not None:
+            lines.append(f"  {event.how}")
         return lines
 
     def where(self) -> list[str]:

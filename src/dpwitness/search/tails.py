@@ -2,9 +2,10 @@
 
 Everything here comes from search runs and is never evidence. For each value whose tail might be the event (the entries
 of an outcome, and what the candidate's own event compares), in both directions of the pair, the cross-entropy method
-goes step by step into the tail: half of the runs are shifted as the last step says, and the next shifts are the weighted
-means of the draws of the runs that come farthest (Rubinstein & Kroese 2004, The Cross-Entropy Method). In each step all
-thresholds are rated by what weighted runs would show; the best of all is estimated again by fresh runs.
+goes step by step into the tail: half of the runs are shifted as the last step says, and the next shifts are the means,
+by weight, of the draws of the runs that come farthest (Rubinstein & Kroese 2004, The Cross-Entropy Method). In each
+step all thresholds are rated by what weighted runs would show. Larger samples choose among the best tails, and fresh
+runs say what the chosen one is worth.
 """
 
 import math
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate, Estimate, Stake
 from dpwitness.claims import Claim
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Event, Interval, Thresholds, Weighted, thresholds_of
+from dpwitness.events import Event, Interval, Thresholds, Weighted, scale_of, thresholds_of
 from dpwitness.events.weighted import FARTHEST, LEADING, LEVELS, MOST_DRAWS, SHARE
 from dpwitness.evidence.bet import best_stake
 from dpwitness.mechanisms.mechanism import PairedRuns
@@ -29,11 +30,12 @@ from dpwitness.runs import Role, Runner, generator
 
 Floats = NDArray[np.float64]
 
-#: Runs in which draws are counted, runs of a step and steps, runs to choose a threshold by, and as many to place the bet by; numbers that such a sample
-#: may hold in memory.
+#: Runs in which draws are counted, runs of a step and steps. Of so many tails the threshold is chosen by more runs, and
+#: of the best one the bet is placed by as many; numbers that such a sample may hold in memory.
 COUNTED: Final = 1 << 8
 STEP_RUNS: Final = 1 << 13
 STEPS: Final = 12
+FINALISTS: Final = 4
 FINAL_RUNS: Final = 1 << 18
 ROOM: Final = 1 << 24
 #: The share of the runs that come farthest, of which a step learns; and the share of shifted runs in it.
@@ -122,7 +124,7 @@ class WeightedRows:
     share: float
 
     def weights(self, rows: Floats) -> Floats:
-        """w = p/((1 − σ)p + σq) for the share σ."""
+        """The weights p/((1 − σ)p + σq) for the share σ."""
         return np.exp(-self._log_mixed(rows, self.share))
 
     def _log_mixed(self, rows: Floats, share: float) -> Floats:
@@ -191,9 +193,7 @@ class TailSearch:
             k = int(np.argmax(rated))
             if rated[k] > 0 and (best is None or rated[k] > best.value):
                 own = self.learned(rows, values, thresholds[k])
-                best = Tail(
-                    pair=pair, events=events, threshold=float(thresholds[k]), shifts=own, value=float(rated[k])
-                )
+                best = Tail(pair=pair, events=events, threshold=float(thresholds[k]), shifts=own, value=float(rated[k]))
             goal = float(np.quantile(values[0], 1 - FARTHEST_SHARE))
             if not math.isfinite(goal) or (best is not None and goal > best.threshold and step > 1):
                 break
@@ -211,22 +211,30 @@ class TailSearch:
         mean = sum(weights @ side for weights, side in both) / max(total, 1e-300)
         return np.where(np.abs(mean) < LEAST_SHIFT, 0.0, np.clip(mean, -FARTHEST, FARTHEST))
 
-    def candidate(self, tail: Tail) -> Candidate | None:
-        """The event and the stake on it, by fresh runs; None where these do not show what was promised."""
-        n = min(FINAL_RUNS, ROOM // (2 * max(self.mechanism.width, 1)))
-        rows = self.rows(tail.pair, tail.shifts, SHARE, n, 0, STEPS)
+    def with_best_threshold(self, tail: Tail, key: int) -> Tail:
+        """The same with the best of its thresholds, by more runs that are made as those that count are."""
+        rows = self.rows(tail.pair, tail.shifts, SHARE, self.final_runs, key, STEPS)
         values = self.values(tail.events, rows)
         moments = rows.moments(values, grid_of(values[0]))
         rated = self.aim(moments)
-        if not np.max(rated, initial=0.0) > 0:
-            return None
-        best = moments.thresholds[[int(np.argmax(rated))]]
-        # Once more, on runs that did not choose the threshold.
-        rows = self.rows(tail.pair, tail.shifts, SHARE, n, 0, STEPS + 1)
-        value = float(self.aim(rows.moments(self.values(tail.events, rows), best))[0])
+        best = int(np.argmax(rated)) if len(rated) else None
+        if best is None:
+            return replace(tail, value=0.0)
+        return replace(tail, threshold=float(moments.thresholds[best]), value=float(rated[best]))
+
+    @property
+    def final_runs(self) -> int:
+        """Runs of a larger sample."""
+        return min(FINAL_RUNS, ROOM // (2 * max(self.mechanism.width, 1)))
+
+    def candidate(self, tail: Tail) -> Candidate | None:
+        """The event and the stake on it, by fresh runs; None where these do not show what has to be exceeded."""
+        n = self.final_runs
+        rows = self.rows(tail.pair, tail.shifts, SHARE, n, 0, STEPS)
+        value = float(self.aim(rows.moments(self.values(tail.events, rows), np.array([tail.threshold])))[0])
         if value <= max(self.aim.least, 0.0):
             return None
-        event = Weighted(event=tail.events.above(float(best[0])), shifts=tail.shifts, offset=self.offset)
+        event = Weighted(event=tail.events.above(tail.threshold), shifts=tail.shifts, offset=self.offset)
         i, j, k = event.cell_of(rows.x), event.cell_of(rows.y), event.cells
         joint = np.bincount(i * k + j, minlength=k * k).reshape(k, k) / n
         p, q = (min(float(side @ LEVELS) / (1 - SHARE), 1.0) for side in (joint.sum(axis=1), joint.sum(axis=0)))
@@ -236,7 +244,9 @@ class TailSearch:
         return Candidate(pair=tail.pair, event=event, estimate=Estimate(p=p, q=q, both=both, stake=stake))
 
 
-def weighted_candidate(problem: Problem, runner: Runner, found: Candidate, aim: TailAim) -> tuple[Candidate | None, int]:
+def weighted_candidate(
+    problem: Problem, runner: Runner, found: Candidate, aim: TailAim
+) -> tuple[Candidate | None, int]:
     """A candidate for weighted runs on the pair of another one, or None; and the paired search runs spent.
 
     Raises `CannotTilt` where the mechanism's noise cannot be shifted.
@@ -258,17 +268,19 @@ def weighted_candidate(problem: Problem, runner: Runner, found: Candidate, aim: 
             tail, more = search.tail(one, events, key)
             spent += more
             tails += [] if tail is None else [tail]
-        if not tails:
-            return None, spent
-        return search.candidate(max(tails, key=lambda tail: tail.value)), spent + 2 * FINAL_RUNS
+        best = sorted(tails, key=lambda tail: tail.value)[-FINALISTS:]
+        best = [search.with_best_threshold(tail, key) for key, tail in enumerate(best, 1)]
+        spent += (len(best) + 1) * search.final_runs
+        return search.candidate(max(best, key=lambda tail: tail.value)) if best else None, spent
     except MechanismTimeout:
         return None, spent
 
 
 def _tails_of(found: Candidate, width: int) -> Iterator[tuple[Pair, Thresholds[Event]]]:
     """The values whose tails are looked at, in both directions of the pair."""
-    own = [] if isinstance(found.event, Interval) else thresholds_of(found.event)
-    entries = [events for j in range(min(width, COLUMNS)) for events in thresholds_of(Interval(coordinate=j))]
+    columns, scale = range(min(width, COLUMNS)), scale_of(found.event)
+    own = () if scale is not None and scale.key in columns else thresholds_of(found.event)
+    entries = [events for j in columns for events in thresholds_of(Interval(coordinate=j))]
     for events in (*own, *entries):
         yield found.pair, events
         yield found.pair.swapped(), events

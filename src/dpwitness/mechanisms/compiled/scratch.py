@@ -132,13 +132,13 @@ def with_scratch(function: Callable[..., Any]) -> Callable[..., Any] | None:
     redirect.generic_visit(ast.Module(definition.body, []))
     if not redirect.redirected:
         return None
-    return copied(function, definition, PARAMETER, {PREFIX + name: replacement for name, (replacement, _) in MAKERS.items()})
+    return copied(
+        function, definition, PARAMETER, {PREFIX + name: replacement for name, (replacement, _) in MAKERS.items()}
+    )
 
 
-def copied(
-    function: FunctionType, definition: ast.FunctionDef, first: str, named: dict[str, Any]
-) -> FunctionType:
-    """A copy of a function by a changed definition, which takes one parameter more, the first; `named`: more globals."""
+def copied(function: FunctionType, definition: ast.FunctionDef, first: str, named: dict[str, Any]) -> FunctionType:
+    """A copy of a function by a changed definition, with one parameter more, the first; `named`: more globals."""
     # What the original has as defaults is taken over below, not evaluated again.
     definition.decorator_list, definition.returns, parameters = [], None, definition.args
     for parameter in ast.walk(parameters):
