@@ -26,7 +26,7 @@ def subsampled(rng, data, sigma=0.6, rate=0.012):
 
 
 def narrow(rng, data):
-    """δ(1) = 1.5e-3 of N(0, 1) against N(μ, 1)."""
+    """A little more than δ(1) = 0.01."""
     return 0.55 * data[0] + gaussian(rng, 1.0)
 
 

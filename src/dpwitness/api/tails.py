@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Final
 
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
@@ -12,6 +13,10 @@ from dpwitness.problem import Effort, Problem
 from dpwitness.runs import Runner
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.tails import TailAim, weighted_candidate
+
+#: By so many standard errors the promise of plain runs is lowered: it may be the luckiest of thousands of events, and
+#: that of weighted runs was estimated anew.
+LOWER: Final = 2.0
 
 
 def require_tails(claim: Claim, effort: Effort) -> None:
@@ -45,7 +50,7 @@ def in_tails(
         runs=effort.runs,
         log_threshold=math.log(1 / (effort.alpha if of_bound else effort.level)),
         of_bound=of_bound,
-        least=value_of(candidate.estimate, objective, budget),
+        least=value_of(candidate.estimate, objective, budget, LOWER),
     )
     try:
         found, spent = weighted_candidate(problem, runner.searching(), candidate, aim)

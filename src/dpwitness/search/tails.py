@@ -30,19 +30,22 @@ from dpwitness.runs import Role, Runner, generator
 
 Floats = NDArray[np.float64]
 
-#: Runs in which draws are counted, runs of a step and steps. Of so many tails the threshold is chosen by more runs, and
-#: of the best one the bet is placed by as many; numbers that such a sample may hold in memory.
+#: Runs in which draws are counted, runs of a step, of a step of all values together, and steps. So many tails of each
+#: step are compared by more runs, so many of these by as many as place the bet; numbers of a sample that fit in memory.
 COUNTED: Final = 1 << 8
 STEP_RUNS: Final = 1 << 13
+MOST_STEP_RUNS: Final = 1 << 17
 STEPS: Final = 12
 FINALISTS: Final = 4
-FINAL_RUNS: Final = 1 << 18
+FINAL_RUNS: Final = 1 << 19
 ROOM: Final = 1 << 24
 #: The share of the runs that come farthest, of which a step learns; and the share of shifted runs in it.
 FARTHEST_SHARE: Final = 0.1
 LEARNING_SHARE: Final = 0.5
 #: Entries of an outcome whose tails are tried.
 COLUMNS: Final = 8
+#: By so many standard errors a step is rated lower: the best of hundreds of thresholds would be luck else.
+RATED_LOWER: Final = 0.5
 #: A threshold must be reached in so many runs. Smaller shifts than these are noise of their estimate.
 FEWEST: Final = 32
 LEAST_SHIFT: Final = 0.1
@@ -63,24 +66,27 @@ class TailAim:
     of_bound: bool
     least: float = 0.0  # what has to be exceeded
 
-    def __call__(self, seen: "Moments") -> Floats:
-        """Nats of evidence a run against the claim, or the ε (nats) that is expected to be shown; shape (k,)."""
+    def __call__(self, seen: "Moments", standard_errors: float = 1.0) -> Floats:
+        """Nats of evidence a run against the claim, or the ε (nats) that is expected to be shown; shape (k,).
+
+        `standard_errors`: by how many of these the mean of X is lowered.
+        """
         if not self.of_bound:
-            return self._growth(seen, np.full(len(seen.p), self.claim.parameter))
+            return self._growth(seen, np.full(len(seen.p), self.claim.parameter), standard_errors)
         low, high = np.zeros(len(seen.p)), np.full(len(seen.p), LARGEST_BOUND)
-        shown = self.runs * self._growth(seen, low) >= self.log_threshold
+        shown = self.runs * self._growth(seen, low, standard_errors) >= self.log_threshold
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            above = self.runs * self._growth(seen, middle) >= self.log_threshold
+            above = self.runs * self._growth(seen, middle, standard_errors) >= self.log_threshold
             low, high = np.where(above, middle, low), np.where(above, high, middle)
         return np.where(shown, low, 0.0)
 
-    def _growth(self, seen: "Moments", epsilon: Floats) -> Floats:
-        """λ·E X − λ²·E X²/2 at the best λ, with E X lowered by a standard error; the evidence against each ε."""
+    def _growth(self, seen: "Moments", epsilon: Floats, standard_errors: float) -> Floats:
+        """λ·E X − λ²·E X²/2 at the best λ, with E X lowered; the evidence against each ε."""
         plane = self.claim.half_planes(epsilon)
         drift = seen.p - plane.slope * seen.q - plane.intercept
         square = np.maximum(seen.pp - 2 * plane.slope * seen.pq + plane.slope**2 * seen.qq, 1e-300)
-        drift = np.maximum(drift - np.sqrt(square / seen.runs), 0.0) * (1 - SHARE)
+        drift = np.maximum(drift - standard_errors * np.sqrt(square / seen.runs), 0.0) * (1 - SHARE)
         square = square * (1 - SHARE) ** 2
         most = 0.95 / (plane.slope + (1 - SHARE) * plane.intercept)
         bet = np.minimum(drift / square, most)
@@ -159,7 +165,8 @@ class WeightedRows:
 class TailSearch:
     """A search for the tail of some mechanism's outcomes.
 
-    `mechanism`: with shifted noise; `draws`: how many draws of a run are shifted; `offset`: the column of outcomes.
+    `mechanism`: with shifted noise; `draws`: how many draws of a run are shifted; `offset`: the column of outcomes;
+    `step_runs`: of each step.
     """
 
     mechanism: TiltedMechanism
@@ -167,6 +174,7 @@ class TailSearch:
     offset: int
     runner: Runner
     aim: TailAim
+    step_runs: int
 
     def rows(self, pair: Pair, shifts: Floats, share: float, n: int, *key: int) -> WeightedRows:
         """Weighted search runs whose sides share their draws; shifts for each draw of which there are columns."""
@@ -178,27 +186,30 @@ class TailSearch:
         x, y = (events.value(side[:, self.offset :]) for side in (rows.x, rows.y))
         return x, y
 
-    def tail(self, pair: Pair, events: Thresholds[Event], key: int) -> tuple[Tail | None, int]:
-        """The best tail of one value, None where nothing is promised; and the runs spent."""
+    def tails(self, pair: Pair, events: Thresholds[Event], key: int) -> Iterator[Tail | None]:
+        """The best tail of one value in each step; None where a step promises nothing."""
         shifts = np.zeros(self.draws)
-        best: Tail | None = None
-        step = 0
         for step in range(STEPS):
-            rows = self.rows(pair, shifts, LEARNING_SHARE, STEP_RUNS, key, step)
+            rows = self.rows(pair, shifts, LEARNING_SHARE, self.step_runs, key, step)
             values = self.values(events, rows)
             thresholds = grid_of(values[0])
             if not len(thresholds):
-                break
-            rated = self.aim(rows.moments(values, thresholds))
+                return
+            moments = rows.moments(values, thresholds)
+            rated = self.aim(moments, RATED_LOWER)
             k = int(np.argmax(rated))
-            if rated[k] > 0 and (best is None or rated[k] > best.value):
+            found = None
+            if rated[k] > 0:
                 own = self.learned(rows, values, thresholds[k])
-                best = Tail(pair=pair, events=events, threshold=float(thresholds[k]), shifts=own, value=float(rated[k]))
+                found = Tail(
+                    pair=pair, events=events, threshold=float(thresholds[k]), shifts=own, value=float(rated[k])
+                )
+            yield found
             goal = float(np.quantile(values[0], 1 - FARTHEST_SHARE))
-            if not math.isfinite(goal) or (best is not None and goal > best.threshold and step > 1):
-                break
+            # An event of so small a probability refutes nothing: no run of it wins more than one nat.
+            if not math.isfinite(goal) or moments.p[-1] * self.aim.runs < self.aim.log_threshold:
+                return
             shifts = self.learned(rows, values, goal)
-        return best, (step + 1) * STEP_RUNS
 
     def learned(self, rows: WeightedRows, values: tuple[Floats, Floats], threshold: float) -> Floats:
         """The means of the draws of the runs that reach a threshold, of both sides."""
@@ -211,26 +222,26 @@ class TailSearch:
         mean = sum(weights @ side for weights, side in both) / max(total, 1e-300)
         return np.where(np.abs(mean) < LEAST_SHIFT, 0.0, np.clip(mean, -FARTHEST, FARTHEST))
 
-    def with_best_threshold(self, tail: Tail, key: int) -> Tail:
-        """The same with the best of its thresholds, by more runs that are made as those that count are."""
-        rows = self.rows(tail.pair, tail.shifts, SHARE, self.final_runs, key, STEPS)
+    def with_best_threshold(self, tail: Tail, n: int, *key: int) -> Tail:
+        """The same with the best of its thresholds, by n fresh runs that are made as those that count are."""
+        rows = self.rows(tail.pair, tail.shifts, SHARE, n, STEPS, *key)
         values = self.values(tail.events, rows)
         moments = rows.moments(values, grid_of(values[0]))
         rated = self.aim(moments)
-        best = int(np.argmax(rated)) if len(rated) else None
-        if best is None:
+        if not len(rated):
             return replace(tail, value=0.0)
+        best = int(np.argmax(rated))
         return replace(tail, threshold=float(moments.thresholds[best]), value=float(rated[best]))
 
     @property
     def final_runs(self) -> int:
-        """Runs of a larger sample."""
+        """Runs of the largest samples."""
         return min(FINAL_RUNS, ROOM // (2 * max(self.mechanism.width, 1)))
 
-    def candidate(self, tail: Tail) -> Candidate | None:
+    def candidate(self, tail: Tail, key: int) -> Candidate | None:
         """The event and the stake on it, by fresh runs; None where these do not show what has to be exceeded."""
         n = self.final_runs
-        rows = self.rows(tail.pair, tail.shifts, SHARE, n, 0, STEPS)
+        rows = self.rows(tail.pair, tail.shifts, SHARE, n, STEPS + 1, key)
         value = float(self.aim(rows.moments(self.values(tail.events, rows), np.array([tail.threshold])))[0])
         if value <= max(self.aim.least, 0.0):
             return None
@@ -258,22 +269,35 @@ def weighted_candidate(
     if not draws:
         raise CannotTilt("it draws nothing from dpwitness.noise on these inputs")
     offset = offset_of(mechanism, pair, draws)
+    values = list(_tails_of(found, mechanism.width))
     search = TailSearch(
-        mechanism=tilted(mechanism, pair, np.zeros(draws)), draws=draws, offset=offset, runner=runner, aim=aim
-    )
-    tails: list[Tail] = []
+        mechanism=tilted(mechanism, pair, np.zeros(draws)), draws=draws, offset=offset, runner=runner, aim=aim,
+        step_runs=max(MOST_STEP_RUNS // len(values), STEP_RUNS),
+    )  # fmt: skip
     spent = COUNTED
     try:
-        for key, (one, events) in enumerate(_tails_of(found, seen.shape[2] - offset), 1):
-            tail, more = search.tail(one, events, key)
-            spent += more
-            tails += [] if tail is None else [tail]
-        best = sorted(tails, key=lambda tail: tail.value)[-FINALISTS:]
-        best = [search.with_best_threshold(tail, key) for key, tail in enumerate(best, 1)]
-        spent += (len(best) + 1) * search.final_runs
-        return search.candidate(max(best, key=lambda tail: tail.value)) if best else None, spent
+        each: list[list[Tail]] = [[] for _ in range(STEPS)]
+        for key, (one, events) in enumerate(values, 1):
+            for step, tail in enumerate(search.tails(one, events, key)):
+                each[step] += [] if tail is None else [tail]
+                spent += search.step_runs
+        # Of each step: what luck promises where outcomes are frequent exceeds all that a tail can keep.
+        best = [tail for found in each for tail in _best(found)]
+        for n in (search.final_runs // 4, search.final_runs):
+            best = _best([search.with_best_threshold(tail, n, n, key) for key, tail in enumerate(best)])
+            spent += len(best) * n
+        for key, tail in enumerate(best):
+            spent += search.final_runs
+            if (found_again := search.candidate(tail, key)) is not None:
+                return found_again, spent
+        return None, spent
     except MechanismTimeout:
         return None, spent
+
+
+def _best(tails: list[Tail]) -> list[Tail]:
+    """The best ones that promise anything, the best first."""
+    return sorted((tail for tail in tails if tail.value > 0), key=lambda tail: -tail.value)[:FINALISTS]
 
 
 def _tails_of(found: Candidate, width: int) -> Iterator[tuple[Pair, Thresholds[Event]]]:
