@@ -193,8 +193,8 @@ def _read(value: object, levels: int) -> object:
     for kind in WRITTEN:
         if keys == {key.name for key in keys_of(kind)}:
             return read_fields(kind, "domain", value)
-    names = ", ".join(keys_of(kind)[0].name for kind in WRITTEN)
-    raise InvalidNeighbours(f"domain {brief(value)} must hold one of tuple, list, dict, {names}, and its settings")
+    known = ", ".join(keys_of(kind)[0].name for kind in WRITTEN)
+    raise InvalidNeighbours(f"domain {brief(value)} must hold one of tuple, list, dict, {known}, and its settings")
 
 
 def _schema(definitions: Definitions) -> Schema:

@@ -16,11 +16,15 @@ from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, ScoreThreshold, cells_of, widen
 from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
+from dpwitness.roots import halved
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import informative_bins
 
 Floats = NDArray[np.float64]
+
+#: Halvings of the range of parameters.
+STEPS: Final = 50
 
 #: Cells at most.
 CELLS: Final = 24
@@ -246,9 +250,8 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
 
 def _parameter_of(plane: Hyperplane, claim: DivergenceClaim, mean: float) -> float:
     """The parameter at which the hyperplane allows a mean; 0 where that is less than any allows."""
-    low, high = 0.0, MOST_NATS  # by halving: what is allowed overflows to infinity, which no interpolation follows
-    for _ in range(50):
-        middle = (low + high) / 2
-        beyond = float(plane.allowed(claim.largest_divergence(plane.order, middle))) > mean
-        low, high = (low, middle) if beyond else (middle, high)
-    return low
+
+    def allows_more(parameter: float) -> bool:
+        return float(plane.allowed(claim.largest_divergence(plane.order, parameter))) > mean
+
+    return halved(allows_more, 0.0, MOST_NATS, STEPS)[0]
