@@ -18,9 +18,9 @@ v, and a state of period two would refute a claim that holds. A state that moves
 claim only on average over a state (a pool of noise, AR(1) noise), are not covered: `health.dependence` tests for them.
 
 The time of a call as an outcome depends on the state of the machine, which moves by itself, by the calls, and a little
-by their inputs. Between two timed calls stands one on an input drawn by a coin of its own (`mechanisms.timed`): what
-the call just before leaves behind does not tell what the other side of the run was given. Longer memory of a processor
-is not covered; `benchmarks/timing.py` measures samplers of constant time.
+by their inputs. Between two timed calls stands one on an input drawn by a coin of its own (`mechanisms.call_times`):
+what the call just before leaves behind does not tell what the other side of the run was given. Longer memory of a
+processor is not covered; `benchmarks/timing.py` measures samplers of constant time.
 
 Cells: a claim that bounds a Rényi divergence has supporting hyperplanes over the cells of a partition
 (`claims.renyi.Hyperplane`). With cells I of M(D) and J of M(D′) in one paired run, X = a_I − b_J − c has E[X] ≤ 0 where

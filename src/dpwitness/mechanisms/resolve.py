@@ -11,6 +11,7 @@ import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
+from dpwitness.mechanisms.call_times import require_as_observed, timed_mechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
@@ -21,7 +22,6 @@ from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
-from dpwitness.mechanisms.timed import require_as_observed, timed_mechanism
 from dpwitness.neighbours import Data, Pair, as_array
 
 

@@ -118,7 +118,7 @@ def write(session: Session, path: str, *, html: bool = False) -> None:
         "assertions": session.records,
     }
     if html:
-        from dpwitness.report.saved import session_page
+        from dpwitness.report.files import session_page
 
         write_atomically(path, session_page(value))
         return

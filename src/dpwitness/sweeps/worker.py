@@ -58,18 +58,18 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     """Check the attempt of a case that runs first, under each relation that its claim may mean."""
     from dpwitness.api.check import check
     from dpwitness.codec import read_fields
-    from dpwitness.sweeps import released
+    from dpwitness.sweeps import releases
     from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan
     from dpwitness.sweeps.describers.signatures import Released
 
     case: Plan = read_fields(Plan, "case", given)
-    attempts = released.attempts_of(case)
+    attempts = releases.attempts_of(case)
     number, attempt = first_that_runs(attempts, time.monotonic() + max(TRIAL, PART * case.max_time))
     mechanism, outcome = attempt.mechanism, attempt.outcome
     if isinstance(mechanism, Released):
-        released.choose(case, number)
-        outcome = outcome or released.as_it_is
-        own, mechanism = mechanism, released.drawn if mechanism.generator else released.released
+        releases.choose(case, number)
+        outcome = outcome or releases.as_it_is
+        own, mechanism = mechanism, releases.drawn if mechanism.generator else releases.released
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
