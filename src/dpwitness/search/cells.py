@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Cells, ScoreThreshold, cells_of, widen
+from dpwitness.events import Cells, ScoreThreshold, widen
 from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
 from dpwitness.roots import halved
 from dpwitness.runs import Role, Runner
+from dpwitness.runs.shards import tally_of_rows
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import informative_bins
+from dpwitness.search.samples import score_of, telling_entries
 
 Floats = NDArray[np.float64]
 
@@ -100,10 +101,7 @@ def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objecti
     event = _learned(x[:half], y[:half]) if half >= FEWEST else None
     if event is None:
         return candidate
-    x, y = (widen(rows[half:], event.width) for rows in (x, y))
-    table = np.bincount(event.cell_of(x) * event.cells + event.cell_of(y), minlength=event.cells**2)
-    n10, n11, n01, n00 = cells_of([event], x, y)[:, 0].tolist()
-    tally = Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
+    tally = tally_of_rows(event, *(widen(rows[half:], event.width) for rows in (x, y)))
     return _chosen(candidate, event, tally, aim, objective)
 
 
@@ -155,27 +153,19 @@ def _learned(x: Floats, y: Floats) -> Cells | None:
     """Cells of the learned score of two samples, shapes (n, any width); None where nothing tells D from D′."""
     width = max(x.shape[1], y.shape[1])
     x, y = widen(x, width), widen(y, width)
-    telling = [(j, *found) for j in range(width) if (found := _bins(x[:, j], y[:, j], SHARES)) is not None]
+    telling = telling_entries(x, y, SHARES, few=FEW)
     if len(telling) > 1:
-        coarse = np.arange(1, COARSE) / COARSE
-        again = [(j, *found) for j, *_ in telling if (found := _bins(x[:, j], y[:, j], coarse)) is not None]
-        telling = again or telling
+        columns = [j for j, *_ in telling]
+        telling = telling_entries(x, y, np.arange(1, COARSE) / COARSE, few=FEW, columns=columns) or telling
     if not telling:
         return None
-    coordinates, edges, weights = zip(*telling, strict=True)
-    score = ScoreThreshold(coordinates, edges, weights, 0.0)
+    score = score_of(telling)
     first, second = np.sort(score.score(x)), np.sort(score.score(y))
     cuts = _cuts(first, second)
     if not len(cuts):
         return None
     middle = float(cuts[np.argmin(np.abs(cuts))])  # D is likelier than D′ above a score of 0
-    return Cells(ScoreThreshold(coordinates, edges, weights, middle), cuts)
-
-
-def _bins(x: Floats, y: Floats, shares: Floats) -> tuple[Floats, Floats] | None:
-    """`informative_bins` of an entry."""
-    sides = [np.sort(side[~np.isnan(side)]) for side in (x, y)]
-    return informative_bins(sides, shares, len(x), few=FEW)
+    return Cells(ScoreThreshold(score.coordinates, score.edges, score.weights, middle), cuts)
 
 
 def _cuts(first: Floats, second: Floats) -> Floats:
