@@ -47,7 +47,7 @@ def as_text(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
-def too_deep(value: Any) -> bool:
+def too_deep(value: object) -> bool:
     """Whether containers lie within each other deeper than `DEEPEST` levels: one that holds itself does."""
     level = [value]
     for _ in range(DEEPEST + 1):

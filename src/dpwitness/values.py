@@ -135,7 +135,7 @@ def _table_to_json(value: Any, depth: int) -> Any:
     return None
 
 
-def _columns_to_json(tables: Tables, table: Any, depth: int) -> dict[str, object] | None:
+def _columns_to_json(tables: Tables, table: object, depth: int) -> dict[str, object] | None:
     """A table of Polars or Arrow; None where a column is of a type that is not made again from a file."""
     schema = tables.schema(table)
     columns = []
@@ -206,7 +206,7 @@ def value_from_json(value: object) -> Any:
     return _value(value)
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -301,7 +301,7 @@ def _table(value: Mapping[str, Any]) -> Any:
     return frame
 
 
-def _of_columns(form: str, columns: list[Any], metadata: Any) -> Any:
+def _of_columns(form: str, columns: list[Any], metadata: object) -> Any:
     """A table of Polars or Arrow."""
     tables = next((tables for tables in TABLES if tables.form == form), None)
     if tables is None:
@@ -324,7 +324,7 @@ def _of_columns(form: str, columns: list[Any], metadata: Any) -> Any:
         raise ValueError(f"a {tables.noun} cannot be made of these columns: {reason:.200}") from error
 
 
-def _of_kind(tables: Tables, kind: Any, items: list[object]) -> Any:
+def _of_kind(tables: Tables, kind: object, items: list[object]) -> Any:
     """A column of Polars or Arrow. Raises what the library raises for values that do not fit."""
     if tables.times(kind) is None:
         values = [_value(item) for item in items]

@@ -65,7 +65,7 @@ GAUSSIAN: Final = ("Gaussian", "discrete Gaussian")
 FAMILIES: Final = frozenset({*(family for family, _, _ in NOISE.values()), *OWN_NOISE.values()})
 
 
-def explained(runner: Runner, function: Any, claim: Claim, pair: Pair) -> Explanation | None:
+def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Explanation | None:
     """Where in the code D and D′ part; None where that is not clear, or the mechanism cannot be recorded.
 
     `function`: the user's own. It takes about a second at most, or a few runs of a slow mechanism, raises nothing but
@@ -88,7 +88,7 @@ def explanation_of(claim: Claim, first: Sequence[Recording], second: Sequence[Re
 
 
 def _recorded(
-    mechanism: Mechanism, function: Any, pair: Pair, runner: Runner
+    mechanism: Mechanism, function: object, pair: Pair, runner: Runner
 ) -> tuple[list[Recording], list[Recording]] | None:
     """Runs on D and on D′ from the same seeds; None where the same seed gives another run, or there is no time."""
     seconds = runner.mechanism.cost.seconds_per_run
@@ -101,7 +101,7 @@ def _recorded(
     limit = own_seconds() + SECONDS + 3 * (2 * pairs + 1) * seconds
     recorder = Recorder(signature.function, signature.original, root=_package(function), deadline=limit)
 
-    def record(data: Any, number: int) -> Recording:
+    def record(data: object, number: int) -> Recording:
         value = mechanism.conversion.source(data)()
         size = None if signature.size is None else 1
 
@@ -136,7 +136,7 @@ def _recorded(
     return (first[:done], second[:done]) if done else None
 
 
-def _package(function: Any) -> str | None:
+def _package(function: object) -> str | None:
     """The folder of the installed package that a mechanism is of, whose code counts as the user's own; or None.
 
     A function that stands for another one, as that of a sweep's case does, has the module of that as `of_module`.
@@ -170,7 +170,7 @@ def shown_file(file: str) -> str:
 # Outputs.
 
 
-def entries_of(output: Any) -> tuple[Any, ...]:
+def entries_of(output: object) -> tuple[Any, ...]:
     """The entries of an output one behind the other: numbers and texts as they are, those of dicts with their names.
 
     Raises `CannotRecord` for an output of another kind, and for one of many entries.
@@ -198,21 +198,21 @@ def entries_of(output: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _equal(left: Sequence[Any], right: Sequence[Any]) -> bool:
+def _equal(left: Sequence[object], right: Sequence[object]) -> bool:
     """Whether two rows of entries are the same, NaN like NaN."""
     return len(left) == len(right) and all(
         a == b or (a != a and b != b) for a, b in zip(left, right, strict=True)
     )  # fmt: skip
 
 
-def _shown(entries: Sequence[Any]) -> str:
+def _shown(entries: Sequence[object]) -> str:
     """An output on part of a line."""
     texts = [_text(entry) for entry in entries[:3]]
     text = ", ".join(texts) + (", …" if len(entries) > len(texts) else "")
     return text if len(entries) == 1 else f"({text})"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return repr(value)[:40]
     return f"{value:.4g}"

@@ -199,7 +199,7 @@ def _put_times(outputs: Sequence[object], side: Side, runs: slice) -> int:
 
 
 def timed(
-    clock: Callable[[], int], function: Callable[..., Any], first: Sequence[object], rest: dict[str, object]
+    clock: Callable[[], int], function: Callable[..., object], first: Sequence[object], rest: dict[str, object]
 ) -> tuple[int, object, Exception | None]:
     """Call a function; return the nanoseconds, and what it returned or raised.
 

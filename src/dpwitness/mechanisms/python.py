@@ -545,10 +545,10 @@ class PythonMechanism(Mechanism):
         row[0], row[1:] = code, np.nan
         return 1
 
-    def _write(self, output: Any, row: Rows, run: int, layout: RowLayout) -> int:
+    def _write(self, output: object, row: Rows, run: int, layout: RowLayout) -> int:
         return _put(self._entries(self._outcome_of(output, run), output, run, layout), row)
 
-    def _outcome_of(self, output: Any, run: int) -> Any:
+    def _outcome_of(self, output: object, run: int) -> Any:
         return output if self._summarise is None else self._summarised(self._summarise, output, run)
 
     def _entries(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:

@@ -69,7 +69,7 @@ def shape_of(value: object, values: list[Any], level: int = 0) -> Shape:
     return shaped(value, values, level + 1)
 
 
-def rebuilt(shape: Shape, values: Iterator[Any]) -> Any:
+def rebuilt(shape: Shape, values: Iterator[object]) -> Any:
     """An outcome of a shape, with these single values."""
     if not shape:
         return next(values)
@@ -85,7 +85,7 @@ def _items_of(items: Any, values: list[Any], level: int) -> Sequence[Shape]:
     return tuple([shape_of(item, values, level) for item in items])
 
 
-def _rebuilt_items(count: int, values: Iterator[Any], within: Sequence[Shape]) -> list[Any]:
+def _rebuilt_items(count: int, values: Iterator[object], within: Sequence[Shape]) -> list[Any]:
     return [rebuilt(shape, values) for shape in within or repeat(VALUE, count)]
 
 
@@ -95,11 +95,11 @@ def _dict_shape(value: dict[Any, Any], values: list[Any], level: int) -> Shape:
     return dict, tuple(value), _items_of(value.values(), values, level)
 
 
-def _rebuilt_dict(keys: Sequence[Any], values: Iterator[Any], within: Sequence[Shape]) -> dict[Any, Any]:
+def _rebuilt_dict(keys: Sequence[object], values: Iterator[object], within: Sequence[Shape]) -> dict[Any, Any]:
     return dict(zip(keys, _rebuilt_items(len(keys), values, within), strict=True))
 
 
-def _list_shape(value: Sequence[Any], values: list[Any], level: int) -> Shape:
+def _list_shape(value: Sequence[object], values: list[Any], level: int) -> Shape:
     return list, len(value), _items_of(value, values, level)
 
 
@@ -110,7 +110,7 @@ def _array_shape(value: NDArray[Any], values: list[Any], level: int) -> Shape:
     return np.ndarray, value.shape, ()
 
 
-def _rebuilt_array(content: tuple[int, ...], values: Iterator[Any], _: Sequence[Shape]) -> NDArray[Any]:
+def _rebuilt_array(content: tuple[int, ...], values: Iterator[object], _: Sequence[Shape]) -> NDArray[Any]:
     array = np.empty(content, object)
     for k in range(array.size):
         array.flat[k] = next(values)
@@ -197,7 +197,7 @@ KEYS: Final[Mapping[type, Callable[[Any], Any]]] = {Held: TEMPLATE, dict: tuple}
 SINGLE: Final = "value"
 
 
-def _key_of(outcome: Any) -> Template | tuple[str | int, ...] | str | None:
+def _key_of(outcome: object) -> Template | tuple[str | int, ...] | str | None:
     """What outcomes of one shape have in common; None for what is laid out alone."""
     if type(outcome) is Held:
         return outcome.template

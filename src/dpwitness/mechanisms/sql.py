@@ -174,13 +174,13 @@ def _rows(columns: list[list[Any]]) -> list[tuple[Any, ...]]:
     return list(zip(*[[_present(value) for value in column] for column in columns], strict=True))
 
 
-def _present(value: Any) -> Any:
+def _present(value: object) -> Any:
     value = _plain(value)
     missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     return None if missing else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 

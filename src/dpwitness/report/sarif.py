@@ -74,7 +74,7 @@ def _result(record: Record, rule: int) -> dict[str, Any]:
     }
 
 
-def _related(at: Place, witness: Mapping[str, Any]) -> dict[str, Any]:
+def _related(at: Place, witness: Mapping[str, object]) -> dict[str, Any]:
     """The line at which runs on D and on D′ part, where that is known and stands in the same file."""
     found = witness.get("explanation")
     if not isinstance(found, Mapping) or Path(str(found["file"])).name != Path(str(at["file"])).name:

@@ -41,7 +41,7 @@ def below_root(found: Place | None) -> bool:
     return found is not None and not Path(str(found["file"])).is_absolute()
 
 
-def _of_function(mechanism: Any) -> tuple[str, int] | None:
+def _of_function(mechanism: object) -> tuple[str, int] | None:
     """The file and line of a callable; of an object of a class of the user's own those of the class."""
     while isinstance(mechanism, functools.partial):
         mechanism = mechanism.func

@@ -234,7 +234,7 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
         yield name, thing
 
 
-def defined_in(module: ModuleType, thing: Any) -> bool:
+def defined_in(module: ModuleType, thing: object) -> bool:
     """Whether a thing is of that module or of one within it; an object of no module is."""
     home = getattr(thing, "__module__", None) if callable(thing) else module.__name__
     return home is None or home == module.__name__ or str(home).startswith(f"{module.__name__}.")

@@ -102,7 +102,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     return result.to_json()
 
 
-def first_that_runs(attempts: Iterator[Any], until: float) -> tuple[int, Any]:
+def first_that_runs(attempts: Iterator[object], until: float) -> tuple[int, Any]:
     """The first attempt that runs on some of its own pairs, and its number. Raises `CannotRun`.
 
     Which it is, no outcome decides: only whether it runs, and how many entries it returns.
@@ -161,7 +161,7 @@ def trial(attempt: Any) -> str:
     return "" if ran >= ENOUGH or (ran and not said) else said or "no input is known that it may take"
 
 
-def has_missing(side: Any) -> bool:
+def has_missing(side: object) -> bool:
     """Whether an input holds NaN among its numbers."""
     import numpy as np
 
@@ -171,7 +171,7 @@ def has_missing(side: Any) -> bool:
         return False
 
 
-def length(value: Any) -> int:
+def length(value: object) -> int:
     """How many entries a value has; 1 for a number."""
     shape = getattr(value, "shape", None)
     if shape is not None:

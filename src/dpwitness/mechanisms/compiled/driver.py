@@ -135,7 +135,7 @@ def machine_code(mechanism: Any) -> jit.Inlined:
     A numba function that was compiled before holds the globals of then; and out of bounds it reads what lies there.
     """
 
-    def remake(copy: pytypes.FunctionType, options: Mapping[str, Any]) -> jit.Inlined:
+    def remake(copy: pytypes.FunctionType, options: Mapping[str, object]) -> jit.Inlined:
         copy.__code__ = without_imports(copy.__code__)
         return jit.Inlined(copy, {**options, "boundscheck": True})
 

@@ -77,7 +77,7 @@ class Diffprivlib(Signatures):
         "max_iter": 20,
     }  # fmt: skip
 
-    def describes(self, thing: Any, place: str) -> bool:
+    def describes(self, thing: object, place: str) -> bool:
         """Whether it is of diffprivlib, and has a parameter for ε that it does not hand on to a class of its own."""
         own = str(getattr(thing, "__module__", "")).startswith("diffprivlib.")
         return own and not str(getattr(thing, "__name__", "")).startswith("DP") and super().describes(thing, place)
