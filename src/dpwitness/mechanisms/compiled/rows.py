@@ -20,7 +20,7 @@ from dpwitness.mechanisms.compiled.sfc64 import with_own_code
 LOW_MASK: Final = (1 << LOW_BITS) - 1
 
 
-def _untyped(value: object) -> Any:
+def _untyped(value: Any) -> Any:
     """Numba's inner functions have no types; mypy is told so here, once."""
     return value
 
@@ -71,7 +71,7 @@ def real(x: float) -> float:
     return NEGATIVE_ZERO if math.copysign(1.0, x) < 0 else 0.0
 
 
-def place(rows: Rows, i: int, j: int, value: object) -> int:
+def place(rows: Rows, i: int, j: int, value: Any) -> int:
     """Write a value into row i from column j on, as far as the row goes; return the column behind it.
 
     Compiled code only.
@@ -104,19 +104,19 @@ def _number(rows: Rows, i: int, j: int, value: Any) -> int:
     return j + 1
 
 
-def _flag(rows: Rows, i: int, j: int, value: object) -> int:
+def _flag(rows: Rows, i: int, j: int, value: Any) -> int:
     if j < rows.shape[1]:
         rows[i, j] = TRUE if value else FALSE
     return j + 1
 
 
-def _nothing(rows: Rows, i: int, j: int, value: object) -> int:
+def _nothing(rows: Rows, i: int, j: int, value: Any) -> int:
     if j < rows.shape[1]:
         rows[i, j] = NONE
     return j + 1
 
 
-def _optional(rows: Rows, i: int, j: int, value: object) -> int:
+def _optional(rows: Rows, i: int, j: int, value: Any) -> int:
     return place(rows, i, j, None) if value is None else place(rows, i, j, present(value))  # type: ignore[call-arg]  # numba gives the typing context
 
 
@@ -141,7 +141,7 @@ def _nested_sequence(rows: Rows, i: int, j: int, value: Any) -> int:
     return j
 
 
-def _empty_tuple(rows: Rows, i: int, j: int, value: object) -> int:
+def _empty_tuple(rows: Rows, i: int, j: int, value: Any) -> int:
     return j
 
 

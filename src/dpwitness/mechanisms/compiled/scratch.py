@@ -37,17 +37,17 @@ def taken(scratch: Any, n: int, value: float) -> Any:
     return array
 
 
-def empty(scratch: object, shape: object) -> Any:
+def empty(scratch: Any, shape: Any) -> Any:
     """What `np.empty(shape)` becomes, full of NaN; compiled code only, as the two below."""
     return np.empty(shape)
 
 
-def zeros(scratch: object, shape: object) -> Any:
+def zeros(scratch: Any, shape: Any) -> Any:
     """What `np.zeros(shape)` becomes."""
     return np.zeros(shape)
 
 
-def full(scratch: object, shape: object, value: object) -> Any:
+def full(scratch: Any, shape: Any, value: Any) -> Any:
     """What `np.full(shape, value)` becomes."""
     return np.full(shape, value)
 
@@ -120,7 +120,7 @@ class _Redirect(ast.NodeTransformer):
         return node if isinstance(node, inner) else super().visit(node)
 
 
-def with_scratch(function: Callable[..., object]) -> Callable[..., Any] | None:
+def with_scratch(function: Callable[..., Any]) -> Callable[..., Any] | None:
     """Return a copy of a function that takes scratch memory first and puts its arrays there.
 
     None where there is nothing to gain, or where the source is not at hand or is not what was loaded.

@@ -17,7 +17,7 @@ HALF: Final = ir.IntType(32)
 Builder = Any  # llvmlite's, which has no types
 
 
-def with_own_code(context: object, builder: Builder, bits: object) -> Any:
+def with_own_code(context: Any, builder: Builder, bits: Any) -> Any:
     """A bit generator of numba's whose state is NumPy's SFC64 and whose functions are those below."""
     struct: Any = cgutils.create_struct_proxy(types.NumPyRandomBitGeneratorType("bit_generator"))(  # type: ignore[no-untyped-call]  # numba has no types
         context, builder, value=bits
@@ -45,7 +45,7 @@ def _function(module: Any, name: str, kind: Any, write: Callable[[Builder, Any],
     return function
 
 
-def _next_uint64(builder: Builder, state: object) -> Any:
+def _next_uint64(builder: Builder, state: Any) -> Any:
     """`sfc64_next` of NumPy: three words of state and a counter; Doty-Humphrey, PractRand."""
     words = builder.inttoptr(state, WORD.as_pointer())
     places = [builder.gep(words, [WORD(k)]) for k in range(4)]
@@ -66,7 +66,7 @@ def _next_uint64(builder: Builder, state: object) -> Any:
     return word
 
 
-def _next_uint32(builder: Builder, state: object) -> Any:
+def _next_uint32(builder: Builder, state: Any) -> Any:
     """The half of a word that is left, or a fresh one of which a half is left: behind the words a flag and the half."""
     flag = builder.inttoptr(builder.add(state, WORD(32)), HALF.as_pointer())
     rest = builder.gep(flag, [WORD(1)])
@@ -86,7 +86,7 @@ def _next_uint32(builder: Builder, state: object) -> Any:
     return half
 
 
-def _next_double(builder: Builder, state: object) -> Any:
+def _next_double(builder: Builder, state: Any) -> Any:
     """A word's upper 53 bits as a number below 1."""
     upper = builder.lshr(_next_uint64(builder, state), WORD(11))
     return builder.fmul(builder.uitofp(upper, ir.DoubleType()), ir.Constant(ir.DoubleType(), 2.0**-53))
