@@ -278,7 +278,7 @@ class Compiled:
                 code = _object_file(dispatcher, signature, types)
         except NoImage:
             code = b""
-        except RuntimeError:  # LLVM refuses what it wrote itself: the next process may have more luck
+        except RuntimeError:  # LLVM refuses what it wrote itself: the next process tries again
             return b""
         finally:
             COMPILING.stop()

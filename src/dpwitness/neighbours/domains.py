@@ -50,7 +50,7 @@ class Domain(ABC):
         return end
 
     def odd(self) -> tuple[Value, ...]:
-        """Values that code stumbles over: a missing one, one outside a range, a new category, an empty text."""
+        """Values that code often mishandles: a missing one, one outside a range, a new category, an empty text."""
         return ()
 
     def special(self, scale: float) -> tuple[Value, ...]:
@@ -304,7 +304,7 @@ class Examples(Listed):
         return NOT_IN_DOMAIN if place is None else self.values[place]
 
 
-#: Short texts that code may stumble over; each is tried where it is not too long.
+#: Short texts that code may mishandle; each is tried where it is not too long.
 ODD_TEXTS: Final = ("0", " ", "é", '"', ",", "a\nb", "NaN")
 
 

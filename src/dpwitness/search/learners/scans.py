@@ -1,7 +1,7 @@
 """Scans for where the runs of one input gather: values that come back, intervals with two ends, grids, equal entries.
 
 However rare: what counts is how unlikely so many hits against so few are, over how many sets were tried. An interval
-that holds w of n runs is one of n/w of its length, a value that came back is one of all that did; the luckiest of N
+that holds w of n runs is one of n/w of its length, a value that came back is one of all that did; the best of N by chance
 stands out by √(2 log N) standard errors, and by so many a set is lowered before it is compared (scan statistics that
 pay for their scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
 
@@ -37,7 +37,7 @@ Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 #: Training runs from which on anything is looked for, and in a quick look.
 LEAST: Final = 128
 LEAST_IF_QUICK: Final = 1024
-#: How many sets are proposed at most: by what is left of them if the luckiest is nothing, and if half of that is luck.
+#: How many sets are proposed at most: valued with all, and with half, of what chance alone may give taken off.
 PROPOSED: Final = ((1.0, 1), (0.5, 1))
 #: How many sets of each sort are given to the objective in each direction.
 KEPT: Final = 4
@@ -110,9 +110,9 @@ class Scans(Learner):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanned:
-    """k sets that stand out, their shares of the training runs of D and of D′, and what the luckiest one shows.
+    """k sets that stand out, their shares of the training runs of D and of D′, and what the best shows by chance alone.
 
-    `errors`, of shape (k,) as `p` and `q`: by how many standard errors the luckiest of those tried stands out.
+    `errors`, of shape (k,) as `p` and `q`: by how many standard errors the best of those tried stands out by chance.
     `intervals`: of those with two ends, by their place, which may be better with other ends.
     """
 
@@ -124,7 +124,7 @@ class Scanned:
 
 
 def _luckiest(tried: int) -> float:
-    """By how many standard errors the luckiest of so many sets stands out."""
+    """By how many standard errors the best of so many sets stands out by chance."""
     return float(np.sqrt(2 * np.log(max(tried, 1))))
 
 
@@ -163,7 +163,7 @@ def _scanned(sample: Sample, thorough: bool) -> Scanned:
     )
 
 
-#: Events, their shares on D and on D′, and what the luckiest shows.
+#: Events, their shares on D and on D′, and what the best shows by chance alone.
 Rated: TypeAlias = tuple[Sequence[Event], Floats, Floats, Floats]
 
 
