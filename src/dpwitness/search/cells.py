@@ -45,8 +45,8 @@ FEWEST: Final = 200
 MARGIN: Final = 1.05
 #: The share of the wealth that is bet on an event beside the cells: of rare cells the growth is overestimated.
 EVENT_SHARE: Final = 0.25
-#: Limits of the log-ratios on either side: the large ratio of a rare cell makes the largest loss of a run larger, and so
-#: all bets smaller, by more than its few runs gain.
+#: Limits of the log-ratios on either side. The large ratio of a rare cell makes the largest loss of a run larger, and
+#: so all bets smaller, by more than its few runs gain.
 LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)
 
 
@@ -84,8 +84,8 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         tally = runner.tally(candidate.pair, event, left, Role.CELLS, 1)
     except MechanismTimeout:
         return candidate, spent
-    # The event was the best of many, so it is overestimated: its rates come from runs that did not choose it, if some of
-    # them hit it.
+    # The event was the best of many, so it is overestimated: its rates come from runs that did not choose it, if some
+    # of them hit it.
     a, b = candidate.event.contains(x), candidate.event.contains(y)
     seen = Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))
     fresh = replace(candidate, estimate=seen) if a.any() else candidate

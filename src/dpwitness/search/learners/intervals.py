@@ -172,7 +172,7 @@ def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
 
 
 def _frequent(columns: Sequence[SortedColumn], below: Sequence[Whole], upto: Sequence[Whole]) -> NDArray[np.bool_]:
-    """Which cuts are frequent values. A quantile of a continuous column is none: the counts around it differ by chance."""
+    """Which cuts are frequent values. A quantile of a continuous column is none: counts there differ by chance."""
     frequent = [
         column.cumulative[more] - column.cumulative[less] >= max(ATOM * column.cumulative[-1], 1)
         for column, less, more in zip(columns, below, upto, strict=True)

@@ -1,9 +1,9 @@
 """Scans for where the runs of one input gather: values that come back, intervals with two ends, grids, equal entries.
 
 However rare: what counts is how unlikely so many hits against so few are, over how many sets were tried. An interval
-that holds w of n runs is one of n/w of its length, a value that came back is one of all that did; the best of N by chance
-stands out by √(2 log N) standard errors, and by so many a set is lowered before it is compared (scan statistics that
-pay for their scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
+that holds w of n runs is one of n/w of its length, a value that came back is one of all that did. The best of N stands
+out by √(2 log N) standard errors by chance alone, so a set is lowered by so many before it is compared (scan statistics
+with a penalty for scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
 
 Looked at are all entries, on all runs; of differences, ratios and residues the values that come back, on some runs,
 which continuous numbers never do; equal entries on all runs. The test runs judge what is proposed, as of all learners.
@@ -123,7 +123,7 @@ class Scanned:
     intervals: Mapping[int, Interval]
 
 
-def _luckiest(tried: int) -> float:
+def _best_by_chance(tried: int) -> float:
     """By how many standard errors the best of so many sets stands out by chance."""
     return float(np.sqrt(2 * np.log(max(tried, 1))))
 
@@ -185,7 +185,7 @@ def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: 
         Interval(coordinate=int(place[i]), low=float(value[i]), high=float(np.nextafter(value[i], np.inf)))
         for i in chosen
     ]
-    return events, k[chosen] / runs, m[chosen] / runs, np.full(len(chosen), _luckiest(len(value)))
+    return events, k[chosen] / runs, m[chosen] / runs, np.full(len(chosen), _best_by_chance(len(value)))
 
 
 def _of_runs(column: SortedColumn) -> bool:
@@ -239,7 +239,7 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
                 low, high = cuts[j][0][[start, start + length]].tolist()
                 events.append(Interval(coordinate=j, low=low, high=high))
                 hits.append(inside[:, j, place])
-                errors.append(_luckiest(2 * clear.size))
+                errors.append(_best_by_chance(2 * clear.size))
             length += max(length // 2, 1)
     p, q = np.array(hits).reshape(-1, 2).T / runs
     return events, p, q, np.array(errors)
@@ -318,7 +318,7 @@ def _derived(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequenc
     ranked = sorted(state.found.items(), key=lambda item: -item[1])
     events = [event for event, _ in ranked[:KEPT]]
     rates = np.array([sample.training_rates(event) for event in events]).reshape(-1, 2)
-    return events, rates[:, 0], rates[:, 1], np.full(len(events), _luckiest(state.tried))
+    return events, rates[:, 0], rates[:, 1], np.full(len(events), _best_by_chance(state.tried))
 
 
 def _continuous(column: SortedColumn, repeated: Floats) -> bool:
