@@ -410,7 +410,7 @@ def option_in(kind: object) -> Option:
     return option
 
 
-def type_in(kind: object) -> Any:
+def type_in(kind: object) -> object:
     """The type alone; as text where it was written as text."""
     return getattr(_annotated(kind).__origin__, "__forward_arg__", _annotated(kind).__origin__)
 

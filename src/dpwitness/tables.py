@@ -205,7 +205,7 @@ class Tables(ABC):
                 return self._kind(name, given)
         raise ValueError(f"{value!s:.80} is no type of a column of a {self.noun}")
 
-    def _own(self, kind: Kind) -> Any:
+    def _own(self, kind: Kind) -> object:
         """What has the settings of a type as attributes."""
         return kind
 
@@ -520,7 +520,7 @@ class ArrowTables(Tables):
         return super().kind_from_json(value)
 
     @override
-    def _own(self, kind: Kind) -> Any:
+    def _own(self, kind: Kind) -> object:
         return kind.field.type
 
     @override

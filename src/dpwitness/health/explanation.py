@@ -105,7 +105,7 @@ def _recorded(
         value = mechanism.conversion.source(data)()
         size = None if signature.size is None else 1
 
-        def call(rng: np.random.Generator) -> Any:
+        def call(rng: np.random.Generator) -> object:
             output: Any = signature.call(value, rng, size)
             return output if size is None else output[0]
 
@@ -170,7 +170,7 @@ def shown_file(file: str) -> str:
 # Outputs.
 
 
-def entries_of(output: object) -> tuple[Any, ...]:
+def entries_of(output: object) -> tuple[object, ...]:
     """The entries of an output one behind the other: numbers and texts as they are, those of dicts with their names.
 
     Raises `CannotRecord` for an output of another kind, and for one of many entries.
@@ -408,7 +408,7 @@ class Comparison:
         # Where noise is known, it is what is to be judged: that it covers the difference is the end.
         return self._of_noise(fits, columns, complete=len(fits) == width) if fits else self._any_place(differing)
 
-    def _one_side(self, rows: Sequence[Sequence[Sequence[Any]]]) -> Explanation | None:
+    def _one_side(self, rows: Sequence[Sequence[Sequence[object]]]) -> Explanation | None:
         """An entry that is the same in every run on one side, and another in each run on the other side."""
         for j in range(len(rows[0][0])):
             several = [len({row[j] for row in side}) for side in rows]
@@ -424,7 +424,7 @@ class Comparison:
             return None if branch is None else self._found("exact", branch.place, text, *on)
         return None
 
-    def _repeated(self, rows: Sequence[Sequence[Sequence[Any]]]) -> Explanation | None:
+    def _repeated(self, rows: Sequence[Sequence[Sequence[object]]]) -> Explanation | None:
         """A real number that comes in several runs, though not in all, and is another one on the other side."""
         for j in range(len(rows[0][0])):
             values = [[row[j] for row in side] for side in rows]
@@ -488,7 +488,7 @@ class Comparison:
         return columns
 
     def _additive(
-        self, rows: Sequence[Sequence[Sequence[Any]]], columns: Sequence[Column]
+        self, rows: Sequence[Sequence[Sequence[object]]], columns: Sequence[Column]
     ) -> dict[int, tuple[Fit, Fit]]:
         """The entries that are a number plus noise, on D and on D′."""
         width = len(rows[0][0])

@@ -79,7 +79,7 @@ class TimedMechanism(PythonMechanism):
         outcome: Outcome | None = None,
         *,
         errors: str = "raise",
-        ready: Callable[[], Callable[..., Any]] | None = None,
+        ready: Callable[[], Callable[..., object]] | None = None,
     ) -> None:
         super().__init__(signature, outcome, errors=errors)
         self.copies = True

@@ -19,7 +19,7 @@ def _add(library: Tables, table: type, *columns: type) -> None:
     def append_table(value: object, row: Row, node: Node | None) -> None:
         shape_of_table(value).put([*library.contents(value).values()], row, node)
 
-    def table_shape(value: object, values: list[Any], level: int) -> Shape:
+    def table_shape(value: object, values: list[object], level: int) -> Shape:
         shape = shape_of_table(value)
         known(shape.names)
         for column in library.contents(value).values():
@@ -32,7 +32,7 @@ def _add(library: Tables, table: type, *columns: type) -> None:
     def append_column(value: object, row: Row, node: Node | None) -> None:
         shape_of_column(value).put(library.entries(value, library.kind(value)), row, node)
 
-    def column_shape(value: object, values: list[Any], level: int) -> Shape:
+    def column_shape(value: object, values: list[object], level: int) -> Shape:
         put_values(library.entries(value, library.kind(value)), values)
         return ColumnShape, shape_of_column(value), ()
 

@@ -118,7 +118,7 @@ class Asserter:
         text = json.dumps([self._session.seed, self._item.nodeid, self._count, role])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
-    def _all_settings(self, settings: Mapping[str, object]) -> dict[str, Any]:
+    def _all_settings(self, settings: Mapping[str, object]) -> dict[str, object]:
         """Settings of the markers, outermost first, and of the call."""
         session = self._session
         merged: dict[str, Any] = {

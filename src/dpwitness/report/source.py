@@ -14,7 +14,7 @@ Place = Mapping[str, Any]
 INSTALLED: Final = ("site-packages", "dist-packages")
 
 
-def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, Any] | None:
+def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, object] | None:
     """The place of a mechanism: of the function itself, else of what its reference "file.py:name" names.
 
     None where it is not known, as for a function that was typed in or is no Python.
@@ -25,7 +25,7 @@ def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, 
     return None if found is None else place(*found, root)
 
 
-def place(file: str, line: int, root: Path) -> dict[str, Any]:
+def place(file: str, line: int, root: Path) -> dict[str, object]:
     """A file and a line as a record has them.
 
     The file starts from `root`, with slashes, if it lies below and is not installed there; else it is the whole path.

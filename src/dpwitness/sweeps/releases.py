@@ -45,11 +45,11 @@ def released(data: object) -> Any:
     return chosen().mechanism(data)
 
 
-def drawn(rng: object, data: object) -> Any:
+def drawn(rng: object, data: object) -> object:
     """Run the mechanism, which draws from a generator."""
     return chosen().mechanism(data, rng)
 
 
-def as_it_is(output: object) -> Any:
+def as_it_is(output: object) -> object:
     """What is released of an output where a describer does not say: all of it."""
     return output

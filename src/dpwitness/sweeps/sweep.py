@@ -13,7 +13,7 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
 from dpwitness import checks, errors
 from dpwitness.checks import brief, json_value
@@ -216,7 +216,7 @@ def told_apart(cases: Sequence[Case]) -> list[Case]:
     return found
 
 
-def names_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
+def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
     """What a module lists in `__all__`; without one the public names that it, or its own submodules, define."""
     listed = getattr(module, "__all__", None)
     names = [name for name in (listed if isinstance(listed, list | tuple) else vars(module)) if isinstance(name, str)]

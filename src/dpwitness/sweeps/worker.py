@@ -40,7 +40,7 @@ def main() -> None:
     write_atomically(request["answer"], json.dumps(answer(request["case"]), allow_nan=False))
 
 
-def answer(given: dict[str, Any]) -> dict[str, Any]:
+def answer(given: dict[str, object]) -> dict[str, object]:
     """The result of a case as JSON values, or its error."""
     try:
         return checked(given)
@@ -54,7 +54,7 @@ def answer(given: dict[str, Any]) -> dict[str, Any]:
         return {"error": name, "why": str(error) if ours else f"{type(error).__name__}: {error}"}
 
 
-def checked(given: dict[str, Any]) -> dict[str, Any]:
+def checked(given: dict[str, object]) -> dict[str, object]:
     """Check the attempt of a case that runs first, under each relation that its claim may mean."""
     from dpwitness.api.check import check
     from dpwitness.codec import read_fields

@@ -194,7 +194,7 @@ def _check_entries(size: int, place: str) -> None:
         _refuse(place, f"a table of {size:,} counts is too large; give at most {MOST_ENTRIES:,} counts a table")
 
 
-def _read_lines(path: str | Path) -> list[tuple[str, dict[str, Any]]]:
+def _read_lines(path: str | Path) -> list[tuple[str, dict[str, object]]]:
     """The lines of a file that are not empty, as objects with known keys."""
     found = []
     for number, text in enumerate(read_text(path).splitlines(), 1):

@@ -99,7 +99,7 @@ class Diffprivlib(Signatures):
             adjacency=own.adjacency,
         )
 
-    def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
+    def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, object], list[str]]:
         """Bounds for each dimension of a histogram, and whole numbers where it takes no others."""
         found, unknown = super()._filled(thing, own, ends)
         if thing.__name__.startswith("Geometric"):  # over whole numbers
@@ -109,10 +109,10 @@ class Diffprivlib(Signatures):
         return found, unknown
 
 
-def randomised(thing: Any, own: Selection) -> Callable[[Any, Any], Any]:
+def randomised(thing: Any, own: Selection) -> Callable[[object, object], object]:
     """What makes a mechanism for each run and runs it."""
 
-    def call(value: Any, rng: Any) -> Any:
+    def call(value: Any, rng: Any) -> object:
         if own.named is not None:
             return thing(epsilon=EPSILON, **own.parameters, **{own.named: np.atleast_1d(value).tolist()}).randomise()
         return thing(epsilon=EPSILON, **own.parameters).randomise(value)

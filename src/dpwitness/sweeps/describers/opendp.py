@@ -169,7 +169,7 @@ class OpenDP:
             noisy, claim = with_noise(made, neighbours)
             yield attempt_of(thing, noisy, claim, neighbours, noisy=True)
 
-    def _make(self, thing: object, recipe: Recipe) -> Any:
+    def _make(self, thing: object, recipe: Recipe) -> object:
         if not inspect.isroutine(thing):
             return thing
         dp, settings = prelude(), recipe.settings
@@ -285,7 +285,7 @@ def choices(
             yield dict(zip(names, chosen, strict=True))
 
 
-def values_of(name: str, atom: str, *, approximate: bool) -> list[Any]:
+def values_of(name: str, atom: str, *, approximate: bool) -> list[object]:
     """Values to try for a parameter, as JSON; none where it is not known."""
     low, high, middle = ATOMS[atom]
     known: dict[str, list[Any]] = {
@@ -303,7 +303,7 @@ def values_of(name: str, atom: str, *, approximate: bool) -> list[Any]:
     return known.get(name, [])
 
 
-def of_dp(dp: Any, value: Any) -> Any:
+def of_dp(dp: Any, value: Any) -> object:
     """A value of a recipe as OpenDP takes it."""
     if isinstance(value, dict) and "measure" in value:
         measure = getattr(dp, value["measure"])()
@@ -415,7 +415,7 @@ def datasets(domain: str, kind: str, carrier: str) -> Neighbours:
 
 
 def attempt_of(
-    thing: object, call: Callable[[Any, Any], Any], claim: Claim, neighbours: Neighbours, *, noisy: bool
+    thing: object, call: Callable[[object, object], object], claim: Claim, neighbours: Neighbours, *, noisy: bool
 ) -> Attempt:
     """An attempt at what a constructor has made."""
     name = str(getattr(thing, "__name__", type(thing).__name__))
@@ -428,7 +428,7 @@ def attempt_of(
     )
 
 
-def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[Any, Any], Any], Claim]:
+def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[object, object], object], Claim]:
     """A transformation with noise of the scale of its map, and what that claims. Raises `InvalidParameter`."""
     if not hasattr(made, "output_metric"):
         raise InvalidParameter("it is post-processing, which claims nothing")
@@ -466,29 +466,29 @@ def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[Any, Any], 
     raise InvalidParameter(f"no noise is known for a transformation to {metric}")
 
 
-def answers(released: object) -> Any:
+def answers(released: object) -> object:
     """What is released; of an interactive one, what it answers to two questions."""
     return [released(key) for key in KEYS] if callable(released) else released
 
 
-def laplace(rng: np.random.Generator, values: object, scale: float) -> Any:
+def laplace(rng: np.random.Generator, values: object, scale: float) -> object:
     """Numbers with Laplace noise."""
     exact = np.asarray(values, np.float64)
     return exact + rng.laplace(0.0, scale, exact.shape)
 
 
-def normal(rng: np.random.Generator, values: object, scale: float) -> Any:
+def normal(rng: np.random.Generator, values: object, scale: float) -> object:
     """Numbers with Gaussian noise."""
     exact = np.asarray(values, np.float64)
     return exact + rng.normal(0.0, scale, exact.shape)
 
 
-def example_of(neighbours: Neighbours) -> Any:
+def example_of(neighbours: Neighbours) -> object:
     """One input."""
     return next(neighbours.relation.candidates()).data
 
 
-def kinds_of(transformed: Callable[[Any], Any], neighbours: Neighbours) -> list[str]:
+def kinds_of(transformed: Callable[[object], object], neighbours: Neighbours) -> list[str]:
     """Records that a transformation makes of the first candidates: the bins of the histogram, the same for all runs."""
     found: dict[str, None] = {}
     for pair in islice(neighbours.relation.candidates(), 24):

@@ -109,7 +109,7 @@ class Released:
         names = ("rng", "data") if generator else ("data",)
         self.__signature__ = inspect.Signature([inspect.Parameter(one, kind) for one in names])
 
-    def __call__(self, data: object, rng: object = None) -> Any:
+    def __call__(self, data: object, rng: object = None) -> object:
         """Run it once."""
         return self.call(data, rng)
 
@@ -281,7 +281,7 @@ def of_target(thing: Any, mark: Target) -> Attempt:
 
 
 def caller(
-    thing: Any, method: str | None, given: Mapping[str, Any], own: Parameters, taking: Parameters, shape: Shape
+    thing: Any, method: str | None, given: Mapping[str, object], own: Parameters, taking: Parameters, shape: Shape
 ) -> Callable[[Any, Any], Any]:
     """What runs it once, on an input and with a generator; an object of a class is made for each run."""
     data = data_of(taking)
@@ -290,7 +290,7 @@ def caller(
         name for name in own if name in GENERATOR_NAMES and (name != "random_state" or own[name].default is EMPTY)
     ]
 
-    def call(value: Any, rng: Any) -> Any:
+    def call(value: Any, rng: Any) -> object:
         values = {str(data): number(value) if shape.of_number else value}
         if shape.labelled:
             features, classes = value if shape.public is None else with_public(value, shape.public)
@@ -303,20 +303,20 @@ def caller(
     return call
 
 
-def with_public(value: Any, low: float) -> tuple[Any, Any]:
+def with_public(value: Any, low: float) -> tuple[object, object]:
     """Features and labels with a record of each class, which is public."""
     features, classes = np.asarray(value[0]), np.asarray(value[1])
     return np.vstack([features, np.full((2, features.shape[1]), low)]), np.append(classes, [0, 1])
 
 
-def positional(function: Callable[..., object], own: Parameters, values: Mapping[str, object]) -> Any:
+def positional(function: Callable[..., object], own: Parameters, values: Mapping[str, object]) -> object:
     """Call a function by names, but for what must be given without one."""
     only = [name for name, one in own.items() if one.kind is one.POSITIONAL_ONLY and name in values]
     rest = {name: value for name, value in values.items() if name not in only}
     return function(*(values[name] for name in only), **rest)
 
 
-def learned(estimator: object) -> dict[str, Any]:
+def learned(estimator: object) -> dict[str, object]:
     """What a fitted estimator has learned: numbers and arrays of numbers under public names that end with _."""
     return {
         name: value
@@ -422,7 +422,7 @@ def of_records(
 
 def forms(
     low: float, high: float, *, clipped: bool, missing: bool, labelled: bool, regression: bool
-) -> Iterator[tuple[Any, str, Any]]:
+) -> Iterator[tuple[object, str, object]]:
     """Domains of records, how they are handed over, and records to start from."""
     real, whole = numbers(low, high, clipped=clipped, missing=missing), integers(int(low), int(high))
     texts = categories("a", "b", "c")
