@@ -149,6 +149,8 @@ def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tu
 
     `notes`: those of health checks that were done already; None does them here.
     """
+    if problem.mechanism.signature.fast_noise:  # whose last bits are not those of the mechanism
+        effort = replace(effort, bits=False)
     known = before_search.required(problem, runner) if notes is None else notes
     return check_each_adjacency(problem, runner, effort, partial(_check_relation, notes=known))
 
