@@ -33,7 +33,7 @@ from dpwitness.evidence import MOST_RUNS
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
-from dpwitness.mechanisms.compiled.fast_noise import SAMPLERS
+from dpwitness.mechanisms.compiled.fast_noise import why_unused
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome, summary
@@ -69,8 +69,6 @@ BITS_SHARE: Final = 1e-3
 FIRST_RUNS: Final = 10.0
 #: Pairs that a mechanism is tried on before it is taken for broken.
 TRIED: Final = 32
-#: Calls that `fast_noise` replaces.
-SAMPLED: Final = f"call of a generator's {', '.join(SAMPLERS)}"
 #: Parameters of a mechanism that name the value which it compares with.
 CENTRES: Final = ("threshold", "theta", "T")
 
@@ -358,7 +356,9 @@ def prepare(
         what=f"{_name(function)} did not finish its first runs",
     )
     if statement.fast_noise and not mechanism.signature.fast_noise:
-        why = f"no {SAMPLED} in it can be replaced" if mechanism.compiled else "it does not run as machine code"
+        why = (
+            why_unused(mechanism.signature.given_function) if mechanism.compiled else "it does not run as machine code"
+        )
         warnings.warn(f"fast_noise has no effect on {mechanism.name}: {why}", FastNoiseUnused, stacklevel=5)
     problem = Problem(
         mechanism=mechanism,

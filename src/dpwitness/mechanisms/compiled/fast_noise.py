@@ -16,7 +16,7 @@ import numpy as np
 
 from dpwitness import noise
 from dpwitness.jit import inlined
-from dpwitness.mechanisms.compiled.rewriting import PREFIX, rewritten
+from dpwitness.mechanisms.compiled.rewriting import PREFIX, rewritten, text_of
 
 
 @inlined
@@ -120,6 +120,15 @@ def with_fast_noise(function: Callable[..., Any], generator: str) -> tuple[Funct
 
     copy = rewritten(function, rewrite)
     return None if copy is None else (copy, tuple(replacement.methods))
+
+
+def why_unused(function: Callable[..., Any]) -> str:
+    """Why nothing of a function is replaced, for people."""
+    if text_of(function) is None:
+        return "its source cannot be read"
+    if function.__closure__:
+        return "it uses variables of the function that it is defined in"
+    return f"no call of its generator's {', '.join(SAMPLERS)} in it can be replaced"
 
 
 class _Replacement(ast.NodeTransformer):
