@@ -9,6 +9,7 @@ import math
 import pickle
 import subprocess
 import sys
+import textwrap
 import warnings
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
@@ -22,7 +23,7 @@ from scipy import stats
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.cli.commands import parse, repeating
-from dpwitness.mechanisms.compiled.fast_noise import SAMPLERS, with_fast_noise
+from dpwitness.mechanisms.compiled.fast_noise import SAMPLERS, _is_given, with_fast_noise
 from dpwitness.mechanisms.compiled.rewriting import text_of
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
@@ -230,6 +231,48 @@ LEFT = (
 @pytest.mark.parametrize("function", LEFT, ids=lambda function: function.__name__)
 def test_what_cannot_be_read_is_left_alone(function):
     assert with_fast_noise(function, "rng") is None
+
+
+#: Bodies of functions that give the generator's name to something else, and that do not.
+GIVEN_AWAY = (
+    "(rng := 1)",
+    "with data as rng: pass",
+    "try: pass\nexcept ValueError as rng: pass",
+    "match data:\n case rng: pass",
+    "match data:\n case [*rng]: pass",
+    "match data:\n case {**rng}: pass",
+    "import rng",
+    "from x import y as rng",
+    "def rng(): pass",
+    "class rng: pass",
+    "rng += 1",
+    "[0 for rng in data]",
+    "def f():\n nonlocal rng\n rng = 2",
+    "lambda rng: 0",
+    "for a, (rng, b) in data: pass",
+    "del rng",
+    "def f():\n global rng\n return rng",
+    "def f(*rng): pass",
+    "rng: int = 3",
+    "[(rng := x) for x in data]",
+)
+KEPT = (
+    "rng.laplace()",
+    "[rng.laplace() for x in data]",
+    "lambda y: rng.laplace()",
+    "def f(): return rng",
+    "f(rng=rng)",
+    "x.rng = 3",
+    "rng.bit_generator",
+)
+
+
+def test_a_name_is_the_generators_where_nothing_else_can_have_it():
+    for bodies, kept in ((GIVEN_AWAY, False), (KEPT, True)):
+        for body in bodies:
+            text = textwrap.indent(f"{body}\nreturn rng.laplace()", "    ")
+            (definition,) = ast.parse(f"def mechanism(rng, data):\n{text}").body
+            assert _is_given(definition, "rng") == kept, body
 
 
 def in_parts(rng, data, *, scale=[SCALE][0]):  # the default must not be evaluated again

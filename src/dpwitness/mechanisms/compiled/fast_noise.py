@@ -7,7 +7,6 @@ and the plain Python that it is compared with draw the same numbers. `Generator.
 
 import ast
 import inspect
-import symtable
 from collections.abc import Callable, Iterator
 from types import FunctionType
 from typing import Any, Final
@@ -166,17 +165,18 @@ def _sampler(method: str, values: list[ast.expr], named: list[ast.keyword]) -> C
 
 
 def _is_given(definition: ast.FunctionDef, name: str) -> bool:
-    """Whether a parameter of a function is what was given everywhere in it: nothing else is ever called so."""
-    found = [table.lookup(name) for table in _scopes(_table(definition)) if name in table.get_identifiers()]
-    changed = any(one.is_assigned() or one.is_imported() or one.is_declared_global() for one in found)
-    return not changed and sum(one.is_parameter() for one in found) == 1
+    """Whether a parameter of a function is what was given everywhere in it: nothing else is ever called so.
+
+    Of the text alone: from Python 3.12 on `symtable` does not say what a comprehension binds.
+    """
+    return sum(name in _bound_by(node) for node in ast.walk(definition)) == 1  # by the parameter
 
 
-def _table(definition: ast.FunctionDef) -> symtable.SymbolTable:
-    return symtable.symtable(ast.unparse(definition), "", "exec")
-
-
-def _scopes(table: symtable.SymbolTable) -> Iterator[symtable.SymbolTable]:
-    yield table
-    for inner in table.get_children():
-        yield from _scopes(inner)
+def _bound_by(node: ast.AST) -> Iterator[str]:
+    """The names that a part of a text may give to something: all that it holds, unless it only reads them."""
+    if isinstance(node, ast.Attribute | ast.keyword | ast.Constant) or isinstance(getattr(node, "ctx", None), ast.Load):
+        return
+    for _, value in ast.iter_fields(node):
+        for name in value if isinstance(value, list) else [value]:
+            if isinstance(name, str):
+                yield name.partition(".")[0]  # of `import a.b` it is a
