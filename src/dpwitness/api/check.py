@@ -153,6 +153,8 @@ def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tu
 
     `notes`: those of health checks that were done already; None does them here.
     """
+    if problem.mechanism.signature.fast_noise:  # whose last bits are not those of the mechanism
+        effort = replace(effort, bits=False)
     known = before_search.required(problem, runner) if notes is None else notes
     return check_each_adjacency(problem, runner, effort, partial(_check_relation, notes=known))
 
@@ -538,7 +540,7 @@ class _Epochs:
 
     @property
     def _least_of_epoch(self) -> int:
-        """The runs of an epoch at least: two of slow mechanisms; else as many as take about what learning from them takes.
+        """The least runs of an epoch: two of slow mechanisms; of others so many that learning takes no longer.
 
         One where the user wants no search runs: then runs are what counts, not time.
         """
