@@ -96,6 +96,8 @@ def _recorded(
     if not pairs:
         return None
     signature = mechanism.signature
+    if signature.fast_noise:  # what NumPy's samplers are asked for is known by their names
+        signature = signature.as_given()
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
         signature = signature.interpreted()  # numba's machine code draws unseen
     limit = own_seconds() + SECONDS + 3 * (2 * pairs + 1) * seconds

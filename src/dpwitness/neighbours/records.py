@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 from typing_extensions import override
@@ -349,7 +349,7 @@ class Records(Relation):
         return change is not None and (change.before is None or change.before[-1] == change.after[-1])
 
     @property
-    def empty(self) -> object:
+    def empty(self) -> Any:
         """The dataset without records, where it says of a layout what the domain does not."""
         usual = self.layout == FORMS[self.form].usual(self.fields)
         return OMITTED if usual else value_to_json(self.layout.build(self.fields, []))
