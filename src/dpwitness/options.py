@@ -425,16 +425,16 @@ def options_of(function: str) -> dict[str, Option]:
     return dict(sorted(options.items(), key=lambda item: item[1].default is not REQUIRED))
 
 
-def option_in(kind: Any) -> Option:
+def option_in(kind: object) -> Option:
     """What the annotation of a parameter says of it besides its type."""
     option: Option = _annotated(kind).__metadata__[0]
     return option
 
 
-def type_in(kind: Any) -> Any:
+def type_in(kind: object) -> object:
     """The type alone; as text where it was written as text."""
     return getattr(_annotated(kind).__origin__, "__forward_arg__", _annotated(kind).__origin__)
 
 
-def _annotated(kind: Any) -> Any:
+def _annotated(kind: object) -> Any:
     return get_args(kind)[0] if get_origin(kind) is Required else kind

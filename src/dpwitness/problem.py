@@ -480,7 +480,7 @@ def _centre(mechanism: Mechanism) -> float:
     return next((float(values[name]) for name in CENTRES if isinstance(values.get(name), int | float)), 0.0)
 
 
-def plain_function(function: object) -> Any:
+def plain_function(function: object) -> object:
     """The user's own callable behind a `Mechanism`."""
     if isinstance(function, Mechanism):
         return function.signature.given_function

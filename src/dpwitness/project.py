@@ -93,7 +93,7 @@ class Project:
     path: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def defaults(self, function: str) -> dict[str, Any]:
+    def defaults(self, function: str) -> dict[str, object]:
         """What the settings say of the options of a function, by the names of these."""
         found = {}
         for name, option in options_of(function).items():
@@ -143,7 +143,7 @@ def project_of(path: Path | None) -> Project:
     return Project(path, dict(_setting(where, key, value) for key, value in table.items()))
 
 
-def _setting(where: str, key: str, value: object) -> tuple[str, Any]:
+def _setting(where: str, key: str, value: object) -> tuple[str, object]:
     """A setting's name with underscores, and its value."""
     name, names = key.replace("-", "_"), [*known(), *OF_PLUGIN]
     if name not in names:

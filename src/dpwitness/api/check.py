@@ -71,7 +71,7 @@ from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
-from dpwitness.search.graded import better_by_grades
+from dpwitness.search.graded_events import better_by_grades
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.search.pairs import (
     FIRST_LOOK_IF_INTERPRETED,

@@ -217,7 +217,7 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
 def write_report(arguments: argparse.Namespace) -> int:
     """Write the page of saved results."""
     from dpwitness.files import check_writable, write_atomically
-    from dpwitness.report.saved import report
+    from dpwitness.report.files import report
 
     check_writable(arguments.output)
     write_atomically(arguments.output, report(arguments.results))

@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -399,7 +399,7 @@ class Mechanism(ABC):
         return rows
 
     @property
-    def outcome(self) -> Callable[[Any], Any] | None:
+    def outcome(self) -> Callable[[object], object] | None:
         """What turns an output into an outcome, where the user gave it."""
         return None
 

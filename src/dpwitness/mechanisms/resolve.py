@@ -17,6 +17,7 @@ from dpwitness.errors import (
     MechanismRaised,
     SlowMechanism,
 )
+from dpwitness.mechanisms.call_times import require_as_observed, timed_mechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
@@ -27,7 +28,6 @@ from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
-from dpwitness.mechanisms.timed import require_as_observed, timed_mechanism
 from dpwitness.neighbours import Data, Pair, as_array
 
 
