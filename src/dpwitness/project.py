@@ -55,6 +55,12 @@ def _text(name: str, value: object) -> str:
     return value
 
 
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidParameter(f"{name}={brief(value)} must be true or false")
+    return value
+
+
 def _texts(name: str, value: object) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
@@ -71,6 +77,7 @@ READ: Final[dict[str, Callable[[str, object], Any]]] = {
     "detectable_ratio": between(1, MOST_RATIO, open_=False),
     "bits": lambda name, value: BITS[one_of(*BITS)(name, value)],
     "errors": one_of(*get_args(Errors)),
+    "fast_noise": _flag,
     "seed": lambda name, value: whole(name, value, 0),
     "workers": lambda name, value: whole(name, value, 1, MOST_WORKERS),
     "profile": _text,

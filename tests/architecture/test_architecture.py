@@ -214,7 +214,8 @@ def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {
         "ApproxDP", "AttackStopped", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "ClusterLost",
-        "CompiledDiffers", "Curve", "DPWitnessError", "DependentRuns", "GaussianDP", "Interval", "InvalidClaim",
+        "CompiledDiffers", "Curve", "DPWitnessError", "DependentRuns", "FastNoiseUnused", "GaussianDP", "Interval",
+        "InvalidClaim",
         "InvalidData", "InvalidNeighbours", "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismCrashed",
         "MechanismError", "MechanismRaised", "MechanismTimeout",
         "NotRefuted", "OracleFailed", "OutcomeSet", "PrivacyProfile", "Profile", "PureDP", "RenyiDP",

@@ -196,11 +196,11 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     for name in (
         "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
         "direction", "data", "column", "outcome", "errors", "observe", "python", "attack", "records", "adjacency",
-        "form", "size", "unit", "at_most", "bits", "batch",
+        "form", "size", "unit", "at_most", "bits", "fast_noise", "batch",
     ):  # fmt: skip
         value = getattr(arguments, name)
-        if value is False:
-            line.append(f"--no-{name}")
+        if isinstance(value, bool):
+            line.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
             continue
         # A limit is meant as one where it was given; and a default may be another one in this project.
         said = name in ("runs", "max_time") or name in getattr(arguments, "settings", ())

@@ -43,7 +43,7 @@ def take_settings(arguments: argparse.Namespace) -> None:
         defaults.pop("workers", None)  # a cluster has its own
     arguments.settings = tuple(defaults)
     for name, value in defaults.items():
-        if getattr(arguments, name) is None and value is not True:  # bits: what they are without an option
+        if getattr(arguments, name) is None and (name, value) != ("bits", True):  # what they are without an option
             setattr(arguments, name, value)
 
 

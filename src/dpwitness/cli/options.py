@@ -34,6 +34,8 @@ def of_function(parser: argparse.ArgumentParser, function: str) -> None:
         if option.metavar is not None:
             several = {"nargs": "+"} if (function, name) == ("curve", "epsilon") else {}
             _add(parser, name, option, metavar=option.metavar, type=KINDS.get(name), **several)
+        elif option.flag:
+            _add(parser, name, option, action=argparse.BooleanOptionalAction)
         elif option.choices:
             _add(parser, name, option, choices=(*SETTINGS_ALONE.get(name, ()), *option.choices))
 
@@ -54,7 +56,7 @@ def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | N
 def _add(parser: argparse.ArgumentParser, name: str, option: Option, **settings: Any) -> None:
     default = (
         ""
-        if option.default in (None, REQUIRED) or option.default is True
+        if option.default in (None, REQUIRED) or isinstance(option.default, bool)
         else f" (default {_as_written(option.default)})"
     )
     if name == "max_time":

@@ -373,7 +373,14 @@ class Mechanism(ABC):
     @property
     def notes(self) -> tuple[str, ...]:
         """What every result says of what was looked at."""
-        return ()
+        methods = self.signature.fast_noise
+        if not methods:
+            return ()
+        replaced = " and ".join(f"{self.signature.generator}.{method}" for method in methods)
+        return (
+            f"noise of {replaced} was drawn by dpwitness.noise, not by NumPy: this does not speak of the bits of "
+            "NumPy's samplers",
+        )
 
     @property
     def time_at(self) -> int | None:

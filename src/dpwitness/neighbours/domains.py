@@ -176,7 +176,8 @@ class Categories(Listed):
         _check_flags(other=self.other, missing=self.missing)
         if len({type(value) for value in self.values}) != 1 or type(self.values[0]) not in (str, bool, int, float):
             raise InvalidNeighbours(
-                f"categories {brief(self.values)} must be texts, whole numbers, numbers or flags, all of one type"
+                f"categories {brief(self.values)} must be texts, whole numbers, numbers or flags, all of one type, "
+                "each given by itself: categories('red', 'blue')"
             )
         known = frozenset(map(key_of, self.values))
         if len(known) != len(self.values) or "NaN" in known:

@@ -127,8 +127,8 @@ class Asserter:
             "detectable_ratio": session.detectable_ratio,
             "bits": session.bits,
         }
-        if session.errors is not None:
-            merged["errors"] = session.errors
+        of_project = {"errors": session.errors, "fast_noise": session.fast_noise}
+        merged |= {name: value for name, value in of_project.items() if value is not None}
         for mark in reversed(list(self._item.iter_markers("dp"))):  # one may be put on a test while it runs
             merged.update(mark.kwargs)
         merged.update(settings)

@@ -24,7 +24,7 @@ from dpwitness import jit, noise
 from dpwitness.events import encoding
 from dpwitness.images import Compiled
 from dpwitness.machine import cache_folder, numba_cache, private_folder
-from dpwitness.mechanisms.compiled import scratch
+from dpwitness.mechanisms.compiled import fast_noise, scratch
 from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
@@ -199,7 +199,7 @@ def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
     here = Path(__file__)
     beside = (here.with_name(name) for name in ("placing.py", "sfc64.py"))  # importing these imports numba
-    files = (here, *beside, *(Path(str(module.__file__)) for module in (scratch, encoding, noise, jit)))
+    files = (here, *beside, *(Path(str(module.__file__)) for module in (scratch, fast_noise, encoding, noise, jit)))
     return tuple(file.read_bytes() for file in files)
 
 
