@@ -141,8 +141,8 @@ def test_a_library_that_takes_its_bounds_from_the_data():
 def library_noise(value, sensitivity):
     """A draw as that of diffprivlib's Laplace mechanism."""
     return Draw(
-        name="Laplace", family="diffprivlib's Laplace", place=("models.py", 7), probabilities=None, size=1, standard=None,
-        settings={"sensitivity": np.array([sensitivity])}, step=0, value=np.array([value]),
+        name="Laplace", family="diffprivlib's Laplace", place=("models.py", 7), probabilities=None, size=1,
+        settings={"sensitivity": np.array([sensitivity])}, standard=None, step=0, value=np.array([value]),
     )  # fmt: skip
 
 

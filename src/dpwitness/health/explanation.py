@@ -286,11 +286,10 @@ class Comparison:
 
     def _sensitivity(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
         """Noise of a library that is added to numbers farther apart than the sensitivity that it was asked for."""
-        numbers = []
+        numbers: list[float] = []
         for side in draws:
-            # One that differs between runs of one input follows from earlier draws.
-            values = {None if draw.value is None or draw.value.size != 1 else draw.value.item() for draw in side}
-            if len(values) != 1 or None in values:
+            values = {math.nan if draw.value is None or draw.value.size != 1 else float(draw.value[0]) for draw in side}
+            if len(values) != 1:  # it differs between runs of one input: it follows from earlier draws
                 return None
             numbers.append(values.pop())
         one = draws[0][0]
