@@ -280,9 +280,26 @@ class Comparison:
                 on = [_interval(left), _interval(right)]
                 text = f"{name} {on[0]} on D, {on[1]} on D′: the {name} depends on the data"
                 return self._found("scale", draws[0][0].place, text, f"{name} {on[0]}", f"{name} {on[1]}")
-            if (found := self._probabilities(draws)) is not None:
+            if (found := self._probabilities(draws) or self._sensitivity(draws)) is not None:
                 return found
         return None
+
+    def _sensitivity(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
+        """Noise of a library that is added to numbers farther apart than the sensitivity that it was asked for."""
+        numbers: list[float] = []
+        for side in draws:
+            values = {math.nan if draw.value is None or draw.value.size != 1 else float(draw.value[0]) for draw in side}
+            if len(values) != 1:  # it differs between runs of one input: it follows from earlier draws
+                return None
+            numbers.append(values.pop())
+        one = draws[0][0]
+        asked = float(np.max(one.settings.get("sensitivity", math.inf)))
+        apart = abs(numbers[0] - numbers[1])
+        if not apart > asked + SAME * max(abs(numbers[0]), abs(numbers[1])):
+            return None
+        on = [f"{number:.4g}" for number in numbers]
+        text = f"noise of sensitivity {asked:.4g} is added to {on[0]} on D, {on[1]} on D′, which differ by {apart:.4g}"
+        return self._found("noise", one.place, text, *(f"added to {number}" for number in on))
 
     def _probabilities(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
         """Probabilities of outcomes of one draw that are farther apart than the claim allows."""

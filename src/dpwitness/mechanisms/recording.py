@@ -115,6 +115,8 @@ class Draw:
         What was drawn without location and scale, of shape (size,); None where that is not known.
     step
         How many steps came before it.
+    value
+        What the noise of a library was added to, of shape (size,); None where that is not known.
     """
 
     name: str
@@ -125,6 +127,7 @@ class Draw:
     size: int
     standard: Floats | None
     step: int
+    value: Floats | None = None
 
 
 @dataclass(slots=True)
@@ -348,7 +351,7 @@ class _Run:
         changed = None if before is None or after is None else _standard(after, before, np.ones(1))
         place = self._place(frame.f_back) or self._place(frame)
         family = f"{type(thing).__module__.partition('.')[0]}'s {type(thing).__name__}"
-        self._note(type(thing).__name__, family, place, settings, None, _size(value), changed)
+        self._note(type(thing).__name__, family, place, settings, None, _size(value), changed, before)
 
     def _note(
         self,
@@ -359,6 +362,7 @@ class _Run:
         probabilities: Floats | None,
         size: int,
         standard: Floats | None,
+        value: Floats | None = None,
     ) -> None:
         draws = self.recording.draws
         if place is None:  # of no line of the user's
@@ -366,7 +370,7 @@ class _Run:
         draws.append(
             Draw(
                 name=name, family=family, place=place, settings=settings, probabilities=probabilities, size=size,
-                standard=standard, step=len(self.recording.steps),
+                standard=standard, step=len(self.recording.steps), value=value,
             )
         )  # fmt: skip
         if len(draws) % LOOKS == 0:
