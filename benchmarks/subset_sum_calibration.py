@@ -123,7 +123,7 @@ def system(name: str, bits: Any, rng: np.random.Generator) -> Callable[[Any], fl
 def attack(name: str, size: int, seed: int) -> tuple[Floats, Any]:
     """Claims and whether each is right, shape (size,), of an attack on a fresh system."""
     from dpwitness.machine import Deadline
-    from dpwitness.reconstruction.asking import Asking, system_of
+    from dpwitness.reconstruction.questions import Asking, system_of
     from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
     from dpwitness.reconstruction.subset_sum.oracle import FORM
 

@@ -118,7 +118,7 @@ class Recorded:
 def measure(law: str, size: int, systems: int, questions: int | None = None) -> dict[str, Any]:
     """One law: bits right a system, by column, with the seconds of each."""
     from dpwitness.machine import Deadline
-    from dpwitness.reconstruction.asking import Asking, system_of
+    from dpwitness.reconstruction.questions import Asking, system_of
     from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
     from dpwitness.reconstruction.subset_sum.oracle import FORM
 

@@ -5,7 +5,7 @@ python benchmarks/table_builder_calibration.py [--seeds 20] [--only NAME …] [-
 
 A line a system, and two of all that keep and that break the assumptions (the last system apart). Of the cells (or
 parameters) claimed with confidence of at least .5, .9 and .99: how many there are, and the share that is right.
-"none": runs that claim nothing.
+"none": runs that claim nothing, or are refused.
 """
 
 # ruff: noqa: D101, D102  (the name of a system says what it does)
@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import beta
 
+from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder import noise_laws
 from dpwitness.reconstruction.table_builder.averaging import choose_base
 from dpwitness.reconstruction.table_builder.histogram import recover
@@ -367,7 +368,10 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
 
 def parameter(system, rng, attribute, bound):
     sums = int(rng.choice([7, 30, 200]))
-    found = find_perturbation_within(system, rng, attribute, choose_base(system, attribute, 16), sums)
+    try:
+        found = find_perturbation_within(system, rng, attribute, choose_base(system, attribute, 16), sums)
+    except InvalidParameter:  # no answers to compare: nothing is claimed
+        return np.zeros(1), np.zeros(1, bool)
     sure = found.confidence or 0.0
     return np.array([sure]), np.array([found.guess == bound])
 

@@ -16,8 +16,8 @@ from pathlib import Path
 from dpwitness.files import write_atomically
 from museum.environments import usual_folder
 from museum.exhibit import load, names
-from museum.running import Row, Visit
 from museum.table import line, markdown
+from museum.visit import Row, Visit
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

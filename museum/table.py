@@ -4,7 +4,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from museum.running import REFUTED, Check, Row
+from museum.visit import REFUTED, Check, Row
 
 COLUMNS: Final = (
     *("release", "exhibit", "kind", "claim", "what the release does"),

@@ -47,7 +47,7 @@ def as_text(value: object) -> str:
     return f"of type {type(value).__name__}"
 
 
-def too_deep(value: Any) -> bool:
+def too_deep(value: object) -> bool:
     """Whether containers lie within each other deeper than `DEEPEST` levels: one that holds itself does."""
     level = [value]
     for _ in range(DEEPEST + 1):
@@ -58,7 +58,7 @@ def too_deep(value: Any) -> bool:
     return True
 
 
-def _parts(whole: Any) -> Iterable[Any]:
+def _parts(whole: Any) -> Iterable[object]:
     """The values directly within a container; none of what is not one."""
     if isinstance(whole, dict):
         return chain(whole, whole.values())
@@ -70,7 +70,7 @@ def _parts(whole: Any) -> Iterable[Any]:
     return ()
 
 
-def json_value(text: str, deepest: int = DEEPEST, **read: Any) -> Any:
+def json_value(text: str, deepest: int = DEEPEST, **read: Any) -> object:
     """As `json.loads`, which a raised recursion limit lets end the process. Raises `ValueError`, also if too deep."""
     depth = 0
     if text.count("[") + text.count("{") > deepest:

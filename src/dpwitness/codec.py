@@ -296,7 +296,7 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
     return tuple(keys)
 
 
-def _default(one: "Field[Any]") -> tuple[Any, str | None]:
+def _default(one: "Field[Any]") -> tuple[object, str | None]:
     """What a field is where a file lacks it, and the mode that its metadata say."""
     mode = one.metadata.get("json")
     if mode not in ("optional", "sparse"):

@@ -24,7 +24,8 @@
 
     UserWarning
     ├── SlowMechanism                     numba refused the mechanism, so it runs as plain Python
-    └── CompiledDiffers                   numba made something else of the mechanism, so it runs as plain Python
+    ├── CompiledDiffers                   numba made something else of the mechanism, so it runs as plain Python
+    └── FastNoiseUnused                   fast_noise=True had no effect: all noise is NumPy's own
 
 The command line prints the message of any of these on one line and exits with 2. The pytest plugin fails a test by
 `dpwitness.plugin.PrivacyViolation`, an AssertionError, or by `dpwitness.plugin.HealthCheckFailed`, a DPWitnessError.
@@ -133,3 +134,7 @@ class SlowMechanism(UserWarning):
 
 class CompiledDiffers(UserWarning):
     """Compiled by numba the mechanism gives other outcomes than in Python, so it runs as plain Python."""
+
+
+class FastNoiseUnused(UserWarning):
+    """Nothing of the mechanism could be drawn by `dpwitness.noise`, so that all of its noise is NumPy's own."""

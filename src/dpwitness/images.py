@@ -182,7 +182,7 @@ class Compiled:
         folder: Callable[[], Path],
         *,
         read_only: bool,
-        plain: Callable[..., Any] | None = None,
+        plain: Callable[..., object] | None = None,
     ) -> None:
         self._make, self._plain = make, plain
         self._seconds = 0.0  # that `plain` has taken
@@ -240,7 +240,7 @@ class Compiled:
                 self._made = self._make(True)
             return self._made
 
-    def _image(self, arguments: Sequence[Any], *, make: bool) -> Callable[..., int] | None:
+    def _image(self, arguments: Sequence[object], *, make: bool) -> Callable[..., int] | None:
         """The image, which is made where there is none, if it may be; None where there is none then."""
         try:
             name, types = types_of(arguments, self._told)
@@ -260,7 +260,7 @@ class Compiled:
         except RuntimeError:  # what it calls is not there
             return None
 
-    def _written(self, path: Path, text: str, arguments: Sequence[Any], types: list[tuple[Any, str]]) -> bytes:
+    def _written(self, path: Path, text: str, arguments: Sequence[object], types: list[tuple[Any, str]]) -> bytes:
         """Make an image and write it; an empty one where none can be made."""
         import numba
 
@@ -278,7 +278,7 @@ class Compiled:
                 code = _object_file(dispatcher, signature, types)
         except NoImage:
             code = b""
-        except RuntimeError:  # LLVM refuses what it wrote itself: the next process may have more luck
+        except RuntimeError:  # LLVM refuses what it wrote itself: the next process tries again
             return b""
         finally:
             COMPILING.stop()

@@ -33,10 +33,10 @@ def with_numba() -> Any:
             class Listener(event.Listener):
                 """A function that another one calls is compiled within it."""
 
-                def on_start(self, event: Any) -> None:
+                def on_start(self, event: object) -> None:
                     COMPILING.start()
 
-                def on_end(self, event: Any) -> None:
+                def on_end(self, event: object) -> None:
                     COMPILING.stop()
 
             event.register("numba:compile", Listener())  # type: ignore[no-untyped-call]  # numba has no types
@@ -44,7 +44,7 @@ def with_numba() -> Any:
     return numba
 
 
-def compiled(function: F, plain: Callable[..., Any] | None = None) -> F:
+def compiled(function: F, plain: Callable[..., object] | None = None) -> F:
     """Compile a kernel that holds no GIL; the machine code is kept on disk where a folder for it can be found.
 
     It may write to arrays that it is given to write to, and to no others. `plain`: the same in NumPy, which a process
@@ -74,7 +74,7 @@ def compiled_late(plain: F) -> Callable[[F], F]:
     return lambda function: compiled(function, plain)
 
 
-def _parts(function: Callable[..., Any], seen: set[object]) -> Iterator[Callable[..., Any]]:
+def _parts(function: Callable[..., object], seen: set[object]) -> Iterator[Callable[..., Any]]:
     """A kernel, and the inlined functions that it calls."""
     seen.add(function)
     yield function
@@ -93,7 +93,7 @@ class Inlined:
 
     _can_compile: Final = True
 
-    def __init__(self, function: Callable[..., Any], options: Mapping[str, Any] = INLINED) -> None:
+    def __init__(self, function: Callable[..., object], options: Mapping[str, object] = INLINED) -> None:
         self.py_func = function
         self.targetoptions = dict(options)  # as numba's dispatchers call them
         update_wrapper(self, function)
@@ -134,7 +134,7 @@ def outlined(function: F) -> F:
 class NumbasOwn:
     """A function of numba's that compiled code calls, imported when that is compiled; in Python it is `python`."""
 
-    def __init__(self, module: str, name: str, python: Callable[..., Any]) -> None:
+    def __init__(self, module: str, name: str, python: Callable[..., object]) -> None:
         self.module, self.name, self._python = module, name, python
 
     @property

@@ -39,8 +39,9 @@ class Option:
     """What a parameter is, besides its name and type.
 
     `text` is its help on the command line and the first sentence of the reference, which goes on with `more`. The
-    command line has an option of its name where there is a `metavar`, or where there are `choices`. `setting` is the
-    key of `[tool.dpwitness]` in pyproject.toml that gives its default on the command line; empty: none does.
+    command line has an option of its name where there is a `metavar`, where there are `choices`, and for a `flag`,
+    which is true or false. `setting` is the key of `[tool.dpwitness]` in pyproject.toml that gives its default on the
+    command line; empty: none does.
     """
 
     text: str
@@ -48,6 +49,7 @@ class Option:
     default: Any = None
     metavar: str | None = None
     choices: tuple[str, ...] = ()
+    flag: bool = False
     setting: str = ""
 
     @property
@@ -112,6 +114,7 @@ Tails: TypeAlias = Annotated[
         "For claims of (ε, δ) with a small δ, of functions that run as machine code. Where the search shows nothing "
         "that weighted runs prove sooner, the runs are as always.",
         default=False,
+        flag=True,
     ),
 ]
 Reference: TypeAlias = Annotated[str | None, Option("the name that a witness is saved under")]
@@ -161,6 +164,17 @@ class MechanismOptions(TypedDict, total=False):
             "Measured on one core of this machine; functions run as they are given, one run a call. The verdict is "
             "about this machine.",
             choices=get_args(Observe),
+        ),
+    ]
+    fast_noise: Annotated[
+        bool | None,
+        Option(
+            "draw Laplace, exponential and Gumbel noise by dpwitness.noise in place of NumPy's samplers",
+            "In machine code alone. The laws are the same and the bits are not: the result says so, and the last bits "
+            "are not looked at.",
+            default=False,
+            flag=True,
+            setting="fast_noise",
         ),
     ]
     max_time: Annotated[
@@ -341,6 +355,12 @@ _MEASURED: Final[Mapping[str, Mapping[str, Any]]] = {
     "runs": {"text": "paired confirm runs", "default": 20_000_000},
     "max_time": {"default": 600.0},
 }
+#: What differs where a witness says whether noise was fast.
+_AS_FOUND: Final[Mapping[str, Any]] = {
+    "more": "In machine code alone. By default as in the check that found the witness.",
+    "default": None,
+    "setting": "",
+}
 #: Which parameters a function has, and what differs from what they are to `check`.
 FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
     "check": (
@@ -396,6 +416,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             "neighbours": {"text": "the relation of the claim, which the pair must belong to (default: the witness's)"},
             "data": {"text": "D of that relation"},
             "observe": {"more": "By default as in the check that found the witness."},
+            "fast_noise": _AS_FOUND,
             "seed": {"more": "Not the witness's own, whose runs would only be repeated."},
         },
     ),
@@ -404,6 +425,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         {
             "neighbours": {"text": "the relation that every step stays in (default: the witness's)"},
             "observe": {"more": "By default as in the check that found the witness."},
+            "fast_noise": _AS_FOUND,
             "data": {"text": "D of that relation: the inputs stay as they are, and only the event gets simpler"},
             "max_time": {"default": SHRINK_TIME},
         },
@@ -419,16 +441,16 @@ def options_of(function: str) -> dict[str, Option]:
     return dict(sorted(options.items(), key=lambda item: item[1].default is not REQUIRED))
 
 
-def option_in(kind: Any) -> Option:
+def option_in(kind: object) -> Option:
     """What the annotation of a parameter says of it besides its type."""
     option: Option = _annotated(kind).__metadata__[0]
     return option
 
 
-def type_in(kind: Any) -> Any:
+def type_in(kind: object) -> object:
     """The type alone; as text where it was written as text."""
     return getattr(_annotated(kind).__origin__, "__forward_arg__", _annotated(kind).__origin__)
 
 
-def _annotated(kind: Any) -> Any:
+def _annotated(kind: object) -> Any:
     return get_args(kind)[0] if get_origin(kind) is Required else kind

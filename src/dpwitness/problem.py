@@ -8,6 +8,7 @@ import math
 import numbers
 import secrets
 import time
+import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
@@ -18,13 +19,21 @@ from typing import Any, Final, Self, cast, get_args
 from dpwitness.candidate import Candidate
 from dpwitness.checks import brief, kind, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
-from dpwitness.errors import BudgetTooSmall, DPWitnessError, InvalidNeighbours, InvalidParameter, MechanismRaised
+from dpwitness.errors import (
+    BudgetTooSmall,
+    DPWitnessError,
+    FastNoiseUnused,
+    InvalidNeighbours,
+    InvalidParameter,
+    MechanismRaised,
+)
 from dpwitness.events import Event, Noun
 from dpwitness.events.event import NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
+from dpwitness.mechanisms.compiled.fast_noise import why_unused
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome, summary
@@ -167,6 +176,7 @@ class Statement:
     outcome: Outcome | None = None
     errors: str = "raise"
     observe: str | None = None
+    fast_noise: bool | None = False
     reference: str | None = None
     attack: str | Attack | None = None
 
@@ -204,6 +214,8 @@ class Statement:
             raise InvalidParameter(
                 f"observe={brief(self.observe)} must be {' or '.join(map(repr, (*get_args(Observe), None)))}"
             )
+        if not (self.fast_noise is None or isinstance(self.fast_noise, bool)):
+            raise InvalidParameter(f"fast_noise={brief(self.fast_noise)} must be True or False")
         if self.reference is not None and not isinstance(self.reference, str):
             raise InvalidParameter(
                 f"reference={brief(self.reference)} must be a text, the name that a witness is saved under"
@@ -336,15 +348,26 @@ def prepare(
     relation = _with_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
     resolve = partial(
         as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
-        errors=statement.errors, observe=statement.observe, requirements=how or Requirements(),
+        errors=statement.errors, observe=statement.observe, fast_noise=bool(statement.fast_noise),
+        requirements=how or Requirements(),
     )  # fmt: skip
     if statement.observe is not None:
         effort = _on_one_core(effort)
+    if statement.fast_noise and effort.bits == "strict":
+        raise InvalidParameter(
+            "fast_noise=True changes the last bits, so that bits='strict' would say nothing of the mechanism: leave "
+            "out one of the two"
+        )
     first, mechanism = in_time(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), TRIED)),
         max(effort.max_time, FIRST_RUNS),
         what=f"{_name(function)} did not finish its first runs",
     )
+    if statement.fast_noise and not mechanism.signature.fast_noise:
+        why = (
+            why_unused(mechanism.signature.given_function) if mechanism.compiled else "it does not run as machine code"
+        )
+        warnings.warn(f"fast_noise has no effect on {mechanism.name}: {why}", FastNoiseUnused, stacklevel=5)
     problem = Problem(
         mechanism=mechanism,
         function=function,
@@ -465,10 +488,10 @@ def _centre(mechanism: Mechanism) -> float:
     return next((float(values[name]) for name in CENTRES if isinstance(values.get(name), int | float)), 0.0)
 
 
-def plain_function(function: object) -> Any:
+def plain_function(function: object) -> object:
     """The user's own callable behind a `Mechanism`."""
     if isinstance(function, Mechanism):
-        return function.signature.original or function.signature.function
+        return function.signature.given_function
     return function
 
 

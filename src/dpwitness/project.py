@@ -55,6 +55,12 @@ def _text(name: str, value: object) -> str:
     return value
 
 
+def _flag(name: str, value: object) -> bool:
+    if not isinstance(value, bool):
+        raise InvalidParameter(f"{name}={brief(value)} must be true or false")
+    return value
+
+
 def _texts(name: str, value: object) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else value
     if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
@@ -71,6 +77,7 @@ READ: Final[dict[str, Callable[[str, object], Any]]] = {
     "detectable_ratio": between(1, MOST_RATIO, open_=False),
     "bits": lambda name, value: BITS[one_of(*BITS)(name, value)],
     "errors": one_of(*get_args(Errors)),
+    "fast_noise": _flag,
     "seed": lambda name, value: whole(name, value, 0),
     "workers": lambda name, value: whole(name, value, 1, MOST_WORKERS),
     "profile": _text,
@@ -86,7 +93,7 @@ class Project:
     path: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    def defaults(self, function: str) -> dict[str, Any]:
+    def defaults(self, function: str) -> dict[str, object]:
         """What the settings say of the options of a function, by the names of these."""
         found = {}
         for name, option in options_of(function).items():
@@ -136,7 +143,7 @@ def project_of(path: Path | None) -> Project:
     return Project(path, dict(_setting(where, key, value) for key, value in table.items()))
 
 
-def _setting(where: str, key: str, value: object) -> tuple[str, Any]:
+def _setting(where: str, key: str, value: object) -> tuple[str, object]:
     """A setting's name with underscores, and its value."""
     name, names = key.replace("-", "_"), [*known(), *OF_PLUGIN]
     if name not in names:

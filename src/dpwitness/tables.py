@@ -205,7 +205,7 @@ class Tables(ABC):
                 return self._kind(name, given)
         raise ValueError(f"{value!s:.80} is no type of a column of a {self.noun}")
 
-    def _own(self, kind: Kind) -> Any:
+    def _own(self, kind: Kind) -> object:
         """What has the settings of a type as attributes."""
         return kind
 
@@ -213,7 +213,7 @@ class Tables(ABC):
     def _name(self, kind: Kind) -> str: ...
 
     @abstractmethod
-    def _kind(self, name: str, given: Sequence[Any]) -> Kind: ...
+    def _kind(self, name: str, given: Sequence[object]) -> Kind: ...
 
 
 class PolarsTables(Tables):
@@ -312,7 +312,7 @@ class PolarsTables(Tables):
         polars = self.module()
         return self._guarded(lambda: polars.Series(values, dtype=kind, strict=True))
 
-    def _guarded(self, make: Callable[[], Any]) -> Any:
+    def _guarded(self, make: Callable[[], object]) -> Any:
         """What a call makes. Raises `ValueError` in place of an exception of Polars' own."""
         try:
             return make()
@@ -324,7 +324,7 @@ class PolarsTables(Tables):
         return str(kind.base_type().__name__)
 
     @override
-    def _kind(self, name: str, given: Sequence[Any]) -> Kind:
+    def _kind(self, name: str, given: Sequence[object]) -> Kind:
         return self._guarded(lambda: getattr(self.module(), name)(*given))
 
 
@@ -520,7 +520,7 @@ class ArrowTables(Tables):
         return super().kind_from_json(value)
 
     @override
-    def _own(self, kind: Kind) -> Any:
+    def _own(self, kind: Kind) -> object:
         return kind.field.type
 
     @override
@@ -529,7 +529,7 @@ class ArrowTables(Tables):
         return name if name in self.plain else name.partition("[")[0].partition("(")[0]
 
     @override
-    def _kind(self, name: str, given: Sequence[Any]) -> Kind:
+    def _kind(self, name: str, given: Sequence[object]) -> Kind:
         arrow = self.module()
         own = getattr(arrow, name)(*given) if given else arrow.type_for_alias(name)
         return ArrowKind(arrow.field("", own))

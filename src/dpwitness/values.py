@@ -104,7 +104,7 @@ def _container_to_json(value: Any, depth: int) -> object:
     return _table_to_json(value, depth)
 
 
-def _table_to_json(value: Any, depth: int) -> Any:
+def _table_to_json(value: Any, depth: int) -> object:
     """A DataFrame or Series whose columns have one of the usual dtypes; None for anything else."""
     tables = tables_of(value)
     if tables is not None:
@@ -135,7 +135,7 @@ def _table_to_json(value: Any, depth: int) -> Any:
     return None
 
 
-def _columns_to_json(tables: Tables, table: Any, depth: int) -> dict[str, object] | None:
+def _columns_to_json(tables: Tables, table: object, depth: int) -> dict[str, object] | None:
     """A table of Polars or Arrow; None where a column is of a type that is not made again from a file."""
     schema = tables.schema(table)
     columns = []
@@ -199,14 +199,14 @@ def _has_utf8(text: str) -> bool:
     return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
-def value_from_json(value: object) -> Any:
+def value_from_json(value: object) -> object:
     """Build a value from unchecked JSON. Raises `ValueError`; runs no code of the file."""
     if too_deep(value):
         raise ValueError("it is nested too deep")
     return _value(value)
 
 
-def _value(value: Any) -> Any:
+def _value(value: object) -> Any:
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
@@ -254,7 +254,7 @@ def _empty(shape: list[object], dtype: str) -> Any:
     return np.zeros(shape, dtype)
 
 
-def _hashable(kind: type, items: list[object]) -> Any:
+def _hashable(kind: type, items: list[object]) -> object:
     try:
         return kind(items)
     except TypeError as error:
@@ -270,7 +270,7 @@ def _dict(items: list[Any]) -> dict[object, object]:
         raise ValueError("a name of a dict cannot be a list, a dict or a set") from error
 
 
-def _table(value: Mapping[str, Any]) -> Any:
+def _table(value: Mapping[str, Any]) -> object:
     """A DataFrame or Series."""
     import pandas
 
@@ -301,7 +301,7 @@ def _table(value: Mapping[str, Any]) -> Any:
     return frame
 
 
-def _of_columns(form: str, columns: list[Any], metadata: Any) -> Any:
+def _of_columns(form: str, columns: list[Any], metadata: object) -> Any:
     """A table of Polars or Arrow."""
     tables = next((tables for tables in TABLES if tables.form == form), None)
     if tables is None:
@@ -324,7 +324,7 @@ def _of_columns(form: str, columns: list[Any], metadata: Any) -> Any:
         raise ValueError(f"a {tables.noun} cannot be made of these columns: {reason:.200}") from error
 
 
-def _of_kind(tables: Tables, kind: Any, items: list[object]) -> Any:
+def _of_kind(tables: Tables, kind: object, items: list[object]) -> object:
     """A column of Polars or Arrow. Raises what the library raises for values that do not fit."""
     if tables.times(kind) is None:
         values = [_value(item) for item in items]

@@ -16,7 +16,7 @@ import dpwitness
 from dpwitness import NotRefuted, Violation, Witness, check, queries, replay
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Event, Interval, event_from_json, register_event
-from dpwitness.search.learners import Proposal, learning, register_learner
+from dpwitness.search.learners import Proposal, register_learner, selection
 
 
 @register_event
@@ -132,7 +132,7 @@ def test_a_new_event_finds_what_no_other_kind_expresses(monkeypatch):
     """
     mechanism = masked()
     assert isinstance(check(mechanism, **SETTINGS), NotRefuted)
-    monkeypatch.setattr(learning, "LEARNERS", list(learning.LEARNERS))
+    monkeypatch.setattr(selection, "LEARNERS", list(selection.LEARNERS))
     register_learner(Sums())
     found = check(mechanism, **SETTINGS)
     assert isinstance(found, Violation)
@@ -185,6 +185,6 @@ class Totals:
 
 def test_an_event_that_looks_further_than_its_width_is_refused(monkeypatch):
     """Compiled runs that are counted write no more: it would be another event there."""
-    monkeypatch.setattr(learning, "LEARNERS", [Totals()])
+    monkeypatch.setattr(selection, "LEARNERS", [Totals()])
     with pytest.raises(InvalidParameter, match="width=1 of an event of kind 'fraction of the total' is too small"):
         check("histogram", epsilon=0.5, search_runs=2_000, runs=2_000, seed=1)

@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from dpwitness import Interval, NotRefuted, Violation, check, pairs
-from dpwitness.search.learners import Proposal, learning, register_learner
+from dpwitness.search.learners import Proposal, register_learner, selection
 from dpwitness.search.learners.intervals import Intervals
 
 
@@ -43,7 +43,7 @@ SETTINGS = {"claim": 0.3, "neighbours": pairs(([1.0], [0.0])), "search_runs": 40
 def test_a_new_learner_finds_what_the_others_do_not_propose(monkeypatch):
     """The middle has 0.8/4 + 0.2 against 1/4: a loss of ln 1.6 = 0.47. By one cut it is ln 1.25 = 0.22 at most."""
     assert math.log(1.25) < SETTINGS["claim"] < math.log(1.6)
-    monkeypatch.setattr(learning, "LEARNERS", [Intervals()])
+    monkeypatch.setattr(selection, "LEARNERS", [Intervals()])
     assert isinstance(check(central(), **SETTINGS), NotRefuted)
     register_learner(Bands())
     found = check(central(), **SETTINGS)

@@ -9,8 +9,8 @@ import pytest
 
 from dpwitness.cli import options
 from dpwitness.errors import AttackStopped, BadInput, InvalidData, InvalidParameter, UnknownTarget
-from dpwitness.reconstruction.asking import Asking, Clock, Limits, Waiting, system_of
 from dpwitness.reconstruction.command import AttackOptions, attack_own, oracle_options, settings_of
+from dpwitness.reconstruction.questions import Asking, Clock, Limits, Waiting, system_of
 from dpwitness.reconstruction.transcript import Form, Transcript, as_number, read_transcript
 
 FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number, of_system=("size",))

@@ -8,7 +8,7 @@ import pytest
 
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.asking import Asking, Clock, Limits, system_of
+from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
 from dpwitness.reconstruction.transcript import Form, as_flag, as_number, as_whole
 
 FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number)

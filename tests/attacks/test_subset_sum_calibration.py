@@ -9,7 +9,7 @@ import pytest
 from scipy.stats import binom, norm
 
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.asking import Asking, system_of
+from dpwitness.reconstruction.questions import Asking, system_of
 from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
 from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.confidence import claims_of_fit, held_out_scale

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from dpwitness.cli import main
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.asking import Asking, system_of
+from dpwitness.reconstruction.questions import Asking, system_of
 from dpwitness.reconstruction.subset_sum.attack import Plan, reconstruct
 from dpwitness.reconstruction.subset_sum.conditions import FORM, KINDS, LEAST_SHARE, Attributes
 

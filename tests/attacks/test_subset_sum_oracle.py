@@ -10,7 +10,7 @@ import pytest
 from dpwitness.cli import main
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.asking import Asking, Clock, Limits, system_of
+from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
 from dpwitness.reconstruction.subset_sum import Oracle
 from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.oracle import FORM

@@ -300,7 +300,7 @@ def test_the_probability_of_a_parameter():
         normal = sums(lambda n: np.round(rng.normal(size=n) * 1.1).astype(int), 60)
         guess = max(-(min(normal) // 3), -(-max(normal) // 3))
         said.append(parameter_right(normal, guess, 2, 1) or 0.0)
-    assert np.mean(said) < 0.5  # were all noise uniform, these would be near 1
+    assert max(said) < 0.5  # were all noise uniform, these would be near 1; in four of five systems, up to .64
     shifted = tuple(x + 1 for x in sums(uniform, 200))
     assert parameter_right(shifted, 3, 2, 1) is None
     assert parameter_right((*sums(uniform, 200), 30), 10, 2, 1) is None

@@ -22,6 +22,8 @@ from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
     ExactCounts,
     FreshNoisyCounts,
+    GrowingNoisyCounts,
+    ValueLayeredNoisyCounts,
     WithoutTotals,
 )
 from dpwitness.reconstruction.table_builder.tables import Table
@@ -104,6 +106,57 @@ def test_split_averaging_needs_no_or():
     assert right >= binom.ppf(1e-9, runs, theory.histogram_bound(2, 51, 1))
     with pytest.raises(QuestionRefused, match="no 'or'"):
         recover_histogram(system, rng, "a")
+
+
+def two_attributes():
+    rng = np.random.default_rng(0)
+    return Table.from_columns({"a": rng.integers(0, 6, 3000).tolist(), "b": rng.integers(0, 20, 3000).tolist()})
+
+
+def test_splits_into_2_and_into_5_tell_a_count_from_its_layer():
+    table, runs, k = two_attributes(), 40, 600
+    right, plain = 0, 0
+    for seed in range(runs):
+        rng = np.random.default_rng(seed)
+        system = made(ValueLayeredNoisyCounts, table, seed)
+        counts = BENCHMARK["recover_below_layers"](system, rng, "a", np.array([2]), k, other="b")
+        assert system.asked == 4 * k
+        right += counts[0] == table.histogram("a")[2]
+        plain += recover_histogram(system, rng, "a", Plan(targets=(2,))).counts[0] == table.histogram("a")[2]
+    p = BENCHMARK["below_layers_right"](uniform(2), k)
+    assert 0.9 < p < 0.95
+    assert right >= binom.ppf(1e-9, runs, p - 0.1)  # sets of few values come back, with the noise that they had
+    assert plain <= binom.isf(1e-9, runs, 0.3)
+
+
+def test_splits_do_not_help_where_noise_grows():
+    table, runs = two_attributes(), 20
+    right = sum(
+        BENCHMARK["recover_below_layers"](
+            made(GrowingNoisyCounts, table, seed), np.random.default_rng(seed), "a", np.array([2]), 600, other="b"
+        )[0]
+        == table.histogram("a")[2]
+        for seed in range(runs)
+    )
+    assert right <= binom.isf(1e-9, runs, 0.2)
+
+
+def test_of_a_private_table_nothing_but_what_is_published_comes_out():
+    table, runs, right = people(), 100, 0
+    for seed in range(runs):
+        system = BENCHMARK["PrivateTable"](table, ("a", "b", "c"), epsilon=1.0, rng=np.random.default_rng(seed))
+        published = system.ask("a", np.eye(3, dtype=bool))
+        found = histogram.recover(system, np.random.default_rng(seed), "a")
+        assert found.counts == tuple(published)
+        assert found.claims is None
+        right += np.sum(published == table.histogram("a"))
+    assert agrees(right, 3 * runs, theory.noise_removed(BENCHMARK["geometric"](1.0), ((4, 1),)))
+    where = {"b": (0,)}
+    both = [system.ask("a", np.ones((1, 3), bool), {"b": (value,)})[0] for value in (0, 1)]
+    assert sum(both) == system.ask("a", np.ones((1, 3), bool))[0]
+    assert system.ask("a", np.eye(3, dtype=bool), where).sum() == both[0]
+    with pytest.raises(InvalidParameter, match="no attribute 'd'"):
+        system.ask("a", np.eye(3, dtype=bool), {"d": (0,)})
 
 
 def test_a_cap_refuses_what_is_beyond_it():
@@ -238,6 +291,7 @@ def test_the_table_of_defences_is_as_documented():
     for row in rows:
         if row["predicted"] is not None:  # ten runs, whose values share the base set's count
             assert row["right"] == pytest.approx(row["predicted"], abs=0.12)
-    assert sum(row["right"] > 0.99 for row in rows) >= 8
+    assert sum(row["right"] > 0.99 for row in rows) >= 9
     assert sum(row["two_partitions"] is None for row in rows) == 4
-    assert all(row["right"] < 0.35 for row in rows[-2:])
+    assert all(rows[i]["right"] < 0.35 for i in (-3, -1))
+    assert rows[-1]["right"] == rows[-1]["published"]

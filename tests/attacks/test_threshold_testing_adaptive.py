@@ -9,7 +9,7 @@ from statsmodels.datasets import nile
 
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import read_column
-from dpwitness.reconstruction.asking import Limits
+from dpwitness.reconstruction.questions import Limits
 from dpwitness.reconstruction.threshold_testing import attack
 from dpwitness.reconstruction.threshold_testing.attack import Reconstruction, adaptive_attack
 from dpwitness.reconstruction.threshold_testing.bisection import (

@@ -60,6 +60,17 @@ NOT_RUN = {
     ("clusters.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (
         "needs a cluster, for a day"
     ),
+    **dict.fromkeys(
+        (
+            ("sql.md", "# clinic.py"),
+            (
+                "sql.md",
+                "$ dpwitness check clinic.py:noisy_count --python smartnoise/bin/python --epsilon 1 "
+                "--pair '[[1, 30], [7, 30], [7, 45], [7, 60]]' '[[1, 30]]' --runs 1000 --seed 1",
+            ),
+        ),
+        "needs smartnoise-sql in an environment of its own, and half a minute",
+    ),
     ("sweep.md", "$ dpwitness sweep diffprivlib.tools --output sweep.jsonl"): "takes ten minutes",
     **dict.fromkeys(
         (

@@ -6,7 +6,7 @@ import sys
 import museum.exhibits
 import pytest
 from museum import __main__ as command
-from museum import environments, exhibit, running
+from museum import environments, exhibit, visit
 from museum.exhibit import KINDS, Exhibit
 
 import dpwitness as dpw
@@ -77,7 +77,7 @@ def folder(tmp_path, monkeypatch):
     package.mkdir()
     monkeypatch.setattr(exhibit, "FOLDER", package)
     monkeypatch.setattr(museum.exhibits, "__path__", [str(package)])
-    monkeypatch.setattr(running, "interpreter", lambda release, folder: sys.executable)
+    monkeypatch.setattr(visit, "interpreter", lambda release, folder: sys.executable)
     yield package
     for name in [name for name in sys.modules if name.startswith("museum.exhibits.fake")]:
         del sys.modules[name]
@@ -139,12 +139,12 @@ def asked(folder, monkeypatch):
     """Two exhibits without a check that takes time, and the names of those that are checked."""
     names = []
 
-    def check(visit, exhibit, release, seed):
+    def check(_, exhibit, release, seed):
         names.append(exhibit.name)
-        verdict = running.REFUTED if exhibit.kind == "undisputed" else "NotEnoughRuns: no verdict"
-        return running.Check(release=release, seed=seed, expected=running.REFUTED, verdict=verdict)
+        verdict = visit.REFUTED if exhibit.kind == "undisputed" else "NotEnoughRuns: no verdict"
+        return visit.Check(release=release, seed=seed, expected=visit.REFUTED, verdict=verdict)
 
-    monkeypatch.setattr(running.Visit, "_check", check)
+    monkeypatch.setattr(visit.Visit, "_check", check)
     for name in ("fake_first", "fake_second"):
         (folder / f"{name}.py").write_text(SOURCE.format(truthful=0.99, kind="undisputed"))
     return names
@@ -153,9 +153,9 @@ def asked(folder, monkeypatch):
 def test_an_interrupted_run_goes_on_where_it_was(asked, tmp_path, monkeypatch, capsys):
     rows, table = tmp_path / "rows.json", tmp_path / "table.md"
     options = ["--json", str(rows), "--markdown", str(table), "--resume"]
-    row = running.Visit.row
+    row = visit.Visit.row
     with monkeypatch.context() as patched:
-        patched.setattr(running.Visit, "row", lambda v, name: row(v, name) if name == "fake_first" else stop())
+        patched.setattr(visit.Visit, "row", lambda v, name: row(v, name) if name == "fake_first" else stop())
         with pytest.raises(KeyboardInterrupt):
             command.main(options)
     (first,) = json.loads(rows.read_text())
@@ -195,7 +195,7 @@ def test_rows_of_other_settings_are_not_taken(folder, asked, other, tmp_path, mo
     elif other == "pins":
         monkeypatch.setitem(environments.PINS, "nothing==1.0", ("numpy==2.2.6",))
     elif other == "version":
-        monkeypatch.setattr(running, "version", lambda package: "9.9")
+        monkeypatch.setattr(visit, "version", lambda package: "9.9")
     elif other == "environment":
         (row,) = json.loads(rows.read_text())
         row["checks"][0]["verdict"] = "EnvironmentFailed: no network"

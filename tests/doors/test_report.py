@@ -13,9 +13,9 @@ from report_pages import HOSTILE, hostile, huge, results
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.neighbours.pair import Pair
+from dpwitness.report.files import result_from_json, session_page
 from dpwitness.report.markup import LONGEST, element
 from dpwitness.report.page import Entry, marked, page
-from dpwitness.report.saved import result_from_json, session_page
 from dpwitness.results.course import Outputs
 
 KINDS = ("violation", "pass", "cells", "bound", "curve", "profile")

@@ -20,8 +20,7 @@ from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, describer_of, registered
 from dpwitness.sweeps.describers.signatures import adjacencies, lies_within
 from dpwitness.sweeps.process import answer
-from dpwitness.sweeps.running import Case
-from dpwitness.sweeps.sweep import Sweep, cases_of
+from dpwitness.sweeps.sweep import Case, Sweep, cases_of
 from dpwitness.sweeps.worker import checked, trial
 from dpwitness.targets import target_of
 
@@ -115,7 +114,7 @@ def test_the_command_goes_on_from_its_file(swept, folder, monkeypatch, capsys):
         asked.append(request["case"])
         return {"error": "MechanismRaised", "why": "asked\nagain"}
 
-    monkeypatch.setattr("dpwitness.sweeps.running.answer", instead)
+    monkeypatch.setattr("dpwitness.sweeps.sweep.answer", instead)
     command = ["sweep", str(folder / "mine.py"), "--max-time", "8", "--alpha", "1e-6", "--output", str(half)]
     assert main([*command, "--quiet"]) == 1
     assert [one["name"] for one in asked] == ["mine.raises"]
@@ -188,7 +187,7 @@ def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, monkeyp
         done.append(request["case"]["name"])
         return {"error": "MechanismRaised", "why": "no"}
 
-    monkeypatch.setattr("dpwitness.sweeps.running.answer", instead)
+    monkeypatch.setattr("dpwitness.sweeps.sweep.answer", instead)
     wanted = Sweep.of([str(folder / "mine.py")], seed=1)
     place = tmp_path / "cut.jsonl"
     _, results, interrupted = sweeps.run(wanted, workers=1, output=str(place))

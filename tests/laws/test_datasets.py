@@ -9,8 +9,10 @@ import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
 
 from dpwitness import InvalidNeighbours, categories, flags, integers, like, numbers, pairs, records, text
+from dpwitness.codec import schema_of
 from dpwitness.neighbours import (
     Pair,
     input_from_json,
@@ -20,6 +22,7 @@ from dpwitness.neighbours import (
     same_relation,
 )
 from dpwitness.neighbours.dataset_pairs import covering
+from dpwitness.neighbours.fields import DescribedFields
 
 TWO_LEVELS = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
 MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
@@ -448,6 +451,32 @@ def test_columns_may_be_called_by_whole_numbers(names):
 
 
 WRITTEN = {"kind": "records", **records(numbers(0, 1)).to_json()}
+TEXT = {"text": 3, "missing": True}
+
+
+@pytest.mark.parametrize(
+    ("domain", "written"),
+    [
+        (numbers(0, 1, clipped=True), {"numbers": [0.0, 1.0], "clipped": True, "missing": False}),
+        (integers(-1, 9, missing=True), {"integers": [-1, 9], "clipped": False, "missing": True}),
+        (categories("a", "b", other=True), {"categories": ["a", "b"], "other": True, "missing": False}),
+        (flags(), {"categories": [False, True], "other": False, "missing": False}),
+        (text(3, missing=True), TEXT),
+        ((text(3, missing=True),), {"tuple": [TEXT]}),
+        ([text(3, missing=True)], {"list": [TEXT]}),
+        ({"a": text(3, missing=True)}, {"dict": {"a": TEXT}}),
+        ({1: text(3, missing=True)}, {"dict": [TEXT], "names": [1]}),
+        ([({"a": text(3, missing=True)},)], {"list": [{"tuple": [{"dict": {"a": TEXT}}]}]}),
+    ],
+    ids=str,
+)
+def test_a_domain_has_the_form_in_files_that_its_schema_says(domain, written):
+    relation = records(domain)
+    assert relation.to_json()["domain"] == written
+    assert relation_from_json({**relation.to_json(), "domain": written}) == relation
+    schema = Draft202012Validator(schema_of(DescribedFields, "domain"))
+    schema.validate(json.loads(json.dumps(written)))
+    assert not any(map(schema.is_valid, (None, {}, [], {"tuple": [{}]}, {"numbers": [0.0, 1.0]})))
 
 
 @pytest.mark.parametrize(
@@ -455,8 +484,28 @@ WRITTEN = {"kind": "records", **records(numbers(0, 1)).to_json()}
     [
         ({**WRITTEN, "domain": None}, "domain None must be an object"),
         ({**WRITTEN, "domain": {"numbers": [0.0]}}, "must hold one of tuple"),
-        ({**WRITTEN, "domain": {"numbers": [0.0], "clipped": False, "missing": False}}, "a list of two numbers"),
-        ({**WRITTEN, "domain": {"numbers": [0.0, "1"], "clipped": False, "missing": False}}, "high='1' must be"),
+        (
+            {**WRITTEN, "domain": {"numbers": [0.0], "clipped": False, "missing": False}},
+            "numbers=.* must be a list of 2 entries",
+        ),
+        (
+            {**WRITTEN, "domain": {"numbers": [0.0, "1"], "clipped": False, "missing": False}},
+            "numbers='1' must be a finite number",
+        ),
+        (
+            {**WRITTEN, "domain": {"numbers": [0.0, 1e999], "clipped": False, "missing": False}},
+            "must be a finite number",
+        ),
+        ({**WRITTEN, "domain": {"numbers": [0.0, 1.0], "clipped": 0, "missing": False}}, "clipped=0 must be true or"),
+        ({**WRITTEN, "domain": {"numbers": [1.0, 0.0], "clipped": False, "missing": False}}, "low must be below high"),
+        ({**WRITTEN, "domain": {"numbers": [0.0, 1.0], "clipped": False, "missing": False, "x": 1}}, "must hold one"),
+        ({**WRITTEN, "domain": {"integers": [0, 1.0], "clipped": False, "missing": False}}, "integers=1.0 must be a w"),
+        ({**WRITTEN, "domain": {"integers": [0, 2**63], "clipped": False, "missing": False}}, "must be a whole number"),
+        ({**WRITTEN, "domain": {"integers": [False, 1], "clipped": False, "missing": False}}, "integers=False must be"),
+        ({**WRITTEN, "domain": {"categories": {}, "other": False, "missing": False}}, "categories={} must be a list"),
+        ({**WRITTEN, "domain": {"categories": [], "other": False, "missing": False}}, "all of one type"),
+        ({**WRITTEN, "domain": {"text": 0, "missing": False}}, "max_length=0 must be"),
+        ({**WRITTEN, "domain": {"text": "3", "missing": False}}, "text='3' must be a whole number"),
         ({**WRITTEN, "domain": {"categories": [[], 1], "other": False, "missing": False}}, "all of one type"),
         ({**WRITTEN, "domain": {"dict": {}}}, "must have from 1 to"),
         ({**WRITTEN, "domain": {"dict": [WRITTEN["domain"]] * 2, "names": [1, 1]}}, "must hold one of tuple"),

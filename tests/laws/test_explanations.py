@@ -6,12 +6,14 @@ import json
 import math
 import os
 import random
+import runpy
 import sys
 import threading
 import time
 import warnings
 import weakref
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -22,10 +24,10 @@ from dpwitness.api import check as api_check
 from dpwitness.claims import ApproxDP, GaussianDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
-from dpwitness.health.explanation import _package, entries_of, explained
+from dpwitness.health.explanation import Comparison, _package, entries_of, explained
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.process import OutsideMechanism
-from dpwitness.mechanisms.recording import CannotRecord, Recorder
+from dpwitness.mechanisms.recording import CannotRecord, Draw, Recorder, Recording
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.noise import laplace
@@ -134,6 +136,56 @@ def test_a_library_that_takes_its_bounds_from_the_data():
 
 
 # Right functions, of which nothing may be said.
+
+
+def library_noise(value, sensitivity):
+    """A draw as that of diffprivlib's Laplace mechanism."""
+    return Draw(
+        name="Laplace", family="diffprivlib's Laplace", place=("models.py", 7), probabilities=None, size=1,
+        settings={"sensitivity": np.array([sensitivity])}, standard=None, step=0, value=np.array([value]),
+    )  # fmt: skip
+
+
+def recordings(*draws):
+    return [Recording(draws=[draw]) for draw in draws]
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "sensitivity", "said"),
+    [
+        ((2.0, 2.0), (3.5, 3.5), 1.0, True),
+        ((2.0, 2.0), (2.5, 2.5), 0.0, True),
+        ((2.0, 2.0), (3.0, 3.0), 1.0, False),
+        ((2.0, 2.7), (9.0, 9.7), 1.0, False),  # it follows from earlier noise
+        ((2.0, 2.0), (9.0, 9.0), math.inf, False),
+    ],
+)
+def test_a_library_whose_noise_is_for_less_than_what_it_is_added_to(first, second, sensitivity, said):
+    sides = [recordings(*(library_noise(value, sensitivity) for value in side)) for side in (first, second)]
+    found = Comparison(ONE, sides).settings()
+    assert (found is not None) is said
+    if said:
+        apart = second[0] - first[0]
+        assert (found.cause, found.line) == ("noise", 7)
+        assert found.text == (
+            f"noise of sensitivity {sensitivity:.4g} is added to {first[0]:.4g} on D, {second[0]:.4g} on D′, "
+            f"which differ by {apart:.4g}"
+        )
+
+
+def test_the_sensitivity_of_linear_regression_is_for_the_lower_bound():
+    models = pytest.importorskip(
+        "diffprivlib.models", reason="diffprivlib is not installed, or not for this scikit-learn", exc_type=ImportError
+    )
+
+    def regression(data, epsilon):
+        model = models.LinearRegression(epsilon=epsilon, bounds_X=(-0.1, 1), bounds_y=(0, 1), fit_intercept=False)
+        return float(model.fit(*data).coef_[0])  # the defect
+
+    features, y = np.array([[0.5], [0.9], [0.3]]), np.array([0.1, 0.5, 1.0])
+    found = explanation(regression, (features, y), (np.vstack([features, [[1.0]]]), np.append(y, 1.0)))
+    assert found.line in marked(regression)
+    assert found.text == "noise of sensitivity 0.01 is added to 1.15 on D, 2.15 on D′, which differ by 1"
 
 
 def right_laplace(rng, data, epsilon):
@@ -523,3 +575,16 @@ def test_a_recorded_run_lets_its_input_go():
         assert recorded()() is None
     finally:
         gc.enable()
+
+
+def test_the_benchmark_knows_its_bugs_and_tells_right_lines_from_wrong_ones(capsys):
+    folder = Path(__file__).parents[2] / "benchmarks"
+    benchmark = runpy.run_path(str(folder / "explanations.py"))
+    bugs = {bug.name: bug for bug in runpy.run_path(str(folder / "known_bugs.py"))["BUGS"]}
+    assert set(benchmark["LIBRARIES"]) < set(bugs)
+    limits = {"epsilon": 1.0, "neighbours": dpw.pairs(([1.0, 1.0], [1.0, 2.0])), "seed": 1, "runs": 20_000}
+    found = benchmark["explain"](broken.scale_from_data, limits)
+    assert benchmark["compare"]("f", "broken.py", lambda found: found.line in marked(broken.scale_from_data), found)
+    assert not benchmark["compare"]("f", "broken.py", lambda found: found.line == 1, found)
+    assert not benchmark["compare"]("f", "broken.py", lambda _: True, "not refuted")
+    assert capsys.readouterr().out.count("| yes |") == 1

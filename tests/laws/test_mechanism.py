@@ -6,7 +6,7 @@ from dpwitness.errors import CompiledDiffers, InvalidOutcome, InvalidParameter, 
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.events.encoding import nested as length_of
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
-from dpwitness.mechanisms.compiled.placing import place
+from dpwitness.mechanisms.compiled.rows import place
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature

@@ -16,10 +16,10 @@ from dpwitness.cli.commands import parse, repeating
 from dpwitness.errors import DependentRuns, InvalidParameter
 from dpwitness.events import Box, Interval
 from dpwitness.events.event import Noun, seconds_text
+from dpwitness.mechanisms.call_times import TimedMechanism, new_each_time, on_one_core
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.resolve import MechanismFactory, Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.timed import TimedMechanism, new_each_time, on_one_core
 from dpwitness.neighbours import Pair
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Role, generator, order
@@ -355,7 +355,7 @@ def test_a_verdict_speaks_of_time_and_of_this_machine(violation):
 
 
 def test_a_page_says_it_too(violation, tmp_path):
-    from dpwitness.report.saved import report
+    from dpwitness.report.files import report
 
     path = tmp_path / "result.json"
     path.write_text(json.dumps(violation.to_json()))

@@ -6,6 +6,7 @@ import math
 import random
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from dpwitness.evidence import Estimate, runs_needed, runs_to_detect
 from dpwitness.evidence.counts import CountsTable
 from dpwitness.health import findings
 from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.search.epochs import PairWealth
@@ -342,6 +344,22 @@ def test_the_wealth_of_pairs_that_were_never_bet_on_counts(pairs):
     assert epochs.wealth.log_e_value(problem.claim) == pytest.approx(epochs._log_wealth(), rel=1e-9)
     left = replace(epochs.wealth, unused=0).log_e_value(problem.claim)
     assert (left > epochs._log_wealth() + 0.1) == (pairs > 1)  # what a mistake here would be worth
+
+
+def test_an_epoch_takes_about_as_long_as_learning_from_it_where_time_counts():
+    """16 runs of a tenth of a millisecond; one where the user counts runs, two where each takes long."""
+    problem, runner = prepare(many_numbers, neighbours=[([0.0], [1.0])])
+    epochs = epochs_module._epochs_of(problem, runner, Effort(runs=64), ())
+
+    def least(seconds, **effort):
+        epochs.problem = SimpleNamespace(mechanism=SimpleNamespace(cost=Cost(seconds_per_run=seconds)))
+        epochs.effort = Effort(**effort)
+        return epochs._least_of_epoch
+
+    assert least(1e-4, runs=10**6) == 16
+    assert least(1e-4, runs=10**6, search_runs=0) == 1
+    assert least(1e-4, runs=1_000) == 3
+    assert least(2e-3, runs=10**6) == least(0.1, runs=10**6) == 2
 
 
 def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():

@@ -13,7 +13,7 @@ import pytest
 import dpwitness as dpw
 from dpwitness.events import FeatureEvent, ScoreThreshold
 from dpwitness.noise import laplace as noise
-from dpwitness.search.learners import Features, Scans, bit_features, learn_events, learning, register_learner
+from dpwitness.search.learners import Features, Scans, bit_features, learn_events, register_learner, selection
 from dpwitness.search.learners.additive_score import AdditiveScores
 from dpwitness.search.learners.order_statistics import OrderStatistics, order_features
 from dpwitness.search.objectives import BoundAt
@@ -127,8 +127,8 @@ def test_a_leak_that_only_a_feature_shows_is_found_and_its_private_twin_is_not_r
     if name in NEED_FEATURES:
         assert isinstance(verdict.witness.event, FeatureEvent)
         kinds = Features | Scans | OrderStatistics
-        plain = [learner for learner in learning.LEARNERS if not isinstance(learner, kinds)]
-        monkeypatch.setattr(learning, "LEARNERS", plain)
+        plain = [learner for learner in selection.LEARNERS if not isinstance(learner, kinds)]
+        monkeypatch.setattr(selection, "LEARNERS", plain)
         assert isinstance(found(outcome, LEAK, 1), dpw.NotRefuted)
 
 
@@ -146,7 +146,7 @@ def test_low_bits_of_a_float_are_looked_at_where_asked_for(monkeypatch):
         return laplace(rng, data, size)
 
     assert isinstance(dpw.check(answer, neighbours=PAIR, seed=1, **SETTINGS), dpw.NotRefuted)
-    monkeypatch.setattr(learning, "LEARNERS", list(learning.LEARNERS))
+    monkeypatch.setattr(selection, "LEARNERS", list(selection.LEARNERS))
     register_learner(Features(bit_features))
     verdict = dpw.check(answer, neighbours=PAIR, seed=1, **SETTINGS)
     assert isinstance(verdict, dpw.Violation)
@@ -178,7 +178,7 @@ def test_each_leak_is_found_and_no_twin_refuted_with_twenty_seeds(name, outcome)
 
 @pytest.mark.campaign
 def test_low_bits_with_twenty_seeds(monkeypatch):
-    monkeypatch.setattr(learning, "LEARNERS", list(learning.LEARNERS))
+    monkeypatch.setattr(selection, "LEARNERS", list(selection.LEARNERS))
     register_learner(Features(bit_features))
     for seed in range(20):
         assert isinstance(dpw.check(hidden_bit(LEAK), neighbours=PAIR, seed=seed, **SETTINGS), dpw.Violation)

@@ -22,7 +22,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
-from dpwitness.search.graded import _grades, better_by_grades
+from dpwitness.search.graded_events import _grades, better_by_grades
 
 #: Two laws of three cells; the event is the first cell.
 P, Q = np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.3, 0.45])

@@ -11,8 +11,8 @@ from numba.np.random.generator_core import next_double, next_uint32, next_uint64
 from scipy import stats
 
 from dpwitness import noise
-from dpwitness.mechanisms.compiled.placing import borrow
 from dpwitness.mechanisms.compiled.reach import rebuilt
+from dpwitness.mechanisms.compiled.rows import borrow
 from dpwitness.mechanisms.draws import sfc64_state
 
 SCALE = 1.7

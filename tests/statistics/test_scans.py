@@ -8,7 +8,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.claims import ApproxDP
-from dpwitness.search.learners import Scans, learn_events, learning
+from dpwitness.search.learners import Scans, learn_events, selection
 from dpwitness.search.learners.scans import _scanned
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.samples import sample_of
@@ -86,7 +86,7 @@ def test_what_few_runs_show_is_found(change, width, share, monkeypatch):
     assert not best.swapped
     assert best.event.contains(outcomes(rng, change, width, 1_000, 1.0)).mean() > 0.5
     assert best.event.contains(outcomes(rng, change, width, 20_000, 0.0)).mean() < share / 10
-    monkeypatch.setattr(learning, "LEARNERS", [one for one in learning.LEARNERS if not isinstance(one, Scans)])
+    monkeypatch.setattr(selection, "LEARNERS", [one for one in selection.LEARNERS if not isinstance(one, Scans)])
     assert learn_events(x, y, OBJECTIVE)[0].value <= 0
 
 

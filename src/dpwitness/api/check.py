@@ -72,7 +72,7 @@ from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
-from dpwitness.search.graded import better_by_grades
+from dpwitness.search.graded_events import better_by_grades
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.search.pairs import (
     FIRST_LOOK_IF_INTERPRETED,
@@ -94,6 +94,10 @@ PAIRS: Final = 32
 PAIRS_IF_SLOW: Final = 12
 PAIRS_IF_VERY_SLOW: Final = 4
 VERY_SLOW: Final = 0.5
+#: An epoch has such a part of a shard at least, where time is what counts: 16 runs of 32 to 500 µs, which take about as
+#: long as choosing the next bet; of few runs that the user gives, such a part at most.
+PART_OF_SHARD: Final = 16
+EPOCHS_AT_LEAST: Final = 256
 #: So many of these are variations of the best pair, tried once all others have had so many runs.
 VARIATIONS: Final = 4
 RUNS_BEFORE_VARIATIONS: Final = 4
@@ -151,6 +155,8 @@ def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tu
 
     `notes`: those of health checks that were done already; None does them here.
     """
+    if problem.mechanism.signature.fast_noise:  # whose last bits are not those of the mechanism
+        effort = replace(effort, bits=False)
     known = before_search.required(problem, runner) if notes is None else notes
     return check_each_adjacency(problem, runner, effort, partial(_check_relation, notes=known))
 
@@ -516,10 +522,10 @@ class _Epochs:
         """
         claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
         enough = _enough_search(claim, self.effort)
-        runner, slow = self.runner.searching(left), self.problem.mechanism.cost.slow
+        runner, least = self.runner.searching(left), self._least_of_epoch
         while self.runs < most:
             course = next_pair(self.courses)
-            n = min(runs_of_next_epoch(course, 2 if slow else 1), most - self.runs)
+            n = min(runs_of_next_epoch(course, least), most - self.runs)
             try:
                 made = course.advance(runner, claim, n, self.problem.mechanism.label)
             except MechanismRaised as error:
@@ -540,6 +546,19 @@ class _Epochs:
             if not self.varied and min(course.runs for course in self.courses) >= RUNS_BEFORE_VARIATIONS:
                 self.varied = True
                 self._add(self.problem.variations(self.best.pair), min(VARIATIONS, self._free - self.kept))
+
+    @property
+    def _least_of_epoch(self) -> int:
+        """The least runs of an epoch: two of slow mechanisms; of others so many that learning takes no longer.
+
+        One where the user wants no search runs: then runs are what counts, not time.
+        """
+        cost = self.problem.mechanism.cost
+        if cost.slow:
+            return 2
+        if self.effort.search_runs is not None:
+            return 1
+        return max(min(cost.shard // PART_OF_SHARD, self.effort.runs // EPOCHS_AT_LEAST), 1)
 
     @property
     def _free(self) -> int:

@@ -75,12 +75,12 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
     return called
 
 
-def _hint(kind: Any) -> Any:
+def _hint(kind: object) -> Any:
     """A type that may be written as text, whose names are looked up here: those of `options` are not imported there."""
     return ForwardRef(kind, module=__name__) if isinstance(kind, str) else kind
 
 
-def _reference(function: Callable[..., Any], options: Mapping[str, Option]) -> str:
+def _reference(function: Callable[..., object], options: Mapping[str, Option]) -> str:
     """The docstring with a section of all parameters, before what it says of the result."""
     text, returns, result = inspect.cleandoc(function.__doc__ or "").partition("Returns\n-------\n")
     lines = [line for name, option in options.items() for line in (name, indent(fill(option.reference, 112), "    "))]

@@ -88,7 +88,7 @@ def leak_of_bits(
         return None
     cheap = problem.mechanism.cost.in_numbers and SHARE * affordable_runs(problem, runner) >= CHEAP_RUNS
     try:
-        if cheap:  # the best of many events was the luckiest
+        if cheap:  # the best of many events is overestimated
             candidate = candidate.seen(runner.tally(candidate.pair, candidate.event, CHEAP_RUNS // 8, Role.BITS, PAIRS))
             spent += CHEAP_RUNS // 8
         most = min(float(effort.runs), max(SHARE * planned, CHEAP_RUNS if cheap else 0))

@@ -293,6 +293,7 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
         layout=None if mechanism.layout is None else mechanism.layout.upto(candidate.event.width),
         by_position=mechanism.by_position,
         observe=None if mechanism.time_at is None else "time",
+        fast_noise=bool(mechanism.signature.fast_noise),
         texts={code: text for code in codes_in(candidate.event) if (text := mechanism.label(code)) is not None},
         counts=counts,
         estimate=candidate.estimate,

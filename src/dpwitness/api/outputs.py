@@ -2,6 +2,7 @@
 
 import math
 import time
+import warnings
 from dataclasses import replace
 from typing import Final
 
@@ -65,7 +66,9 @@ def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | No
     try:
         with np.errstate(all="ignore"):  # of numbers near the largest one
             return _outputs_of(problem, event, x, y)
-    except Exception:  # of another package's event: no verdict is lost to a figure
+    except Exception as error:  # of another package's event: no verdict is lost to a figure
+        message = f"the report has no histogram of outcomes: {event} raised {type(error).__name__}: {error}"
+        warnings.warn(message, RuntimeWarning, stacklevel=2)
         return None
 
 

@@ -190,6 +190,7 @@ def _statement_of(
     return Statement(
         mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters, outcome=options["outcome"],
         errors=options["errors"], observe=witness.observe,
+        fast_noise=witness.fast_noise if options["fast_noise"] is None else options["fast_noise"],
         reference=reference or (witness.mechanism if named else None),
     )  # fmt: skip
 

@@ -29,9 +29,11 @@ from functools import cache
 from typing import ClassVar, Final, Protocol, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
 from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, in_range, shown
 from dpwitness.claims.regions import LEAST_LOG_ODDS, POINTS, TINY, Contacts, CurvedClaim
+from dpwitness.roots import halved
 
 #: Halvings of the interval in which the log-odds of a contact's p lie.
 STEPS: Final = 52
@@ -65,11 +67,11 @@ def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[F
     coarse = np.unique(np.append(np.arange(0, len(q_log_odds), 8), len(q_log_odds) - 1))
     at, order, epsilon = (np.broadcast_to(part, q_log_odds.shape)[coarse] for part in (q_log_odds, order, epsilon))
     log_q, log_not_q = -np.logaddexp(0, -at), -np.logaddexp(0, at)
-    low, high = at, np.full_like(at, HIGHEST)
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        beyond = _divergence(order, log_q, log_not_q, -np.logaddexp(0, -middle), -np.logaddexp(0, middle)) > epsilon
-        low, high = np.where(beyond, low, middle), np.where(beyond, middle, high)
+
+    def beyond(at: Floats) -> NDArray[np.bool_]:
+        return _divergence(order, log_q, log_not_q, -np.logaddexp(0, -at), -np.logaddexp(0, at)) > epsilon
+
+    _, high = halved(beyond, at, np.full_like(at, HIGHEST), STEPS)
     log_p, log_not_p = -np.logaddexp(0, -high), -np.logaddexp(0, high)
     parts = (log_p - log_q, log_not_q - log_not_p)
     x, minus_y = (np.interp(q_log_odds, at, np.log(np.maximum(part, 1e-300))) for part in parts)

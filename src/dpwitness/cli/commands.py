@@ -196,11 +196,11 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     for name in (
         "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
         "direction", "data", "column", "outcome", "errors", "observe", "python", "attack", "records", "adjacency",
-        "form", "size", "unit", "at_most", "bits", "batch",
+        "form", "size", "unit", "at_most", "bits", "fast_noise", "batch",
     ):  # fmt: skip
         value = getattr(arguments, name)
-        if value is False:
-            line.append(f"--no-{name}")
+        if isinstance(value, bool):
+            line.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
             continue
         # A limit is meant as one where it was given; and a default may be another one in this project.
         said = name in ("runs", "max_time") or name in getattr(arguments, "settings", ())
@@ -217,7 +217,7 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
 def write_report(arguments: argparse.Namespace) -> int:
     """Write the page of saved results."""
     from dpwitness.files import check_writable, write_atomically
-    from dpwitness.report.saved import report
+    from dpwitness.report.files import report
 
     check_writable(arguments.output)
     write_atomically(arguments.output, report(arguments.results))

@@ -372,7 +372,7 @@ def explain(error: BaseException, *, trace: bool) -> int:
     return UNEXPECTED
 
 
-def text_of(value: object, convert: Callable[[Any], str] = str) -> str:
+def text_of(value: object, convert: Callable[[object], str] = str) -> str:
     """A text for an object of the user's, whose own conversion may fail."""
     try:
         return convert(value)

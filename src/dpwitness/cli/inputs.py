@@ -43,7 +43,7 @@ def take_settings(arguments: argparse.Namespace) -> None:
         defaults.pop("workers", None)  # a cluster has its own
     arguments.settings = tuple(defaults)
     for name, value in defaults.items():
-        if getattr(arguments, name) is None and value is not True:  # bits: what they are without an option
+        if getattr(arguments, name) is None and (name, value) != ("bits", True):  # what they are without an option
             setattr(arguments, name, value)
 
 
@@ -103,7 +103,7 @@ def check_mechanism(arguments: argparse.Namespace) -> None:
             raise BadInput(f"--command is the whole mechanism, arguments included: leave out {name}")
 
 
-def _mechanism(arguments: argparse.Namespace, target: str | None) -> Callable[..., Any]:
+def _mechanism(arguments: argparse.Namespace, target: str | None) -> Callable[..., object]:
     """The function that a name stands for, or one of the interpreter of --python, or the program of --command."""
     if arguments.program is not None:
         from dpwitness.mechanisms.command import MAX_TIME as OUTCOME_TIME
@@ -195,7 +195,7 @@ def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
     return columns.index(name) if form == "array" and len(columns) > 1 else name
 
 
-def _domain(item: str, values: str) -> Any:
+def _domain(item: str, values: str) -> object:
     """LOW:HIGH, whole numbers where both are, or categories, which are whole numbers where all are."""
     low, colon, high = values.partition(":")
     if not colon and (ends := RANGE.fullmatch(values)):
@@ -220,7 +220,7 @@ def _whole(texts: list[str]) -> list[int] | None:
         return None
 
 
-def _in_form(frame: Any, domains: dict[str, object], form: str, path: str) -> tuple[Any, Any]:
+def _in_form(frame: Any, domains: dict[str, object], form: str, path: str) -> tuple[object, object]:
     """The base and the domain as `records` takes them for a form."""
     if form not in ("list", "array", "xy"):
         return frame, domains

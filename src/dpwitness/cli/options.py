@@ -34,8 +34,8 @@ def of_function(parser: argparse.ArgumentParser, function: str) -> None:
         if option.metavar is not None:
             several = {"nargs": "+"} if (function, name) == ("curve", "epsilon") else {}
             _add(parser, name, option, metavar=option.metavar, type=KINDS.get(name), **several)
-        elif option.default is False:
-            _add(parser, name, option, action="store_const", const=True)
+        elif option.flag:
+            _add(parser, name, option, action=argparse.BooleanOptionalAction)
         elif option.choices:
             _add(parser, name, option, choices=(*SETTINGS_ALONE.get(name, ()), *option.choices))
 

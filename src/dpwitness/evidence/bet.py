@@ -18,9 +18,9 @@ v, and a state of period two would refute a claim that holds. A state that moves
 claim only on average over a state (a pool of noise, AR(1) noise), are not covered: `health.dependence` tests for them.
 
 The time of a call as an outcome depends on the state of the machine, which moves by itself, by the calls, and a little
-by their inputs. Between two timed calls stands one on an input drawn by a coin of its own (`mechanisms.timed`): what
-the call just before leaves behind does not tell what the other side of the run was given. Longer memory of a processor
-is not covered; `benchmarks/timing.py` measures samplers of constant time.
+by their inputs. Between two timed calls stands one on an input drawn by a coin of its own (`mechanisms.call_times`):
+what the call just before leaves behind does not tell what the other side of the run was given. Longer memory of a
+processor is not covered; `benchmarks/timing.py` measures samplers of constant time.
 
 Cells: a claim that bounds a Rényi divergence has supporting hyperplanes over the cells of a partition
 (`claims.renyi.Hyperplane`). With cells I of M(D) and J of M(D′) in one paired run, X = a_I − b_J − c has E[X] ≤ 0 where
@@ -79,6 +79,7 @@ from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades, S
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
 from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
+from dpwitness.roots import halved
 
 #: Bets as fractions of the largest admissible λ, log-spaced: half of the wealth is spread over them.
 GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
@@ -586,8 +587,8 @@ def best_cell_bet(joint: Floats, values: Floats, most: float) -> float:
     """The λ in [0, most] of largest growth rate Σ joint·log(1 + λ·values); 0 where nothing grows."""
     if joint @ values <= 0:
         return 0.0
-    low, high = 0.0, most  # by halving, since the growth may rise up to `most`, where it has no zero of its slope
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        low, high = (middle, high) if joint @ (values / (1 + middle * values)) > 0 else (low, middle)
-    return low
+
+    def past_the_best(bet: float) -> bool:  # never, where the growth rises up to `most`
+        return not joint @ (values / (1 + bet * values)) > 0
+
+    return halved(past_the_best, 0.0, most, STEPS)[0]

@@ -12,6 +12,7 @@ from dpwitness.candidate import MOST_NATS, Estimate
 from dpwitness.claims import Claim
 from dpwitness.evidence.bet import STEPS, Bet, CountsBet, EventBet, Shared, log_e_value
 from dpwitness.evidence.counts import Counts
+from dpwitness.roots import halved
 
 #: By so much at most is the detectable parameter looked for above the claim's.
 FARTHEST: Final = 50.0
@@ -67,11 +68,8 @@ def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
         first = bisect_left(points, True, key=stands)
         last = float(points[first - 1]) if first else last
         if bet.falls and (refuted or first):
-            # To the last bit, and by halving: of a root that is found otherwise, it is not known that it is refuted.
             high = float(points[first]) if first < len(points) else MOST_NATS if refuted else c
-            for _ in range(STEPS):
-                middle = (last + high) / 2
-                last, high = (last, middle) if stands(middle) else (middle, high)
+            last, _ = halved(stands, last, high, STEPS)
         return last
     # In pieces: the first failure is usually early, and the grid is long.
     for piece in np.array_split(points, bet.pieces or max(len(points), 1)):
@@ -177,10 +175,8 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float, power: floa
     low, high = math.log(max(1 / max(runs, 1), claim.largest(0.0))), 0.0
     if not runs or not refutes(runs, 1.0):
         return math.inf
-    while high - low > RESOLUTION:
-        middle = (low + high) / 2
-        low, high = (low, middle) if enough(middle) else (middle, high)
-    return math.exp(high)
+    steps = max(math.ceil(math.log2((high - low) / RESOLUTION)), 0) if high > low else 0
+    return math.exp(halved(enough, low, high, steps)[1])
 
 
 def _even_bet(runs: int, claim: Claim) -> EventBet:

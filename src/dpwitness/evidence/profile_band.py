@@ -27,12 +27,13 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim
 from dpwitness.claims.claim import Numbers
 from dpwitness.evidence.counts import Counts, Floats
+from dpwitness.roots import halved
 
 #: The largest bet, as a share of the largest admissible one.
 LARGEST: Final = 0.9
@@ -41,7 +42,7 @@ TRIED: Final = LARGEST * np.exp(-0.1 * np.arange(120))
 FALLBACK: Final = LARGEST * np.exp2(-1.0 * np.arange(12))
 #: The share of the wealth on the best bet; the fallback's bets divide the rest.
 FAVOURED: Final = 0.9
-#: Steps of bisection: each halves the range of the payoffs.
+#: Halvings of the range of the payoffs.
 STEPS: Final = 48
 #: Shares of an event's α for its difference, and for its q from below and from above.
 SHARES: Final = (0.9, 0.05, 0.05)
@@ -59,7 +60,7 @@ def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Float
     """
     bets = TRIED / _ranges(values)[:, None]
     tried = len(TRIED)
-    found = _bisected(
+    found = _lower_means(
         np.repeat(expected, tried, axis=0), np.repeat(values, tried, axis=0), bets.reshape(-1, 1), np.zeros(1),
         np.repeat(log_thresholds, tried),
     )  # fmt: skip
@@ -76,23 +77,23 @@ def lower_means(cells: Floats, values: Floats, bets: Floats, log_thresholds: Flo
     fallback = FALLBACK / ranges[:, None]
     favoured = np.minimum(bets, LARGEST / ranges)  # an inadmissible bet would be no martingale
     weights = np.log([FAVOURED, *[(1 - FAVOURED) / len(FALLBACK)] * len(FALLBACK)])
-    return _bisected(cells, values, np.column_stack([favoured, fallback]), weights, log_thresholds)
+    return _lower_means(cells, values, np.column_stack([favoured, fallback]), weights, log_thresholds)
 
 
 def _ranges(values: Floats) -> Floats:
     return np.asarray(np.ptp(values, axis=1))
 
 
-def _bisected(cells: Floats, values: Floats, bets: Floats, log_weights: Floats, log_thresholds: Floats) -> Floats:
+def _lower_means(cells: Floats, values: Floats, bets: Floats, log_weights: Floats, log_thresholds: Floats) -> Floats:
     """The largest m found with wealth of at least the threshold: it is below all m with less. All k at once."""
-    low, high = values.min(axis=1), values.max(axis=1)
-    for _ in range(STEPS):
-        middle = (low + high) / 2
-        gains = np.log1p(bets[:, None, :] * (values - middle[:, None])[:, :, None])
+
+    def stands(means: Floats) -> NDArray[np.bool_]:
+        gains = np.log1p(bets[:, None, :] * (values - means[:, None])[:, :, None])
         wealth = np.logaddexp.reduce(np.einsum("kc,kcb->kb", cells, gains) + log_weights, axis=1)
-        refuted = wealth >= log_thresholds
-        low, high = np.where(refuted, middle, low), np.where(refuted, high, middle)
-    return np.asarray(low)
+        return np.asarray(~(wealth >= log_thresholds))
+
+    low, _ = halved(stands, np.asarray(values.min(axis=1)), np.asarray(values.max(axis=1)), STEPS)
+    return low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

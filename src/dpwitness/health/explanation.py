@@ -65,7 +65,7 @@ GAUSSIAN: Final = ("Gaussian", "discrete Gaussian")
 FAMILIES: Final = frozenset({*(family for family, _, _ in NOISE.values()), *OWN_NOISE.values()})
 
 
-def explained(runner: Runner, function: Any, claim: Claim, pair: Pair) -> Explanation | None:
+def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Explanation | None:
     """Where in the code D and D′ part; None where that is not clear, or the mechanism cannot be recorded.
 
     `function`: the user's own. It takes about a second at most, or a few runs of a slow mechanism, raises nothing but
@@ -88,7 +88,7 @@ def explanation_of(claim: Claim, first: Sequence[Recording], second: Sequence[Re
 
 
 def _recorded(
-    mechanism: Mechanism, function: Any, pair: Pair, runner: Runner
+    mechanism: Mechanism, function: object, pair: Pair, runner: Runner
 ) -> tuple[list[Recording], list[Recording]] | None:
     """Runs on D and on D′ from the same seeds; None where the same seed gives another run, or there is no time."""
     seconds = runner.mechanism.cost.seconds_per_run
@@ -96,16 +96,18 @@ def _recorded(
     if not pairs:
         return None
     signature = mechanism.signature
+    if signature.fast_noise:  # what NumPy's samplers are asked for is known by their names
+        signature = signature.as_given()
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
         signature = signature.interpreted()  # numba's machine code draws unseen
     limit = own_seconds() + SECONDS + 3 * (2 * pairs + 1) * seconds
     recorder = Recorder(signature.function, signature.original, root=_package(function), deadline=limit)
 
-    def record(data: Any, number: int) -> Recording:
+    def record(data: object, number: int) -> Recording:
         value = mechanism.conversion.source(data)()
         size = None if signature.size is None else 1
 
-        def call(rng: np.random.Generator) -> Any:
+        def call(rng: np.random.Generator) -> object:
             output: Any = signature.call(value, rng, size)
             return output if size is None else output[0]
 
@@ -136,7 +138,7 @@ def _recorded(
     return (first[:done], second[:done]) if done else None
 
 
-def _package(function: Any) -> str | None:
+def _package(function: object) -> str | None:
     """The folder of the installed package that a mechanism is of, whose code counts as the user's own; or None.
 
     A function that stands for another one, as that of a sweep's case does, has the module of that as `of_module`.
@@ -170,7 +172,7 @@ def shown_file(file: str) -> str:
 # Outputs.
 
 
-def entries_of(output: Any) -> tuple[Any, ...]:
+def entries_of(output: object) -> tuple[object, ...]:
     """The entries of an output one behind the other: numbers and texts as they are, those of dicts with their names.
 
     Raises `CannotRecord` for an output of another kind, and for one of many entries.
@@ -198,21 +200,21 @@ def entries_of(output: Any) -> tuple[Any, ...]:
     return tuple(found)
 
 
-def _equal(left: Sequence[Any], right: Sequence[Any]) -> bool:
+def _equal(left: Sequence[object], right: Sequence[object]) -> bool:
     """Whether two rows of entries are the same, NaN like NaN."""
     return len(left) == len(right) and all(
         a == b or (a != a and b != b) for a, b in zip(left, right, strict=True)
     )  # fmt: skip
 
 
-def _shown(entries: Sequence[Any]) -> str:
+def _shown(entries: Sequence[object]) -> str:
     """An output on part of a line."""
     texts = [_text(entry) for entry in entries[:3]]
     text = ", ".join(texts) + (", …" if len(entries) > len(texts) else "")
     return text if len(entries) == 1 else f"({text})"
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return repr(value)[:40]
     return f"{value:.4g}"
@@ -278,9 +280,26 @@ class Comparison:
                 on = [_interval(left), _interval(right)]
                 text = f"{name} {on[0]} on D, {on[1]} on D′: the {name} depends on the data"
                 return self._found("scale", draws[0][0].place, text, f"{name} {on[0]}", f"{name} {on[1]}")
-            if (found := self._probabilities(draws)) is not None:
+            if (found := self._probabilities(draws) or self._sensitivity(draws)) is not None:
                 return found
         return None
+
+    def _sensitivity(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
+        """Noise of a library that is added to numbers farther apart than the sensitivity that it was asked for."""
+        numbers: list[float] = []
+        for side in draws:
+            values = {math.nan if draw.value is None or draw.value.size != 1 else float(draw.value[0]) for draw in side}
+            if len(values) != 1:  # it differs between runs of one input: it follows from earlier draws
+                return None
+            numbers.append(values.pop())
+        one = draws[0][0]
+        asked = float(np.max(one.settings.get("sensitivity", math.inf)))
+        apart = abs(numbers[0] - numbers[1])
+        if not apart > asked + SAME * max(abs(numbers[0]), abs(numbers[1])):
+            return None
+        on = [f"{number:.4g}" for number in numbers]
+        text = f"noise of sensitivity {asked:.4g} is added to {on[0]} on D, {on[1]} on D′, which differ by {apart:.4g}"
+        return self._found("noise", one.place, text, *(f"added to {number}" for number in on))
 
     def _probabilities(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
         """Probabilities of outcomes of one draw that are farther apart than the claim allows."""
@@ -408,7 +427,7 @@ class Comparison:
         # Where noise is known, it is what is to be judged: that it covers the difference is the end.
         return self._of_noise(fits, columns, complete=len(fits) == width) if fits else self._any_place(differing)
 
-    def _one_side(self, rows: Sequence[Sequence[Sequence[Any]]]) -> Explanation | None:
+    def _one_side(self, rows: Sequence[Sequence[Sequence[object]]]) -> Explanation | None:
         """An entry that is the same in every run on one side, and another in each run on the other side."""
         for j in range(len(rows[0][0])):
             several = [len({row[j] for row in side}) for side in rows]
@@ -424,7 +443,7 @@ class Comparison:
             return None if branch is None else self._found("exact", branch.place, text, *on)
         return None
 
-    def _repeated(self, rows: Sequence[Sequence[Sequence[Any]]]) -> Explanation | None:
+    def _repeated(self, rows: Sequence[Sequence[Sequence[object]]]) -> Explanation | None:
         """A real number that comes in several runs, though not in all, and is another one on the other side."""
         for j in range(len(rows[0][0])):
             values = [[row[j] for row in side] for side in rows]
@@ -488,7 +507,7 @@ class Comparison:
         return columns
 
     def _additive(
-        self, rows: Sequence[Sequence[Sequence[Any]]], columns: Sequence[Column]
+        self, rows: Sequence[Sequence[Sequence[object]]], columns: Sequence[Column]
     ) -> dict[int, tuple[Fit, Fit]]:
         """The entries that are a number plus noise, on D and on D′."""
         width = len(rows[0][0])

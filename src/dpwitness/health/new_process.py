@@ -159,6 +159,7 @@ class Request:
     parameters: dict[str, object]
     vectorised: bool
     interpreted: bool
+    fast_noise: bool
     inputs: tuple[Data, Data]
     events: tuple[dict[str, object], ...]
     seed: int
@@ -183,7 +184,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     Raises `CannotLoad` for a function that cannot be loaded, and for parameters that may hold memory.
     """
     signature, outcome = mechanism.signature, mechanism.outcome
-    function = signature.original or signature.function
+    function = signature.given_function
     if not isinstance(function, OutsideFunction):  # what is sent to another interpreter is data
         _check_plain(signature.given)
     asked: Place | OutsideFunction[Any] | SqlFunction | LegacyGenerator
@@ -206,7 +207,8 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
         conversion=mechanism.conversion,
         parameters=dict(signature.given),
         vectorised=signature.size is not None,
-        interpreted=signature.original is not None,
+        interpreted=signature.plain,
+        fast_noise=bool(signature.fast_noise),
         inputs=pair.sides,
         events=tuple(event.to_json() for event in events),
         seed=seed,
@@ -312,6 +314,8 @@ def answer(question: Request | Place) -> object:
         case _:
             function, kind = load(place), PythonMechanism
     signature = Signature.of(function, question.parameters)
+    if question.fast_noise:
+        signature = signature.with_fast_noise()
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
     kind = VectorisedMechanism if question.vectorised else kind
     mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)

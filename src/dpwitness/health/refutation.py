@@ -98,8 +98,7 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
 
     Raises `DependentRuns` where a module-level value that it uses is another in a new process.
     """
-    signature, notes = runner.mechanism.signature, list[str]()
-    function = signature.original or signature.function
+    function, notes = runner.mechanism.signature.given_function, []
     try:
         same = new_process.same_constants(function)
     except Exception as error:  # of this process alone; or whatever an object of the user's raises when it is read
@@ -185,7 +184,7 @@ def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shard
         if _never_varies(here, side, shards)
     }
     signature = runner.mechanism.signature
-    if len(never) == len(NAMES) and may_remember(signature.original or signature.function):
+    if len(never) == len(NAMES) and may_remember(signature.given_function):
         raise DependentRuns(
             f"{runner.mechanism.name} returned {never['D']} in every run on D and {never['D′']} on D′: "
             "whether it adds no noise or remembers it can be told only in a new process, and there it cannot be "

@@ -87,7 +87,7 @@ class Server(Process):
             os.close(source)
             os.close(sink)
 
-    def _asked(self, source: int, sink: int, unsent: memoryview, runs: int, seconds: float) -> list[Any]:
+    def _asked(self, source: int, sink: int, unsent: memoryview, runs: int, seconds: float) -> list[object]:
         os.set_blocking(sink, False)
         outcomes: list[Any] = []
         rest, read, end = b"", 0, time.monotonic() + seconds
@@ -147,7 +147,7 @@ class Server(Process):
         return MechanismCrashed(f"it ended {self._ending()} after {done} of {runs} outcomes")
 
 
-def _values(held: bytes, before: int, runs: int) -> list[Any]:
+def _values(held: bytes, before: int, runs: int) -> list[object]:
     """The values of whole lines. Raises `Unreadable`, and `MechanismCrashed` for more lines than runs."""
     lines = held.count(b"\n")
     if before + lines > runs:
@@ -163,7 +163,7 @@ def _values(held: bytes, before: int, runs: int) -> list[Any]:
     return [_value(line, number) for number, line in enumerate(held[:-1].split(b"\n"), before)]
 
 
-def _value(line: bytes, number: int) -> Any:
+def _value(line: bytes, number: int) -> object:
     try:
         return json_value(line.decode())
     except UnicodeDecodeError as error:
@@ -285,7 +285,7 @@ def as_json(name: str, data: Data) -> bytes:
         ) from error
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: Any) -> object:
     """What stands in JSON for an object of another type. Raises `TypeError`."""
     tables = tables_of(value)
     if tables is not None:
@@ -387,7 +387,7 @@ class CommandMechanism(OutsideMechanism[Server]):
             max(self._place(own, side, start) for side, own in zip(sides, outputs, strict=True)), start
         )
 
-    def _made_there(self, sides: Sequence[Side], order: Order, start: int) -> list[list[Any]]:
+    def _made_there(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
         """What the program answers, for each side run by run."""
         lines = [self._line(side.data) for side in sides]
         batch = self._batch = self._command.batch or 1 + max(map(len, lines)) // SENT
@@ -410,7 +410,7 @@ class CommandMechanism(OutsideMechanism[Server]):
                 done += count
         return [self._without_errors(own, side, start) for own, side in zip(outputs, sides, strict=True)]
 
-    def _answered(self, requests: bytes, blocks: Sequence[tuple[int, int, int]], runs: int, start: int) -> list[Any]:
+    def _answered(self, requests: bytes, blocks: Sequence[tuple[int, int, int]], runs: int, start: int) -> list[object]:
         """The outcomes in the order of the requests."""
         try:
             with self._connection(self._command) as server:
@@ -423,7 +423,7 @@ class CommandMechanism(OutsideMechanism[Server]):
         except (MechanismCrashed, MechanismTimeout) as error:
             raise type(error)(f"{self.name} on runs from {start + blocks[0][1]} on: {error}") from error
 
-    def _without_errors(self, outputs: list[Any], side: Side, start: int) -> list[Any]:
+    def _without_errors(self, outputs: list[Any], side: Side, start: int) -> list[object]:
         """Reported errors as outcomes. Raises `MechanismRaised` for the first where they are none."""
         if dict not in set(map(type, outputs)):
             return outputs

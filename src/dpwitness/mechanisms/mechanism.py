@@ -9,7 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -373,7 +373,14 @@ class Mechanism(ABC):
     @property
     def notes(self) -> tuple[str, ...]:
         """What every result says of what was looked at."""
-        return ()
+        methods = self.signature.fast_noise
+        if not methods:
+            return ()
+        replaced = " and ".join(f"{self.signature.generator}.{method}" for method in methods)
+        return (
+            f"noise of {replaced} was drawn by dpwitness.noise, not by NumPy: this does not speak of the bits of "
+            "NumPy's samplers",
+        )
 
     @property
     def time_at(self) -> int | None:
@@ -392,7 +399,7 @@ class Mechanism(ABC):
         return rows
 
     @property
-    def outcome(self) -> Callable[[Any], Any] | None:
+    def outcome(self) -> Callable[[object], object] | None:
         """What turns an output into an outcome, where the user gave it."""
         return None
 

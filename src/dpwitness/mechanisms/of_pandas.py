@@ -43,7 +43,7 @@ def _(series: Any, row: Row, node: Node | None) -> None:
     shape.put(list(series), row, node)
 
 
-def _frame_shape(frame: Any, values: list[Any], level: int) -> Shape:
+def _frame_shape(frame: Any, values: list[object], level: int) -> Shape:
     names, labels, kinds = known(frame.columns), _labels(frame.index), []
     for _, series in frame.items():  # noqa: PERF102  # it has no `values()`
         kinds.append(series.dtype)
@@ -53,7 +53,7 @@ def _frame_shape(frame: Any, values: list[Any], level: int) -> Shape:
     return TableShape, shape, ()
 
 
-def _series_shape(series: Any, values: list[Any], level: int) -> Shape:
+def _series_shape(series: Any, values: list[object], level: int) -> Shape:
     labels = _labels(series.index)
     labels = None if labels is None else known(labels)
     known([] if series.name is None else [series.name])

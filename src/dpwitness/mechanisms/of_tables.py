@@ -16,10 +16,10 @@ def _add(library: Tables, table: type, *columns: type) -> None:
         schema = library.schema(value)
         return TableShape(names=schema.names, kinds=schema.kinds, rows=len(value))
 
-    def append_table(value: Any, row: Row, node: Node | None) -> None:
+    def append_table(value: object, row: Row, node: Node | None) -> None:
         shape_of_table(value).put([*library.contents(value).values()], row, node)
 
-    def table_shape(value: Any, values: list[Any], level: int) -> Shape:
+    def table_shape(value: object, values: list[object], level: int) -> Shape:
         shape = shape_of_table(value)
         known(shape.names)
         for column in library.contents(value).values():
@@ -29,10 +29,10 @@ def _add(library: Tables, table: type, *columns: type) -> None:
     def shape_of_column(value: Any) -> ColumnShape:
         return ColumnShape(name=getattr(value, "name", None), kind=library.kind(value), rows=len(value))
 
-    def append_column(value: Any, row: Row, node: Node | None) -> None:
+    def append_column(value: object, row: Row, node: Node | None) -> None:
         shape_of_column(value).put(library.entries(value, library.kind(value)), row, node)
 
-    def column_shape(value: Any, values: list[Any], level: int) -> Shape:
+    def column_shape(value: object, values: list[object], level: int) -> Shape:
         put_values(library.entries(value, library.kind(value)), values)
         return ColumnShape, shape_of_column(value), ()
 

@@ -50,7 +50,7 @@ class Attributes:
         return attrgetter(*self.names)(output)
 
 
-def summary(given: Outcome | None) -> Callable[[Any], Any] | None:
+def summary(given: Outcome | None) -> Callable[[object], object] | None:
     """Return the function that `outcome=` stands for. Raises `InvalidParameter` for anything but that or names."""
     if given is None or callable(given):
         return given
@@ -217,7 +217,7 @@ class PythonMechanism(Mechanism):
 
     @property
     @override
-    def outcome(self) -> Callable[[Any], Any] | None:
+    def outcome(self) -> Callable[[object], object] | None:
         return self._outcome
 
     @property
@@ -545,10 +545,10 @@ class PythonMechanism(Mechanism):
         row[0], row[1:] = code, np.nan
         return 1
 
-    def _write(self, output: Any, row: Rows, run: int, layout: RowLayout) -> int:
+    def _write(self, output: object, row: Rows, run: int, layout: RowLayout) -> int:
         return _put(self._entries(self._outcome_of(output, run), output, run, layout), row)
 
-    def _outcome_of(self, output: Any, run: int) -> Any:
+    def _outcome_of(self, output: object, run: int) -> object:
         return output if self._summarise is None else self._summarised(self._summarise, output, run)
 
     def _entries(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:
@@ -569,7 +569,7 @@ class PythonMechanism(Mechanism):
                 "deep: return numbers, flags, texts or lists of such"
             ) from error
 
-    def _summarised(self, summarise: Callable[[Any], Any], output: object, run: int) -> Any:
+    def _summarised(self, summarise: Callable[[object], object], output: object, run: int) -> object:
         try:
             return summarise(output)
         except Exception as error:

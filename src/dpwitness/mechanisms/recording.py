@@ -115,6 +115,8 @@ class Draw:
         What was drawn without location and scale, of shape (size,); None where that is not known.
     step
         How many steps came before it.
+    value
+        What the noise of a library was added to, of shape (size,); None where that is not known.
     """
 
     name: str
@@ -125,6 +127,7 @@ class Draw:
     size: int
     standard: Floats | None
     step: int
+    value: Floats | None = None
 
 
 @dataclass(slots=True)
@@ -158,7 +161,7 @@ class Recorder:
             if isinstance(value, ModuleType) and self._is_own(str(getattr(value, "__file__", None) or "<"))
         ]
 
-    def record(self, call: Callable[[np.random.Generator], Any], bits: np.random.BitGenerator) -> Recording:
+    def record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
         """Run once; `call` gets a generator of these bits. Raises `CannotRecord`."""
         if own_seconds() > self._deadline or not _LOCK.acquire(blocking=False):
             raise CannotRecord
@@ -191,7 +194,7 @@ class Recorder:
         return not (set(Path(place).parts) & _INSTALLED or place.startswith(_NOT_OWN))
 
     @property
-    def spaces(self) -> list[dict[str, Any]]:
+    def spaces(self) -> list[dict[str, object]]:
         """The variables of the modules of the user's own."""
         return self._spaces
 
@@ -220,7 +223,7 @@ class _Run:
         (seed,) = self.seeds.spawn(1)
         return seed  # type: ignore[no-any-return]  # of the kind that it is spawned from
 
-    def made(self, call: Callable[[np.random.Generator], Any]) -> Recording:
+    def made(self, call: Callable[[np.random.Generator], object]) -> Recording:
         with global_states_restored(), _patched(self), warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were shown when the runs were made
             first = self.seed().generate_state(2)
@@ -241,7 +244,7 @@ class _Run:
 
     # What the interpreter calls.
 
-    def _on_call(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def _on_call(self, frame: FrameType, event: str, argument: object) -> Any:
         self.calls += 1
         if self.calls % LOOKS == 0:
             self._go_on()
@@ -255,7 +258,7 @@ class _Run:
         record = self._library_draw if kind == "randomise" else self._own_draw
         given = dict(frame.f_locals)
 
-        def on_return(frame: FrameType, event: str, argument: Any) -> Any:
+        def on_return(frame: FrameType, event: str, argument: object) -> object:
             if event == "return":
                 self.inside -= 1
                 if argument is not None:
@@ -269,7 +272,7 @@ class _Run:
         file, before = frame.f_code.co_filename, frame.f_code.co_firstlineno
         steps = self.recording.steps
 
-        def on_line(frame: FrameType, event: str, argument: Any) -> Any:
+        def on_line(frame: FrameType, event: str, argument: object) -> object:
             nonlocal before
             if event == "line":
                 steps.append((file, before, frame.f_lineno))
@@ -290,7 +293,7 @@ class _Run:
 
     # What is drawn.
 
-    def draw(self, name: str, call: Callable[..., Any], given: tuple[Any, ...], named: dict[str, Any]) -> Any:
+    def draw(self, name: str, call: Callable[..., object], given: tuple[Any, ...], named: dict[str, Any]) -> object:
         """Draw, and note it where it is asked for by no other draw."""
         if self.inside or threading.get_ident() != self.thread:
             return call(*given, **named)
@@ -302,7 +305,7 @@ class _Run:
         self._numpy_draw(name, given, named, value)
         return value
 
-    def _numpy_draw(self, name: str, given: tuple[Any, ...], named: dict[str, Any], value: Any) -> None:
+    def _numpy_draw(self, name: str, given: tuple[object, ...], named: dict[str, object], value: object) -> None:
         place = self._place(sys._getframe(2))
         family, settings, drawn = name, dict[str, Floats](), _numbers(value)
         if name in NOISE:
@@ -326,7 +329,7 @@ class _Run:
             drawn = None
         self._note(name, family, place, settings, _probabilities(name, given, named), _size(value), drawn)
 
-    def _own_draw(self, frame: FrameType, given: Mapping[str, Any], value: Any) -> None:
+    def _own_draw(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
         name = frame.f_code.co_name
         scale = _numbers(given.get("scale"))
         settings = {} if scale is None else {"scale": scale}
@@ -336,7 +339,7 @@ class _Run:
             _standard(_numbers(value), zero, scale),
         )  # fmt: skip
 
-    def _library_draw(self, frame: FrameType, given: Mapping[str, Any], value: Any) -> None:
+    def _library_draw(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
         """A call of `randomise`, of whatever class."""
         thing = given.get("self")
         settings = {}
@@ -348,7 +351,7 @@ class _Run:
         changed = None if before is None or after is None else _standard(after, before, np.ones(1))
         place = self._place(frame.f_back) or self._place(frame)
         family = f"{type(thing).__module__.partition('.')[0]}'s {type(thing).__name__}"
-        self._note(type(thing).__name__, family, place, settings, None, _size(value), changed)
+        self._note(type(thing).__name__, family, place, settings, None, _size(value), changed, before)
 
     def _note(
         self,
@@ -359,6 +362,7 @@ class _Run:
         probabilities: Floats | None,
         size: int,
         standard: Floats | None,
+        value: Floats | None = None,
     ) -> None:
         draws = self.recording.draws
         if place is None:  # of no line of the user's
@@ -366,7 +370,7 @@ class _Run:
         draws.append(
             Draw(
                 name=name, family=family, place=place, settings=settings, probabilities=probabilities, size=size,
-                standard=standard, step=len(self.recording.steps),
+                standard=standard, step=len(self.recording.steps), value=value,
             )
         )  # fmt: skip
         if len(draws) % LOOKS == 0:
@@ -383,11 +387,11 @@ class _Run:
 _active: _Run | None = None
 
 
-def _recorded(name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _recorded(name: str, original: Callable[..., object]) -> Callable[..., object]:
     """A method that draws, and notes it."""
 
     @wraps(original)
-    def drawing(*given: Any, **named: Any) -> Any:
+    def drawing(*given: Any, **named: Any) -> object:
         run = _active
         if run is None:
             return original(*given, **named)
@@ -452,14 +456,14 @@ _MISSING: Final = object()
 _FUNCTIONS: Final = (FunctionType, MethodType, BuiltinFunctionType, type(np.random.default_rng))
 
 
-def _put(holder: Any, name: str, value: Any) -> None:
+def _put(holder: object, name: str, value: object) -> None:
     if isinstance(holder, dict):
         holder[name] = value
     else:
         setattr(holder, name, value)
 
 
-def _restoring(holder: Any, name: str) -> Callable[[], None]:
+def _restoring(holder: object, name: str) -> Callable[[], None]:
     """What puts back what a module, a class or a dict of variables has under a name now; safe to call twice."""
     space = holder if isinstance(holder, dict) else vars(holder)
     old = space.get(name, _MISSING)
@@ -475,15 +479,15 @@ def _restoring(holder: Any, name: str) -> Callable[[], None]:
     return restore
 
 
-def _replacements(run: _Run) -> Iterable[tuple[Any, str, Any]]:
+def _replacements(run: _Run) -> Iterable[tuple[object, str, object]]:
     """What is replaced by what: a module, class or dict of variables, a name, and what stands there meanwhile."""
     known: dict[object, Any] = {}
 
-    def global_function(module: Any, name: str) -> tuple[Any, str, Any]:
+    def global_function(module: object, name: str) -> tuple[object, str, object]:
         original = getattr(module, name)
 
         @wraps(original)
-        def drawing(*given: Any, **named: Any) -> Any:
+        def drawing(*given: Any, **named: Any) -> object:
             return run.draw(name, original, given, named)
 
         known[_identity(original)] = drawing
@@ -523,11 +527,11 @@ def _identity(function: Any) -> object:
     return id(function) if own is None else (id(own), function.__name__)
 
 
-def _seeded(run: _Run, name: str, original: Callable[..., Any]) -> Callable[..., Any]:
+def _seeded(run: _Run, name: str, original: Callable[..., object]) -> Callable[..., object]:
     """A method of `random.SystemRandom` that draws from the run's seed, in the run's thread alone."""
 
     @wraps(original)
-    def drawing(self: random.SystemRandom, *given: Any) -> Any:
+    def drawing(self: random.SystemRandom, *given: Any) -> object:
         if threading.get_ident() != run.thread:
             return original(self, *given)
         return run.draw(name, lambda *_: _PYTHON[name](run.python, *given), given, {})
@@ -541,7 +545,7 @@ _PYTHON: Final[Mapping[str, Callable[..., Any]]] = {
 }
 
 
-def _spaces(function: Any) -> Iterator[dict[str, Any]]:
+def _spaces(function: Any) -> Iterator[dict[str, object]]:
     """The variables of the module of a function, a method, or a callable object, and those of the object."""
     for found in (function, inspect.unwrap(function), type(function).__dict__.get("__call__")):
         space = getattr(getattr(found, "__func__", found), "__globals__", None)
@@ -552,7 +556,7 @@ def _spaces(function: Any) -> Iterator[dict[str, Any]]:
         yield getattr(thing, "__dict__", {})  # a generator that an object holds
 
 
-def _numbers(value: Any) -> Floats | None:
+def _numbers(value: object) -> Floats | None:
     """Few numbers as a flat array; None for anything else."""
     if isinstance(value, int | float | np.ndarray | np.generic | list | tuple):
         try:
@@ -577,14 +581,14 @@ def _less(high: Floats, low: Floats) -> Floats | None:
     return high - low if 1 in (len(high), len(low)) or len(high) == len(low) else None
 
 
-def _size(value: Any) -> int:
+def _size(value: object) -> int:
     """How many numbers were drawn."""
     if isinstance(value, np.ndarray):
         return int(value.size)
     return len(value) if isinstance(value, list | tuple | bytes) else 1
 
 
-def _probabilities(name: str, given: tuple[Any, ...], named: Mapping[str, Any]) -> Floats | None:
+def _probabilities(name: str, given: tuple[object, ...], named: Mapping[str, object]) -> Floats | None:
     if name not in PROBABILITIES:
         return None
     at = PROBABILITIES[name]

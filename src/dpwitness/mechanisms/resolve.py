@@ -10,7 +10,14 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.checks import brief
-from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
+from dpwitness.errors import (
+    CompiledDiffers,
+    InvalidParameter,
+    MechanismError,
+    MechanismRaised,
+    SlowMechanism,
+)
+from dpwitness.mechanisms.call_times import require_as_observed, timed_mechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
@@ -21,7 +28,6 @@ from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
-from dpwitness.mechanisms.timed import require_as_observed, timed_mechanism
 from dpwitness.neighbours import Data, Pair, as_array
 
 
@@ -66,6 +72,7 @@ def as_mechanism(
     neighbour: Data | None = None,
     errors: str = "raise",
     observe: str | None = None,
+    fast_noise: bool = False,
     requirements: Requirements = NONE,
 ) -> Mechanism:
     """Return whatever the user has as a `Mechanism` whose cost is measured.
@@ -90,6 +97,8 @@ def as_mechanism(
         "outcome" makes an exception an outcome, which keeps the function from being compiled too.
     observe
         "time" makes the time of a call part of its outcome: the function runs as it is.
+    fast_noise
+        Whether machine code draws by `dpwitness.noise` in the place of NumPy's samplers: see `compiled.fast_noise`.
     requirements
         What an earlier attempt has shown to be needed.
 
@@ -133,8 +142,7 @@ def as_mechanism(
     numeric = len(axes) == 1 and -1 not in axes
     if outcome is None and numeric and errors == "raise" and compilable and not interpreted:
         try:
-            compiled = CompiledMechanism(signature)
-            compiled.compile_for(pair)
+            compiled = _compiled(signature, pair, fast_noise=fast_noise)
         except Refused as error:
             reason = refusal(str(error), function)
         except MechanismRaised:
@@ -149,7 +157,7 @@ def as_mechanism(
             )
             interpreted = True
         else:
-            twin = PythonMechanism(signature.interpreted())
+            twin = PythonMechanism(compiled.signature.interpreted())
             twin.begin(None, keyed=False, by_position=True)  # as compiled code writes rows
             compiled.plain = with_conversion(twin, pair)
             difference = first_difference(compiled, twin, pair)
@@ -182,6 +190,18 @@ def as_mechanism(
             stacklevel=2,
         )
     return plain
+
+
+def _compiled(signature: Signature, pair: Pair, *, fast_noise: bool) -> CompiledMechanism:
+    """The function as machine code; as it was given where numba refuses it with fast noise. Raises as `compile_for`."""
+    if fast_noise and (changed := signature.with_fast_noise()) is not signature:
+        with suppress(Refused):  # as for the noise of several entries at once
+            compiled = CompiledMechanism(changed)
+            compiled.compile_for(pair)
+            return compiled
+    compiled = CompiledMechanism(signature)
+    compiled.compile_for(pair)
+    return compiled
 
 
 def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:

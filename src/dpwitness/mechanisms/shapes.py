@@ -57,7 +57,7 @@ SHAPED: Final[dict[type, Callable[[Any, list[Any], int], Shape]]] = {}
 REBUILT: Final[dict[type, Callable[[Any, Iterator[Any], Sequence[Shape]], Any]]] = {}
 
 
-def shape_of(value: object, values: list[Any], level: int = 0) -> Shape:
+def shape_of(value: object, values: list[object], level: int = 0) -> Shape:
     """The shape of an outcome, whose single values are put behind `values`. Raises `NoShape`."""
     kind = type(value)
     if kind in SINGLE_VALUES:
@@ -69,7 +69,7 @@ def shape_of(value: object, values: list[Any], level: int = 0) -> Shape:
     return shaped(value, values, level + 1)
 
 
-def rebuilt(shape: Shape, values: Iterator[Any]) -> Any:
+def rebuilt(shape: Shape, values: Iterator[object]) -> object:
     """An outcome of a shape, with these single values."""
     if not shape:
         return next(values)
@@ -77,7 +77,7 @@ def rebuilt(shape: Shape, values: Iterator[Any]) -> Any:
     return REBUILT[kind](content, values, *within)
 
 
-def _items_of(items: Any, values: list[Any], level: int) -> Sequence[Shape]:
+def _items_of(items: Any, values: list[object], level: int) -> Sequence[Shape]:
     """The shapes of what an object holds."""
     if SINGLE_VALUES.issuperset(map(type, items)):
         values += items
@@ -85,32 +85,32 @@ def _items_of(items: Any, values: list[Any], level: int) -> Sequence[Shape]:
     return tuple([shape_of(item, values, level) for item in items])
 
 
-def _rebuilt_items(count: int, values: Iterator[Any], within: Sequence[Shape]) -> list[Any]:
+def _rebuilt_items(count: int, values: Iterator[object], within: Sequence[Shape]) -> list[object]:
     return [rebuilt(shape, values) for shape in within or repeat(VALUE, count)]
 
 
-def _dict_shape(value: dict[Any, Any], values: list[Any], level: int) -> Shape:
+def _dict_shape(value: dict[object, object], values: list[object], level: int) -> Shape:
     if not NAMES.issuperset(map(type, value)):
         raise NoShape
     return dict, tuple(value), _items_of(value.values(), values, level)
 
 
-def _rebuilt_dict(keys: Sequence[Any], values: Iterator[Any], within: Sequence[Shape]) -> dict[Any, Any]:
+def _rebuilt_dict(keys: Sequence[object], values: Iterator[object], within: Sequence[Shape]) -> dict[object, object]:
     return dict(zip(keys, _rebuilt_items(len(keys), values, within), strict=True))
 
 
-def _list_shape(value: Sequence[Any], values: list[Any], level: int) -> Shape:
+def _list_shape(value: Sequence[object], values: list[object], level: int) -> Shape:
     return list, len(value), _items_of(value, values, level)
 
 
-def _array_shape(value: NDArray[Any], values: list[Any], level: int) -> Shape:
+def _array_shape(value: NDArray[Any], values: list[object], level: int) -> Shape:
     if not value.ndim or value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
         raise NoShape
     values += value.ravel().tolist()
     return np.ndarray, value.shape, ()
 
 
-def _rebuilt_array(content: tuple[int, ...], values: Iterator[Any], _: Sequence[Shape]) -> NDArray[Any]:
+def _rebuilt_array(content: tuple[int, ...], values: Iterator[object], _: Sequence[Shape]) -> NDArray[Any]:
     array = np.empty(content, object)
     for k in range(array.size):
         array.flat[k] = next(values)
@@ -153,7 +153,7 @@ class Template:
     labels: dict[float, str]
     unplaced: dict[float, Entry]
 
-    def fill(self, values: list[Any], rows: Rows, runs: Sequence[int], traits: OutputTraits) -> NDArray[np.bool_]:
+    def fill(self, values: list[object], rows: Rows, runs: Sequence[int], traits: OutputTraits) -> NDArray[np.bool_]:
         """Write the values of outcomes as the rows `runs`; return which have one that takes two entries.
 
         Those are to be laid out one by one.
@@ -184,7 +184,7 @@ class Held:
     values: list[Any]
 
     @property
-    def outcome(self) -> Any:
+    def outcome(self) -> object:
         """The outcome, or what is laid out as it is."""
         return rebuilt(self.template.shape, iter(self.values))
 
@@ -197,7 +197,7 @@ KEYS: Final[Mapping[type, Callable[[Any], Any]]] = {Held: TEMPLATE, dict: tuple}
 SINGLE: Final = "value"
 
 
-def _key_of(outcome: Any) -> Template | tuple[str | int, ...] | str | None:
+def _key_of(outcome: object) -> Template | tuple[str | int, ...] | str | None:
     """What outcomes of one shape have in common; None for what is laid out alone."""
     if type(outcome) is Held:
         return outcome.template
@@ -297,7 +297,7 @@ class Shapes:
         )  # fmt: skip
 
 
-def value_rows(values: list[Any], runs: int, width: int, row: Row) -> Rows:
+def value_rows(values: list[object], runs: int, width: int, row: Row) -> Rows:
     """The entries of `width` single values a run, as `encoding.entries` has them; NaN where a value has two."""
     kinds = set(map(type, values))
     if len(kinds) == 1 or kinds <= NUMBERS:

@@ -1,6 +1,7 @@
 """Which parameter of a function is the generator, the number of runs, the data; recognised by name."""
 
 import inspect
+from ast import FunctionDef
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
@@ -9,7 +10,9 @@ import numpy as np
 
 from dpwitness.checks import near
 from dpwitness.errors import InvalidParameter
+from dpwitness.mechanisms.compiled.fast_noise import with_fast_noise
 from dpwitness.mechanisms.compiled.reach import rebuilt
+from dpwitness.mechanisms.compiled.rewriting import keep_text, text_of
 
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 #: The name of a generator by scikit-learn's convention, where it may have to be a `RandomState`.
@@ -28,7 +31,7 @@ class Signature:
     Attributes
     ----------
     function
-        The function to call; a copy where it was made for the interpreter, see `original`.
+        The function to call; a copy where it was made for the interpreter, or draws fast noise, see `original`.
     name
         Its name, for people.
     generator, size, data
@@ -42,7 +45,11 @@ class Signature:
     by_position
         The names of the first parameters that have to be given without a name.
     original
-        The user's own function, where `function` is a copy of it that the interpreter runs.
+        The user's own function, where `function` is a copy of it.
+    plain
+        Whether `function` is a copy that the interpreter runs.
+    fast_noise
+        The methods of NumPy's generator in whose place `function` draws by `dpwitness.noise`.
     """
 
     function: Callable[..., object]
@@ -55,6 +62,8 @@ class Signature:
     given: dict[str, Any] = field(default_factory=dict)
     by_position: tuple[str, ...] = ()
     original: Callable[..., object] | None = None
+    plain: bool = False
+    fast_noise: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -118,9 +127,15 @@ class Signature:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Written for another process: there the copy for the interpreter is made of the user's own function."""
+        """Written for another process: there the copies are made of the user's own function."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name not in ("function", "original")}
-        return _sent, (self.original or self.function, fields, self.original is not None)
+        # Its text goes along, which may be in no file there: the same draws must be replaced.
+        return _sent, (self.given_function, fields, text_of(self.given_function) if self.fast_noise else None)
+
+    @property
+    def given_function(self) -> Callable[..., object]:
+        """The user's own function."""
+        return self.original or self.function
 
     def bind(self, data: object, rng: np.random.Generator | None, size: int | None = None) -> dict[str, object]:
         """Return everything to call the function with, by name."""
@@ -147,7 +162,16 @@ class Signature:
         """Return the same with the function as the interpreter runs it, and all numba functions that it reaches."""
         plain: Any = getattr(self.function, "py_func", self.function)
         copy = rebuilt(plain, lambda copy, options: copy, keep=frozenset())
-        return replace(self, function=copy, original=self.original or self.function)
+        return replace(self, function=copy, original=self.given_function, plain=True)
+
+    def with_fast_noise(self) -> "Signature":
+        """Return the same with the function as it draws by `dpwitness.noise`; itself where nothing is to replace."""
+        made = None if self.generator is None else with_fast_noise(self.function, self.generator)
+        return self if made is None else replace(self, function=made[0], original=self.function, fast_noise=made[1])
+
+    def as_given(self) -> "Signature":
+        """Return the same with the user's own function."""
+        return replace(self, function=self.given_function, original=None, plain=False, fast_noise=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,10 +208,14 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
     return declared, tuple(name for name, parameter in declared.items() if parameter.kind is only)
 
 
-def _sent(function: Callable[..., object], fields: dict[str, Any], interpreted: bool) -> Signature:
+def _sent(function: Callable[..., object], fields: dict[str, Any], text: FunctionDef | None) -> Signature:
     """A signature as it was written."""
-    signature = Signature(function=function, **fields)
-    return signature.interpreted() if interpreted else signature
+    written = Signature(function=function, **fields)
+    signature = written.as_given()
+    if text is not None:
+        keep_text(function, text)
+        signature = signature.with_fast_noise()
+    return signature.interpreted() if written.plain else signature
 
 
 def _many_runs(default: object) -> bool:

@@ -169,18 +169,18 @@ def _listed(column: Any) -> list[object]:
     return column.tolist() if hasattr(column, "tolist") else list(column)
 
 
-def _rows(columns: list[list[Any]]) -> list[tuple[Any, ...]]:
+def _rows(columns: list[list[object]]) -> list[tuple[Any, ...]]:
     """Rows of columns; NULL for what is missing."""
     return list(zip(*[[_present(value) for value in column] for column in columns], strict=True))
 
 
-def _present(value: Any) -> Any:
+def _present(value: object) -> object:
     value = _plain(value)
     missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
     return None if missing else value
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     return value.item() if isinstance(value, np.generic) else value
 
 

@@ -29,7 +29,8 @@ from dpwitness.jit import inlined
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
-from dpwitness.mechanisms.compiled.scratch import PREFIX, copied, definition_of
+from dpwitness.mechanisms.compiled.rewriting import rewritten, text_of
+from dpwitness.mechanisms.compiled.scratch import PREFIX
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import with_conversion
@@ -213,14 +214,20 @@ def _rewritten(function: Callable[..., object]) -> FunctionType:
     """
     if not isinstance(function, FunctionType) or function.__closure__:
         raise CannotTilt("it is no function at the top level of a file")
-    definition = definition_of(function)
-    if definition is None:
+    if text_of(function) is None:
         raise CannotTilt("its source is not at hand")
     redirect = _Redirect(function)
-    redirect.generic_visit(ast.Module(definition.body, []))
-    if not redirect.redirected:
+
+    def rewrite(definition: ast.FunctionDef) -> dict[str, Any]:
+        redirect.generic_visit(ast.Module(definition.body, []))
+        parameters = definition.args
+        (parameters.posonlyargs or parameters.args).insert(0, ast.arg(RUN))
+        return {name: own for _, name, own in SAMPLERS} if redirect.redirected else {}
+
+    made = rewritten(function, rewrite)
+    if made is None:
         raise CannotTilt("it calls none of the samplers of dpwitness.noise itself")
-    return copied(function, definition, RUN, {name: own for _, name, own in SAMPLERS})
+    return made
 
 
 def tilted_signature(signature: Signature, shifts: Floats) -> Signature:
@@ -229,7 +236,7 @@ def tilted_signature(signature: Signature, shifts: Floats) -> Signature:
     Raises `CannotTilt` where there is no noise to shift.
     """
     function: Any = signature.function
-    rewritten = _rewritten(getattr(function, "py_func", function))
+    rewritten_copy = _rewritten(getattr(function, "py_func", function))
     given = ", ".join(signature.order)
     rng = signature.generator
     text = (
@@ -238,7 +245,7 @@ def tilted_signature(signature: Signature, shifts: Floats) -> Signature:
         f"    {PREFIX}outcome = {PREFIX}mechanism({RUN}, {given})\n"
         f"    return {PREFIX}level({RUN}, {rng}, {TILT}[0]), {RUN}[0], {PREFIX}outcome\n"
     )
-    parts = {"begin": begin, "level": level, "mechanism": inlined(rewritten)}
+    parts = {"begin": begin, "level": level, "mechanism": inlined(rewritten_copy)}
     namespace: dict[str, Any] = {"__name__": function.__module__, **{PREFIX + key: part for key, part in parts.items()}}
     exec(compile(text, "<tilted>", "exec"), namespace)
     made = namespace[PREFIX + "tilted"]

@@ -281,7 +281,7 @@ class Proposals:
             yield self._change([other] * (size - 1), other, named, rest, place)
 
     def _odd_values(self) -> Iterator[Change]:
-        """A value that code stumbles over, all other records ordinary."""
+        """A value that code often mishandles, all other records ordinary."""
         middle = self.fields.middle()
         for size, named, place in self._sized(self._odd(), VALUES_A_SIZE):
             yield self._change([middle] * (size - 1), middle, named, "ordinary", place)

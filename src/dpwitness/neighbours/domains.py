@@ -12,6 +12,7 @@ from typing_extensions import override
 
 from dpwitness import checks
 from dpwitness.checks import brief
+from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidNeighbours
 
 T = TypeVar("T")
@@ -49,7 +50,7 @@ class Domain(ABC):
         return end
 
     def odd(self) -> tuple[Value, ...]:
-        """Values that code stumbles over: a missing one, one outside a range, a new category, an empty text."""
+        """Values that code often mishandles: a missing one, one outside a range, a new category, an empty text."""
         return ()
 
     def special(self, scale: float) -> tuple[Value, ...]:
@@ -161,11 +162,13 @@ class Listed(Domain):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Categories(Listed):
+class Categories(JsonFields, Listed):
     """One of `values`: texts, whole numbers, flags, or numbers, all of one type.
 
     `other`: a value of that type which is none of these may come; `missing`: None may come.
     """
+
+    json_keys: ClassVar[tuple[str, ...]] = ("categories: values", "other", "missing")
 
     values: tuple[Value, ...]
     other: bool = False
@@ -176,7 +179,8 @@ class Categories(Listed):
         _check_flags(other=self.other, missing=self.missing)
         if len({type(value) for value in self.values}) != 1 or type(self.values[0]) not in (str, bool, int, float):
             raise InvalidNeighbours(
-                f"categories {brief(self.values)} must be texts, whole numbers, numbers or flags, all of one type"
+                f"categories {brief(self.values)} must be texts, whole numbers, numbers or flags, all of one type, "
+                "each given by itself: categories('red', 'blue')"
             )
         known = frozenset(map(key_of, self.values))
         if len(known) != len(self.values) or "NaN" in known:
@@ -236,10 +240,6 @@ class Categories(Listed):
             value = int(value)  # of a column of floats
         belongs = type(value) is kind and (self.other or key_of(value) in self._known)
         return value if belongs else NOT_IN_DOMAIN
-
-    @override
-    def to_json(self) -> dict[str, object]:
-        return {"categories": list(self.values), "other": self.other, "missing": self.missing}
 
 
 def categories(*values: Value, other: bool = False, missing: bool = False) -> Categories:
@@ -305,13 +305,15 @@ class Examples(Listed):
         return NOT_IN_DOMAIN if place is None else self.values[place]
 
 
-#: Short texts that code may stumble over; each is tried where it is not too long.
+#: Short texts that code may mishandle; each is tried where it is not too long.
 ODD_TEXTS: Final = ("0", " ", "é", '"', ",", "a\nb", "NaN")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(Domain):
+class Text(JsonFields, Domain):
     """Texts of at most `max_length` characters; `missing`: None may come."""
+
+    json_keys: ClassVar[tuple[str, ...]] = ("text: max_length", "missing")
 
     max_length: int
     missing: bool = False
@@ -355,10 +357,6 @@ class Text(Domain):
             return None if self.missing else NOT_IN_DOMAIN
         return value if type(value) is str and len(value) <= self.max_length else NOT_IN_DOMAIN
 
-    @override
-    def to_json(self) -> dict[str, object]:
-        return {"text": self.max_length, "missing": self.missing}
-
 
 def text(max_length: int = 20, *, missing: bool = False) -> Text:
     """Texts of at most so many characters; see `Text`. Raises `InvalidNeighbours`."""
@@ -387,7 +385,7 @@ SPECIAL: Final = (-1, 99, 999, 500, -99, -999, 9999, 64, 127, 255, 65_535, 1_000
 SHARES: Final = (0.01, 0.99, 0.25, 0.75, 0.1, 0.9, 0.001, 0.999, 0.4, 0.6)
 
 
-class Range(Domain):
+class Range(JsonFields, Domain):
     """Numbers from `low` to `high`.
 
     `clipped`: the mechanism promises to clip to that range itself, so that any finite number may come; `missing`: NaN
@@ -395,7 +393,7 @@ class Range(Domain):
     """
 
     __slots__ = ()
-    kind: ClassVar[str]  # the function that makes the domain, and its key in JSON
+    kind: ClassVar[str]  # the function that makes the domain, and the key of both ends in JSON
     low: float
     high: float
     clipped: bool
@@ -427,10 +425,6 @@ class Range(Domain):
             if self.holds(other) and _length(other) < _length(value):
                 yield other
 
-    @override
-    def to_json(self) -> dict[str, object]:
-        return {self.kind: [self.low, self.high], "clipped": self.clipped, "missing": self.missing}
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Numbers(Range):
@@ -441,6 +435,7 @@ class Numbers(Range):
     """
 
     kind: ClassVar[str] = "numbers"
+    json_keys: ClassVar[tuple[str, ...]] = ("numbers: range", "clipped", "missing")
 
     low: float
     high: float
@@ -452,6 +447,16 @@ class Numbers(Range):
             if not isinstance(value, float) or not math.isfinite(value):
                 raise InvalidNeighbours(f"{name}={brief(value)} must be a finite number")
         Range.__post_init__(self)
+
+    @property
+    def range(self) -> tuple[float, float]:
+        """Both ends."""
+        return self.low, self.high
+
+    @classmethod
+    def from_keys(cls, numbers: tuple[float, float], clipped: bool, missing: bool) -> "Numbers":
+        """Build it from what a file holds. Raises `InvalidNeighbours`."""
+        return cls(low=numbers[0], high=numbers[1], clipped=clipped, missing=missing)
 
     def __str__(self) -> str:
         return _call("numbers", f"{self.low:g}", f"{self.high:g}", clipped=self.clipped, missing=self.missing)
@@ -535,6 +540,7 @@ class Integers(Range):
     """Whole numbers; see `Range`. A missing one is None."""
 
     kind: ClassVar[str] = "integers"
+    json_keys: ClassVar[tuple[str, ...]] = ("integers: range", "clipped", "missing")
 
     low: int
     high: int
@@ -546,6 +552,16 @@ class Integers(Range):
             if isinstance(value, bool) or not isinstance(value, int) or not LEAST <= value <= MOST:
                 raise InvalidNeighbours(f"{name}={brief(value)} must be a whole number of 64 bits")
         Range.__post_init__(self)
+
+    @property
+    def range(self) -> tuple[int, int]:
+        """Both ends."""
+        return self.low, self.high
+
+    @classmethod
+    def from_keys(cls, integers: tuple[int, int], clipped: bool, missing: bool) -> "Integers":
+        """Build it from what a file holds. Raises `InvalidNeighbours`."""
+        return cls(low=integers[0], high=integers[1], clipped=clipped, missing=missing)
 
     def __str__(self) -> str:
         return _call("integers", str(self.low), str(self.high), clipped=self.clipped, missing=self.missing)

@@ -1,15 +1,15 @@
 """How a record is made of fields: a single value, a tuple, a list or a dict, nested as you like."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
 
 from dpwitness.checks import brief
-from dpwitness.codec import Codec
+from dpwitness.codec import Codec, Definitions, Schema, codec_of, keys_of, read_fields
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Categories, Domain, Text, Value, integers, numbers
+from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Categories, Domain, Integers, Numbers, Text, Value
 
 #: A record inside: the values of its fields in order, nesting left out.
 Record = tuple[Value, ...]
@@ -190,35 +190,37 @@ def _read(value: object, levels: int) -> object:
         names, parts = value["names"], [_read(part, levels - 1) for part in value["dict"]]
         if len(names) == len(parts) and {type(name) for name in names} <= {str, int} and len(set(names)) == len(names):
             return dict(zip(names, parts, strict=True))
-    for name, (settings, build) in _READERS.items():
-        if keys == {name, *settings}:
-            return build(value[name], **{setting: value[setting] for setting in settings})
-    raise InvalidNeighbours(
-        f"domain {brief(value)} must hold one of tuple, list, dict, {', '.join(_READERS)}, and its settings"
-    )
+    for kind in WRITTEN:
+        if keys == {key.name for key in keys_of(kind)}:
+            return read_fields(kind, "domain", value)
+    known = ", ".join(keys_of(kind)[0].name for kind in WRITTEN)
+    raise InvalidNeighbours(f"domain {brief(value)} must hold one of tuple, list, dict, {known}, and its settings")
 
 
-def _ends(value: object) -> list[Value]:
-    if not isinstance(value, list) or len(value) != 2:
-        raise InvalidNeighbours(f"the ends {brief(value)} must be a list of two numbers")
-    return value
+def _schema(definitions: Definitions) -> Schema:
+    """A domain, or parts of which each is one of these again."""
+    whole: Schema = {"$ref": "#/$defs/Domain"}
+    if "Domain" not in definitions:
+        definitions["Domain"] = {}  # it refers to itself
+        parts = {"type": "array", "items": whole}
+        names = {"type": "array", "items": {"type": ["string", "integer"]}}
+        by_name = {"type": "object", "additionalProperties": whole}
+        structures: list[Schema] = [
+            {"properties": {"tuple": parts}, "required": ["tuple"]},
+            {"properties": {"list": parts}, "required": ["list"]},
+            {"properties": {"dict": by_name}, "required": ["dict"]},
+            {"properties": {"dict": parts, "names": names}, "required": ["dict", "names"]},
+        ]
+        definitions["Domain"] = {
+            "description": "The values of a field, or the structure of a record.",
+            "type": "object",
+            "anyOf": [*(codec_of(kind).schema(definitions) for kind in WRITTEN), *structures],
+        }
+    return whole
 
 
-def _categories(values: object, **settings: Any) -> Categories:
-    if not isinstance(values, list) or not values:
-        raise InvalidNeighbours(f"categories={brief(values)} must be a list of values")
-    return Categories(values=tuple(values), **settings)
-
-
-#: Of each domain: the key that holds its values, the keys of its settings, and what builds it.
-_READERS: Final[dict[str, tuple[tuple[str, ...], Callable[..., Domain]]]] = {
-    "numbers": (("clipped", "missing"), lambda ends, **settings: numbers(*_ends(ends), **settings)),
-    "integers": (("clipped", "missing"), lambda ends, **settings: integers(*_ends(ends), **settings)),
-    "categories": (("other", "missing"), _categories),
-    "text": (("missing",), lambda max_length, **settings: Text(max_length=max_length, **settings)),
-}
+#: The domains that files hold: each is told apart by its keys.
+WRITTEN: Final[tuple[type[Domain], ...]] = (Numbers, Integers, Categories, Text)
 
 #: A structure with its form in JSON: an object that a domain's name, or "tuple", "list" or "dict", tells apart.
-DescribedFields: TypeAlias = Annotated[
-    Fields, Codec(Fields.to_json, lambda _, value: fields_from_json(value), lambda _: {"type": "object"})
-]
+DescribedFields: TypeAlias = Annotated[Fields, Codec(Fields.to_json, lambda _, value: fields_from_json(value), _schema)]

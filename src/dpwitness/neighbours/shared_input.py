@@ -24,7 +24,7 @@ DEEPEST: Final = 32
 MOST_ITEMS: Final = 1 << 22
 
 
-def parts(data: Data) -> list[list[Any]] | None:
+def parts(data: Data) -> list[list[object]] | None:
     """All that an input holds, level by level, with the number of items of each container and the bytes of arrays.
 
     None where a change could go unseen: in objects of kinds that are not known, or where it is nested too deep. See
@@ -57,7 +57,7 @@ def parts(data: Data) -> list[list[Any]] | None:
     return levels
 
 
-def same_parts(now: list[list[Any]] | None, before: list[list[Any]]) -> bool:
+def same_parts(now: list[list[object]] | None, before: list[list[object]]) -> bool:
     """Whether an input that had these `parts` before still holds the very same objects in the same places.
 
     They are kept by `before`, so that no other object can be taken for one of them.
@@ -68,7 +68,7 @@ def same_parts(now: list[list[Any]] | None, before: list[list[Any]]) -> bool:
     return held and now[1::2] == before[1::2]
 
 
-def _written(item: Data) -> tuple[Any, ...] | None:
+def _written(item: Data) -> tuple[object, ...] | None:
     """What changes whenever an array or a table does; None for anything else."""
     if type(item) is np.ndarray and item.dtype.kind in "biufcSUmM":
         return item.dtype.str, item.shape, item.strides, item.flags.writeable, item.tobytes()

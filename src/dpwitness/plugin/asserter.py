@@ -118,7 +118,7 @@ class Asserter:
         text = json.dumps([self._session.seed, self._item.nodeid, self._count, role])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
-    def _all_settings(self, settings: Mapping[str, Any]) -> dict[str, Any]:
+    def _all_settings(self, settings: Mapping[str, object]) -> dict[str, object]:
         """Settings of the markers, outermost first, and of the call."""
         session = self._session
         merged: dict[str, Any] = {
@@ -127,8 +127,8 @@ class Asserter:
             "detectable_ratio": session.detectable_ratio,
             "bits": session.bits,
         }
-        if session.errors is not None:
-            merged["errors"] = session.errors
+        of_project = {"errors": session.errors, "fast_noise": session.fast_noise}
+        merged |= {name: value for name, value in of_project.items() if value is not None}
         for mark in reversed(list(self._item.iter_markers("dp"))):  # one may be put on a test while it runs
             merged.update(mark.kwargs)
         merged.update(settings)
@@ -139,7 +139,7 @@ class Asserter:
                 raise InvalidParameter(f"assert_private has no setting {key!r}; it takes {', '.join(known)}{meant}")
         return merged
 
-    def _assert(self, function: Any, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
+    def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
         """Replay what is saved, else look for something new; a note for people; whether it was the replay."""
         suppressed = settings.get("suppress") or ()
         suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}

@@ -50,7 +50,7 @@ def lines(session: Session) -> list[str]:
     return text
 
 
-def _alike(records: list[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+def _alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
     """The records, those together that one line can say: passes of one test and one claim, without a note."""
     groups: dict[object, list[dict[str, Any]]] = {}
     for place, record in enumerate(records):
@@ -118,7 +118,7 @@ def write(session: Session, path: str, *, html: bool = False) -> None:
         "assertions": session.records,
     }
     if html:
-        from dpwitness.report.saved import session_page
+        from dpwitness.report.files import session_page
 
         write_atomically(path, session_page(value))
         return

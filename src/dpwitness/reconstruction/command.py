@@ -16,7 +16,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.files import STDIN, STREAMS, check_writable
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load_object
-from dpwitness.reconstruction.asking import Asking, Limits, Waiting, system_of
+from dpwitness.reconstruction.questions import Asking, Limits, Waiting, system_of
 from dpwitness.reconstruction.report import Asked, Result
 from dpwitness.reconstruction.transcript import Form, State, Transcript, add_answers, read_transcript
 

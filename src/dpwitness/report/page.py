@@ -86,6 +86,11 @@ def page(entries: Sequence[Entry], *, facts: Sequence[tuple[str, str]] = ()) -> 
     return f"<!DOCTYPE html>\n{element('html', head, body, lang='en')}\n"
 
 
+def page_of(result: Shown) -> str:
+    """The page of one result."""
+    return page([Entry(name=result.call, result=result)])
+
+
 def block(result: Shown) -> str:
     """A compact block of a result for a notebook: what was found, the main numbers, the first figure."""
     left_out = ("Pair chosen", "End of the runs", "Time")

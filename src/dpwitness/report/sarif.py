@@ -21,7 +21,7 @@ SCHEMA: Final = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/sche
 ROOT: Final = "%SRCROOT%"
 
 
-def log(records: Sequence[Record]) -> dict[str, Any]:
+def log(records: Sequence[Record]) -> dict[str, object]:
     """A log with one run: a rule for each kind of claim that was tested, a result for each that was refuted."""
     tested = [record for record in records if "witness" in record]
     kinds = sorted({_kind(record) for record in tested})
@@ -44,7 +44,7 @@ def _kind(record: Record) -> str:
     return str(record["witness"]["claim"]["kind"])
 
 
-def _rule(kind: str) -> dict[str, Any]:
+def _rule(kind: str) -> dict[str, object]:
     return {
         "id": kind,
         "shortDescription": {"text": f"A mechanism is less private than it claims ({kind})."},
@@ -56,7 +56,7 @@ def _rule(kind: str) -> dict[str, Any]:
     }
 
 
-def _result(record: Record, rule: int) -> dict[str, Any]:
+def _result(record: Record, rule: int) -> dict[str, object]:
     places = [at for at in (record.get("source"), record.get("place")) if at is not None]
     at = next(filter(below_root, places), places[0] if places else None)
     name = [record.get("test"), record.get("assertion"), record["mechanism"], _kind(record)]
@@ -74,7 +74,7 @@ def _result(record: Record, rule: int) -> dict[str, Any]:
     }
 
 
-def _related(at: Place, witness: Mapping[str, Any]) -> dict[str, Any]:
+def _related(at: Place, witness: Mapping[str, object]) -> dict[str, object]:
     """The line at which runs on D and on D′ part, where that is known and stands in the same file."""
     found = witness.get("explanation")
     if not isinstance(found, Mapping) or Path(str(found["file"])).name != Path(str(at["file"])).name:
@@ -83,7 +83,7 @@ def _related(at: Place, witness: Mapping[str, Any]) -> dict[str, Any]:
     return {"relatedLocations": [{"id": 1, **where, "message": {"text": f"{found['text']} (no evidence)"}}]}
 
 
-def _location(at: Place) -> dict[str, Any]:
+def _location(at: Place) -> dict[str, object]:
     file = {"uri": quote(str(at["file"])), "uriBaseId": ROOT} if below_root(at) else {"uri": _absolute(at)}
     return {"physicalLocation": {"artifactLocation": file, "region": {"startLine": at["line"]}}}
 

@@ -14,7 +14,7 @@ Place = Mapping[str, Any]
 INSTALLED: Final = ("site-packages", "dist-packages")
 
 
-def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, Any] | None:
+def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, object] | None:
     """The place of a mechanism: of the function itself, else of what its reference "file.py:name" names.
 
     None where it is not known, as for a function that was typed in or is no Python.
@@ -25,7 +25,7 @@ def place_of(mechanism: object, reference: str | None, root: Path) -> dict[str, 
     return None if found is None else place(*found, root)
 
 
-def place(file: str, line: int, root: Path) -> dict[str, Any]:
+def place(file: str, line: int, root: Path) -> dict[str, object]:
     """A file and a line as a record has them.
 
     The file starts from `root`, with slashes, if it lies below and is not installed there; else it is the whole path.
@@ -41,7 +41,7 @@ def below_root(found: Place | None) -> bool:
     return found is not None and not Path(str(found["file"])).is_absolute()
 
 
-def _of_function(mechanism: Any) -> tuple[str, int] | None:
+def _of_function(mechanism: object) -> tuple[str, int] | None:
     """The file and line of a callable; of an object of a class of the user's own those of the class."""
     while isinstance(mechanism, functools.partial):
         mechanism = mechanism.func

@@ -68,13 +68,13 @@ class Witness(JsonFields):
     `layout` says which of their entries the event looks at; `texts` are those behind numbers of the event.
     `by_position`: it is of a compiled mechanism, or from a file of before there were layouts. `explanation`: where in
     the code it may come from, which is no evidence; None where that is not clear. `observe`: "time" where how long a
-    call takes was part of its outcome.
+    call takes was part of its outcome. `fast_noise`: whether `dpwitness.noise` drew in the place of NumPy's samplers.
     """
 
     format: ClassVar[str] = FORMAT
     json_keys: ClassVar[tuple[str, ...]] = (
         *("format", "mechanism", "parameters", "claim", "alpha", "relation", "data", "pair", "event: described"),
-        *("entries", "observe", "texts", "counts", "estimate", "seed", "versions", "explanation"),
+        *("entries", "observe", "fast_noise", "texts", "counts", "estimate", "seed", "versions", "explanation"),
     )
 
     mechanism: str
@@ -95,6 +95,7 @@ class Witness(JsonFields):
     versions: dict[str, str] = field(default_factory=versions)
     explanation: Explanation | None = field(default=None, metadata={"json": "sparse"})
     observe: Literal["time"] | None = field(default=None, metadata={"json": "sparse"})
+    fast_noise: bool = field(default=False, metadata={"json": "sparse"})
 
     @property
     def described(self) -> DescribedEvent:

@@ -97,7 +97,7 @@ class Processes(Pool):
         return replace(content, content=None, path=str(path))
 
     @override
-    def _submit(self, function: Callable[..., Any], *arguments: object) -> "Future[Any]":
+    def _submit(self, function: Callable[..., object], *arguments: object) -> "Future[Any]":
         """Have something done, by new processes where one has ended."""
         from loky.process_executor import (  # type: ignore[import-untyped]  # it has no types
             BrokenProcessPool,

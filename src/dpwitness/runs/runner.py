@@ -21,7 +21,7 @@ from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.dispatcher import Dispatcher
-from dpwitness.runs.shards import Cells, EventCells, OutcomeRows, table_of
+from dpwitness.runs.shards import Cells, EventCells, OutcomeRows, table_of, tally_of
 from dpwitness.runs.streams import Role
 from dpwitness.runs.threads import Threads, default_workers
 
@@ -235,8 +235,7 @@ class Runner:
                     f"{mechanism.name} did not finish the search in time: give more time, or fewer runs"
                 )
             total = total + cells[0]
-        n10, n11, n01, n00 = map(int, total[:4])
-        return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=table_of(event, total))
+        return tally_of(event, total)
 
     def epoch(
         self, pair: Pair, events: Sequence[Event], n: int, *key: int, coupled: bool = True

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.candidate import Tally
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Counted, is_partition
 from dpwitness.mechanisms.layout import RowLayout
@@ -186,6 +187,19 @@ def _block(runs: int, width: int) -> Rows:
 def table_of(event: Counted, counted: Cells) -> tuple[int, ...]:
     """The table of an event's cells, of what `EventCells` counted of it; empty where it has none."""
     return tuple(counted[4 : 4 + event.cells**2].tolist()) if is_partition(event) else ()
+
+
+def tally_of(event: Counted, counted: Cells) -> Tally:
+    """What `EventCells` counted of an event in search runs."""
+    n10, n11, n01, n00 = map(int, counted[:4])
+    return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=table_of(event, counted))
+
+
+def tally_of_rows(event: Counted, x: Rows, y: Rows) -> Tally:
+    """The same of outcomes that there are, row i of both one paired run; both of one shape (n, as wide as it asks)."""
+    total = np.zeros((1, 4 + (event.cells**2 if is_partition(event) else 0)), np.int64)
+    _count([event], np.stack([x, y]), total)
+    return tally_of(event, total[0])
 
 
 def _count(events: Sequence[Counted], block: Rows, totals: Cells) -> None:

@@ -15,7 +15,7 @@ class Role(Enum):
     SEARCH = (0,)  # then the number of the pair
     COMPARISON = (0, 1 << 20)
     ESTIMATE = (0, 1 << 20, 1 << 20)  # of events that were chosen already
-    CHECK_OF_SEARCH = (0, 1 << 21)  # of an event that may have been the luckiest of many
+    CHECK_OF_SEARCH = (0, 1 << 21)  # of an event that was the best of many
     SHRINK = (0, (1 << 21) + 1)
     CELLS = (0, (1 << 21) + 2)  # of a partition: 0 to learn it from, 1 to estimate it
     REFINEMENT = (0, (1 << 21) + 3)  # of a cut: 0 to see where others lie, 1 to count them

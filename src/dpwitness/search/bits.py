@@ -34,7 +34,7 @@ SIGNIFICANT: Final = 20
 MANTISSA: Final = 53
 #: An entry of which such a share is on a coarser grid, on either side, is left to them.
 COARSE: Final = 0.25
-#: What an event has to show in the runs that chose it, in nats: less is luck; and what is as good as any.
+#: What an event has to show in the runs that chose it, in nats, where chance may give less; and what suffices to stop.
 LEAST: Final = 12.0
 ENOUGH: Final = 40.0
 

@@ -14,13 +14,18 @@ from numpy.typing import NDArray
 from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Cells, ScoreThreshold, cells_of, widen
+from dpwitness.events import Cells, ScoreThreshold, widen
 from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
+from dpwitness.roots import halved
 from dpwitness.runs import Role, Runner
+from dpwitness.runs.shards import tally_of_rows
 from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import informative_bins
+from dpwitness.search.samples import score_of, telling_entries
 
 Floats = NDArray[np.float64]
+
+#: Halvings of the range of parameters.
+STEPS: Final = 50
 
 #: Cells at most.
 CELLS: Final = 24
@@ -38,10 +43,10 @@ LEAST_HITS: Final = 30
 FEWEST: Final = 200
 #: By so much at least cells must promise more than an event, which says more to people.
 MARGIN: Final = 1.05
-#: The share of the wealth that is bet on an event beside the cells: they may promise what rare ones do not keep.
+#: The share of the wealth that is bet on an event beside the cells: of rare cells the growth is overestimated.
 EVENT_SHARE: Final = 0.25
-#: Log-ratios that the hyperplane follows on both sides at most: where cells are rare, what they might pay is not worth
-#: what they cost.
+#: Limits of the log-ratios on either side. The large ratio of a rare cell makes the largest loss of a run larger, and
+#: so all bets smaller, by more than its few runs gain.
 LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)
 
 
@@ -79,7 +84,8 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         tally = runner.tally(candidate.pair, event, left, Role.CELLS, 1)
     except MechanismTimeout:
         return candidate, spent
-    # The event was the luckiest of many: what it promises by runs that did not choose it, where some of them hit it.
+    # The event was the best of many, so it is overestimated: its rates come from runs that did not choose it, if some
+    # of them hit it.
     a, b = candidate.event.contains(x), candidate.event.contains(y)
     seen = Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))
     fresh = replace(candidate, estimate=seen) if a.any() else candidate
@@ -96,10 +102,7 @@ def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objecti
     event = _learned(x[:half], y[:half]) if half >= FEWEST else None
     if event is None:
         return candidate
-    x, y = (widen(rows[half:], event.width) for rows in (x, y))
-    table = np.bincount(event.cell_of(x) * event.cells + event.cell_of(y), minlength=event.cells**2)
-    n10, n11, n01, n00 = cells_of([event], x, y)[:, 0].tolist()
-    tally = Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(table.tolist()))
+    tally = tally_of_rows(event, *(widen(rows[half:], event.width) for rows in (x, y)))
     return _chosen(candidate, event, tally, aim, objective)
 
 
@@ -151,27 +154,19 @@ def _learned(x: Floats, y: Floats) -> Cells | None:
     """Cells of the learned score of two samples, shapes (n, any width); None where nothing tells D from D′."""
     width = max(x.shape[1], y.shape[1])
     x, y = widen(x, width), widen(y, width)
-    telling = [(j, *found) for j in range(width) if (found := _bins(x[:, j], y[:, j], SHARES)) is not None]
+    telling = telling_entries(x, y, SHARES, few=FEW)
     if len(telling) > 1:
-        coarse = np.arange(1, COARSE) / COARSE
-        again = [(j, *found) for j, *_ in telling if (found := _bins(x[:, j], y[:, j], coarse)) is not None]
-        telling = again or telling
+        columns = [j for j, *_ in telling]
+        telling = telling_entries(x, y, np.arange(1, COARSE) / COARSE, few=FEW, columns=columns) or telling
     if not telling:
         return None
-    coordinates, edges, weights = zip(*telling, strict=True)
-    score = ScoreThreshold(coordinates, edges, weights, 0.0)
+    score = score_of(telling)
     first, second = np.sort(score.score(x)), np.sort(score.score(y))
     cuts = _cuts(first, second)
     if not len(cuts):
         return None
     middle = float(cuts[np.argmin(np.abs(cuts))])  # D is likelier than D′ above a score of 0
-    return Cells(ScoreThreshold(coordinates, edges, weights, middle), cuts)
-
-
-def _bins(x: Floats, y: Floats, shares: Floats) -> tuple[Floats, Floats] | None:
-    """`informative_bins` of an entry."""
-    sides = [np.sort(side[~np.isnan(side)]) for side in (x, y)]
-    return informative_bins(sides, shares, len(x), few=FEW)
+    return Cells(ScoreThreshold(score.coordinates, score.edges, score.weights, middle), cuts)
 
 
 def _cuts(first: Floats, second: Floats) -> Floats:
@@ -246,9 +241,8 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
 
 def _parameter_of(plane: Hyperplane, claim: DivergenceClaim, mean: float) -> float:
     """The parameter at which the hyperplane allows a mean; 0 where that is less than any allows."""
-    low, high = 0.0, MOST_NATS  # by halving: what is allowed overflows to infinity, which no interpolation follows
-    for _ in range(50):
-        middle = (low + high) / 2
-        beyond = float(plane.allowed(claim.largest_divergence(plane.order, middle))) > mean
-        low, high = (low, middle) if beyond else (middle, high)
-    return low
+
+    def allows_more(parameter: float) -> bool:
+        return float(plane.allowed(claim.largest_divergence(plane.order, parameter))) > mean
+
+    return halved(allows_more, 0.0, MOST_NATS, STEPS)[0]

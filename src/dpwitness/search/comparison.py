@@ -22,7 +22,7 @@ from dpwitness.search.objectives import Objective, value_of
 STANDARD_ERRORS: Final = 1.0
 #: How many times more runs of an entry are counted at most where they cost less.
 MOST_MORE: Final = 64.0
-#: How often an entry that may owe its place to luck is counted again.
+#: How often an entry that may have its place by chance is counted again.
 MOST_COUNTED_AGAIN: Final = 2
 
 
@@ -73,7 +73,7 @@ class _Comparison:
         if cuts:  # it was cut by earlier runs: these value it, and place the next cut
             since = self.since[number] = self.since.get(number, Tally()) + tally
             found = valued(entry.found, cuts.estimate(entry.found.event, since), since.runs, objective)
-            # Fewer runs than a set of outcomes was learned from would but choose a luckier one.
+            # Fewer runs than a set of outcomes was learned from would choose another one by chance.
             if total.runs >= entry.learned_from:
                 event, estimate = cuts.best(total, objective)
                 kept = value_of(cuts.estimate(found.event, total), objective, total.runs)
@@ -135,7 +135,7 @@ def best_entry(
 
     Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
     estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good. A winner that
-    promises something, but not three standard errors lower, is counted once more; if that was luck, another one wins.
+    promises something, but not three standard errors lower, is counted once more; if that was chance, another one wins.
     `role`: of streams that none of the entries was chosen by; `costs`: by which entries compete for seconds, not runs,
     and each gets an even share of the time that so many runs of all take.
     """

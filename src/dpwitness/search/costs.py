@@ -11,7 +11,7 @@ import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 
@@ -35,7 +35,7 @@ TIMING: Final = 0.05
 MOST: Final = 2.0**20
 
 
-def entries(data: Any, depth: int = DEPTH) -> int:
+def entries(data: object, depth: int = DEPTH) -> int:
     """How many entries an input has: numbers of an array, cells of a table, fields of all records, letters; at least 1.
 
     Of records the first stands for all: long lists need not be read.

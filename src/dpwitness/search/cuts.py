@@ -77,8 +77,8 @@ class CutCells(Partition):
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
         """The interval between edges that promises most by a table of paired runs, D first, and its rates.
 
-        The best of so many is the luckiest: the value of each of m is lowered by √(2·log m) standard errors, the most
-        that luck gives. Both ends must promise clearly more than one.
+        The best of so many is overestimated: the value of each of m is lowered by √(2·log m) standard errors, the most
+        that chance gives. Both ends must promise clearly more than one.
         """
         k = self.cells - 1
         table = np.reshape(tally.cells, (k + 1, k + 1)) / tally.runs

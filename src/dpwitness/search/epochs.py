@@ -345,7 +345,7 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
 
 #: An epoch is a sixteenth of the runs so far: on average half an epoch is made too many.
 SHARE: Final = 16
-#: In the choice of the next pair a run costs at most so many nats, so that luck does not keep a pair; .01 to .03 make
+#: In the choice of the next pair a run costs at most so many nats, so that no pair is kept by chance; .01 to .03 make
 #: no difference. If the best pair grows slowly, a run costs a share of its growth: else no pair would be kept.
 CHARGE: Final = 0.02
 PART_OF_BEST: Final = 4

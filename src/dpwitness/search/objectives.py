@@ -39,7 +39,7 @@ class Objective(Protocol):
         """
 
     def for_repeating_outcomes(self) -> "Objective":
-        """The objective to use where outcomes repeat, so that few events compete to be the luckiest."""
+        """The objective to use where outcomes repeat, so that few events are compared, and chance gives little."""
         return self
 
     def priced(self, cost: float, affordable: float) -> "Objective":

@@ -260,7 +260,7 @@ class Search:
             self.late = True
 
     def _check(self, one: SearchedPair) -> None:
-        """Try an event that reaches the stop value on fresh runs: the best of so many looks may be luck."""
+        """Try an event that reaches the stop value on fresh runs: the best of so many is overestimated."""
         if one.found is None or one.found.lower_value < self.objective.stop_value:
             return
         n = max(self.budget // 10, 64)
@@ -483,10 +483,10 @@ LEARNED_FROM: Final = 1 << 20
 
 #: Confirm runs for each search run from which on the cut is placed anew, what part of them it takes, and at most.
 MANY: Final = 20
-#: The same for what is not compiled: few search runs fit in its time, and luck decides between cuts.
+#: The same for what is not compiled: few search runs fit in its time, and chance decides between cuts.
 MANY_IF_INTERPRETED: Final = 1
-#: And there so many standard errors count: rare events are luckiest, and the luckiest of `TRIED` cuts is beyond two in
-#: one check of eight.
+#: And there so many standard errors count: rare events vary most, and by chance the best of `TRIED` cuts is beyond two
+#: in one check of eight.
 ERRORS_IF_INTERPRETED: Final = 3.0
 #: Of one event alone so many.
 ERRORS_OF_ONE: Final = 2.0
@@ -496,7 +496,7 @@ MOST_RUNS: Final = 20_000_000
 SEEN: Final = 1_000_000
 #: And how many numbers these hold at most, both sides together.
 SEEN_NUMBERS: Final = 1 << 24
-#: How much rarer and more frequent events are tried; where luck has chosen, up to such a share of the runs.
+#: How much rarer and more frequent events are tried; where chance may have chosen, up to such a share of the runs.
 RARER: Final = 1 / 24
 MORE_FREQUENT: Final = 6.0
 TRIED: Final = 24
@@ -526,7 +526,7 @@ def refined(
     if not rare and not thresholds_of(event):
         return candidate, 0
     runs, spent = min(planned // SHARE, MOST_RUNS), 0
-    if runs < FEWEST:  # the best of these would be the luckiest
+    if runs < FEWEST:  # the best of these would be chosen by chance
         return candidate, 0
     good = value_of(estimate, objective, budget) >= objective.stop_value
     try:
@@ -569,7 +569,7 @@ def refined(
     errors = STANDARD_ERRORS if compiled else ERRORS_IF_INTERPRETED
     values = [value_of(found, objective, tally.runs, errors) for found in estimates]
     best = int(np.argmax(values))
-    # What is not compiled was chosen by few runs: its value is that of the luckiest. One of the cuts is nearly its own.
+    # What is not compiled was chosen by few runs: its value is overestimated. One of the cuts is nearly its own.
     # So is what a bound has compared: many entries, and no stop value.
     before = value_of(estimate, objective, budget) if compiled and not math.isinf(objective.stop_value) else kept
     if values[best] <= before:
@@ -812,7 +812,7 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
 
 
 def _rank(entry: Entry) -> tuple[bool, bool, float]:
-    """By what an entry promises three standard errors lower: the best of many is the luckiest, above all where rare.
+    """By what an entry promises three standard errors lower: the best of many is overestimated, most where rare.
 
     Where that is nothing, an event that some runs are in and some are not comes first.
     """

@@ -243,7 +243,7 @@ def _covering(
     """Few events of which at every ε one shows nearly as much as the best one, and their parts in the band."""
     epsilons = np.arange(0.0, min(math.log(max(planned, 2)), MOST_EPSILON) + STEP, STEP)
     threshold = math.log(1 / alpha) + LOG_EVENTS
-    # The error of the estimates too: of many events that seem good some are lucky.
+    # The error of the estimates too: of many events some seem good by chance.
     threshold = (math.sqrt(threshold) + math.sqrt(planned / counted / 2)) ** 2
     places = _best_places(chains, epsilons, planned, threshold)
     if not places:

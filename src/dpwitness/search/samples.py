@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.events import Event, widen
+from dpwitness.events import Event, ScoreThreshold, widen
 from dpwitness.events.counting import outcome_codes
 
 Rows = NDArray[np.float64]
@@ -484,6 +484,25 @@ def informative_bins(
     if np.max(np.abs(hits - others) / np.sqrt(hits + others + 1)) < STANDARD_ERRORS:
         return None
     return edges, shrunken_log_ratio(hits, others)
+
+
+def telling_entries(
+    x: Floats, y: Floats, shares: Floats, *, few: int, columns: Iterable[int] | None = None
+) -> list[tuple[int, Floats, Floats]]:
+    """Which entries of outcomes tell D from D′, each with its `informative_bins`; shapes (n, width), all columns."""
+    found = []
+    for j in range(x.shape[1]) if columns is None else columns:
+        sides = [np.sort(side[~np.isnan(side)]) for side in (x[:, j], y[:, j])]
+        bins = informative_bins(sides, shares, len(x), few=few)
+        if bins is not None:
+            found.append((j, *bins))
+    return found
+
+
+def score_of(entries: Sequence[tuple[int, Floats, Floats]]) -> ScoreThreshold:
+    """The sum of the log-ratios of some entries, each with its `informative_bins`; at least one."""
+    coordinates, edges, weights = zip(*entries, strict=True)
+    return ScoreThreshold(coordinates, edges, weights, 0.0)
 
 
 def merged_at(sides: Sequence[Floats], places: Whole) -> Floats:

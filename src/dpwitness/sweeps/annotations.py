@@ -16,7 +16,7 @@ VALUES: Final[dict[object, Any]] = {int: 2, float: 1.0, bool: False, str: "a"}
 NAMES: Final = {kind.__name__: kind for kind in (int, float, bool, str)}
 
 
-def annotations_of(thing: Any) -> dict[str, Any]:
+def annotations_of(thing: object) -> dict[str, object]:
     """The annotations of the parameters of a function or a class; as texts where they name what is not there."""
     function = thing.__init__ if inspect.isclass(thing) else thing
     try:
@@ -25,13 +25,13 @@ def annotations_of(thing: Any) -> dict[str, Any]:
         return dict(getattr(function, "__annotations__", {}))
 
 
-def value_of(annotation: Any, name: str, documented: str, ends: tuple[float, float]) -> Any:
+def value_of(annotation: object, name: str, documented: str, ends: tuple[float, float]) -> object:
     """A value of a parameter as JSON; None where neither says what it may be. `ends`: for a pair of numbers."""
     found = _annotated(annotation, ends)
     return _documented(name, documented) if found is None else found
 
 
-def _annotated(annotation: Any, ends: tuple[float, float]) -> Any:
+def _annotated(annotation: object, ends: tuple[float, float]) -> object:
     annotation = NAMES.get(annotation, annotation) if isinstance(annotation, str) else annotation
     if isinstance(annotation, type) and annotation in VALUES:
         return VALUES[annotation]
@@ -49,7 +49,7 @@ def _annotated(annotation: Any, ends: tuple[float, float]) -> Any:
     return None
 
 
-def _documented(name: str, documented: str) -> Any:
+def _documented(name: str, documented: str) -> object:
     """The first of the values that numpy's convention lists: `name : {'a', 'b'}`."""
     listed = re.search(rf"^\s*{re.escape(name)}\s*:\s*(\{{[^{{}}]*\}})", documented, re.MULTILINE)
     try:
@@ -59,7 +59,7 @@ def _documented(name: str, documented: str) -> Any:
         return None
 
 
-def from_json(value: Any) -> Any:
+def from_json(value: object) -> object:
     """A value of a recipe: tuples and members of enumerations are objects in JSON."""
     if isinstance(value, dict) and set(value) == {"tuple"}:
         return tuple(map(from_json, value["tuple"]))

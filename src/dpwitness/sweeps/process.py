@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final
+from typing import Final
 
 from dpwitness.checks import json_value
 
@@ -27,8 +27,8 @@ LARGEST: Final = 1 << 26
 
 
 def answer(
-    request: dict[str, Any], *, seconds: float, grace: float = GRACE, stop: Callable[[], bool] = lambda: False
-) -> dict[str, Any]:
+    request: dict[str, object], *, seconds: float, grace: float = GRACE, stop: Callable[[], bool] = lambda: False
+) -> dict[str, object]:
     """Return what `worker` answers to a request; an object with `error` and `why` where it does not.
 
     Parameters

@@ -13,20 +13,20 @@ from functools import partial
 from itertools import islice
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
-from dpwitness import checks
+from dpwitness import checks, errors
 from dpwitness.checks import brief, json_value
 from dpwitness.codec import JsonFields
-from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.errors import InvalidData, InvalidParameter, MechanismError
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
 from dpwitness.mechanisms.catalog import load_module
 from dpwitness.options import MOST_WORKERS
 from dpwitness.results.fields import Alpha, Seconds, Seed, read_result
-from dpwitness.sweeps.case import CaseResult
+from dpwitness.results.verdict import Verdict
+from dpwitness.sweeps.case import NOT_RUN, CaseResult, Plan
 from dpwitness.sweeps.describers import Recipe, describer_of
-from dpwitness.sweeps.process import GRACE
-from dpwitness.sweeps.running import Case
+from dpwitness.sweeps.process import GRACE, answer
 
 #: The probability that anything is refuted that keeps its claim, and seconds for each case.
 ALPHA: Final = 1e-3
@@ -37,6 +37,45 @@ MOST_NAMES: Final = 10_000
 SEEDS: Final = 1 << 62
 
 Told = Callable[[CaseResult, int, int], None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case(Plan):
+    """A case of a sweep: a mechanism with its parameters and its share of α. `str` of one is its name."""
+
+    def __str__(self) -> str:
+        return self.name
+
+    def __hash__(self) -> int:
+        return hash((self.name, self.alpha, self.seed))
+
+    def check(self, *, grace: float = GRACE) -> Verdict:
+        """Check it in a process of its own, and return the verdict at its share of α.
+
+        Parameters
+        ----------
+        grace
+            Seconds beside its own that the process has to start, to import and to compile.
+
+        Raises
+        ------
+        DPWitnessError
+            Where it cannot be run: of the class that says why, `MechanismCrashed` where it ended its process.
+        """
+        found = self.run(grace=grace)
+        if found.verdict is None:
+            raise _error(found.error, f"{self.name}: {found.why}")
+        return found.verdict
+
+    def run(self, *, grace: float = GRACE, stop: Callable[[], bool] = lambda: False) -> CaseResult:
+        """The same, and what became of it where it cannot be run.
+
+        `stop` is asked again and again; once it says True the process is killed, and `KeyboardInterrupt` is raised.
+        """
+        if self.refused:
+            return CaseResult(case=self.name, status=NOT_RUN, error=InvalidParameter.__name__, why=self.refused)
+        found = answer({"case": self.to_json()}, seconds=self.max_time, grace=grace, stop=stop)
+        return CaseResult.of(self.name, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,7 +216,7 @@ def told_apart(cases: Sequence[Case]) -> list[Case]:
     return found
 
 
-def names_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
+def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
     """What a module lists in `__all__`; without one the public names that it, or its own submodules, define."""
     listed = getattr(module, "__all__", None)
     names = [name for name in (listed if isinstance(listed, list | tuple) else vars(module)) if isinstance(name, str)]
@@ -195,7 +234,7 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, Any]]:
         yield name, thing
 
 
-def defined_in(module: ModuleType, thing: Any) -> bool:
+def defined_in(module: ModuleType, thing: object) -> bool:
     """Whether a thing is of that module or of one within it; an object of no module is."""
     home = getattr(thing, "__module__", None) if callable(thing) else module.__name__
     return home is None or home == module.__name__ or str(home).startswith(f"{module.__name__}.")
@@ -367,3 +406,11 @@ def _begun(
 ) -> "set[Future[CaseResult]]":
     """The next cases, each of which a thread waits for."""
     return {pool.submit(case.run, grace=grace, stop=stopped.is_set) for case in islice(waiting, most)}
+
+
+def _error(name: str, message: str) -> errors.DPWitnessError:
+    """An error of ours by its class; a `MechanismError` where it is none."""
+    kind = getattr(errors, name, None)
+    if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
+        return kind(message)
+    return MechanismError(f"{message} ({brief(name)})" if name else message)

@@ -40,7 +40,7 @@ def main() -> None:
     write_atomically(request["answer"], json.dumps(answer(request["case"]), allow_nan=False))
 
 
-def answer(given: dict[str, Any]) -> dict[str, Any]:
+def answer(given: dict[str, object]) -> dict[str, object]:
     """The result of a case as JSON values, or its error."""
     try:
         return checked(given)
@@ -54,22 +54,22 @@ def answer(given: dict[str, Any]) -> dict[str, Any]:
         return {"error": name, "why": str(error) if ours else f"{type(error).__name__}: {error}"}
 
 
-def checked(given: dict[str, Any]) -> dict[str, Any]:
+def checked(given: dict[str, object]) -> dict[str, object]:
     """Check the attempt of a case that runs first, under each relation that its claim may mean."""
     from dpwitness.api.check import check
     from dpwitness.codec import read_fields
-    from dpwitness.sweeps import released
+    from dpwitness.sweeps import releases
     from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan
     from dpwitness.sweeps.describers.signatures import Released
 
     case: Plan = read_fields(Plan, "case", given)
-    attempts = released.attempts_of(case)
+    attempts = releases.attempts_of(case)
     number, attempt = first_that_runs(attempts, time.monotonic() + max(TRIAL, PART * case.max_time))
     mechanism, outcome = attempt.mechanism, attempt.outcome
     if isinstance(mechanism, Released):
-        released.choose(case, number)
-        outcome = outcome or released.as_it_is
-        own, mechanism = mechanism, released.drawn if mechanism.generator else released.released
+        releases.choose(case, number)
+        outcome = outcome or releases.as_it_is
+        own, mechanism = mechanism, releases.drawn if mechanism.generator else releases.released
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
@@ -102,7 +102,7 @@ def checked(given: dict[str, Any]) -> dict[str, Any]:
     return result.to_json()
 
 
-def first_that_runs(attempts: Iterator[Any], until: float) -> tuple[int, Any]:
+def first_that_runs(attempts: Iterator[object], until: float) -> tuple[int, Any]:
     """The first attempt that runs on some of its own pairs, and its number. Raises `CannotRun`.
 
     Which it is, no outcome decides: only whether it runs, and how many entries it returns.
@@ -161,7 +161,7 @@ def trial(attempt: Any) -> str:
     return "" if ran >= ENOUGH or (ran and not said) else said or "no input is known that it may take"
 
 
-def has_missing(side: Any) -> bool:
+def has_missing(side: object) -> bool:
     """Whether an input holds NaN among its numbers."""
     import numpy as np
 
@@ -171,7 +171,7 @@ def has_missing(side: Any) -> bool:
         return False
 
 
-def length(value: Any) -> int:
+def length(value: object) -> int:
     """How many entries a value has; 1 for a number."""
     shape = getattr(value, "shape", None)
     if shape is not None:

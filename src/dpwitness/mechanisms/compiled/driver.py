@@ -24,7 +24,7 @@ from dpwitness import jit, noise
 from dpwitness.events import encoding
 from dpwitness.images import Compiled
 from dpwitness.machine import cache_folder, numba_cache, private_folder
-from dpwitness.mechanisms.compiled import scratch
+from dpwitness.mechanisms.compiled import fast_noise, scratch
 from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
@@ -35,7 +35,7 @@ behind the draws of both: state[3] is SFC64's counter of draws, state[4] the hal
 `position` holds the number of the run and how much it has taken of the scratch memory.
 """
 from dpwitness.mechanisms.compiled.driver import WAITING
-from dpwitness.mechanisms.compiled.placing import borrow, place
+from dpwitness.mechanisms.compiled.rows import borrow, place
 import numba, numpy
 
 mechanism = WAITING.pop("{key}")
@@ -135,7 +135,7 @@ def machine_code(mechanism: Any) -> jit.Inlined:
     A numba function that was compiled before holds the globals of then; and out of bounds it reads what lies there.
     """
 
-    def remake(copy: pytypes.FunctionType, options: Mapping[str, Any]) -> jit.Inlined:
+    def remake(copy: pytypes.FunctionType, options: Mapping[str, object]) -> jit.Inlined:
         copy.__code__ = without_imports(copy.__code__)
         return jit.Inlined(copy, {**options, "boundscheck": True})
 
@@ -198,8 +198,8 @@ def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
 def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
     here = Path(__file__)
-    beside = (here.with_name(name) for name in ("placing.py", "sfc64.py"))  # importing these imports numba
-    files = (here, *beside, *(Path(str(module.__file__)) for module in (scratch, encoding, noise, jit)))
+    beside = (here.with_name(name) for name in ("rows.py", "sfc64.py"))  # importing these imports numba
+    files = (here, *beside, *(Path(str(module.__file__)) for module in (scratch, fast_noise, encoding, noise, jit)))
     return tuple(file.read_bytes() for file in files)
 
 

@@ -21,7 +21,12 @@ from dpwitness.jit import Inlined, NumbasOwn
 #: Packages whose functions are known by name and version.
 KNOWN = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "scipy"})
 #: Modules of ours whose compiled functions are part of the driver, which hashes their source.
-OWN = frozenset({"dpwitness.jit", "dpwitness.noise", "dpwitness.mechanisms.compiled.scratch"})
+OWN = frozenset(
+    {
+        *("dpwitness.jit", "dpwitness.noise"),
+        *("dpwitness.mechanisms.compiled.scratch", "dpwitness.mechanisms.compiled.fast_noise"),
+    }
+)
 
 Path = tuple[str, ...]
 EMPTY = object()

@@ -5,20 +5,19 @@ third of a paired run. Nothing of a run outlives it but its outcome, which the d
 """
 
 import ast
-import linecache
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
-from types import CodeType, FunctionType
+from types import FunctionType
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.jit import inlined
+from dpwitness.mechanisms.compiled.rewriting import PREFIX, rewritten
 
 #: Numbers that fit; a run that asks for more gets arrays of its own.
 SIZE: Final = 4096
-#: Names that `with_scratch` adds to a function: its first parameter, and what it calls, behind a prefix.
-PREFIX: Final = "_dpwitness_"
+#: The first parameter that `with_scratch` adds to a function.
 PARAMETER: Final = PREFIX + "scratch"
 
 
@@ -120,63 +119,20 @@ class _Redirect(ast.NodeTransformer):
         return node if isinstance(node, inner) else super().visit(node)
 
 
-def with_scratch(function: Callable[..., Any]) -> Callable[..., Any] | None:
+def with_scratch(function: Callable[..., Any]) -> FunctionType | None:
     """Return a copy of a function that takes scratch memory first and puts its arrays there.
 
     None where there is nothing to gain, or where the source is not at hand or is not what was loaded.
     """
-    if not isinstance(function, FunctionType) or function.__closure__ or not (definition := definition_of(function)):
-        return None
-    own = function.__code__.co_varnames
-    redirect = _Redirect({name for name, value in function.__globals__.items() if value is np and name not in own})
-    redirect.generic_visit(ast.Module(definition.body, []))
-    if not redirect.redirected:
-        return None
-    return copied(
-        function, definition, PARAMETER, {PREFIX + name: replacement for name, (replacement, _) in MAKERS.items()}
-    )
 
+    def rewrite(definition: ast.FunctionDef) -> dict[str, Any]:
+        known, own = function.__globals__, function.__code__.co_varnames
+        redirect = _Redirect({name for name, value in known.items() if value is np and name not in own})
+        redirect.generic_visit(ast.Module(definition.body, []))
+        if not redirect.redirected:
+            return {}
+        parameters = definition.args
+        (parameters.posonlyargs or parameters.args).insert(0, ast.arg(PARAMETER))
+        return {PREFIX + maker: replacement for maker, (replacement, _) in MAKERS.items()}
 
-def copied(function: FunctionType, definition: ast.FunctionDef, first: str, named: dict[str, Any]) -> FunctionType:
-    """A copy of a function by a changed definition, with one parameter more, the first; `named`: more globals."""
-    # What the original has as defaults is taken over below, not evaluated again.
-    definition.decorator_list, definition.returns, parameters = [], None, definition.args
-    for parameter in ast.walk(parameters):
-        if isinstance(parameter, ast.arg):
-            parameter.annotation = None
-    parameters.defaults = [ast.Constant(None) for _ in parameters.defaults]
-    parameters.kw_defaults = [value and ast.Constant(None) for value in parameters.kw_defaults]
-    (parameters.posonlyargs or parameters.args).insert(0, ast.arg(first))
-    module = ast.fix_missing_locations(ast.Module([definition], []))
-    namespace = function.__globals__ | named
-    exec(compile(module, function.__code__.co_filename, "exec"), namespace)
-    copy: FunctionType = namespace[function.__name__]
-    copy.__defaults__, copy.__kwdefaults__ = function.__defaults__, function.__kwdefaults__
-    return copy
-
-
-def definition_of(function: FunctionType) -> ast.FunctionDef | None:
-    """The text of a function, parsed; None unless its file still compiles to the very code that was loaded."""
-    code = function.__code__
-    lines = linecache.getlines(code.co_filename, function.__globals__)
-    try:
-        tree = ast.parse("".join(lines))
-        compiled = compile(tree, code.co_filename, "exec", dont_inherit=True)
-    except (SyntaxError, ValueError):
-        return None
-    if code not in _codes(compiled):
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef) and node.name == code.co_name:
-            decorators = {decorator.lineno for decorator in node.decorator_list}
-            if code.co_firstlineno in {node.lineno, *decorators}:
-                return node
-    return None
-
-
-def _codes(code: CodeType) -> Iterator[CodeType]:
-    """All the code inside a piece of code."""
-    for constant in code.co_consts:
-        if isinstance(constant, CodeType):
-            yield constant
-            yield from _codes(constant)
+    return rewritten(function, rewrite)

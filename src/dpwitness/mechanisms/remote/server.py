@@ -38,7 +38,7 @@ def _beside(name: str) -> ModuleType:
 wire = _beside("wire")
 
 
-def array_of(dtype: str, shape: list[int], held: bytes, order: str = "C") -> Any:
+def array_of(dtype: str, shape: list[int], held: bytes, order: str = "C") -> object:
     """Return an array of its own, or where there is no NumPy, lists of numbers."""
     try:
         import numpy as np
@@ -199,7 +199,7 @@ class Service:
         }  # fmt: skip
         return self.generators[side]
 
-    def run(self, request: dict[str, Any]) -> bytes:
+    def run(self, request: dict[str, object]) -> bytes:
         """Run the function so many times on each input; what it returned, input by input, up to the run that raised.
 
         Run by run the inputs come in the order that is asked for: 1 where the second comes first. All runs get the same
@@ -210,7 +210,7 @@ class Service:
         again = answer is None and not request["copies"]
         return _encoded({**(answer or self._made(request, self.held) or {}), "again": again})
 
-    def _made(self, request: dict[str, Any], get: Callable[[int], Any]) -> dict[str, Any] | None:
+    def _made(self, request: dict[str, Any], get: Callable[[int], Any]) -> dict[str, object] | None:
         """The answer of `run`, where `get` returns values that were sent; None where a run changed what runs share."""
         names = request["outcome"]
         summary = operator.attrgetter(*names) if names else None

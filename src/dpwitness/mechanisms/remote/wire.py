@@ -166,7 +166,7 @@ def _arrow_stream(value: Any, name: str) -> bytes:
 FILES = ("polars DataFrame", "polars LazyFrame", "polars Series", "pyarrow Table", "pyarrow ChunkedArray")
 
 
-def table_of(kind: str, held: Any) -> Any:
+def table_of(kind: str, held: Any) -> object:
     """Return what a tag of `FILES` stands for. Raises `ValueError`, and `ImportError` without the library."""
     library, _, name = kind.partition(" ")
     try:
@@ -189,7 +189,7 @@ def table_of(kind: str, held: Any) -> Any:
 _DERIVED: tuple[Any, ...] = (float, str, int, dict, list, tuple, set, frozenset, bytes, range)
 
 
-def _type_of(dtype: Any) -> Any:
+def _type_of(dtype: Any) -> object:
     """The name of a column's type; of one of categories these, in their order, and whether they are ordered."""
     categories = getattr(dtype, "categories", None)
     return str(dtype) if categories is None else [categories.tolist(), str(categories.dtype), bool(dtype.ordered)]
@@ -220,7 +220,7 @@ class Reader:
     """Reads the encoding of `pack`, one value after the other."""
 
     def __init__(
-        self, held: bytes, make: Callable[[str, Any], Any], array_of: Callable[[str, Any, bytes, str], Any]
+        self, held: bytes, make: Callable[[str, object], object], array_of: Callable[[str, object, bytes, str], object]
     ) -> None:
         self.held, self.at, self.make, self.array_of = held, 0, make, array_of
 

@@ -194,7 +194,7 @@ def _check_entries(size: int, place: str) -> None:
         _refuse(place, f"a table of {size:,} counts is too large; give at most {MOST_ENTRIES:,} counts a table")
 
 
-def _read_lines(path: str | Path) -> list[tuple[str, dict[str, Any]]]:
+def _read_lines(path: str | Path) -> list[tuple[str, dict[str, object]]]:
     """The lines of a file that are not empty, as objects with known keys."""
     found = []
     for number, text in enumerate(read_text(path).splitlines(), 1):
@@ -232,7 +232,7 @@ def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is no number")
 
 
-def _attribute(line: Mapping[str, Any], place: str) -> tuple[str, tuple[Value, ...]]:
+def _attribute(line: Mapping[str, object], place: str) -> tuple[str, tuple[Value, ...]]:
     """The name and the values of an attribute."""
     name = line["attribute"]
     if not isinstance(name, str) or not name or name == "count":
@@ -287,7 +287,7 @@ def _whole(name: str, value: object, least: int, most: int, place: str) -> int:
 class _Line:
     """A line that is no attribute's, as statements."""
 
-    def __init__(self, line: Mapping[str, Any], place: str, attributes: Mapping[str, tuple[Value, ...]]) -> None:
+    def __init__(self, line: Mapping[str, object], place: str, attributes: Mapping[str, tuple[Value, ...]]) -> None:
         self.line, self.place, self.attributes = line, place, attributes
 
     def statements(self) -> list[Statement]:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.asking import Asking
 from dpwitness.reconstruction.command import AttackOptions, attack_own
+from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.subset_sum import conditions, oracle
 from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
 from dpwitness.reconstruction.subset_sum.conditions import Attributes

@@ -40,7 +40,7 @@ IN_VAIN: Final = 500
 class Oracle(Protocol):
     """A system under attack that takes conditions, behind `--oracle` with `--conditions`; see `FORM`."""
 
-    def __call__(self, condition: dict[str, Any], /) -> float:
+    def __call__(self, condition: dict[str, object], /) -> float:
         """The noisy number of the people who satisfy every part of the condition and have the secret bit.
 
         {"age": {"at_least": 20, "below": 30}, "zip": ["02138", "02139"], "id": {"modulo": 7, "remainders": [1, 3]}}.
@@ -143,7 +143,7 @@ class _Attribute:
 
     def drawn(
         self, rng: np.random.Generator, share: float, people: int
-    ) -> tuple[Sequence[Value] | Mapping[str, Any], Flags]:
+    ) -> tuple[Sequence[Value] | Mapping[str, object], Flags]:
         """A condition that holds for about this share of the values, and for whom it holds."""
         kind = self.kinds[rng.integers(len(self.kinds))]
         number = len(self.values)

@@ -21,7 +21,6 @@ from dpwitness.cli.parser import command, number, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import read_text
 from dpwitness.proposals import AttackFamily, Commands
-from dpwitness.reconstruction.asking import Asking
 from dpwitness.reconstruction.command import (
     MAX_TIME,
     ONE_THREAD,
@@ -31,6 +30,7 @@ from dpwitness.reconstruction.command import (
     oracle_options,
     settings_of,
 )
+from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.table_builder.histogram import Histogram, recover
 from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition, values_of
 from dpwitness.reconstruction.table_builder.perturbation import (

@@ -8,7 +8,7 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.asking import Asking
+from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.table_builder.systems import MISSING, Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where, require_attribute
 from dpwitness.reconstruction.transcript import Form, as_whole

@@ -250,7 +250,7 @@ def largest_sum(answers: IntArray) -> Perturbation:
 
 
 #: Share of systems whose noise is uniform; and scales of other noise laws, in units of the r in question.
-UNIFORM, SCALES = 0.8, (0.2, 0.3, 0.45, 0.65, 1.0)
+UNIFORM, SCALES = 0.5, (0.2, 0.3, 0.45, 0.65, 1.0)
 #: What a mean or a correlation of sums, in standard errors, and the Kolmogorov-Smirnov distance times √sums exceed
 #: about once in a thousand times where noises are independent and the law is right.
 LIMIT, DISTANCE_LIMIT = 3.3, 1.95
@@ -260,7 +260,7 @@ FEW: Final = 20
 def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) -> float | None:
     """The probability that noise lies within ±`guess` and no further, given sums of so many noises.
 
-    Noise is taken for uniform in four of five systems; in the others for normal or Laplace noise that is truncated at r
+    Noise is taken for uniform in one of two systems; in the others for normal or Laplace noise that is truncated at r
     and rounded, of several scales: its largest values are so rare that sums may never show them. All r are equally
     probable beforehand. None where the sums are not that: where their mean is not 0, or some of them are `outliers`, or
     they depend on those asked just before, or the law that fits them best does not fit.

@@ -21,7 +21,6 @@ from dpwitness.cli.parser import command, number, whole
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands
-from dpwitness.reconstruction.asking import Asking
 from dpwitness.reconstruction.command import (
     MAX_TIME,
     AttackOptions,
@@ -30,6 +29,7 @@ from dpwitness.reconstruction.command import (
     oracle_options,
     settings_of,
 )
+from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.threshold_testing.attack import (
     Reconstruction,
     adaptive_attack,

@@ -2,8 +2,8 @@
 
 from dpwitness.search.learners.features import Features, bit_features
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
-from dpwitness.search.learners.learning import chosen, compared, learn, learn_events, propose, register_learner
 from dpwitness.search.learners.scans import Scans
+from dpwitness.search.learners.selection import chosen, compared, learn, learn_events, propose, register_learner
 
 __all__ = [
     "Features",

@@ -16,7 +16,7 @@ from dpwitness.events import ScoreThreshold
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
-from dpwitness.search.samples import Sample, informative_bins
+from dpwitness.search.samples import Sample, informative_bins, score_of
 
 Floats = NDArray[np.float64]
 
@@ -93,8 +93,7 @@ def _learned(sample: Sample) -> list[Learned]:
 
 def _score(sample: Sample, parts: list[Part]) -> Learned:
     """The score of some entries."""
-    coordinates, edges, weights = zip(*parts, strict=True)
-    score = ScoreThreshold(coordinates, edges, weights, 0.0)
+    score = score_of(parts)
     scores = score.score(sample.outcomes)
     x, y = np.split(scores, 2)
     ranked = [np.sort(side) for side in (x, y, np.minimum(x, y))]

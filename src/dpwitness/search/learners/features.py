@@ -305,7 +305,7 @@ def _separation(columns: Rows, times: Whole) -> NDArray[np.float64]:
 def _screened(sample: Sample, objective: Objective, of: FeatureChoice) -> list[Feature]:
     """The few best features by their best intervals in some of the training runs, of those better than every entry."""
     features, table = sample.once(_screening, of)
-    # The best of a hundred features is the luckiest: two standard errors lower, and entries one.
+    # The best of a hundred features is overestimated: two standard errors lower, and entries one.
     ranked = best_intervals(table, objective, thorough=False, standard_errors=2.0)
     entries = [
         item for item in best_intervals(table, objective, thorough=False) if item.interval.coordinate >= len(features)

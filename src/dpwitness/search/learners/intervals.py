@@ -44,7 +44,7 @@ class Intervals(Learner):
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
         ranked = best_intervals(sample, objective, thorough=thorough)[:COLUMNS]
         if thorough:
-            # The best of some hundred intervals is the luckiest; so also the best three standard errors lower.
+            # The best of some hundred intervals is overestimated; so also the best three standard errors lower.
             tried = [item.interval for item in ranked]
             lower = best_intervals(sample, objective, thorough=thorough, standard_errors=3.0)[:COLUMNS]
             ranked = ranked + [item for item in lower if item.interval not in tried]
@@ -172,7 +172,7 @@ def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
 
 
 def _frequent(columns: Sequence[SortedColumn], below: Sequence[Whole], upto: Sequence[Whole]) -> NDArray[np.bool_]:
-    """Which cuts are frequent values. A quantile of a continuous column is none: around it there is but luck."""
+    """Which cuts are frequent values. A quantile of a continuous column is none: counts there differ by chance."""
     frequent = [
         column.cumulative[more] - column.cumulative[less] >= max(ATOM * column.cumulative[-1], 1)
         for column, less, more in zip(columns, below, upto, strict=True)

@@ -66,7 +66,7 @@ class OrderStatistics(Learner):
         found = []
         for feature in _screened(sample, objective):
             rates = sample.once(_of_feature, feature)
-            # The best of so many thresholds is the luckiest: two standard errors lower.
+            # The best of so many thresholds is overestimated: two standard errors lower.
             found.append((_best(rates, objective, 2.0), feature, rates))
         counted = max((value for value, feature, _ in found if feature.name == "above"), default=-np.inf)
         found = [

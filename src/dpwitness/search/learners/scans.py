@@ -1,9 +1,9 @@
 """Scans for where the runs of one input gather: values that come back, intervals with two ends, grids, equal entries.
 
 However rare: what counts is how unlikely so many hits against so few are, over how many sets were tried. An interval
-that holds w of n runs is one of n/w of its length, a value that came back is one of all that did; the luckiest of N
-stands out by √(2 log N) standard errors, and by so many a set is lowered before it is compared (scan statistics that
-pay for their scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
+that holds w of n runs is one of n/w of its length, a value that came back is one of all that did. The best of N stands
+out by √(2 log N) standard errors by chance alone, so a set is lowered by so many before it is compared (scan statistics
+with a penalty for scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
 
 Looked at are all entries, on all runs; of differences, ratios and residues the values that come back, on some runs,
 which continuous numbers never do; equal entries on all runs. The test runs judge what is proposed, as of all learners.
@@ -37,7 +37,7 @@ Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 #: Training runs from which on anything is looked for, and in a quick look.
 LEAST: Final = 128
 LEAST_IF_QUICK: Final = 1024
-#: How many sets are proposed at most: by what is left of them if the luckiest is nothing, and if half of that is luck.
+#: How many sets are proposed at most: valued with all, and with half, of what chance alone may give taken off.
 PROPOSED: Final = ((1.0, 1), (0.5, 1))
 #: How many sets of each sort are given to the objective in each direction.
 KEPT: Final = 4
@@ -110,9 +110,9 @@ class Scans(Learner):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanned:
-    """k sets that stand out, their shares of the training runs of D and of D′, and what the luckiest one shows.
+    """k sets that stand out, their shares of the training runs of D and of D′, and what the best shows by chance alone.
 
-    `errors`, of shape (k,) as `p` and `q`: by how many standard errors the luckiest of those tried stands out.
+    `errors`, of shape (k,) as `p` and `q`: by how many standard errors the best of those tried stands out by chance.
     `intervals`: of those with two ends, by their place, which may be better with other ends.
     """
 
@@ -123,8 +123,8 @@ class Scanned:
     intervals: Mapping[int, Interval]
 
 
-def _luckiest(tried: int) -> float:
-    """By how many standard errors the luckiest of so many sets stands out."""
+def _best_by_chance(tried: int) -> float:
+    """By how many standard errors the best of so many sets stands out by chance."""
     return float(np.sqrt(2 * np.log(max(tried, 1))))
 
 
@@ -163,7 +163,7 @@ def _scanned(sample: Sample, thorough: bool) -> Scanned:
     )
 
 
-#: Events, their shares on D and on D′, and what the luckiest shows.
+#: Events, their shares on D and on D′, and what the best shows by chance alone.
 Rated: TypeAlias = tuple[Sequence[Event], Floats, Floats, Floats]
 
 
@@ -185,7 +185,7 @@ def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: 
         Interval(coordinate=int(place[i]), low=float(value[i]), high=float(np.nextafter(value[i], np.inf)))
         for i in chosen
     ]
-    return events, k[chosen] / runs, m[chosen] / runs, np.full(len(chosen), _luckiest(len(value)))
+    return events, k[chosen] / runs, m[chosen] / runs, np.full(len(chosen), _best_by_chance(len(value)))
 
 
 def _of_runs(column: SortedColumn) -> bool:
@@ -239,7 +239,7 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
                 low, high = cuts[j][0][[start, start + length]].tolist()
                 events.append(Interval(coordinate=j, low=low, high=high))
                 hits.append(inside[:, j, place])
-                errors.append(_luckiest(2 * clear.size))
+                errors.append(_best_by_chance(2 * clear.size))
             length += max(length // 2, 1)
     p, q = np.array(hits).reshape(-1, 2).T / runs
     return events, p, q, np.array(errors)
@@ -318,7 +318,7 @@ def _derived(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequenc
     ranked = sorted(state.found.items(), key=lambda item: -item[1])
     events = [event for event, _ in ranked[:KEPT]]
     rates = np.array([sample.training_rates(event) for event in events]).reshape(-1, 2)
-    return events, rates[:, 0], rates[:, 1], np.full(len(events), _luckiest(state.tried))
+    return events, rates[:, 0], rates[:, 1], np.full(len(events), _best_by_chance(state.tried))
 
 
 def _continuous(column: SortedColumn, repeated: Floats) -> bool:

@@ -42,7 +42,7 @@ FEW_ENTRIES: Final = 20
 FEW_VALUES: Final = 256
 #: One in so many of the training runs teaches no tree: it says how many of them are of use, and where to cut.
 KEPT: Final = 4
-#: Boosted trees: how many, of what depth, how much each moves the score, and what keeps a leaf from being luck.
+#: Boosted trees: how many, of what depth, how much each moves the score; a leaf's least runs and its ridge penalty.
 TREES: Final = 40
 DEPTH: Final = 4
 RATE: Final = 0.2
@@ -95,7 +95,7 @@ class Scored:
 
 
 def _proposals(scored: Scored, objective: Objective) -> Iterator[Proposal]:
-    """The best threshold for either direction; the best of many is the luckiest, so also that three errors lower."""
+    """The best threshold for either direction; the best of many is overestimated, so also that three errors lower."""
     p, q, both = scored.p, scored.q, scored.both
     outside = None if both is None else 1 - p - q + both
     found = set()

@@ -74,13 +74,13 @@ class Attempt:
 class Describer(Protocol):
     """Knows what the names of one library are as mechanisms."""
 
-    def describes(self, thing: Any, place: str) -> bool:
+    def describes(self, thing: object, place: str) -> bool:
         """Whether it knows what this is; `place`: the module and the name, as package.module:name. Runs nothing."""
 
-    def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
+    def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
         """What is to be run of it, at least one recipe. The same for the same thing in every process."""
 
-    def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
+    def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
         """What the recipe may mean, the most likely first: the first that runs is checked. Asked in a new process.
 
         `records`: a DataFrame of records to start from; None where the user gave none. Raises whatever making the

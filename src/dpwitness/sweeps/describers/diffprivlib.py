@@ -77,7 +77,7 @@ class Diffprivlib(Signatures):
         "max_iter": 20,
     }  # fmt: skip
 
-    def describes(self, thing: Any, place: str) -> bool:
+    def describes(self, thing: object, place: str) -> bool:
         """Whether it is of diffprivlib, and has a parameter for ε that it does not hand on to a class of its own."""
         own = str(getattr(thing, "__module__", "")).startswith("diffprivlib.")
         return own and not str(getattr(thing, "__name__", "")).startswith("DP") and super().describes(thing, place)
@@ -99,7 +99,7 @@ class Diffprivlib(Signatures):
             adjacency=own.adjacency,
         )
 
-    def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
+    def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, object], list[str]]:
         """Bounds for each dimension of a histogram, and whole numbers where it takes no others."""
         found, unknown = super()._filled(thing, own, ends)
         if thing.__name__.startswith("Geometric"):  # over whole numbers
@@ -109,10 +109,10 @@ class Diffprivlib(Signatures):
         return found, unknown
 
 
-def randomised(thing: Any, own: Selection) -> Callable[[Any, Any], Any]:
+def randomised(thing: Any, own: Selection) -> Callable[[object, object], object]:
     """What makes a mechanism for each run and runs it."""
 
-    def call(value: Any, rng: Any) -> Any:
+    def call(value: Any, rng: Any) -> object:
         if own.named is not None:
             return thing(epsilon=EPSILON, **own.parameters, **{own.named: np.atleast_1d(value).tolist()}).randomise()
         return thing(epsilon=EPSILON, **own.parameters).randomise(value)

@@ -120,7 +120,7 @@ class Neighbours:
 class OpenDP:
     """Constructors `make_…` of the modules of OpenDP, and measurements and transformations that a module holds."""
 
-    def describes(self, thing: Any, place: str) -> bool:
+    def describes(self, thing: object, place: str) -> bool:
         """Whether it is of OpenDP; the functions `then_…` make the same things."""
         module, _, name = place.rpartition(":")
         if inspect.isroutine(thing):
@@ -128,7 +128,7 @@ class OpenDP:
             return module.startswith("opendp.") and name.startswith("make_") and not of_plan
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_metric")
 
-    def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
+    def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
         """A recipe for each space and choice of parameters for which it makes something that has a map."""
         if not inspect.isroutine(thing):
             return [Recipe()]
@@ -158,7 +158,7 @@ class OpenDP:
                     break
         return spread(found, MOST_PLANS) or [Recipe(refused=min(refused, key=wrong_space))]
 
-    def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
+    def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
         """The measurement, or the transformation with noise."""
         made = self._make(thing, recipe)
         neighbours = neighbours_of(made)
@@ -169,7 +169,7 @@ class OpenDP:
             noisy, claim = with_noise(made, neighbours)
             yield attempt_of(thing, noisy, claim, neighbours, noisy=True)
 
-    def _make(self, thing: Any, recipe: Recipe) -> Any:
+    def _make(self, thing: object, recipe: Recipe) -> object:
         if not inspect.isroutine(thing):
             return thing
         dp, settings = prelude(), recipe.settings
@@ -191,7 +191,7 @@ class OpenDP:
             made = made >> undeprecated(dp.t.make_select_column, COLUMNS[0], kind)
         return made
 
-    def _why_not(self, thing: Any, recipe: Recipe) -> str:
+    def _why_not(self, thing: object, recipe: Recipe) -> str:
         """Why a recipe makes nothing to be tested; empty where it does."""
         try:
             attempt = next(self.attempts(thing, recipe))
@@ -222,7 +222,7 @@ def prelude() -> Any:
     return dp
 
 
-def undeprecated(make: Callable[..., Any], *given: Any, **named: Any) -> Any:
+def undeprecated(make: Callable[..., object], *given: Any, **named: Any) -> Any:
     """What a constructor makes, without a warning where it will be gone one day."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", DeprecationWarning)
@@ -252,7 +252,7 @@ def spread(found: list[Recipe], most: int) -> list[Recipe]:
     return [found[int(k * step)] for k in range(min(most, len(found)))]
 
 
-def label_of(space: str, settings: Mapping[str, Any]) -> str:
+def label_of(space: str, settings: Mapping[str, object]) -> str:
     """What tells a recipe from others of its constructor."""
     told = [
         f"{name}={value['measure']}"
@@ -285,7 +285,7 @@ def choices(
             yield dict(zip(names, chosen, strict=True))
 
 
-def values_of(name: str, atom: str, *, approximate: bool) -> list[Any]:
+def values_of(name: str, atom: str, *, approximate: bool) -> list[object]:
     """Values to try for a parameter, as JSON; none where it is not known."""
     low, high, middle = ATOMS[atom]
     known: dict[str, list[Any]] = {
@@ -303,7 +303,7 @@ def values_of(name: str, atom: str, *, approximate: bool) -> list[Any]:
     return known.get(name, [])
 
 
-def of_dp(dp: Any, value: Any) -> Any:
+def of_dp(dp: Any, value: Any) -> object:
     """A value of a recipe as OpenDP takes it."""
     if isinstance(value, dict) and "measure" in value:
         measure = getattr(dp, value["measure"])()
@@ -370,7 +370,7 @@ def close_lists(kind: str, carrier: str) -> Neighbours:
     return Neighbours(told, 1, f"lists at an {kind[:2]} distance of 1")
 
 
-def any_two(made: Any, domain: str, carrier: str) -> Neighbours:
+def any_two(made: object, domain: str, carrier: str) -> Neighbours:
     """Any two values of a domain."""
     told = "any two values"
     if carrier == "BitVector":
@@ -415,7 +415,7 @@ def datasets(domain: str, kind: str, carrier: str) -> Neighbours:
 
 
 def attempt_of(
-    thing: Any, call: Callable[[Any, Any], Any], claim: Claim, neighbours: Neighbours, *, noisy: bool
+    thing: object, call: Callable[[object, object], object], claim: Claim, neighbours: Neighbours, *, noisy: bool
 ) -> Attempt:
     """An attempt at what a constructor has made."""
     name = str(getattr(thing, "__name__", type(thing).__name__))
@@ -428,7 +428,7 @@ def attempt_of(
     )
 
 
-def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[Any, Any], Any], Claim]:
+def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[object, object], object], Claim]:
     """A transformation with noise of the scale of its map, and what that claims. Raises `InvalidParameter`."""
     if not hasattr(made, "output_metric"):
         raise InvalidParameter("it is post-processing, which claims nothing")
@@ -466,29 +466,29 @@ def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[Any, Any], 
     raise InvalidParameter(f"no noise is known for a transformation to {metric}")
 
 
-def answers(released: Any) -> Any:
+def answers(released: object) -> object:
     """What is released; of an interactive one, what it answers to two questions."""
     return [released(key) for key in KEYS] if callable(released) else released
 
 
-def laplace(rng: np.random.Generator, values: Any, scale: float) -> Any:
+def laplace(rng: np.random.Generator, values: object, scale: float) -> object:
     """Numbers with Laplace noise."""
     exact = np.asarray(values, np.float64)
     return exact + rng.laplace(0.0, scale, exact.shape)
 
 
-def normal(rng: np.random.Generator, values: Any, scale: float) -> Any:
+def normal(rng: np.random.Generator, values: object, scale: float) -> object:
     """Numbers with Gaussian noise."""
     exact = np.asarray(values, np.float64)
     return exact + rng.normal(0.0, scale, exact.shape)
 
 
-def example_of(neighbours: Neighbours) -> Any:
+def example_of(neighbours: Neighbours) -> object:
     """One input."""
     return next(neighbours.relation.candidates()).data
 
 
-def kinds_of(transformed: Callable[[Any], Any], neighbours: Neighbours) -> list[str]:
+def kinds_of(transformed: Callable[[object], object], neighbours: Neighbours) -> list[str]:
     """Records that a transformation makes of the first candidates: the bins of the histogram, the same for all runs."""
     found: dict[str, None] = {}
     for pair in islice(neighbours.relation.candidates(), 24):
@@ -500,7 +500,7 @@ def kinds_of(transformed: Callable[[Any], Any], neighbours: Neighbours) -> list[
     return [*found][:KINDS]
 
 
-def rows_of(value: Any) -> list[Any]:
+def rows_of(value: object) -> list[Any]:
     """The records of a dataset that a transformation returned."""
     tables = tables_of(value)
     if tables is not None:
@@ -510,7 +510,7 @@ def rows_of(value: Any) -> list[Any]:
     return list(value)
 
 
-def histogram(value: Any, known: Sequence[str]) -> list[int]:
+def histogram(value: object, known: Sequence[str]) -> list[int]:
     """How often each known record occurs, and how many others there are."""
     rows = [repr(row) for row in rows_of(value)]
     counts = [rows.count(one) for one in known]

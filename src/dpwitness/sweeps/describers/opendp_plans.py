@@ -114,7 +114,7 @@ MARGINS: Final[Mapping[str, Margin]] = {
 class OpenDPPlans:
     """`make_private_lazyframe` and `make_stable_lazyframe`; expressions are parts of their plans."""
 
-    def describes(self, thing: Any, place: str) -> bool:
+    def describes(self, thing: object, place: str) -> bool:
         """Whether it is a constructor of a plan, or of an expression."""
         module, _, name = place.rpartition(":")
         made = name.startswith("make_") and name.endswith(("_lazyframe", "_expr"))
@@ -136,7 +136,7 @@ class OpenDPPlans:
                     found.append(recipe)
         return found or [Recipe(refused=refused[0])]
 
-    def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
+    def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
         """The plan; what releases rows with noise on how often each occurs."""
         margin = MARGINS[recipe.settings["margin"]]
         made, neighbours = plan_of(thing, recipe.settings["query"], margin), neighbours_of(margin)
@@ -147,7 +147,7 @@ class OpenDPPlans:
         claim = LIBRARY.claim(made, neighbours.d_in)
         yield attempt_of(thing, lambda value, rng: call(keep(value)), claim, neighbours, noisy=False)
 
-    def _why_not(self, thing: Any, recipe: Recipe) -> str:
+    def _why_not(self, thing: object, recipe: Recipe) -> str:
         """Why a recipe makes nothing to be tested; empty where it does."""
         try:
             attempt = next(self.attempts(thing, recipe))

@@ -101,7 +101,7 @@ class Shape:
 class Released:
     """A mechanism of one input, which another process makes anew by loading the thing again."""
 
-    def __init__(self, thing: Any, name: str, call: Callable[..., Any], *, generator: bool) -> None:
+    def __init__(self, thing: object, name: str, call: Callable[..., object], *, generator: bool) -> None:
         self.call, self.generator = call, generator
         self.__name__ = self.__qualname__ = name
         self.__module__ = str(getattr(thing, "__module__", __name__))
@@ -109,7 +109,7 @@ class Released:
         names = ("rng", "data") if generator else ("data",)
         self.__signature__ = inspect.Signature([inspect.Parameter(one, kind) for one in names])
 
-    def __call__(self, data: Any, rng: Any = None) -> Any:
+    def __call__(self, data: object, rng: object = None) -> object:
         """Run it once."""
         return self.call(data, rng)
 
@@ -120,7 +120,7 @@ class Signatures:
     #: Further values for parameters by name, before all others; and those that are left as they are.
     values: ClassVar[Mapping[str, Any]] = {}
 
-    def describes(self, thing: Any, place: str) -> bool:
+    def describes(self, thing: object, place: str) -> bool:
         """Whether it is a function or a class with a parameter for ε."""
         if not (inspect.isclass(thing) or inspect.isroutine(thing)):
             return False
@@ -128,7 +128,7 @@ class Signatures:
             return False
         return target_of(thing) is not None or bool(EPSILON_NAMES & set(parameters_of(thing)))
 
-    def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
+    def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
         """One for each choice of bounds; one that is refused where a parameter has no known value."""
         if target_of(thing) is not None:
             return [Recipe()]
@@ -201,7 +201,7 @@ class Signatures:
         if labelled is None:
             yield from of_one_record(low, high, bounded=has_bounds(own))
 
-    def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
+    def _filled(self, thing: object, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
         """Values for its parameters as JSON, and the names of those that have none."""
         data = None if inspect.isclass(thing) else data_of(own)
         labels = () if inspect.isclass(thing) else LABELS
@@ -256,13 +256,13 @@ def data_of(own: Parameters) -> str | None:
     return next(iter(named or [name for name in free if name not in other]), None)
 
 
-def method_of(thing: Any) -> str | None:
+def method_of(thing: object) -> str | None:
     """The method of a class that releases something of data."""
     own = (name for name in METHODS if callable(getattr(thing, name, None)))
     return next((name for name in own if data_of(parameters_of(getattr(thing, name), bound=True)) is not None), None)
 
 
-def claim_of(given: Mapping[str, Any], own: Parameters) -> Claim:
+def claim_of(given: Mapping[str, object], own: Parameters) -> Claim:
     """(ε, δ)-DP of the values that its parameters get."""
     delta = next((given.get(name, own[name].default) for name in DELTA_NAMES if name in own), 0.0)
     return ApproxDP(EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0)
@@ -281,7 +281,7 @@ def of_target(thing: Any, mark: Target) -> Attempt:
 
 
 def caller(
-    thing: Any, method: str | None, given: Mapping[str, Any], own: Parameters, taking: Parameters, shape: Shape
+    thing: Any, method: str | None, given: Mapping[str, object], own: Parameters, taking: Parameters, shape: Shape
 ) -> Callable[[Any, Any], Any]:
     """What runs it once, on an input and with a generator; an object of a class is made for each run."""
     data = data_of(taking)
@@ -290,7 +290,7 @@ def caller(
         name for name in own if name in GENERATOR_NAMES and (name != "random_state" or own[name].default is EMPTY)
     ]
 
-    def call(value: Any, rng: Any) -> Any:
+    def call(value: Any, rng: Any) -> object:
         values = {str(data): number(value) if shape.of_number else value}
         if shape.labelled:
             features, classes = value if shape.public is None else with_public(value, shape.public)
@@ -303,20 +303,20 @@ def caller(
     return call
 
 
-def with_public(value: Any, low: float) -> tuple[Any, Any]:
+def with_public(value: Any, low: float) -> tuple[object, object]:
     """Features and labels with a record of each class, which is public."""
     features, classes = np.asarray(value[0]), np.asarray(value[1])
     return np.vstack([features, np.full((2, features.shape[1]), low)]), np.append(classes, [0, 1])
 
 
-def positional(function: Callable[..., Any], own: Parameters, values: Mapping[str, Any]) -> Any:
+def positional(function: Callable[..., object], own: Parameters, values: Mapping[str, object]) -> object:
     """Call a function by names, but for what must be given without one."""
     only = [name for name, one in own.items() if one.kind is one.POSITIONAL_ONLY and name in values]
     rest = {name: value for name, value in values.items() if name not in only}
     return function(*(values[name] for name in only), **rest)
 
 
-def learned(estimator: Any) -> dict[str, Any]:
+def learned(estimator: object) -> dict[str, object]:
     """What a fitted estimator has learned: numbers and arrays of numbers under public names that end with _."""
     return {
         name: value
@@ -386,7 +386,7 @@ def of_records(
     missing: bool,
     labelled: bool,
     regression: bool,
-    given: Any,
+    given: object,
 ) -> Iterator[Shape]:
     """Records in the forms that libraries take, under the adjacencies that the documentation may mean.
 
@@ -422,7 +422,7 @@ def of_records(
 
 def forms(
     low: float, high: float, *, clipped: bool, missing: bool, labelled: bool, regression: bool
-) -> Iterator[tuple[Any, str, Any]]:
+) -> Iterator[tuple[object, str, object]]:
     """Domains of records, how they are handed over, and records to start from."""
     real, whole = numbers(low, high, clipped=clipped, missing=missing), integers(int(low), int(high))
     texts = categories("a", "b", "c")

@@ -79,7 +79,7 @@ class TimedMechanism(PythonMechanism):
         outcome: Outcome | None = None,
         *,
         errors: str = "raise",
-        ready: Callable[[], Callable[..., Any]] | None = None,
+        ready: Callable[[], Callable[..., object]] | None = None,
     ) -> None:
         super().__init__(signature, outcome, errors=errors)
         self.copies = True
@@ -199,7 +199,7 @@ def _put_times(outputs: Sequence[object], side: Side, runs: slice) -> int:
 
 
 def timed(
-    clock: Callable[[], int], function: Callable[..., Any], first: Sequence[object], rest: dict[str, object]
+    clock: Callable[[], int], function: Callable[..., object], first: Sequence[object], rest: dict[str, object]
 ) -> tuple[int, object, Exception | None]:
     """Call a function; return the nanoseconds, and what it returned or raised.
 

@@ -18,11 +18,12 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate, Grades
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import ScoreThreshold, SplitEvent, is_partition, widen
+from dpwitness.events import SplitEvent, is_partition, widen
 from dpwitness.evidence.bet import bets_and_weights, graded_payoffs
 from dpwitness.evidence.counts import best_fractions, growth_rate
 from dpwitness.runs import Role, Runner
-from dpwitness.search.samples import informative_bins, shrunken_log_ratio
+from dpwitness.runs.shards import tally_of_rows
+from dpwitness.search.samples import score_of, shrunken_log_ratio, telling_entries
 
 Floats = NDArray[np.float64]
 
@@ -90,23 +91,16 @@ def _split(candidate: Candidate, x: Floats, y: Floats, slope: float) -> SplitEve
     """The event with cells by a learned score of two samples, shapes (n, any width); None where it has no other."""
     width = max(x.shape[1], y.shape[1], candidate.event.width)
     x, y = widen(x, width), widen(y, width)
-    found = [(j, *bins) for j in range(width) if (bins := _bins(x[:, j], y[:, j])) is not None]
+    found = telling_entries(x, y, BINS, few=FEW)
     if not found:
         return None
-    coordinates, edges, weights = zip(*found, strict=True)
-    score = ScoreThreshold(coordinates, edges, weights, 0.0)
+    score = score_of(found)
     scores, inside = ([part(side) for side in (x, y)] for part in (score.score, candidate.event.contains))
     cuts = [
         _cuts(np.concatenate([one[into == side] for one, into in zip(scores, inside, strict=True)]), slope)
         for side in (False, True)
     ]
     return SplitEvent(candidate.event, score, *cuts) if any(map(len, cuts)) else None
-
-
-def _bins(x: Floats, y: Floats) -> tuple[Floats, Floats] | None:
-    """`informative_bins` of an entry."""
-    sides = [np.sort(side[~np.isnan(side)]) for side in (x, y)]
-    return informative_bins(sides, BINS, len(x), few=FEW)
 
 
 def _cuts(scores: Floats, slope: float) -> Floats:
@@ -132,11 +126,9 @@ def _cuts(scores: Floats, slope: float) -> Floats:
 
 def _table(event: SplitEvent, x: Floats, y: Floats, *, coupled: bool) -> Floats:
     """How many paired runs had cell i on D and cell j on D′, shape (k, k); of independent sides in the mean."""
-    k = event.cells
-    i, j = (event.cell_of(widen(rows, event.width)) for rows in (x, y))
-    if not coupled:
-        return np.outer(np.bincount(i, minlength=k), np.bincount(j, minlength=k)) / len(x)
-    return np.bincount(i * k + j, minlength=k * k).reshape(k, k).astype(np.float64)
+    tally = tally_of_rows(event, *(widen(rows, event.width) for rows in (x, y)))
+    table = np.reshape(tally.cells, (event.cells, event.cells)).astype(np.float64)
+    return table if coupled else np.outer(table.sum(axis=1), table.sum(axis=0)) / len(x)
 
 
 def _grades(table: Floats, plane: HalfPlane) -> Grades:

@@ -92,7 +92,7 @@ def chosen(rated: list[RatedEvent], most: int) -> list[RatedEvent]:
     """At most `most` of the proposed events, by their values on the test runs of the sample.
 
     The first is the simplest that is nearly as good as the best one, the second the best three standard errors
-    lower, in case that the first owes its value to luck; the others follow by value.
+    lower, in case that the first has its value by chance; the others follow by value.
     """
     rated = sorted(rated, key=lambda found: found.event.complexity[0])  # the sort is stable
     if max(event.value for event in rated) <= 0:  # if no event looks good, one that happens

@@ -40,16 +40,16 @@ def chosen() -> Attempt:
     return found
 
 
-def released(data: Any) -> Any:
+def released(data: object) -> Any:
     """Run the mechanism, which draws its own randomness."""
     return chosen().mechanism(data)
 
 
-def drawn(rng: Any, data: Any) -> Any:
+def drawn(rng: object, data: object) -> object:
     """Run the mechanism, which draws from a generator."""
     return chosen().mechanism(data, rng)
 
 
-def as_it_is(output: Any) -> Any:
+def as_it_is(output: object) -> object:
     """What is released of an output where a describer does not say: all of it."""
     return output

@@ -63,13 +63,13 @@ def report(paths: Sequence[str | Path]) -> str:
     return page(entries, facts=facts)
 
 
-def session_page(value: Mapping[str, Any]) -> str:
+def session_page(value: Mapping[str, object]) -> str:
     """The page of a pytest session's report; what of it cannot be read stands there as such."""
     entries, facts = _of_session(value)
     return page(entries, facts=facts)
 
 
-def _of_session(value: Mapping[str, Any]) -> tuple[list[Entry], list[tuple[str, str]]]:
+def _of_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[str, str]]]:
     """What a session asserted, and what it says of all of it. Raises `InvalidWitness` for a damaged one."""
     try:
         records = [mapping("assertion", record) for record in listed("assertions", value["assertions"])]
