@@ -29,8 +29,7 @@ from dpwitness.jit import inlined
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
-from dpwitness.mechanisms.compiled.rewriting import rewritten, text_of
-from dpwitness.mechanisms.compiled.scratch import PREFIX
+from dpwitness.mechanisms.compiled.rewriting import PREFIX, rewritten, text_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import with_conversion
