@@ -107,6 +107,7 @@ def test_other_noise_is_tested_as_always_and_a_note_says_why():
     assert not verdict.witness.weighted
 
 
+@pytest.mark.campaign
 def test_a_clear_violation_is_tested_as_always():
     verdict = dpw.check(narrow, claim=0.1, neighbours=ONE, tails=True, **{**FEW, "runs": 100_000})
     assert verdict.refuted
@@ -140,3 +141,13 @@ def test_a_wrong_sigma_is_refuted_at_a_small_delta_in_every_seed():
         assert found.refuted
         runs.append(found.witness.counts.runs)
     assert np.median(runs) <= 3_000_000  # plain runs of sides that share their draws need 2.6·10⁷
+
+
+def laplace_of_both(rng, data):
+    return data[0] + rng.laplace(0.0, 1.0) + gaussian(rng, 0.01)
+
+
+def test_fast_noise_leaves_runs_as_they_are():
+    given = {"claim": ApproxDP(1.2, 1e-4), "neighbours": ONE, "tails": True, "fast_noise": True}
+    verdict = dpw.check(laplace_of_both, **given, **FEW)
+    assert "no runs were weighted: fast_noise=True draws its noise in other calls" in str(verdict)

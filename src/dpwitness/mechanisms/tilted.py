@@ -234,6 +234,8 @@ def tilted_signature(signature: Signature, shifts: Floats) -> Signature:
 
     Raises `CannotTilt` where there is no noise to shift.
     """
+    if signature.fast_noise:
+        raise CannotTilt("fast_noise=True draws its noise in other calls: leave one of the two out")
     function: Any = signature.function
     rewritten_copy = _rewritten(getattr(function, "py_func", function))
     given = ", ".join(signature.order)
