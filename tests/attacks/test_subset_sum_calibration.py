@@ -188,3 +188,11 @@ def test_claims_hold_over_many_systems(law):
         variance += (own := claim * (1 - claim) * number * min(64, max(number / systems, 1)))
         assert part["right"] >= claim * number - 4 * math.sqrt(own) - 1, part
     assert row["right"] >= row["claimed"] - 1 - 4 * math.sqrt(variance) / systems
+
+
+@pytest.mark.parametrize("seed", [92, pytest.param(136, marks=pytest.mark.campaign)])
+def test_bits_that_say_no_more_than_a_constant_are_not_claimed(seed):
+    """Of 200 systems with clipped answers these two had all bits recovered as 0, each claimed with .9999."""
+    claims, right = runpy.run_path(str(BENCHMARK))["attack"]("clipped", 64, seed)
+    assert not right.all()
+    assert (claims == 0.5).all()

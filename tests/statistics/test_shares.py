@@ -71,7 +71,7 @@ def test_the_bets_of_a_mean_share_its_wealth_and_none_can_lose_more(monkeypatch)
         return np.zeros(len(counted))
 
     values = np.array([[1.0, -1.0, -2.0, 0.0], [0.0, 1.0, 1.0, 0.0]])
-    monkeypatch.setattr(mean_bounds, "_bisected", recorded)
+    monkeypatch.setattr(mean_bounds, "_lower_means", recorded)
     mean_bounds.lower_means(np.full((2, 4), 3.0), values, np.array([0.1, 100.0]), np.full(2, 5.0))
 
 

@@ -362,9 +362,11 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
         one, other = halves[name]
         agree = int(np.sum(one.bits == other.bits))
     reconstruction = recover(name, used)
-    # Either half predicts the answers of the other one.
+    # Either half predicts the answers of the other one. That bears out nothing of bits that say no more than a constant.
     crosswise = [held_out_scale(*parts[1 - i], one) for i, one in enumerate(halves[name])]
-    scale = pooled_scale([held_out_scale(*fresh, reconstruction), pooled_scale(crosswise, correlation=CROSSWISE)])
+    scale = held_out_scale(*fresh, reconstruction)
+    if scale is not None:
+        scale = pooled_scale([scale, pooled_scale(crosswise, correlation=CROSSWISE)])
     if name in FITS:
         fit = reconstruction
         if plan.attributes is not None:
