@@ -362,7 +362,7 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
         one, other = halves[name]
         agree = int(np.sum(one.bits == other.bits))
     reconstruction = recover(name, used)
-    # Either half predicts the answers of the other one. That bears out nothing of bits that say no more than a constant.
+    # Either half predicts the answers of the other one, but says nothing of bits that predict a constant.
     crosswise = [held_out_scale(*parts[1 - i], one) for i, one in enumerate(halves[name])]
     scale = held_out_scale(*fresh, reconstruction)
     if scale is not None:
