@@ -143,7 +143,7 @@ def made(function, shifts, pair=PAIR, *, compiled=False):
     if compiled:
         mechanism = as_mechanism(function, pair.data, neighbour=pair.neighbour)
         own = tilted(mechanism, pair, np.array(shifts))
-        assert offset_of(mechanism, pair, len(shifts)) == offset(function, shifts)
+        assert offset_of(own, mechanism, pair) == offset(function, shifts)
         return own
     own = PythonMechanism(tilted_signature(Signature.of(function, {}), np.array(shifts)).interpreted())
     own.begin(None, keyed=False, by_position=True)

@@ -72,12 +72,11 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
         aim = Aim(claim=problem.claim, planned=planned, log_threshold=threshold, of_bound=True)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
-    candidate, confirming = _with_sides_that_pay(runner, candidate, problem.claim), runner
-    if effort.tails:
-        candidate, confirming, more, of_tails = in_tails(
-            problem, runner, effort, candidate, objective, budget, of_bound=True
-        )
-        notes, spent = (*notes, *of_tails), spent + more
+    candidate = _with_sides_that_pay(runner, candidate, problem.claim)
+    candidate, confirming, more, of_tails = in_tails(
+        problem, runner, effort, candidate, objective, budget, of_bound=True
+    )
+    notes, spent = (*notes, *of_tails), spent + more
     shown = bound_so_far(problem.claim, candidate.estimate, effort, alpha=alpha)
     done = confirm_events(
         confirming,

@@ -70,11 +70,12 @@ def weighted_runner(problem: Problem, runner: Runner, candidate: Candidate) -> R
     if event is None:
         return runner
     try:
-        if offset_of(problem.mechanism, candidate.pair, len(event.shifts)) != event.offset:
+        shifted = tilted(problem.mechanism, candidate.pair, event.shifts)
+        if offset_of(shifted, problem.mechanism, candidate.pair) != event.offset:
             raise InvalidWitness(
                 f"offset={event.offset} of the weighted event is not where this mechanism's outcomes begin"
             )
-        return replace(runner, mechanism=tilted(problem.mechanism, candidate.pair, event.shifts))
+        return replace(runner, mechanism=shifted)
     except CannotTilt as error:
         raise InvalidWitness(
             f"the event is of weighted runs, which {problem.mechanism.name} cannot make: {error}"

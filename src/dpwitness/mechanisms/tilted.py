@@ -294,13 +294,14 @@ def tilted(mechanism: Mechanism, pair: Pair, shifts: Floats) -> TiltedMechanism:
     return compiled
 
 
-def offset_of(mechanism: Mechanism, pair: Pair, shifts: int) -> int:
-    """The column at which outcomes begin in the rows of a mechanism with so many shifts.
+def offset_of(shifted: TiltedMechanism, mechanism: Mechanism, pair: Pair) -> int:
+    """The column at which outcomes begin in the rows of a mechanism with shifted draws.
 
     Found by the first runs without any shift, whose outcomes must be those of the mechanism from the same draws: so
     that what is tested is what was given, whatever the rewriting did. Raises `CannotTilt` where they are not.
     """
-    own = tilted(mechanism, pair, np.zeros(shifts))
+    shifts = len(shifted.signature.parameters[TILT]) - 1
+    own = shifted.at(np.zeros(shifts), SHARE)
     rng, same = (np.random.Generator(np.random.SFC64(0)) for _ in range(2))
     offsets = {LEADING + shifts, LEADING + shifts + 1}
     for _ in range(COMPARED):

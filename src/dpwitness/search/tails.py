@@ -26,6 +26,7 @@ from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.tilted import CannotTilt, TiltedMechanism, offset_of, tilted
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Problem
+from dpwitness.roots import halved
 from dpwitness.runs import Role, Runner, generator
 
 Floats = NDArray[np.float64]
@@ -73,13 +74,14 @@ class TailAim:
         """
         if not self.of_bound:
             return self._growth(seen, np.full(len(seen.p), self.claim.parameter), standard_errors)
+
+        def shows(epsilon: Floats) -> NDArray[np.bool_]:
+            return np.asarray(self.runs * self._growth(seen, epsilon, standard_errors) >= self.log_threshold)
+
         low, high = np.zeros(len(seen.p)), np.full(len(seen.p), LARGEST_BOUND)
-        shown = self.runs * self._growth(seen, low, standard_errors) >= self.log_threshold
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            above = self.runs * self._growth(seen, middle, standard_errors) >= self.log_threshold
-            low, high = np.where(above, middle, low), np.where(above, high, middle)
-        return np.where(shown, low, 0.0)
+        shown = shows(low)
+        least, _ = halved(lambda epsilon: ~shows(epsilon), low, high, HALVINGS)
+        return np.where(shown, least, 0.0)
 
     def _growth(self, seen: "Moments", epsilon: Floats, standard_errors: float) -> Floats:
         """λ·E X − λ²·E X²/2 at the best λ, with E X lowered; the evidence against each ε."""
@@ -268,10 +270,10 @@ def weighted_candidate(
     draws = min(int(seen[:, :, LEADING - 2].max()), MOST_DRAWS)
     if not draws:
         raise CannotTilt("it draws nothing from dpwitness.noise on these inputs")
-    offset = offset_of(mechanism, pair, draws)
+    shifted = tilted(mechanism, pair, np.zeros(draws))
     values = list(_tails_of(found, mechanism.width))
     search = TailSearch(
-        mechanism=tilted(mechanism, pair, np.zeros(draws)), draws=draws, offset=offset, runner=runner, aim=aim,
+        mechanism=shifted, draws=draws, offset=offset_of(shifted, mechanism, pair), runner=runner, aim=aim,
         step_runs=max(MOST_STEP_RUNS // len(values), STEP_RUNS),
     )  # fmt: skip
     spent = COUNTED
