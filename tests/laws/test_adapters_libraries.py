@@ -128,7 +128,8 @@ GAUSSIANS = {
 @pytest.mark.parametrize("name", GAUSSIANS)
 def test_gaussian_noise_is_refuted_at_seven_tenths_of_its_claim_and_not_at_it(name):
     make, claim, less = GAUSSIANS[name]
-    limits = {**LIMITS, "runs": 60_000, "max_time": 120.0, "neighbours": pairs((0.0, 1.0))}
+    # Of 60,000 runs, one check in twelve needed all or more: the libraries draw their own random numbers.
+    limits = {**LIMITS, "runs": 240_000, "max_time": 120.0, "neighbours": pairs((0.0, 1.0))}
     kept = check(make(), claim=claim, **{**limits, "runs": 8_000})
     assert isinstance(kept, NotRefuted)
     broken = check(make(), claim=less, **limits)
