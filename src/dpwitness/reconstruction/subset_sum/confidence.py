@@ -21,8 +21,8 @@ ERRORS: Final = 2.0
 SHOWN: Final = 3.0
 #: Median deviations from their median within which answers count in full: of normal ones all but one in a million.
 CLIPPED: Final = 7.3
-#: Nats by which a likelihood may be below the largest one: a standard error.
-LIKELY: Final = 0.5
+#: Nats by which a likelihood may be below the largest one: two standard errors.
+LIKELY: Final = 2.0
 #: Scales that are tried between the limits.
 SCALES: Final = 5
 #: The least part of the bits' scale that a prediction is expected to bear out, if it is to tell anything of it.

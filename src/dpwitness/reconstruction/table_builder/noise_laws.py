@@ -75,6 +75,14 @@ def uniform(r: int) -> NoiseLaw:
     return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=(1 / (2 * r + 1),) * (2 * r + 1))
 
 
+def layered(r: int) -> NoiseLaw:
+    """The sum of two uniform noises, on −⌊r/2⌋…⌊r/2⌋ and −⌈r/2⌉…⌈r/2⌉."""
+    r = _radius(r)
+    small, large = r // 2, r - r // 2
+    p = np.convolve(np.ones(2 * small + 1), np.ones(2 * large + 1))
+    return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=tuple((p / p.sum()).tolist()))
+
+
 def maximum_entropy(support: int | Sequence[int], variance: float) -> NoiseLaw:
     """The law of largest entropy on `support` (r means −r…r) with mean 0 and at most the given variance.
 

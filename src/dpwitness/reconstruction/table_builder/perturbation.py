@@ -13,7 +13,7 @@ import numpy as np
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import Positions, choose_base, outliers, usable, value_positions
-from dpwitness.reconstruction.table_builder.noise_laws import truncated_laplace, truncated_normal, uniform
+from dpwitness.reconstruction.table_builder.noise_laws import layered, truncated_laplace, truncated_normal, uniform
 from dpwitness.reconstruction.table_builder.systems import Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
 from dpwitness.reconstruction.table_builder.theory import weighted_law
@@ -249,8 +249,8 @@ def largest_sum(answers: IntArray) -> Perturbation:
     return Perturbation(sums=tuple(sums.tolist()), plus=2, minus=1, queries=answers.size)
 
 
-#: Share of systems whose noise is uniform; and scales of other noise laws, in units of the r in question.
-UNIFORM, SCALES = 0.5, (0.2, 0.3, 0.45, 0.65, 1.0)
+#: Shares of systems whose noise is uniform, or two uniform layers; and scales of other laws, in units of the r in question.
+UNIFORM, LAYERED, SCALES = 0.5, 0.1, (0.2, 0.3, 0.45, 0.65, 1.0)
 #: What a mean or a correlation of sums, in standard errors, and the Kolmogorov-Smirnov distance times √sums exceed
 #: about once in a thousand times where noises are independent and the law is right.
 LIMIT, DISTANCE_LIMIT = 3.3, 1.95
@@ -260,9 +260,9 @@ FEW: Final = 20
 def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) -> float | None:
     """The probability that noise lies within ±`guess` and no further, given sums of so many noises.
 
-    Noise is taken for uniform in one of two systems; in the others for normal or Laplace noise that is truncated at r
-    and rounded, of several scales: its largest values are so rare that sums may never show them. All r are equally
-    probable beforehand. None where the sums are not that: where their mean is not 0, or some of them are `outliers`, or
+    Noise is taken for uniform in one of two systems, and for the sum of two uniform noises, as layers are, in one of
+    ten; in the others for normal or Laplace noise that is truncated at r and rounded, of several scales: its largest
+    values are so rare that sums may never show them. All r are equally probable beforehand. None where the sums are not that: where their mean is not 0, or some of them are `outliers`, or
     they depend on those asked just before, or the law that fits them best does not fit.
     """
     seen = np.array(sums)
@@ -284,9 +284,9 @@ def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) ->
     weights, places, laws = [], [], []
     for step, width in zip(steps, widths.tolist(), strict=True):
         r = guess + step
-        kinds = [(uniform(r), UNIFORM)]
+        kinds = [(uniform(r), UNIFORM), (layered(r), LAYERED)]
         for scale in SCALES:
-            share = (1 - UNIFORM) / 2 / len(SCALES)
+            share = (1 - UNIFORM - LAYERED) / 2 / len(SCALES)
             kinds += [(truncated_normal(r, scale * guess), share), (truncated_laplace(r, scale * guess), share)]
         for law, share in kinds:
             low, p, _ = weighted_law(law, ((1, plus + minus),))
