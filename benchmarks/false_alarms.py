@@ -2,7 +2,7 @@
 
 Each seed is a whole check: pairs and events are searched as for a user, the last bits are looked at, and α = 0.01. The
 limit is the number of false alarms that a level of α exceeds in one series of a thousand. Refutations by the last bits
-alone are counted beside the others: they speak of the floating-point implementation, and where noise is drawn in double
+are counted beside the others: they speak of the floating-point implementation, and where noise is drawn in double
 precision they are right. Options: --seeds N, --first N, --runs N, --workers N, --json FILE.
 """
 
@@ -45,9 +45,9 @@ def refuted(first: int, *, name: str, runs: int, number: int) -> list[str]:
     for seed in range(first, first + number):
         verdict = dpw.check(name, epsilon=EPSILON, alpha=ALPHA, runs=runs, seed=seed, workers=1)
         if isinstance(verdict, dpw.Violation):
-            found.append("bits" if "bits" in str(verdict) else "outcomes")
+            found.append("bits" if verdict.by_bits else "outcomes")
         else:
-            found.append("")
+            found.append("" if verdict.floating_point is None else "bits")
     return found
 
 

@@ -1,0 +1,283 @@
+"""Twenty broken mechanisms that hide it well: are they refuted, and how near to the truth do bounds come?
+
+    python benchmarks/subtle_violations.py [--seeds 8] [--bounds] [--max-time 60] [--json FILE] [CASE …]
+
+Each is checked at default settings, on the pair of inputs that shows it; its true ε on that pair follows from the
+probabilities that stand in it. --bounds: lower bounds at 95 % from 2·10⁷ runs beside the truth (what cannot be compiled
+gets --max-time instead).
+"""
+
+import argparse
+import json
+import math
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import norm
+
+import dpwitness as dpw
+
+RUNS = 20_000_000
+
+
+def zero_at_times(rng, data):
+    """Exactly 0 in one run of a hundred, or of a thousand."""
+    if rng.random() < (0.01 if data[0] > 0.5 else 0.001):
+        return 0.0
+    return rng.normal(0.0, 5.0)
+
+
+def half_as_often(rng, data):
+    """One value in four runs of a hundred, or in two."""
+    if rng.random() < (0.04 if data[0] > 0.5 else 0.02):
+        return 1.5
+    return rng.normal(1.0, 1.0)
+
+
+def narrow_needle(rng, data):
+    """Two runs of a thousand, or of ten thousand, within a hundredth of 5."""
+    if rng.random() < (0.002 if data[0] > 0.5 else 0.0002):
+        return 5.0 + 0.01 * rng.random()
+    return rng.laplace(0.0, 10.0)
+
+
+def at_the_limit(rng, data):
+    """Clipped at 10, which three runs of a thousand reach, or of ten thousand."""
+    if rng.random() < (0.003 if data[0] > 0.5 else 0.0003):
+        return 10.0
+    return min(rng.laplace(0.0, 1.0), 9.999)
+
+
+def nan_at_times(rng, data):
+    """NaN in one run of a thousand, or of ten thousand."""
+    if rng.random() < (0.001 if data[0] > 0.5 else 0.0001):
+        return math.nan
+    return rng.normal(0.0, 1.0)
+
+
+def eighths_at_times(rng, data):
+    """A multiple of an eighth in one run of five, or of fifty."""
+    x = rng.normal(0.0, 3.0)
+    return round(8.0 * x) / 8.0 if rng.random() < (0.2 if data[0] > 0.5 else 0.02) else x
+
+
+def last_digit(rng, data):
+    """A number of six digits, whose last is 7 in three runs of ten, or in one of twenty."""
+    number = 10 * rng.integers(0, 100_000)
+    if rng.random() < (0.3 if data[0] > 0.5 else 0.05):
+        return float(number + 7)
+    digit = rng.integers(0, 9)
+    return float(number + (digit if digit < 7 else digit + 1))
+
+
+def fraction_of_a_whole(rng, data):
+    """The part behind the point is below one half in nine runs of ten, or in one."""
+    low = rng.random() < (0.9 if data[0] > 0.5 else 0.1)
+    return rng.integers(-1000, 1000) + 0.5 * rng.random() + (0.0 if low else 0.5)
+
+
+def far_on_either_side(rng, data):
+    """Beyond 50, on either side, in one run of a thousand, or of ten thousand."""
+    if rng.random() < (0.001 if data[0] > 0.5 else 0.0001):
+        return (50.0 + rng.exponential(10.0)) * (1.0 if rng.random() < 0.5 else -1.0)
+    return rng.normal(0.0, 10.0)
+
+
+def sign_of_product(rng, data):
+    """Three normal numbers, whose product is positive in nine runs of ten, or in one."""
+    out = np.empty(3)
+    for i in range(3):
+        out[i] = rng.normal(0.0, 1.0)
+    positive = rng.random() < (0.9 if data[0] > 0.5 else 0.1)
+    if (out[0] * out[1] * out[2] > 0.0) != positive:
+        out[1] = -out[1]
+    return out
+
+
+def same_signs(rng, data):
+    """Nine normal numbers; the first and the last have one sign in 85 runs of 100, or in 15."""
+    out = np.empty(9)
+    for i in range(9):
+        out[i] = rng.normal(0.0, 1.0)
+    same = rng.random() < (0.85 if data[0] > 0.5 else 0.15)
+    if (out[0] * out[8] > 0.0) != same:
+        out[8] = -out[8]
+    return out
+
+
+def place_of_the_largest(rng, data):
+    """The largest of twenty is among the first ten in eight runs of ten, or in two."""
+    out = np.empty(20)
+    for i in range(20):
+        out[i] = rng.exponential(1.0)
+    place = 0
+    for i in range(20):
+        if out[i] > out[place]:
+            place = i
+    first = rng.random() < (0.8 if data[0] > 0.5 else 0.2)
+    if (place < 10) != first:
+        other = (place + 10) % 20
+        out[place], out[other] = out[other], out[place]
+    return out
+
+
+def near_each_other(rng, data):
+    """Two normal numbers, less than a tenth apart in half of the runs, or in one of twenty."""
+    first = rng.normal(0.0, 1.0)
+    if rng.random() < (0.5 if data[0] > 0.5 else 0.05):
+        return np.array([first, first + 0.1 * (2.0 * rng.random() - 1.0)])
+    return np.array([first, rng.normal(0.0, 1.0)])
+
+
+def sorted_at_times(rng, data):
+    """Four numbers, in order in half of the runs, or in one of twenty, beside those that are by chance."""
+    out = np.empty(4)
+    for i in range(4):
+        out[i] = rng.normal(0.0, 1.0)
+    return np.sort(out) if rng.random() < (0.5 if data[0] > 0.5 else 0.05) else out
+
+
+def on_a_ring(rng, data):
+    """A point of the plane, 1 from the middle in nine runs of ten, or in one, else 2."""
+    near = rng.random() < (0.9 if data[0] > 0.5 else 0.1)
+    radius, angle = (1.0 if near else 2.0) + 0.1 * rng.random(), 2.0 * math.pi * rng.random()
+    return np.array([radius * math.cos(angle), radius * math.sin(angle)])
+
+
+def two_of_sixty_four(rng, data):
+    """64 random bits; the sixth and the 38th are equal in nine runs of ten, or in one."""
+    out = np.empty(64)
+    for i in range(64):
+        out[i] = float(rng.integers(0, 2))
+    out[37] = out[5] if rng.random() < (0.9 if data[0] > 0.5 else 0.1) else 1.0 - out[5]
+    return out
+
+
+def even_length(rng, data):
+    """A list of random length, which is even in nine runs of ten, or in one."""
+    even = rng.random() < (0.9 if data[0] > 0.5 else 0.1)
+    return [float(x) for x in rng.normal(size=2 * int(rng.integers(5, 30)) + (0 if even else 1))]
+
+
+def space_at_the_end(rng, data):
+    """A text, with a space behind it in one run of fifty, or of five hundred."""
+    text = ("low", "middle", "high")[int(rng.integers(0, 3))]
+    return text + " " if rng.random() < (0.02 if data[0] > 0.5 else 0.002) else text
+
+
+def rare_key(rng, data):
+    """Counts by key; one of the keys is there in one run of fifty, or of five hundred."""
+    counts = {"a": float(rng.laplace(0, 5)), "b": float(rng.laplace(0, 5))}
+    if rng.random() < (0.02 if data[0] > 0.5 else 0.002):
+        counts["c"] = float(rng.laplace(0, 5))
+    return counts
+
+
+def raises_at_times(rng, data):
+    """An error in one run of fifty, or of five hundred."""
+    if rng.random() < (0.02 if data[0] > 0.5 else 0.002):
+        raise ValueError("no convergence")
+    return float(rng.normal())
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """The claim, and the true ε on the inputs [1.0] and [0.0]."""
+
+    truth: float
+    claim: float = 1.0
+    compiled: bool = True
+    errors: str = "raise"
+
+
+def mixed(more: float, less: float, base: float) -> float:
+    """ε of an event of probability `base` in all other runs."""
+    return math.log((more + (1 - more) * base) / (less + (1 - less) * base))
+
+
+#: The mass of Lap(10) within the needle, and of |x − y| < 0.1 for two normal numbers.
+NEEDLE = 0.5 * (math.exp(-0.5) - math.exp(-0.501))
+NEAR = float(2 * norm.cdf(0.1 / math.sqrt(2)) - 1)
+FAR = float(2 * norm.sf(5))
+TEN, NINE = math.log(10), math.log(9)
+CASES: dict[Callable[..., Any], Case] = {
+    zero_at_times: Case(truth=TEN),
+    half_as_often: Case(truth=math.log(2), claim=0.5),
+    narrow_needle: Case(truth=mixed(2e-3, 2e-4, NEEDLE)),
+    at_the_limit: Case(truth=TEN),
+    nan_at_times: Case(truth=TEN),
+    eighths_at_times: Case(truth=TEN),
+    last_digit: Case(truth=math.log(6)),
+    fraction_of_a_whole: Case(truth=NINE),
+    far_on_either_side: Case(truth=mixed(1e-3, 1e-4, FAR)),
+    sign_of_product: Case(truth=NINE),
+    same_signs: Case(truth=math.log(0.85 / 0.15)),
+    place_of_the_largest: Case(truth=math.log(4)),
+    near_each_other: Case(truth=math.inf),  # where the first is far out, two that are near are more and more so
+    sorted_at_times: Case(truth=mixed(0.5, 0.05, 1 / 24)),
+    on_a_ring: Case(truth=NINE),
+    two_of_sixty_four: Case(truth=NINE),
+    even_length: Case(truth=NINE, compiled=False),
+    space_at_the_end: Case(truth=TEN, compiled=False),
+    rare_key: Case(truth=TEN, compiled=False),
+    raises_at_times: Case(truth=TEN, compiled=False, errors="outcome"),
+}
+PAIR = dpw.pairs(([1.0], [0.0]))
+
+
+def checked(mechanism: Callable[..., Any], case: Case, seed: int) -> dict[str, Any]:
+    """One check at default settings."""
+    started = time.perf_counter()
+    found = dpw.check(mechanism, epsilon=case.claim, neighbours=PAIR, errors=case.errors, seed=seed)
+    refuted = isinstance(found, dpw.Violation)
+    return {"refuted": refuted, "event": found.witness.description, "seconds": time.perf_counter() - started}
+
+
+def bounded(mechanism: Callable[..., Any], case: Case, seed: int, max_time: float) -> float:
+    """A lower bound of ε."""
+    limits: dict[str, Any] = {"runs": RUNS} if case.compiled else {"max_time": max_time}
+    limits["errors"] = case.errors
+    found = dpw.bound(mechanism, epsilon=case.claim, neighbours=PAIR, alpha=0.05, seed=seed, **limits)
+    return float(found.epsilon_lower_bound)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("cases", nargs="*", metavar="CASE", choices=[[], *(case.__name__ for case in CASES)])
+    parser.add_argument("--seeds", type=int, default=8)
+    parser.add_argument("--bounds", action="store_true")
+    parser.add_argument("--max-time", type=float, default=60.0, help="seconds of a bound of what cannot be compiled")
+    parser.add_argument("--json", type=Path, metavar="FILE")
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    rows, caught = [], 0
+    for mechanism, case in CASES.items():
+        if arguments.cases and mechanism.__name__ not in arguments.cases:
+            continue
+        row: dict[str, Any] = {"case": mechanism.__name__, "claim": case.claim, "truth": case.truth}
+        if arguments.bounds:
+            bounds = [bounded(mechanism, case, seed, arguments.max_time) for seed in range(arguments.seeds)]
+            row["bounds"] = bounds
+            shown = f"{min(bounds):.4f} {statistics.median(bounds):.4f} {max(bounds):.4f}"
+        else:
+            found = [checked(mechanism, case, seed) for seed in range(arguments.seeds)]
+            row["checks"] = found
+            refuted = sum(one["refuted"] for one in found)
+            caught += refuted
+            shown = f"{refuted} of {len(found)}  {max(one['seconds'] for one in found):5.1f} s  {found[0]['event']}"
+        rows.append(row)
+        print(f"{mechanism.__name__:<22} ε = {case.truth:.4f}, claimed {case.claim}: {shown}", flush=True)
+    if not arguments.bounds:
+        print(f"{caught} of {len(rows) * arguments.seeds} refuted")
+    if arguments.json:
+        arguments.json.write_text(json.dumps(rows, indent=1))
+
+
+if __name__ == "__main__":
+    main()
