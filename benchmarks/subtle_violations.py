@@ -1,4 +1,4 @@
-"""Twenty broken mechanisms that hide it well: are they refuted, and how near to the truth do bounds come?
+"""Twenty broken mechanisms that hide it well: how many are refuted, and how near to the truth bounds come.
 
     python benchmarks/subtle_violations.py [--seeds 8] [--bounds] [--max-time 60] [--json FILE] [CASE …]
 

@@ -249,8 +249,10 @@ def largest_sum(answers: IntArray) -> Perturbation:
     return Perturbation(sums=tuple(sums.tolist()), plus=2, minus=1, queries=answers.size)
 
 
-#: Shares of systems whose noise is uniform, or two uniform layers; and scales of other laws, in units of the r in question.
-UNIFORM, LAYERED, SCALES = 0.5, 0.1, (0.2, 0.3, 0.45, 0.65, 1.0)
+#: Shares of systems whose noise is uniform, or two uniform layers.
+UNIFORM, LAYERED = 0.5, 0.1
+#: Scales of other noise laws, in units of the r in question.
+SCALES = (0.2, 0.3, 0.45, 0.65, 1.0)
 #: What a mean or a correlation of sums, in standard errors, and the Kolmogorov-Smirnov distance times √sums exceed
 #: about once in a thousand times where noises are independent and the law is right.
 LIMIT, DISTANCE_LIMIT = 3.3, 1.95
@@ -262,8 +264,10 @@ def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) ->
 
     Noise is taken for uniform in one of two systems, and for the sum of two uniform noises, as layers are, in one of
     ten; in the others for normal or Laplace noise that is truncated at r and rounded, of several scales: its largest
-    values are so rare that sums may never show them. All r are equally probable beforehand. None where the sums are not that: where their mean is not 0, or some of them are `outliers`, or
-    they depend on those asked just before, or the law that fits them best does not fit.
+    values are so rare that sums may never show them. All r are equally probable beforehand.
+
+    None where the sums are not that: where their mean is not 0, or some of them are `outliers`, or they depend on those
+    asked just before, or the law that fits them best does not fit.
     """
     seen = np.array(sums)
     if guess < 1 or np.any(outliers(seen)):
