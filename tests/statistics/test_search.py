@@ -157,6 +157,18 @@ def test_entries_are_counted_until_the_best_is_known_or_no_longer_matters():
     assert told((1.0,), 0)[1] == 400_000
 
 
+def test_what_is_left_open_is_not_decided_by_luck():
+    """An event that 12 of 25,000 runs see may seem to have twice its ratio, and no more runs are left to tell."""
+    nothing = Estimate(p=0.0, q=0.0)
+    entries = [
+        Entry(SHIFTED, RatedEvent(event=above(r), swapped=False, estimate=nothing, value=0.0)) for r in (0.0, 7.0)
+    ]
+    objective = BoundAt(planned=20_000_000, log_threshold=math.log(1000))
+    for seed in range(24):
+        best, _ = told_apart(laplace_runner(seed), entries, objective, 100_000, Role.COMPARISON)
+        assert best.found.event == above(0.0)
+
+
 @pytest.mark.parametrize(("learned_from", "chosen"), [(0, 0.0), (1_000_000, 2.0)])
 def test_a_set_of_outcomes_is_not_chosen_anew_by_fewer_runs_than_it_was_learned_from(learned_from, chosen):
     pair = pairs(([0], [1])).given[0]

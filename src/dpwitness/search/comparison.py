@@ -101,7 +101,8 @@ def told_apart(
     """The best of a few entries, counted until it is known or no longer matters, and the runs spent.
 
     About `budget` runs at most: all of the entries on a few of them; then, slice by slice, the best so far or its
-    strongest rival, whichever is known less well (Kalyanakrishnan, Tewari, Auer & Stone 2012, ICML).
+    strongest rival, whichever is known less well (Kalyanakrishnan, Tewari, Auer & Stone 2012, ICML). Where the runs end
+    before that is known, the best is the one that promises most less its error: a rare event may show much by chance.
     """
     numbers = range(len(entries))
     state = _Comparison(runner, [objective] * len(entries), list(entries), [Tally() for _ in entries], role)
@@ -118,7 +119,7 @@ def told_apart(
             if number != best and shown[number][0] + APART * math.hypot(error, shown[number][1]) > most
         ]
         if not rivals or state.spent >= budget:
-            return state.latest[best], state.spent
+            return state.latest[max(numbers, key=state.value)], state.spent
         rival = max(rivals, key=lambda number: sum(shown[number]))
         state.count(max(best, rival, key=lambda number: shown[number][1]), max(budget // SLICES, 8))
 
