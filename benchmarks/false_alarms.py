@@ -25,6 +25,7 @@ ALPHA = 0.01
 EPSILON = 1.0
 #: What `true_epsilon` of a target begins with that keeps its claim at every setting.
 KEEP = ("ε at δ", "below ε", "at most ε", "ρ = ε²/2")
+#: Seeds of one task of a process.
 CHUNK = 10
 
 
@@ -38,17 +39,13 @@ def correct_targets() -> list[str]:
     return found
 
 
-def refuted(first: int, *, name: str, runs: int, number: int) -> list[str]:
-    """Of so many seeds: "" where it was not refuted, else what by."""
+def refuted(seed: int, *, name: str, runs: int) -> str:
+    """By what a check refuted it: "outcomes" or "bits"; "" where it did not."""
     warnings.simplefilter("ignore")
-    found = []
-    for seed in range(first, first + number):
-        verdict = dpw.check(name, epsilon=EPSILON, alpha=ALPHA, runs=runs, seed=seed, workers=1)
-        if isinstance(verdict, dpw.Violation):
-            found.append("bits" if verdict.by_bits else "outcomes")
-        else:
-            found.append("" if verdict.floating_point is None else "bits")
-    return found
+    verdict = dpw.check(name, epsilon=EPSILON, alpha=ALPHA, runs=runs, seed=seed, workers=1)
+    if isinstance(verdict, dpw.Violation):
+        return "bits" if verdict.by_bits else "outcomes"
+    return "" if verdict.floating_point is None else "bits"
 
 
 def main() -> None:
@@ -67,9 +64,8 @@ def main() -> None:
     with ProcessPoolExecutor(arguments.workers) as pool:
         for name in arguments.targets or correct_targets():
             started = time.perf_counter()
-            chunk = partial(refuted, name=name, runs=arguments.runs, number=min(CHUNK, arguments.seeds))
-            firsts = range(arguments.first, arguments.first + arguments.seeds, CHUNK)
-            found = [one for some in pool.map(chunk, firsts) for one in some]
+            seeds = range(arguments.first, arguments.first + arguments.seeds)
+            found = list(pool.map(partial(refuted, name=name, runs=arguments.runs), seeds, chunksize=CHUNK))
             counts = {kind: found.count(kind) for kind in ("outcomes", "bits")}
             rows.append({"target": name, "seeds": len(found), **counts, "seconds": time.perf_counter() - started})
             within = "yes" if counts["outcomes"] <= limit else "NO"

@@ -111,9 +111,8 @@ def test_of_bits_claimed_with_a_probability_as_many_are_right(answers):
 def test_an_honest_system_is_claimed_to_be_nearly_known(offset):
     found, bits = attacked(lambda q, b, g: offset + b[q].sum() + g.normal(0, 2), 1)
     assert np.array_equal(found.reconstruction.bits, bits)
-    assert (
-        found.confidence.expected_right > 0.8 * SIZE
-    )  # the least that scales and further differences between people leave open
+    # The least that scales and further differences between people leave open.
+    assert found.confidence.expected_right > 0.8 * SIZE
     assert abs(found.confidence.scale - 1) < 4 * found.confidence.scale_error
     assert found.confidence.fresh_error < 0.8 * found.confidence.fresh_error_of_constant
 
