@@ -353,9 +353,7 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
     attribute = next(iter(table.values))
     system = SYSTEMS[name](table, rng, r)
     if goal == "perturbation":
-        # Two layers, of the people and of the condition, make noise within twice the bound of each.
-        layers = 2 if name == "layered" else 1
-        return parameter(system, rng, attribute, layers * system.law.bound)
+        return parameter(system, rng, attribute, getattr(system, "noise_bound", system.law.bound))
     true = table.histogram(attribute)
     plan = Plan(partitions=(None, None, None, 60)[rng.integers(4)])
     if one_value:

@@ -252,7 +252,7 @@ def _attack_simulated(options: Options) -> HistogramResult | PerturbationResult:
         seconds=time.monotonic() - started,
     )
     if isinstance(found, Perturbation):
-        return PerturbationResult(about=about, found=found, law=law)
+        return PerturbationResult(about=about, found=found, law=law, noise_bound=system.noise_bound)
     true = None if goal is None else goal.true_counts(table)
     truth = None if true is None else Truth.of(true, found, simulation.suppressed, known)
     return HistogramResult(about=about, found=found, truth=truth)

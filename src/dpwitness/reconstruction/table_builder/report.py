@@ -209,6 +209,7 @@ class PerturbationResult(Result):
     about: Setup
     found: Perturbation
     law: NoiseLaw | None  # of the simulated system
+    noise_bound: int | None = None  # of its answers, see `SimulatedSystem`
 
     @property
     def _known(self) -> NoiseLaw | None:
@@ -245,7 +246,7 @@ class PerturbationResult(Result):
                 "guess": found.guess,
                 "confidence": found.confidence,
                 "larger_excluded": self.larger_excluded,
-                "right": None if self.law is None else found.guess == self.law.bound,
+                "right": None if self.noise_bound is None else found.guess == self.noise_bound,
                 "smallest_sum": min(found.sums),
                 "largest_sum": max(found.sums),
                 "sums": len(found.sums),
@@ -260,8 +261,8 @@ class PerturbationResult(Result):
     def text(self) -> str:
         found = self.found
         verdict, sure, confidence = "", "none: the sums are not those of independent noise around 0", found.confidence
-        if self.law is not None:
-            verdict = " (right)" if found.guess == self.law.bound else f" (wrong: it is {self.law.bound})"
+        if self.noise_bound is not None:
+            verdict = " (right)" if found.guess == self.noise_bound else f" (wrong: it is {self.noise_bound})"
         if confidence is not None:
             sure = f"right with probability {confidence:.4g}"
         theory = None

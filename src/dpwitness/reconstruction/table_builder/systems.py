@@ -108,6 +108,11 @@ class SimulatedSystem(System):
         self._cells: dict[object, tuple[IntArray, Words]] = {}
 
     @property
+    def noise_bound(self) -> int | None:
+        """By how much an answer about all people misses their count at most; None where that grows with questions."""
+        return self.law.bound
+
+    @property
     @override
     def attributes(self) -> tuple[str, ...]:
         return tuple(self._table.values)
@@ -165,6 +170,11 @@ class SimulatedSystem(System):
 class ExactCounts(SimulatedSystem):
     """Suppression alone: 0 for at most s people, else the true count (section 2.2). The noise law only bounds s."""
 
+    @property
+    @override
+    def noise_bound(self) -> int:
+        return 0
+
     @override
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
         return np.zeros(len(union), np.int64)
@@ -209,6 +219,11 @@ class GrowingNoisyCounts(BoundedNoisyCounts):
     negative.
     """
 
+    @property
+    @override
+    def noise_bound(self) -> None:
+        return None
+
     @override
     def _fresh(self, n: int) -> IntArray:
         first = len(self._dictionary) + 1
@@ -223,6 +238,11 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
     noise remover counts the sub-population wrong by twice that noise. But it is the same with and without a value, so
     differences are free of it.
     """
+
+    @property
+    @override
+    def noise_bound(self) -> int | None:
+        return 2 * self.law.bound
 
     @override
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
@@ -240,6 +260,11 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
 
 class ValueLayeredNoisyCounts(LayeredNoisyCounts):
     """Each selected value is a condition of its own, whose noise stays in differences with and without it."""
+
+    @property
+    @override
+    def noise_bound(self) -> None:
+        return None
 
     @override
     def _conditions(self, attribute: str, places: list[int]) -> list[object]:
