@@ -385,6 +385,22 @@ def _normal_equations(
     return gram, moments, lambda values: centre - float(sizes @ values) / len(answers)
 
 
+#: From so many rows on a Cholesky factor is worth its import: it takes a fifth off an attack on 1,024 people.
+MANY: Final = 512
+
+
+def inverse_of(matrix: Floats) -> Floats:
+    """Of a symmetric matrix, as a rule a positive definite one."""
+    if len(matrix) >= MANY:
+        from scipy.linalg import lapack  # 0.3 s
+
+        factor, failed = lapack.dpotrf(matrix, lower=1)
+        if not failed:
+            lower = np.tril(lapack.dpotri(factor, lower=1, overwrite_c=1)[0])
+            return np.asarray(lower + np.tril(lower, -1).T)
+    return np.linalg.inv(matrix).astype(np.float64, copy=False)
+
+
 @dataclass(slots=True)
 class Belief:
     """What is known of each bit, by expectation propagation; all of shape (n,).
@@ -416,7 +432,7 @@ class Belief:
 
         Covariance and mean of the normal law of all bits, and how far a probability moved at most.
         """
-        covariance: Floats = np.linalg.inv(gram + np.diag(self.precision)).astype(np.float64, copy=False)
+        covariance = inverse_of(gram + np.diag(self.precision))
         spread = np.diag(covariance)
         centre: Floats = covariance @ (moments + self.shift)
         own = np.maximum(1 / spread - self.precision, 1e-12)
