@@ -1,5 +1,6 @@
 """What a search proposes: a directed pair, an event, and how often each side fell into the event. Never evidence."""
 
+import math
 from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final
 
@@ -166,6 +167,13 @@ class Tally:
         table, n = np.reshape(self.cells, (len(inside), len(inside))), self.runs
         p, q, both = table[inside].sum(), table[:, inside].sum(), table[np.ix_(inside, inside)].sum()
         return Estimate(p=int(p) / n, q=int(q) / n, both=int(both) / n)
+
+    @property
+    def swapped(self) -> "Tally":
+        """The same runs with D and D′ in each other's place."""
+        k = math.isqrt(len(self.cells))
+        table = np.reshape(self.cells, (k, k)).T.ravel().tolist()
+        return replace(self, n10=self.n01, n01=self.n10, cells=tuple(table))
 
     def __add__(self, other: "Tally") -> "Tally":
         cells = self.cells or other.cells

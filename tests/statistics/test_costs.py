@@ -181,6 +181,15 @@ def test_runs_saved_by_sharing_draws():
     assert runs_saved(Estimate(p=0.6, q=0.2, both=0.0), CLAIM) < 0.9
 
 
+@pytest.mark.parametrize("p", np.geomspace(1e-5, 0.4, 40).tolist())
+def test_runs_saved_against_the_parameter_that_is_shown_are_no_rounding_error(p):
+    """As a bound asks: there nothing grows, and the growths are some 10⁻³², of either kind of sides."""
+    q, s = 0.95 * p, 1 / 0.95
+    shown = CLAIM.at(float(CLAIM.reached(p, q)))
+    nested = (1 + s - 2 * q * s) / (s - 1)
+    assert runs_saved(Estimate(p=p, q=q, both=q), shown) == pytest.approx(nested, rel=1e-6)
+
+
 @pytest.mark.parametrize(
     ("both", "price", "coupled"), [(0.2, 1.9, True), (0.2, 9.0, False), (0.08, 1.9, True), (0.08, 2.1, False)]
 )

@@ -223,19 +223,33 @@ class Runner:
 
         Raises `MechanismTimeout` at the deadline.
         """
-        mechanism = self.mechanism
-        width = EventCells.width_for(mechanism, (event,))
-        work = EventCells(**self._shards(pair, role, key, n, True, size), width=width, events=(event,))
-        total: Cells = np.zeros(1, np.int64)
+        return self.tallies(pair, (event,), n, role, *key, partial_too=partial_too, size=size)[0]
+
+    def tallies(
+        self,
+        pair: Pair,
+        events: Sequence[Counted],
+        n: int,
+        role: Role,
+        *key: int,
+        partial_too: bool = False,
+        size: int | None = None,
+    ) -> list[Tally]:
+        """As `tally`, of several events, all in the same runs."""
+        mechanism, events = self.mechanism, tuple(events)
+        width = EventCells.width_for(mechanism, events)
+        work = EventCells(**self._shards(pair, role, key, n, True, size), width=width, events=events)
+        total: Cells | None = None
         for cells in self.executor.map(work, self.deadline):
             if cells is None:
-                if partial_too and len(total) > 1:
+                if partial_too and total is not None:
                     break
                 raise MechanismTimeout(
                     f"{mechanism.name} did not finish the search in time: give more time, or fewer runs"
                 )
-            total = total + cells[0]
-        return tally_of(event, total)
+            total = cells if total is None else total + cells
+        assert total is not None  # n is positive
+        return [tally_of(event, counted) for event, counted in zip(events, total, strict=True)]
 
     def epoch(
         self, pair: Pair, events: Sequence[Event], n: int, *key: int, coupled: bool = True

@@ -5,12 +5,13 @@ Counting needs no memory, so many runs tell apart what the rows of a search coul
 
 import math
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpwitness.candidate import Estimate, Tally
 from dpwitness.neighbours import Pair
+from dpwitness.neighbours.inputs import input_key
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import Costs
 from dpwitness.search.cuts import CutCells, OutcomeCells
@@ -41,12 +42,14 @@ class Entry:
     learned_from: int = 0
 
 
-#: Of the runs by which entries are told apart all get a fourth together; the others are given out in slices.
-FIRST_SHARE: Final = 4
+#: Of the runs by which entries are told apart all get a half together; the others are given out in slices.
+FIRST_SHARE: Final = 2
 SLICES: Final = 16
-#: Entries are apart by so many standard errors; a difference of such a share of the best value does not matter.
-APART: Final = 3.0
-NO_MATTER: Final = 0.01
+#: By so many standard errors entries are lowered where they are told apart: by chance the best of forty is two higher.
+LOWER: Final = 2.0
+#: What is expected to be gained by knowing which of two entries is better, as a share of the value, that does not
+#: matter.
+NO_MATTER: Final = 0.005
 
 
 @dataclass(slots=True)
@@ -62,15 +65,28 @@ class _Comparison:
     turns: Counter[int] = field(default_factory=Counter)  # of each entry
     since: dict[int, Tally] = field(default_factory=dict)  # of an entry with cuts, since its event was chosen
 
-    def count(self, number: int, n: int) -> None:
-        """Count an entry's event on n more runs, and value it anew."""
-        entry, before, cuts = self.latest[number], self.tallies[number], self.latest[number].cuts
-        event, objective = cuts or entry.found.event, self.objectives[number]
-        tally = self.runner.tally(entry.found.directed(entry.pair), event, n, self.role, number, self.turns[number])
+    def by_what_they_came_with(self) -> tuple[list[int], list[int]]:
+        """The numbers of entries, and of those that can hardly win by the runs that they come with, best first."""
+        floor = max((entry.found.lower_value for entry in self.latest), default=-math.inf)
+        left_out = [number for number, entry in enumerate(self.latest) if _at_most(entry.found) < floor]
+        remaining = sorted(set(range(len(self.latest))).difference(left_out))
+        return remaining, sorted(left_out, key=lambda number: -self.value(number))
+
+    def count(self, numbers: Sequence[int], n: int) -> None:
+        """Count the events of entries of one pair on n more runs, and value them anew."""
+        entries, first = [self.latest[number] for number in numbers], numbers[0]
+        events = [entry.cuts or entry.found.event for entry in entries]
+        tallies = self.runner.tallies(entries[0].pair, events, n, self.role, first, self.turns[first])
         self.spent += n
-        self.turns[number] += 1
-        self.tallies[number] = total = before + tally
-        if cuts:  # it was cut by earlier runs: these value it, and place the next cut
+        self.turns[first] += 1
+        for number, entry, tally in zip(numbers, entries, tallies, strict=True):
+            self._revalue(number, tally.swapped if entry.found.swapped else tally)
+
+    def _revalue(self, number: int, tally: Tally) -> None:
+        """Value an entry by what was counted of it in more runs, D first."""
+        entry, objective = self.latest[number], self.objectives[number]
+        self.tallies[number] = total = self.tallies[number] + tally
+        if cuts := entry.cuts:  # it was cut by earlier runs: these value it, and place the next cut
             since = self.since[number] = self.since.get(number, Tally()) + tally
             found = valued(entry.found, cuts.estimate(entry.found.event, since), since.runs, objective)
             # Fewer runs than a set of outcomes was learned from would choose another one by chance.
@@ -88,6 +104,11 @@ class _Comparison:
         """What an entry promises by its latest estimate."""
         return self.latest[number].found.value
 
+    def promise(self, number: int) -> float:
+        """What an entry promises `LOWER` standard errors lower."""
+        mean, error = self.mean_and_error(number)
+        return mean - LOWER * error
+
     def mean_and_error(self, number: int) -> tuple[float, float]:
         """What it shows, not lowered, and the standard error of that."""
         found = self.latest[number].found
@@ -97,31 +118,45 @@ class _Comparison:
 
 def told_apart(
     runner: Runner, entries: Sequence[Entry], objective: Objective, budget: int, role: Role
-) -> tuple[Entry, int]:
-    """The best of a few entries, counted until it is known or no longer matters, and the runs spent.
+) -> tuple[list[Entry], int]:
+    """The entries, counted until the best is known or no longer matters, best first, and the runs spent.
 
-    About `budget` runs at most: all of the entries on a few of them; then, slice by slice, the best so far or its
-    strongest rival, whichever is known less well (Kalyanakrishnan, Tewari, Auer & Stone 2012, ICML). Where the runs end
-    before that is known, the best is the one that promises most less its error: a rare event may show much by chance.
+    About `budget` runs at most. The events of one pair are counted in the same runs: all pairs get a few, then, slice
+    by slice, that of the best entry so far or of its strongest rival, whichever is known less well (Kalyanakrishnan,
+    Tewari, Auer & Stone 2012, ICML). The best is the one that promises most less its errors: a rare event may show much
+    by chance. Its strongest rival is the one by which most may be gained; runs end where that is next to nothing.
     """
-    numbers = range(len(entries))
     state = _Comparison(runner, [objective] * len(entries), list(entries), [Tally() for _ in entries], role)
-    for number in numbers:
-        state.count(number, max(budget // (FIRST_SHARE * len(numbers)), 8))
+    remaining, left_out = state.by_what_they_came_with()
+    pairs: dict[Hashable, list[int]] = {}
+    for number in remaining:
+        pairs.setdefault(tuple(map(input_key, entries[number].pair.sides)), []).append(number)
+    beside = {number: of_pair for of_pair in pairs.values() for number in of_pair}
+    for of_pair in pairs.values():
+        state.count(of_pair, max(budget // (FIRST_SHARE * len(pairs)), 8))
     while True:
-        shown = [state.mean_and_error(number) for number in numbers]
-        best = max(numbers, key=lambda number: shown[number][0])
-        mean, error = shown[best]
-        most = mean + NO_MATTER * abs(mean)
-        rivals = [
-            number
-            for number in numbers
-            if number != best and shown[number][0] + APART * math.hypot(error, shown[number][1]) > most
-        ]
-        if not rivals or state.spent >= budget:
-            return state.latest[max(numbers, key=state.value)], state.spent
-        rival = max(rivals, key=lambda number: sum(shown[number]))
-        state.count(max(best, rival, key=lambda number: shown[number][1]), max(budget // SLICES, 8))
+        shown = {number: state.mean_and_error(number) for number in remaining}
+        best = max(remaining, key=state.promise)
+        gains = {number: _gain(shown[number], shown[best]) for number in remaining if number != best}
+        matters = NO_MATTER * abs(shown[best][0])
+        rival = max(gains, key=gains.__getitem__, default=best)
+        if state.spent >= budget or gains.get(rival, 0.0) <= matters:
+            ranked = sorted(remaining, key=lambda number: -state.promise(number))
+            return [state.latest[number] for number in (*ranked, *left_out)], state.spent
+        counted = max(best, rival, key=lambda number: shown[number][1])
+        state.count(
+            [number for number in beside[counted] if number == best or gains[number] > matters],
+            max(budget // SLICES, 8),
+        )
+
+
+def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
+    """By how much the first of two normal means is expected to exceed the second, where it does; means and errors."""
+    more, error = one[0] - other[0], math.hypot(one[1], other[1])
+    if error == 0 or not math.isfinite(error):
+        return max(more, 0.0)
+    z = more / error
+    return more * 0.5 * math.erfc(-z / math.sqrt(2)) + error * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
 
 def best_entry(
@@ -159,16 +194,14 @@ def ranked_entries(
     objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
     prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
     state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role)
-    floor = max((entry.found.lower_value for entry in entries), default=-math.inf)
-    remaining = [k for k, entry in enumerate(entries) if not _at_most(entry.found) < floor]
-    left_out = sorted(set(range(len(entries))).difference(remaining), key=lambda number: -state.value(number))
+    remaining, left_out = state.by_what_they_came_with()
     rounds = max(len(remaining) - 1, 0).bit_length()
     for turn in range(rounds):
         # Half of the runs in the last two rounds: the last ones are the most alike.
         n = max(int(budget * _share_of_round(turn, rounds)) // len(remaining), 8)
         mean = sum(prices[number] for number in remaining) / len(remaining)
         for number in remaining:
-            state.count(number, max(int(n * min(mean / prices[number], MOST_MORE)), 8))
+            state.count([number], max(int(n * min(mean / prices[number], MOST_MORE)), 8))
         remaining.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
             kept = (len(remaining) + 1) // 2
@@ -189,7 +222,7 @@ def ranked_entries(
         again = state.tallies[winner].runs if runner.mechanism.threads else 0
         state.tallies[winner] = Tally()
         state.latest[winner] = replace(state.latest[winner], cuts=None)
-        state.count(winner, max(budget // 5, again, 8))
+        state.count([winner], max(budget // 5, again, 8))
         remaining = sorted(range(len(entries)), key=lambda number: -state.value(number))
 
 

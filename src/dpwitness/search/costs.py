@@ -201,6 +201,10 @@ def with_sides_that_pay(runner: Runner, candidate: Candidate, claim: Claim) -> C
     return replace(candidate, estimate=replace(estimate, both=None))
 
 
+#: Growth, in parts of the event's rate, that is a rounding error: against the parameter that is shown nothing grows.
+NO_GROWTH: Final = 1e-12
+
+
 def runs_saved(estimate: Estimate, claim: Claim) -> float:
     """How many runs of independent sides tell as much as one whose sides share their draws, by an estimate of that.
 
@@ -210,7 +214,7 @@ def runs_saved(estimate: Estimate, claim: Claim) -> float:
     p, q, both = (np.array([value]) for value in (estimate.p, estimate.q, estimate.both))
     plane = claim.half_plane(p, q)
     shared, independent = (float(growth_rate(p, q, plane, joint)[0]) for joint in (both, None))
-    if shared > 0 and independent > 0:
+    if min(shared, independent) > NO_GROWTH * estimate.p:
         return shared / independent
     pays = np.reshape(payoffs(plane), (4, -1))
     moments = [

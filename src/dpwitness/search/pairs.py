@@ -29,6 +29,7 @@ from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
 from dpwitness.runs import Role, Runner, Threads, generator
 from dpwitness.search.comparison import (
+    LOWER,
     MOST_MORE,
     STANDARD_ERRORS,
     Entry,
@@ -393,13 +394,18 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
     Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance; nor without any run.
     """
-    parts = [part for one in searched for part in (one.x, one.y) if len(part)]
-    if late or not parts:  # where no run was done in time, what comes next says so
+    parts: list[Rows] = []
+    if late:  # what comes next says so where no run was done in time
         return
-    first = parts[0][:1]
-    if not all(
-        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first)) for part in parts
-    ):
+    # One by one: the first shows as a rule that outcomes differ, and rows of all of them take a while to put together.
+    for part in (part for one in searched for part in (one.x, one.y)):
+        if not len(part):
+            continue
+        first = parts[0][:1] if parts else part[:1]
+        if part.shape[1] != first.shape[1] or not np.all((part == first) | np.isnan(part) & np.isnan(first)):
+            return
+        parts.append(part)
+    if not parts:
         return
     total = sum(map(len, parts))
     if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
@@ -566,12 +572,13 @@ def refined(
     except MechanismTimeout:
         return candidate, spent
     estimates = _estimates(tally, len(nested.events))
-    errors = STANDARD_ERRORS if compiled else ERRORS_IF_INTERPRETED
+    thorough = math.isinf(objective.stop_value)
+    errors = (LOWER if thorough else STANDARD_ERRORS) if compiled else ERRORS_IF_INTERPRETED
     values = [value_of(found, objective, tally.runs, errors) for found in estimates]
     best = int(np.argmax(values))
     # What is not compiled was chosen by few runs: its value is overestimated. One of the cuts is nearly its own.
     # So is what a bound has compared: many entries, and no stop value.
-    before = value_of(estimate, objective, budget) if compiled and not math.isinf(objective.stop_value) else kept
+    before = value_of(estimate, objective, budget) if compiled and not thorough else kept
     if values[best] <= before:
         return candidate, spent + tally.runs
     return replace(candidate, event=nested.events[best], estimate=estimates[best]), spent + tally.runs
@@ -616,18 +623,22 @@ def best_refined(
     spent = sum(more for _, more in refinements)
     if len(found) < 2:
         return refinements[0][0], spent
+    # The cuts that there were compete too, since they were chosen by more runs than the new ones.
+    tried = {id(one) for one, runs in refinements if runs}
+    different = list({id(one): one for one in (*(new for new, _ in refinements), *found)}.values())
     nothing = Estimate(p=0.0, q=0.0)  # what chose the cut does not value it
     entries = [
         Entry(one.pair, RatedEvent(event=one.event, swapped=False, estimate=nothing, value=0.0), place)
-        for place, (one, _) in enumerate(refinements)
+        for place, one in enumerate(different)
     ]
     try:
-        best, more = told_apart(runner, entries, objective, planned // SHARE * 2, Role.PLACED_CUTS)
+        ranked, more = told_apart(runner, entries, objective, planned // SHARE * 2, Role.PLACED_CUTS)
     except MechanismTimeout:
         return refinements[0][0], spent
-    winner, tried = refinements[best.place]
+    best = ranked[0]
+    winner = different[best.place]
     # Events with cuts come with rates of more runs than these; the rates of others are what few runs liked best.
-    return (winner if tried else _candidate(best)), spent + more
+    return (winner if id(winner) in tried else _candidate(best)), spent + more
 
 
 def finalists(
@@ -669,7 +680,10 @@ def finalists(
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
         share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
         try:
-            ranked, more = ranked_entries(searching, entries, objective, share, costs=costs)
+            if cheap:
+                ranked, more = told_apart(searching, entries, objective, share, Role.COMPARISON)
+            else:
+                ranked, more = ranked_entries(searching, entries, objective, share, costs=costs)
             best = ranked[0]
         except MechanismTimeout:
             more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
