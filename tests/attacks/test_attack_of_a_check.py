@@ -98,13 +98,13 @@ def test_an_attack_of_ones_own_finds_what_no_search_does():
 
 def test_what_an_attack_proposes_is_never_judged_by_the_runs_that_chose_it(monkeypatch):
     problem, runner = prepare(remembering, neighbours=dpw.queries(1), attack=magic, outcome=float)
-    streams, tally = [], Runner.tally
+    streams, tallies = [], Runner.tallies
 
-    def counted(self, pair, event, n, *stream):
+    def counted(self, pair, events, n, *stream, **how):
         streams.append(stream)
-        return tally(self, pair, event, n, *stream)
+        return tallies(self, pair, events, n, *stream, **how)
 
-    monkeypatch.setattr(Runner, "tally", counted)
+    monkeypatch.setattr(Runner, "tallies", counted)
     find(problem, runner, GrowthAt(claim=problem.claim), planned=1_000, budget=1_000)
     assert sum(stream[0] is Role.COMPARISON for stream in streams) > 1
     assert len(set(streams)) == len(streams)
