@@ -1,5 +1,6 @@
 """Mechanisms of other libraries, taken as they are: claims at which each stands, and a bug that is there today."""
 
+import math
 import warnings
 from itertools import islice
 
@@ -311,6 +312,17 @@ def opendp_response():
     dp = pytest.importorskip("opendp.prelude", reason=f"opendp {INSTALL}")
     dp.enable_features("contrib")
     return dp.m.make_randomized_response(["a", "b", "c"], prob=0.6)
+
+
+@pytest.mark.parametrize(("budget", "recorded"), [(math.inf, 1), (1e6, 1001)])
+def test_fits_do_not_copy_what_an_accountant_without_a_limit_has_recorded(budget, recorded):
+    accountants = pytest.importorskip("diffprivlib.accountant", reason=f"diffprivlib {INSTALL}", exc_type=ImportError)
+    accountant = accountants.BudgetAccountant(budget, 1.0, spent_budget=[(0.5, 0.0)] * 1_000)
+    model = diffprivlib_regression()
+    model.accountant = accountant
+    fitted = library_of(model).function(model)((X, X[:, 0]))
+    assert len(fitted.accountant) == recorded
+    assert len(accountant) == 1_000
 
 
 def diffprivlib_regression():

@@ -2,6 +2,7 @@
 
 import copy
 import inspect
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -31,11 +32,23 @@ class Estimators(Library):
         def fit(data: Any) -> object:
             if labelled and not isinstance(data, tuple):
                 raise InvalidParameter("fit takes X and y: give form='xy'")
-            estimator = copy.deepcopy(thing)
+            estimator = copy.deepcopy(thing, _without_record(thing))
             estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
             return estimator
 
         return fit
+
+
+def _without_record(thing: Any) -> dict[int, object]:
+    """What copies have in the place of an accountant of diffprivlib that refuses nothing: a new one, as a memo.
+
+    The default one records all that was ever spent in a process: a copy of its list would take longer with every fit.
+    """
+    accountant: Any = getattr(thing, "accountant", None)
+    if not type(accountant).__module__.startswith("diffprivlib."):
+        return {}
+    limited = accountant.epsilon < math.inf or accountant.delta < 1
+    return {} if limited else {id(accountant): type(accountant)()}
 
 
 def _needs_labels(fit: Callable[..., object]) -> bool:
