@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -17,7 +18,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs, queries
-from dpwitness.runs import Role
+from dpwitness.runs import Role, Runner
 from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen
@@ -181,6 +182,21 @@ def test_events_of_one_pair_are_counted_in_the_same_runs_in_either_direction():
         assert found[event].q == pytest.approx(q, abs=5 * math.sqrt(q / 200_000))
     (alone, _), _ = ranked_by([other_way, entry(above(1.0))], 1, 400_000)  # another pair than the one that is swapped
     assert alone.found.estimate.p > alone.found.estimate.q
+
+
+def test_a_pair_whose_runs_cost_more_gets_fewer_of_them(monkeypatch):
+    made, tallies = {}, Runner.tallies
+
+    def counted(self, pair, events, n, *stream, **how):
+        made[pair.key] = made.get(pair.key, 0) + n
+        return tallies(self, pair, events, n, *stream, **how)
+
+    monkeypatch.setattr(Runner, "tallies", counted)
+    costs = SimpleNamespace(of=lambda pair: 9.0 if pair is HIGHER else 1.0, priced=lambda objective, pair: objective)
+    entries = [entry(above(0.0)), higher(7.0)]  # the second, which is rarer, gets all slices
+    told_apart(laplace_runner(1), entries, BOUND, 40_000, Role.COMPARISON, costs)
+    assert made[SHIFTED.key] >= 50_000 - 100
+    assert made[HIGHER.key] < made[SHIFTED.key] / 2  # three times as many if runs had one price
 
 
 def test_what_is_left_open_is_not_decided_by_luck():

@@ -61,9 +61,24 @@ class _Comparison:
     latest: list[Entry]
     tallies: list[Tally]
     role: Role
+    prices: list[float]  # of a run of each
     spent: int = 0
     turns: Counter[int] = field(default_factory=Counter)  # of each entry
     since: dict[int, Tally] = field(default_factory=dict)  # of an entry with cuts, since its event was chosen
+
+    @classmethod
+    def of(
+        cls, runner: Runner, entries: Sequence[Entry], objective: Objective, role: Role, costs: Costs | None
+    ) -> "_Comparison":
+        """Entries of which nothing was counted; they compete for seconds where there are `costs`, else for runs."""
+        objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
+        prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
+        return cls(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
+
+    def runs_of(self, number: int, n: int, among: Sequence[int]) -> int:
+        """As many runs of an entry as take its even share of the time of n runs of each of those."""
+        mean = sum(self.prices[one] for one in among) / len(among)
+        return max(int(n * min(mean / self.prices[number], MOST_MORE)), 8)
 
     def by_what_they_came_with(self) -> tuple[list[int], list[int]]:
         """The numbers of entries, and of those that can hardly win by the runs that they come with, best first."""
@@ -117,7 +132,12 @@ class _Comparison:
 
 
 def told_apart(
-    runner: Runner, entries: Sequence[Entry], objective: Objective, budget: int, role: Role
+    runner: Runner,
+    entries: Sequence[Entry],
+    objective: Objective,
+    budget: int,
+    role: Role,
+    costs: Costs | None = None,
 ) -> tuple[list[Entry], int]:
     """The entries, counted until the best is known or no longer matters, best first, and the runs spent.
 
@@ -125,29 +145,31 @@ def told_apart(
     by slice, that of the best entry so far or of its strongest rival, whichever is known less well (Kalyanakrishnan,
     Tewari, Auer & Stone 2012, ICML). The best is the one that promises most less its errors: a rare event may show much
     by chance. Its strongest rival is the one by which most may be gained; runs end where that is next to nothing.
+    `costs`: as in `best_entry`.
     """
-    state = _Comparison(runner, [objective] * len(entries), list(entries), [Tally() for _ in entries], role)
+    state = _Comparison.of(runner, entries, objective, role, costs)
     remaining, left_out = state.by_what_they_came_with()
     pairs: dict[Hashable, list[int]] = {}
     for number in remaining:
         pairs.setdefault(tuple(map(input_key, entries[number].pair.sides)), []).append(number)
     beside = {number: of_pair for of_pair in pairs.values() for number in of_pair}
+    each, slice_of = budget // (FIRST_SHARE * len(pairs)), budget // SLICES
     for of_pair in pairs.values():
-        state.count(of_pair, max(budget // (FIRST_SHARE * len(pairs)), 8))
+        state.count(of_pair, state.runs_of(of_pair[0], each, remaining))
+    left = budget - each * len(pairs)
     while True:
         shown = {number: state.mean_and_error(number) for number in remaining}
         best = max(remaining, key=state.promise)
         gains = {number: _gain(shown[number], shown[best]) for number in remaining if number != best}
         matters = NO_MATTER * abs(shown[best][0])
         rival = max(gains, key=gains.__getitem__, default=best)
-        if state.spent >= budget or gains.get(rival, 0.0) <= matters:
+        if left <= 0 or gains.get(rival, 0.0) <= matters:
             ranked = sorted(remaining, key=lambda number: -state.promise(number))
             return [state.latest[number] for number in (*ranked, *left_out)], state.spent
         counted = max(best, rival, key=lambda number: shown[number][1])
-        state.count(
-            [number for number in beside[counted] if number == best or gains[number] > matters],
-            max(budget // SLICES, 8),
-        )
+        mattering = [number for number in beside[counted] if number == best or gains[number] > matters]
+        state.count(mattering, state.runs_of(counted, slice_of, remaining))
+        left -= max(slice_of, 8)
 
 
 def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
@@ -191,17 +213,14 @@ def ranked_entries(
 
     What can hardly win by the runs that it comes with is left out at once: the others get its runs.
     """
-    objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
-    prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
-    state = _Comparison(runner, objectives, list(entries), [Tally() for _ in entries], role)
+    state = _Comparison.of(runner, entries, objective, role, costs)
     remaining, left_out = state.by_what_they_came_with()
     rounds = max(len(remaining) - 1, 0).bit_length()
     for turn in range(rounds):
         # Half of the runs in the last two rounds: the last ones are the most alike.
         n = max(int(budget * _share_of_round(turn, rounds)) // len(remaining), 8)
-        mean = sum(prices[number] for number in remaining) / len(remaining)
         for number in remaining:
-            state.count([number], max(int(n * min(mean / prices[number], MOST_MORE)), 8))
+            state.count([number], state.runs_of(number, n, remaining))
         remaining.sort(key=lambda number: -state.value(number))
         if turn < rounds - 1:
             kept = (len(remaining) + 1) // 2

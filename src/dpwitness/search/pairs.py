@@ -394,20 +394,21 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
     Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance; nor without any run.
     """
-    parts: list[Rows] = []
-    if late:  # what comes next says so where no run was done in time
+
+    def parts() -> Iterator[Rows]:
+        """Rows of one side of one pair after the other: to put together those of all pairs takes a while."""
+        return (part for one in searched for part in (one.x, one.y) if len(part))
+
+    some = next(parts(), None)
+    if late or some is None:  # where no run was done in time, what comes next says so
         return
-    # One by one: the first shows as a rule that outcomes differ, and rows of all of them take a while to put together.
-    for part in (part for one in searched for part in (one.x, one.y)):
-        if not len(part):
-            continue
-        first = parts[0][:1] if parts else part[:1]
-        if part.shape[1] != first.shape[1] or not np.all((part == first) | np.isnan(part) & np.isnan(first)):
-            return
-        parts.append(part)
-    if not parts:
+    first = some[:1]
+    if not all(
+        part.shape[1] == first.shape[1] and np.all((part == first) | np.isnan(part) & np.isnan(first))
+        for part in parts()
+    ):
         return
-    total = sum(map(len, parts))
+    total = sum(map(len, parts()))
     if np.all(np.isnan(first) | (first == NOT_A_NUMBER) | (first == NONE)):
         raise InvalidOutcome(
             f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
@@ -681,7 +682,7 @@ def finalists(
         share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
         try:
             if cheap:
-                ranked, more = told_apart(searching, entries, objective, share, Role.COMPARISON)
+                ranked, more = told_apart(searching, entries, objective, share, Role.COMPARISON, costs)
             else:
                 ranked, more = ranked_entries(searching, entries, objective, share, costs=costs)
             best = ranked[0]

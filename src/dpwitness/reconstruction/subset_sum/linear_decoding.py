@@ -390,7 +390,7 @@ MANY: Final = 512
 
 
 def inverse_of(matrix: Floats) -> Floats:
-    """Of a symmetric matrix, as a rule a positive definite one."""
+    """The inverse of a symmetric matrix, by its Cholesky factor where it is large and has one."""
     if len(matrix) >= MANY:
         from scipy.linalg import lapack  # 0.3 s
 

@@ -109,7 +109,10 @@ class SimulatedSystem(System):
 
     @property
     def noise_bound(self) -> int | None:
-        """By how much an answer about all people misses their count at most; None where that grows with questions."""
+        """By how much the answer for one value misses its count at most, among all people.
+
+        None where that grows with the questions, or with the values that they name.
+        """
         return self.law.bound
 
     @property
