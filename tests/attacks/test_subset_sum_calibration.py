@@ -176,6 +176,20 @@ def test_garbage_among_the_answers_is_outvoted():
     assert right >= binom.ppf(1e-6, 3 * SIZE, norm.cdf(0.5 / 0.375))
 
 
+def test_answers_that_are_nearly_all_alike_are_decoded_by_those_that_differ():
+    """Sums of 200 bits, half of them ones, whose standard deviation is 5, rounded to multiples of 25."""
+    people = 200
+    used, fresh = question_counts(people, 8 * people, None)
+    for seed in range(4):
+        rng = np.random.default_rng([people, seed])
+        bits = rng.permutation(people) % 2
+        asking = Asking(FORM, system_of(lambda q, bits=bits: 25.0 * np.round(bits[q].sum() / 25), FORM, seed=1))
+        found = reconstruct(asking, seed, Plan(size=people, used=used, fresh=fresh), Deadline(math.inf))
+        right = int(np.sum(found.reconstruction.bits == bits))
+        assert right > 0.65 * people
+        assert found.confidence.expected_right <= right
+
+
 @pytest.mark.campaign
 @pytest.mark.parametrize("law", runpy.run_path(str(BENCHMARK))["LAWS"])
 def test_claims_hold_over_many_systems(law):

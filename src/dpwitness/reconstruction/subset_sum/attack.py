@@ -22,6 +22,7 @@ from dpwitness.reconstruction.subset_sum import conditions, oracle
 from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
 from dpwitness.reconstruction.subset_sum.conditions import Attributes
 from dpwitness.reconstruction.subset_sum.confidence import (
+    SHOWN,
     Confidence,
     claim_of_program,
     claims_of_fit,
@@ -65,6 +66,10 @@ FITS: Final = ("adaptive", "least-squares")
 #: The correlation of what one half shows of the other one with what that shows of it, where answers are mere noise: of
 #: Σ sign(a)·b and Σ sign(b)·a, for independent normal a and b.
 CROSSWISE: Final = 2 / math.pi
+#: Where more answers than this share are one number, answers may be rounded to multiples of more than sums vary by.
+ALIKE: Final = 0.9
+#: The gain of such answers must be less than this, and so many standard errors above 0.
+COARSE: Final = 0.5
 #: Tells the generator of the subsets from all others made of the same seed.
 STREAM: Final = 1
 
@@ -330,6 +335,8 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     sample = Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers)))
     if number := len(sample.answers):
         sample = sample._replace(answers=within_reach(sample.answers, plan.size))
+    gain = 1.0 if plan.adversary is not None else coarse_gain(sample)
+    sample = sample._replace(answers=sample.answers / gain)
     kept = min(max(plan.fresh, number // CHECKED), max(number // CHECKED, LEAST_CHECKED))
     if number - kept < plan.size + SPARE:
         raise AttackStopped(
@@ -346,6 +353,8 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     names: tuple[str, ...] = PROMISING if plan.size <= MOST_IN_PROGRAM else PROMISING[:1]
     if plan.adversary is not None:
         names = (plan.adversary,)
+    elif gain < 1:
+        names = ("least-squares",)
     halves: dict[str, list[Reconstruction]] = {name: [] for name in names}  # empty where they are too small
     alike = dict.fromkeys(names, 0.0)
     if len(used.answers) >= 2 * (plan.size + SPARE):
@@ -390,15 +399,33 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
         bits=claims,
         basis=basis,
         fresh_questions=kept,
-        fresh_error=_root_mean_square(
-            fresh.subsets.sums(reconstruction.fractions) + reconstruction.offset - fresh.answers
-        ),
-        fresh_error_of_constant=_root_mean_square(used.answers.mean() - fresh.answers),
+        fresh_error=gain
+        * _root_mean_square(fresh.subsets.sums(reconstruction.fractions) + reconstruction.offset - fresh.answers),
+        fresh_error_of_constant=gain * _root_mean_square(used.answers.mean() - fresh.answers),
         halves_agree_on=agree,
         scale=None if scale is None else scale.value,
         scale_error=None if scale is None else scale.error,
     )
+    in_counts = {name: getattr(final, name) for name in ("offset", "spread", "largest_residual")}
+    final = replace(final, **{name: None if value is None else gain * value for name, value in in_counts.items()})
     return Outcome(reconstruction=final, adversary=name, confidence=confidence, stopped=stopped)
+
+
+def coarse_gain(sample: Sample) -> float:
+    """How much a person adds to answers of which nearly all are one number, in parts of what one adds to sums; else 1.
+
+    So answers rounded to multiples of more than the sums' spread. Only those that differ tell anything, and they differ
+    by more than the sums do: divided by the gain they are sums with errors, of which least squares makes most. It is
+    the slope of answers on the sizes of their subsets, taking half of the people for ones.
+    """
+    answers = sample.answers
+    if not len(answers) or np.unique(answers, return_counts=True)[1].max() <= ALIKE * len(answers):
+        return 1.0
+    sizes = sample.subsets.sums(np.full(sample.subsets.people, 0.5))
+    sizes -= sizes.mean()
+    square = float(sizes @ sizes)
+    gain = float(sizes @ answers) / square if square else 0.0
+    return gain if SHOWN * float(np.std(answers)) / math.sqrt(square or 1.0) < gain < COARSE else 1.0
 
 
 def _correlation(one: Reconstruction, other: Reconstruction) -> float:
