@@ -72,6 +72,16 @@ def test_two_ends_are_chosen_where_one_shows_little():
     assert estimate.p > 2 * estimate.q
 
 
+def test_where_one_value_holds_most_runs_edges_lie_between_the_others():
+    """Half a per cent of the runs has a number, all others 0: quantiles of all runs are 0."""
+    x, y = rows_of(1.0), rows_of(0.0)
+    for rows in (x, y):
+        rows[np.random.default_rng(7).random(len(rows)) < 0.995, 0] = 0.0
+    edges = cuts_around(Interval(coordinate=0, low=2.0), sample_of(x, y)).edges
+    assert np.count_nonzero(edges > 0) > 20
+    assert np.count_nonzero(edges < 0) > 10
+
+
 def test_other_events_have_no_such_edges():
     sample = sample_of(rows_of(1.0), rows_of(0.0))
     assert cuts_around(Box((Interval(coordinate=0, low=0.0), Interval(coordinate=1, low=0.0))), sample) is None

@@ -12,18 +12,18 @@ import dpwitness as dpw
 from dpwitness.api.curve import CURVE_RUNS, most_runs, runs_to_exclude
 from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP
-from dpwitness.events import Interval, OutcomeSet
+from dpwitness.events import Feature, FeatureEvent, Interval, OutcomeSet
 from dpwitness.evidence import Estimate, EventBet, detectable_parameter
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.neighbours import pairs, queries
+from dpwitness.neighbours import Pair, histogram, pairs, queries
 from dpwitness.runs import Role, Runner
 from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen
-from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt
-from dpwitness.search.pairs import best_refined, contrast
+from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt, value_of
+from dpwitness.search.pairs import at_other_places, best_refined, contrast
 from dpwitness.search.samples import Table, sample_of
 from running import best_entry, runner, search, soon
 
@@ -217,6 +217,55 @@ def test_a_set_of_outcomes_is_not_chosen_anew_by_fewer_runs_than_it_was_learned_
     found = RatedEvent(event=event, swapped=False, estimate=Estimate(p=0.1, q=0.1), value=0.0)
     (best,), _ = told_apart(where, [Entry(pair, found, 0, cuts, learned_from)], BOUND, 40_000, Role.COMPARISON)
     assert best.found.event == OutcomeSet(np.array([[chosen]]))
+
+
+def test_a_cut_is_valued_by_runs_that_did_not_choose_it(monkeypatch):
+    halves, tallies = [], Runner.tallies
+
+    def kept(self, *given, **how):
+        halves.extend(tallies(self, *given, **how))
+        return halves[-1:]
+
+    monkeypatch.setattr(Runner, "tallies", kept)
+    where = laplace_runner(1)
+    cuts = cuts_around(above(0.0), sample_of(*where.sample(SHIFTED, 20_000, Role.SEARCH, 0)))
+    (best,), _ = told_apart(where, [replace(entry(above(0.0)), cuts=cuts)], BOUND, 40_000, Role.COMPARISON)
+    first, second = halves
+    chosen_by_first, _ = cuts.best(first, BOUND)
+    assert best.found.value == value_of(cuts.estimate(chosen_by_first, second), BOUND, second.runs, 1.0)
+    assert best.found.event == cuts.best(first + second, BOUND)[0]
+
+
+ANSWERS, CELLS = queries(4), histogram(4)
+
+
+def moved(relation, data, neighbour, event):
+    """Entries of the same event at other places, of outcomes of four numbers."""
+    pair = Pair(np.array(data), np.array(neighbour))
+    problem = SimpleNamespace(relation=relation, data=None, mechanism=SimpleNamespace(width=4))
+    rows = np.random.default_rng(1).laplace(size=(2, 1_000, 4))
+    return at_other_places(problem, replace(entry(event, pair), cuts=cuts_around(event, sample_of(*rows))))
+
+
+def test_an_interval_of_one_entry_is_tried_at_the_others_on_pairs_that_turn_there():
+    found = moved(ANSWERS, [1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], Interval(coordinate=2, low=0.5))
+    assert all(ANSWERS.contains(one.pair) for one in found)
+    assert [one.found.event.coordinate for one in found] == [0, 1, 1, 2, 2, 3, 3]
+    assert {str(one.pair) for one in found} == {
+        "[1., 1., 1., 1.] and [2., 2., 2., 2.]",
+        "[1., 2., 2., 2.] and [2., 1., 1., 1.]",
+        "[1., 1., 2., 2.] and [2., 2., 1., 1.]",
+        "[1., 1., 1., 2.] and [2., 2., 2., 1.]",
+    }
+    assert all(one.cuts.scale.coordinate == one.found.event.coordinate for one in found)
+
+
+def test_nothing_is_tried_at_other_places_where_one_number_moves_or_the_event_has_no_place():
+    assert not moved(CELLS, [0, 1, 0, 0], [0, 0, 0, 0], Interval(coordinate=1, low=0.5))
+    difference = FeatureEvent(
+        feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.5)
+    )
+    assert not moved(ANSWERS, [1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], difference)
 
 
 def test_what_an_old_estimate_promises_does_not_choose_between_candidates_with_new_cuts():

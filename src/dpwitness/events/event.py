@@ -269,7 +269,7 @@ def thresholds_of(event: Event) -> Sequence[Thresholds[Event]]:
 class Scale(Generic[E]):
     """A value of outcomes, one interval of it that an event is, and the events of all other intervals.
 
-    `key` is the same for events of one scale.
+    `key` is the same for events of one scale; `coordinate`: the entry (from 0) that is the value, None of others.
     """
 
     key: Hashable
@@ -277,6 +277,7 @@ class Scale(Generic[E]):
     low: float
     high: float
     between: Callable[[float, float], E]  # values from `low` up to, and without, `high`
+    coordinate: int | None = None
 
 
 def scale_of(event: Event) -> Scale[Event] | None:

@@ -119,6 +119,7 @@ class Interval(Event):
             low=self.low,
             high=self.high,
             between=lambda low, high: Interval(coordinate=j, low=low, high=high),
+            coordinate=j,
         )
 
     def statistic(self) -> Statistic:

@@ -23,6 +23,7 @@ class Role(Enum):
     MANY_RECORDS = (0, (1 << 21) + 5)  # 0 to learn an event from, 1 to see it again, 2 to time a run
     CHEAPER = (0, (1 << 21) + 6)  # as COMPARISON, of pairs with fewer records; also to learn their events from
     PLACED_CUTS = (0, (1 << 21) + 10)  # as COMPARISON, of candidates whose cuts were placed anew
+    MOVED = (0, (1 << 21) + 13)  # as COMPARISON, of an event at other places of the outcome
     BITS = (0, (1 << 21) + 9)  # to learn from which last bits tell D from D′: the number of the pair, then 1 to count
     GRADES = (0, (1 << 21) + 11)  # of a graded event
     TAILS = (0, (1 << 21) + 12)  # of shifted noise: to learn from, then to estimate by

@@ -14,7 +14,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import input_key
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import Costs
-from dpwitness.search.cuts import CutCells, OutcomeCells
+from dpwitness.search.cuts import LOWER, CutCells, OutcomeCells
 from dpwitness.search.learners import RatedEvent, tolerance
 from dpwitness.search.objectives import Objective, value_of
 
@@ -45,8 +45,9 @@ class Entry:
 #: Of the runs by which entries are told apart all get a half together; the others are given out in slices.
 FIRST_SHARE: Final = 2
 SLICES: Final = 16
-#: By so many standard errors entries are lowered where they are told apart: by chance the best of forty is two higher.
-LOWER: Final = 2.0
+#: An entry with cuts is cut by one of two halves of its first runs, then whenever its runs have grown so many times:
+#: those that come in between value it, and did not choose the cut.
+GROWN: Final = 2.0
 #: What is expected to be gained by knowing which of two entries is better, as a share of the value, that does not
 #: matter.
 NO_MATTER: Final = 0.005
@@ -62,18 +63,26 @@ class _Comparison:
     tallies: list[Tally]
     role: Role
     prices: list[float]  # of a run of each
+    lower: float = LOWER  # by so many standard errors an entry is lowered where the best promise is looked for
     spent: int = 0
     turns: Counter[int] = field(default_factory=Counter)  # of each entry
     since: dict[int, Tally] = field(default_factory=dict)  # of an entry with cuts, since its event was chosen
+    cut: set[int] = field(default_factory=set)  # entries whose event was chosen here
 
     @classmethod
     def of(
-        cls, runner: Runner, entries: Sequence[Entry], objective: Objective, role: Role, costs: Costs | None
+        cls,
+        runner: Runner,
+        entries: Sequence[Entry],
+        objective: Objective,
+        role: Role,
+        costs: Costs | None,
+        lower: float = LOWER,
     ) -> "_Comparison":
         """Entries of which nothing was counted; they compete for seconds where there are `costs`, else for runs."""
         objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
         prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
-        return cls(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
+        return cls(runner, objectives, list(entries), [Tally() for _ in entries], role, prices, lower)
 
     def runs_of(self, number: int, n: int, among: Sequence[int]) -> int:
         """As many runs of an entry as take its even share of the time of n runs of each of those."""
@@ -101,15 +110,19 @@ class _Comparison:
         """Value an entry by what was counted of it in more runs, D first."""
         entry, objective = self.latest[number], self.objectives[number]
         self.tallies[number] = total = self.tallies[number] + tally
-        if cuts := entry.cuts:  # it was cut by earlier runs: these value it, and place the next cut
+        if cuts := entry.cuts:  # it was cut by earlier runs: those since value it
             since = self.since[number] = self.since.get(number, Tally()) + tally
             found = valued(entry.found, cuts.estimate(entry.found.event, since), since.runs, objective)
+            first = number not in self.cut
             # Fewer runs than a set of outcomes was learned from would choose another one by chance.
-            if total.runs >= entry.learned_from:
+            if total.runs >= entry.learned_from and (first or GROWN * since.runs >= total.runs):
                 event, estimate = cuts.best(total, objective)
                 kept = value_of(cuts.estimate(found.event, total), objective, total.runs)
                 if not entry.learned_from or value_of(estimate, objective, total.runs) > kept:
-                    found = replace(found, event=event, estimate=estimate)
+                    # Until more are counted it is worth what the last one was, which these runs did not choose.
+                    value = valued(found, estimate, total.runs, objective) if first else found
+                    found = replace(value, event=event, estimate=estimate)
+                    self.cut.add(number)
                     del self.since[number]
         else:
             found = revalued(entry.found, total, objective)
@@ -120,9 +133,9 @@ class _Comparison:
         return self.latest[number].found.value
 
     def promise(self, number: int) -> float:
-        """What an entry promises `LOWER` standard errors lower."""
+        """What an entry promises `lower` standard errors lower."""
         mean, error = self.mean_and_error(number)
-        return mean - LOWER * error
+        return mean - self.lower * error
 
     def mean_and_error(self, number: int) -> tuple[float, float]:
         """What it shows, not lowered, and the standard error of that."""
@@ -138,6 +151,7 @@ def told_apart(
     budget: int,
     role: Role,
     costs: Costs | None = None,
+    lower: float = LOWER,
 ) -> tuple[list[Entry], int]:
     """The entries, counted until the best is known or no longer matters, best first, and the runs spent.
 
@@ -145,9 +159,9 @@ def told_apart(
     by slice, that of the best entry so far or of its strongest rival, whichever is known less well (Kalyanakrishnan,
     Tewari, Auer & Stone 2012, ICML). The best is the one that promises most less its errors: a rare event may show much
     by chance. Its strongest rival is the one by which most may be gained; runs end where that is next to nothing.
-    `costs`: as in `best_entry`.
+    `costs`: as in `best_entry`; `lower`: by how many errors.
     """
-    state = _Comparison.of(runner, entries, objective, role, costs)
+    state = _Comparison.of(runner, entries, objective, role, costs, lower)
     remaining, left_out = state.by_what_they_came_with()
     pairs: dict[Hashable, list[int]] = {}
     for number in remaining:
@@ -155,7 +169,9 @@ def told_apart(
     beside = {number: of_pair for of_pair in pairs.values() for number in of_pair}
     each, slice_of = budget // (FIRST_SHARE * len(pairs)), budget // SLICES
     for of_pair in pairs.values():
-        state.count(of_pair, state.runs_of(of_pair[0], each, remaining))
+        halves = 2 if any(entries[number].cuts for number in of_pair) else 1
+        for _ in range(halves):
+            state.count(of_pair, state.runs_of(of_pair[0], each // halves, remaining))
     left = budget - each * len(pairs)
     while True:
         shown = {number: state.mean_and_error(number) for number in remaining}

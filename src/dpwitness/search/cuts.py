@@ -25,6 +25,8 @@ from dpwitness.search.samples import Sample, shrunken_log_ratio
 
 Floats = NDArray[np.float64]
 
+#: By so many standard errors entries are lowered where they are told apart: by chance the best of forty is two higher.
+LOWER: Final = 2.0
 #: Besides quantiles, cuts behind so many powers of two of runs in the tails: 8, 16, 32, …
 TAIL: Final = 6
 #: Of outcomes so many that came more often on D, and so many on D′, are counted alone; those between in so many groups.
@@ -77,8 +79,8 @@ class CutCells(Partition):
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
         """The interval between edges that promises most by a table of paired runs, D first, and its rates.
 
-        The best of so many is overestimated: the value of each of m is lowered by √(2·log m) standard errors, the most
-        that chance gives. Both ends must promise clearly more than one.
+        The best of so many is overestimated, the rare ones most: each is lowered by `LOWER` standard errors. Both ends
+        must promise clearly more than one.
         """
         k = self.cells - 1
         table = np.reshape(tally.cells, (k + 1, k + 1)) / tally.runs
@@ -92,7 +94,7 @@ class CutCells(Partition):
                 continue
             rates = np.maximum(p[j] - p[i], 0.0), np.maximum(q[j] - q[i], 0.0)
             both = np.clip(below[j, j] - below[i, j] - below[j, i] + below[i, i], 0.0, np.minimum(*rates))
-            values = objective(*rates, tally.runs, math.sqrt(2 * math.log(max(len(i), 2))), both)
+            values = objective(*rates, tally.runs, LOWER, both)
             best = int(np.argmax(values))
             found.append((float(values[best]), i[best], j[best]))
         value, i, j = found[0]
@@ -148,8 +150,8 @@ class OutcomeCells(Partition):
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
         """The set that promises most by a table of paired runs, D first, and its rates.
 
-        A cell alone, or the cells of largest likelihood ratio (Neyman and Pearson); values are lowered as those of
-        intervals are.
+        A cell alone, or the cells of largest likelihood ratio (Neyman and Pearson). The values of m of them are lowered
+        by √(2·log m) standard errors, the most that chance gives.
         """
         k = self.cells - 1
         table = np.reshape(tally.cells, (k + 1, k + 1))
@@ -195,11 +197,14 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
     values = scale.value(sample.outcomes)
     values = np.sort(values[~np.isnan(values)])
     edges = np.array([scale.low, scale.high])
-    if len(values):
-        ranks = 2 ** np.arange(3, 3 + TAIL)
-        ranks = ranks[ranks < len(values) // 64]
-        cuts = values[np.concatenate([ranks, (SHARES * len(values)).astype(np.int64), len(values) - 1 - ranks])]
-        edges = np.append(edges, cuts[cuts >= LEAST_NUMBER])  # codes of texts have no order
+    different, times = np.unique(values, return_counts=True)
+    # Where one value holds most of the runs, those between the others' quantiles tell them apart.
+    for some in (values, different[times == 1]):
+        if len(some):
+            ranks = 2 ** np.arange(3, 3 + TAIL)
+            ranks = ranks[ranks < len(some) // 64]
+            cuts = some[np.concatenate([ranks, (SHARES * len(some)).astype(np.int64), len(some) - 1 - ranks])]
+            edges = np.append(edges, cuts[cuts >= LEAST_NUMBER])  # codes of texts have no order
     edges = np.unique(edges[np.isfinite(edges)])
     return CutCells(event, scale, edges) if len(edges) else None
 

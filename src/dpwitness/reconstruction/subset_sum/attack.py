@@ -406,8 +406,8 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
         scale=None if scale is None else scale.value,
         scale_error=None if scale is None else scale.error,
     )
-    in_counts = {name: getattr(final, name) for name in ("offset", "spread", "largest_residual")}
-    final = replace(final, **{name: None if value is None else gain * value for name, value in in_counts.items()})
+    spread, residual = (None if one is None else gain * one for one in (final.spread, final.largest_residual))
+    final = replace(final, offset=gain * final.offset, spread=spread, largest_residual=residual)
     return Outcome(reconstruction=final, adversary=name, confidence=confidence, stopped=stopped)
 
 
