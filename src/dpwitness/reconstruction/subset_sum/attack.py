@@ -68,7 +68,7 @@ FITS: Final = ("adaptive", "least-squares")
 CROSSWISE: Final = 2 / math.pi
 #: Where more answers than this share are one number, answers may be rounded to multiples of more than sums vary by.
 ALIKE: Final = 0.9
-#: The gain of such answers must be less than this, and so many standard errors above 0.
+#: The gain of such answers must be less than this, and `SHOWN` standard errors above 0.
 COARSE: Final = 0.5
 #: Tells the generator of the subsets from all others made of the same seed.
 STREAM: Final = 1
