@@ -258,6 +258,12 @@ def test_no_page_holds_what_a_merge_left(page):
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_no_section_stands_twice_on_a_page(page):
+    headings = re.findall(r"^#+ .*$", BLOCK.sub("", page.read_text()), re.MULTILINE)
+    assert sorted(headings) == sorted(set(headings))
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_links_lead_somewhere(page):
     for target in re.findall(r"\]\((?!https?://|#)([^)#\s]+)", page.read_text()):
         assert (page.parent / target).exists(), target
