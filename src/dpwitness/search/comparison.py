@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpwitness.candidate import Estimate, Tally
+from dpwitness.events import Event
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import input_key
 from dpwitness.runs import Role, Runner
@@ -41,6 +42,15 @@ class Entry:
     cuts: CutCells | OutcomeCells | None = None
     learned_from: int = 0
 
+    @classmethod
+    def uncounted(
+        cls, pair: Pair, event: Event, place: int = -1, *, swapped: bool = False, cuts: CutCells | None = None
+    ) -> "Entry":
+        """One that nothing is known of."""
+        return cls(
+            pair, RatedEvent(event=event, swapped=swapped, estimate=Estimate(p=0.0, q=0.0), value=0.0), place, cuts
+        )
+
 
 #: Of the runs by which entries are told apart all get a half together; the others are given out in slices.
 FIRST_SHARE: Final = 2
@@ -67,7 +77,6 @@ class _Comparison:
     spent: int = 0
     turns: Counter[int] = field(default_factory=Counter)  # of each entry
     since: dict[int, Tally] = field(default_factory=dict)  # of an entry with cuts, since its event was chosen
-    cut: set[int] = field(default_factory=set)  # entries whose event was chosen here
 
     @classmethod
     def of(
@@ -113,16 +122,15 @@ class _Comparison:
         if cuts := entry.cuts:  # it was cut by earlier runs: those since value it
             since = self.since[number] = self.since.get(number, Tally()) + tally
             found = valued(entry.found, cuts.estimate(entry.found.event, since), since.runs, objective)
-            first = number not in self.cut
             # Fewer runs than a set of outcomes was learned from would choose another one by chance.
-            if total.runs >= entry.learned_from and (first or GROWN * since.runs >= total.runs):
+            if total.runs >= entry.learned_from and GROWN * since.runs >= total.runs:
                 event, estimate = cuts.best(total, objective)
                 kept = value_of(cuts.estimate(found.event, total), objective, total.runs)
                 if not entry.learned_from or value_of(estimate, objective, total.runs) > kept:
                     # Until more are counted it is worth what the last one was, which these runs did not choose.
-                    value = valued(found, estimate, total.runs, objective) if first else found
-                    found = replace(value, event=event, estimate=estimate)
-                    self.cut.add(number)
+                    if since.runs == total.runs:  # the first cut: the event before was not chosen here
+                        found = valued(found, estimate, total.runs, objective)
+                    found = replace(found, event=event, estimate=estimate)
                     del self.since[number]
         else:
             found = revalued(entry.found, total, objective)

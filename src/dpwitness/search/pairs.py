@@ -630,11 +630,8 @@ def best_refined(
     # The cuts that there were compete too, since they were chosen by more runs than the new ones.
     tried = {id(one) for one, runs in refinements if runs}
     different = list({id(one): one for one in (*(new for new, _ in refinements), *found)}.values())
-    nothing = Estimate(p=0.0, q=0.0)  # what chose the cut does not value it
-    entries = [
-        Entry(one.pair, RatedEvent(event=one.event, swapped=False, estimate=nothing, value=0.0), place)
-        for place, one in enumerate(different)
-    ]
+    # What chose the cut does not value it.
+    entries = [Entry.uncounted(one.pair, one.event, place) for place, one in enumerate(different)]
     try:
         ranked, more = told_apart(runner, entries, objective, planned // SHARE * 2, Role.PLACED_CUTS)
     except MechanismTimeout:
@@ -654,10 +651,7 @@ def finalists(
     short = costs.affordable < ENOUGH_TIME * planned
     # Where time is short, some of it belongs to finding a cheaper pair.
     searching = runner.until(runner.max_time * TO_CHEAPEN) if short else runner
-    entries, spent = [], 0
-    for candidate in proposed(problem, planned):
-        found = RatedEvent(event=candidate.event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0)
-        entries.append(Entry(candidate.pair, found))
+    entries, spent = [Entry.uncounted(one.pair, one.event) for one in proposed(problem, planned)], 0
     runner.tried.pairs += len({entry.pair.key for entry in entries})
     runner.tried.events += len(entries)
     if entries:  # at least two, so that all are counted
@@ -686,24 +680,15 @@ def finalists(
         try:
             if cheap:
                 ranked, more = told_apart(searching, entries, objective, share, Role.COMPARISON, costs)
-                if moved := at_other_places(problem, ranked[0]):
-                    spent += more
-                    compared_again, more = told_apart(
-                        searching,
-                        [ranked[0], *moved],
-                        objective,
-                        planned,
-                        Role.MOVED,
-                        costs,
-                        MOVED_LOWER,
-                    )
-                    ranked = [compared_again[0], *ranked]
             else:
                 ranked, more = ranked_entries(searching, entries, objective, share, costs=costs)
             best = ranked[0]
         except MechanismTimeout:
             more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
         spent += more
+        if cheap:
+            best, more = best_place(problem, searching, best, objective, costs, planned)
+            ranked, spent = [best, *ranked], spent + more
     if short and not certain and best.found.lower_value < objective.stop_value:
         best, more = cheaper(problem, runner, best, objective, costs, budget)
         spent += more
@@ -719,6 +704,20 @@ def finalists(
     for entry in ranked if ranked[0] is best else ():
         different.setdefault(_family(entry), entry)
     return [_candidate(entry) for entry in different.values()], spent
+
+
+def best_place(
+    problem: Problem, runner: Runner, entry: Entry, objective: Objective, costs: Costs, budget: int
+) -> tuple[Entry, int]:
+    """The best of an entry and of those `at_other_places`, and the runs spent: about `budget`, or none."""
+    moved = at_other_places(problem, entry)
+    if not moved:
+        return entry, 0
+    try:
+        ranked, spent = told_apart(runner, [entry, *moved], objective, budget, Role.MOVED, costs, MOVED_LOWER)
+    except MechanismTimeout:
+        return entry, 0  # it only refines
+    return ranked[0], spent
 
 
 def at_other_places(problem: Problem, entry: Entry) -> list[Entry]:
@@ -742,13 +741,12 @@ def at_other_places(problem: Problem, entry: Entry) -> list[Entry]:
         event = Interval(coordinate=place, low=scale.low, high=scale.high)
         own = scale_of(event)
         assert own is not None  # as the event that it was made of has one
-        rated = replace(
-            entry.found, event=event, estimate=Estimate(p=0.0, q=0.0), value=0.0, lower_value=-math.inf
-        )  # of which nothing is known
-        for exchanged in (np.zeros(len(x), np.bool_), np.arange(len(x)) >= place)[: 1 + (place > 0)]:
+        for turn in dict.fromkeys((len(x), place or len(x))):  # from which on the sides are exchanged
+            exchanged = np.arange(len(x)) >= turn
             pair = Pair(np.where(exchanged, y[0], x[0]), np.where(exchanged, x[0], y[0]), entry.pair.label)
             if adjacent(problem.relation, pair, problem.data):
-                found.append(Entry(pair, rated, entry.place, replace(cuts, event=event, scale=own)))
+                own_cuts = replace(cuts, event=event, scale=own)
+                found.append(Entry.uncounted(pair, event, entry.place, swapped=entry.found.swapped, cuts=own_cuts))
     return found
 
 

@@ -424,8 +424,10 @@ def coarse_gain(sample: Sample) -> float:
     sizes = sample.subsets.sums(np.full(sample.subsets.people, 0.5))
     sizes -= sizes.mean()
     square = float(sizes @ sizes)
-    gain = float(sizes @ answers) / square if square else 0.0
-    return gain if SHOWN * float(np.std(answers)) / math.sqrt(square or 1.0) < gain < COARSE else 1.0
+    if not square:
+        return 1.0
+    gain, error = float(sizes @ answers) / square, float(np.std(answers)) / math.sqrt(square)
+    return gain if SHOWN * error < gain < COARSE else 1.0
 
 
 def _correlation(one: Reconstruction, other: Reconstruction) -> float:
