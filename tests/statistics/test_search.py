@@ -12,6 +12,7 @@ import dpwitness as dpw
 from dpwitness.api.curve import CURVE_RUNS, most_runs, runs_to_exclude
 from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP
+from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval, OutcomeSet
 from dpwitness.evidence import Estimate, EventBet, detectable_parameter
 from dpwitness.evidence.counts import Counts
@@ -23,7 +24,7 @@ from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt, value_of
-from dpwitness.search.pairs import at_other_places, best_refined, contrast
+from dpwitness.search.pairs import at_other_places, best_place, best_refined, contrast
 from dpwitness.search.samples import Table, sample_of
 from running import best_entry, runner, search, soon
 
@@ -240,15 +241,16 @@ ANSWERS, CELLS = queries(4), histogram(4)
 
 
 def moved(relation, data, neighbour, event):
-    """Entries of the same event at other places, of outcomes of four numbers."""
+    """A problem, an entry, and entries of the same event at other places, of outcomes of four numbers."""
     pair = Pair(np.array(data), np.array(neighbour))
     problem = SimpleNamespace(relation=relation, data=None, mechanism=SimpleNamespace(width=4))
     rows = np.random.default_rng(1).laplace(size=(2, 1_000, 4))
-    return at_other_places(problem, replace(entry(event, pair), cuts=cuts_around(event, sample_of(*rows))))
+    given = replace(entry(event, pair), cuts=cuts_around(event, sample_of(*rows)))
+    return problem, given, at_other_places(problem, given)
 
 
 def test_an_interval_of_one_entry_is_tried_at_the_others_on_pairs_that_turn_there():
-    found = moved(ANSWERS, [1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], Interval(coordinate=2, low=0.5))
+    _, _, found = moved(ANSWERS, [1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], Interval(coordinate=2, low=0.5))
     assert all(ANSWERS.contains(one.pair) for one in found)
     assert [one.found.event.coordinate for one in found] == [0, 1, 1, 2, 2, 3, 3]
     assert {str(one.pair) for one in found} == {
@@ -261,11 +263,21 @@ def test_an_interval_of_one_entry_is_tried_at_the_others_on_pairs_that_turn_ther
 
 
 def test_nothing_is_tried_at_other_places_where_one_number_moves_or_the_event_has_no_place():
-    assert not moved(CELLS, [0, 1, 0, 0], [0, 0, 0, 0], Interval(coordinate=1, low=0.5))
+    assert not moved(CELLS, [0, 1, 0, 0], [0, 0, 0, 0], Interval(coordinate=1, low=0.5))[-1]
     difference = FeatureEvent(
         feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.5)
     )
-    assert not moved(ANSWERS, [1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], difference)
+    assert not moved(ANSWERS, [1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], difference)[-1]
+
+
+def test_what_was_compared_stays_where_time_runs_out_at_other_places(monkeypatch):
+    def late(*given):
+        raise MechanismTimeout("late")
+
+    monkeypatch.setattr("dpwitness.search.pairs.told_apart", late)
+    problem, given, others = moved(ANSWERS, [1.0, 1.0, 2.0, 2.0], [2.0, 2.0, 1.0, 1.0], Interval(coordinate=2, low=0.5))
+    assert others
+    assert best_place(problem, laplace_runner(1), given, BOUND, None, 1_000) == (given, 0)
 
 
 def test_what_an_old_estimate_promises_does_not_choose_between_candidates_with_new_cuts():
