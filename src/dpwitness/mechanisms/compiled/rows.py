@@ -4,10 +4,10 @@ Numba chooses by type what `place` is; a type that is listed nowhere below is re
 annotations of `place` and of all that stands for it alike: also those of `_place`, which is given their types.
 """
 
-import math
 from collections.abc import Callable
 from typing import Any, Final
 
+import numpy as np
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic, overload
@@ -17,6 +17,7 @@ from dpwitness.events.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_
 from dpwitness.jit import inlined
 from dpwitness.mechanisms.compiled.sfc64 import with_own_code
 
+NEGATIVE_ZERO_BITS: Final = -(1 << 63)
 LOW_MASK: Final = (1 << LOW_BITS) - 1
 
 
@@ -63,12 +64,15 @@ nested_length = inlined(encoding.nested)
 
 @inlined
 def real(x: float) -> float:
-    """Return a float as an entry: NaN and −0 have values of their own."""
-    if x < 0 or x > 0:  # one branch for nearly all
-        return x
+    """Return a float as an entry: NaN and −0 have values of their own.
+
+    Branches that answers 0 and 1 at random do not take: each mispredicted one cost 3 ns.
+    """
     if x != x:
         return NOT_A_NUMBER
-    return NEGATIVE_ZERO if math.copysign(1.0, x) < 0 else 0.0
+    if np.float64(x).view(np.int64) == NEGATIVE_ZERO_BITS:
+        return NEGATIVE_ZERO
+    return x
 
 
 def place(rows: Rows, i: int, j: int, value: Any) -> int:
