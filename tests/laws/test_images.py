@@ -250,13 +250,15 @@ def test_types_that_numba_tells_apart_have_names_of_their_own():
 
 
 CHECK = "import sys, dpwitness as dpw; dpw.check('isvt3', epsilon=0.7, seed=1, workers=1)"
+COMMAND = "import sys; from dpwitness.cli import main; main('check isvt3 --epsilon 0.7 --seed 1 --workers 1'.split())"
 
 
 @pytest.mark.campaign
-def test_a_second_process_needs_neither_numba_nor_scipy():
+@pytest.mark.parametrize("check", [CHECK, COMMAND], ids=["function", "command"])
+def test_a_second_process_needs_neither_numba_nor_scipy(check):
     dpw.check("isvt3", epsilon=0.7, seed=1, workers=1)
     loaded = "; assert not {'numba', 'scipy'} & set(sys.modules), 'loaded'"
-    subprocess.run([sys.executable, "-c", CHECK + loaded], check=True)
+    subprocess.run([sys.executable, "-c", check + loaded], check=True)
 
 
 def test_a_version_of_numba_that_is_not_known_has_no_images(monkeypatch, tmp_path):

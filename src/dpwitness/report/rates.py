@@ -6,8 +6,6 @@ from math import isqrt
 from statistics import NormalDist
 from typing import Final
 
-from scipy.stats import beta
-
 from dpwitness.evidence.bet import weighted_errors, weighted_rates
 from dpwitness.evidence.counts import Counts
 from dpwitness.results.witness import Witness
@@ -40,9 +38,11 @@ class Rate:
     @property
     def ends(self) -> tuple[float, float]:
         """The interval."""
+        from scipy.special import betaincinv  # only figures need it
+
         tail = (1 - LEVEL) / 2
-        low = beta.ppf(tail, self.hits, self.runs - self.hits + 1) if self.hits else 0.0
-        high = beta.ppf(1 - tail, self.hits + 1, self.runs - self.hits) if self.hits < self.runs else 1.0
+        low = betaincinv(self.hits, self.runs - self.hits + 1, tail) if self.hits else 0.0
+        high = betaincinv(self.hits + 1, self.runs - self.hits, 1 - tail) if self.hits < self.runs else 1.0
         return float(low), float(high)
 
 
