@@ -24,6 +24,8 @@ T = TypeVar("T")
 #: A table holds at most this many outcomes, and at most one in so many runs may be an outcome of its own.
 MOST = 1 << 16
 REPEAT = 4
+#: Where outcomes that repeat are so few, sets of them show it all.
+FEW_OUTCOMES = 64
 #: By how many standard errors a bin of an entry that tells anything stands out.
 STANDARD_ERRORS = 4
 
@@ -117,6 +119,11 @@ class Sample(ABC):
     @abstractmethod
     def outcomes(self) -> Rows:
         """The outcomes of the training runs; shape (k, width)."""
+
+    @property
+    def few_outcomes(self) -> bool:
+        """Whether outcomes repeat and are few: no event is better than a set of whole outcomes, and all are tried."""
+        return self.repeats and len(self.outcomes) <= FEW_OUTCOMES
 
     @property
     @abstractmethod

@@ -191,8 +191,6 @@ def _of_all(rows: Rows) -> Iterator[Feature]:
 
 FeatureChoice = Callable[[Rows, Whole, list[int]], Iterable[Feature]]
 
-#: Where outcomes repeat so often, sets of whole outcomes show it all.
-FEW_OUTCOMES: Final = 64
 #: Training runs of each input that features are screened on, in a quick look and in a thorough one.
 QUICK: Final = 96
 SCREENED: Final = 1024
@@ -224,7 +222,7 @@ class Features(Learner):
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if sample.training_runs < LEAST or (sample.repeats and len(sample.outcomes) <= FEW_OUTCOMES):
+        if sample.training_runs < LEAST or sample.few_outcomes:
             return
         if thorough:
             features = _screened(sample, objective, self._of)

@@ -15,7 +15,7 @@ from typing_extensions import override
 
 from dpwitness.events import Feature, FeatureEvent, Interval
 from dpwitness.events.features import numbers
-from dpwitness.search.learners.features import FEW_OUTCOMES, LEAST
+from dpwitness.search.learners.features import LEAST
 from dpwitness.search.learners.intervals import SHARES, best_intervals
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
@@ -55,9 +55,7 @@ class OrderStatistics(Learner):
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if sample.width < 2 or sample.training_runs < (LEAST if thorough else LEARNED):
-            return
-        if sample.repeats and len(sample.outcomes) <= FEW_OUTCOMES:  # sets of whole outcomes show it all
+        if sample.width < 2 or sample.training_runs < (LEAST if thorough else LEARNED) or sample.few_outcomes:
             return
         entries = [
             item.interval.coordinate for item in best_intervals(sample, objective, thorough=thorough)[:BEST_ENTRIES]

@@ -85,7 +85,7 @@ class Scans(Learner):
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if sample.training_runs < (LEAST if thorough else LEAST_IF_QUICK):
+        if sample.training_runs < (LEAST if thorough else LEAST_IF_QUICK) or sample.few_outcomes:
             return
         found = sample.once(_scanned, thorough)
         if not found.events:
