@@ -10,7 +10,7 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness.api.curve import CURVE_RUNS, most_runs, runs_to_exclude
-from dpwitness.candidate import Candidate
+from dpwitness.candidate import Candidate, Tally
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval, OutcomeSet
@@ -207,6 +207,21 @@ def test_what_is_left_open_is_not_decided_by_luck():
         rare = Interval(coordinate=0, low=11 + 70)
         ranked, _ = ranked_by([entry(above(0.0)), entry(rare, HIGHER)], seed, 50_000, objective)
         assert ranked[0].found.event == above(0.0)
+
+
+def test_what_shows_far_more_than_all_others_in_few_runs_is_counted_once_more(monkeypatch):
+    """A rare event whose first 25,000 runs show ε = .18, of .1, by three standard errors; and then its rates."""
+
+    def counted(self, pair, events, n, *stream, **how):
+        both, one = (0.5 * math.exp(-0.1) * n, 0.5 * (1 - math.exp(-0.1)) * n)  # in both, in D alone
+        if pair.key == HIGHER.key:
+            both, one = (205, 40) if stream[-1] == 0 else (both * math.exp(-4), one * math.exp(-4))
+        return [Tally(n10=round(one), n11=round(both), n01=0, n00=n - round(one) - round(both))]
+
+    monkeypatch.setattr(Runner, "tallies", counted)
+    objective = BoundAt(planned=20_000_000, log_threshold=math.log(1000))
+    ranked, _ = ranked_by([entry(above(0.0)), higher(4.0)], 1, 100_000, objective)
+    assert ranked[0].found.event == above(0.0)
 
 
 @pytest.mark.parametrize(("learned_from", "chosen"), [(0, 0.0), (1_000_000, 2.0)])

@@ -61,6 +61,9 @@ GROWN: Final = 2.0
 #: What is expected to be gained by knowing which of two entries is better, as a share of the value, that does not
 #: matter.
 NO_MATTER: Final = 0.005
+#: The best is counted until its standard error is at most this share of its value: of many that are known little, the
+#: one that shows far more than all others does so by chance.
+KNOWN: Final = 0.05
 
 
 @dataclass(slots=True)
@@ -166,7 +169,8 @@ def told_apart(
     About `budget` runs at most. The events of one pair are counted in the same runs: all pairs get a few, then, slice
     by slice, that of the best entry so far or of its strongest rival, whichever is known less well (Kalyanakrishnan,
     Tewari, Auer & Stone 2012, ICML). The best is the one that promises most less its errors: a rare event may show much
-    by chance. Its strongest rival is the one by which most may be gained; runs end where that is next to nothing.
+    by chance. Its strongest rival is the one by which most may be gained; runs end where that is next to nothing and
+    the best is known.
     `costs`: as in `best_entry`; `lower`: by how many errors.
     """
     state = _Comparison.of(runner, entries, objective, role, costs, lower)
@@ -187,10 +191,11 @@ def told_apart(
         gains = {number: _gain(shown[number], shown[best]) for number in remaining if number != best}
         matters = NO_MATTER * abs(shown[best][0])
         rival = max(gains, key=gains.__getitem__, default=best)
-        if left <= 0 or gains.get(rival, 0.0) <= matters:
+        settled = gains.get(rival, 0.0) <= matters
+        if left <= 0 or (settled and shown[best][1] <= KNOWN * abs(shown[best][0])):
             ranked = sorted(remaining, key=lambda number: -state.promise(number))
             return [state.latest[number] for number in (*ranked, *left_out)], state.spent
-        counted = max(best, rival, key=lambda number: shown[number][1])
+        counted = best if settled else max(best, rival, key=lambda number: shown[number][1])
         mattering = [number for number in beside[counted] if number == best or gains[number] > matters]
         state.count(mattering, state.runs_of(counted, slice_of, remaining))
         left -= max(slice_of, 8)
