@@ -918,6 +918,7 @@ def test_a_damaged_file_of_the_database_is_named(project, pytester):
 
 
 UNHEALTHY = {
+    "unlike_inputs": "good, epsilon=1.0, neighbours=dpw.pairs((np.zeros(1), np.ones(1, int)))",
     "identical_inputs": "good, epsilon=1.0, neighbours=Same()",
     "deterministic_output": "lambda q: 3.0, epsilon=1.0, neighbours=one",
     "stuck_generator": "stuck, epsilon=1.0, neighbours=one",

@@ -84,7 +84,7 @@ def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
     seen, name = first_runs(problem, runner), problem.mechanism.name
     # What always returns the same may well be looked at for its time alone.
     constant = None if problem.mechanism.time_at is not None else deterministic_output(name, seen)
-    findings = (constant, stuck_generator(name, seen), input_ignored(problem, runner))
+    findings = (unlike_inputs(problem), constant, stuck_generator(name, seen), input_ignored(problem, runner))
     return [finding for finding in findings if finding]
 
 

@@ -17,6 +17,7 @@ from dpwitness.results.verdict import NotRefuted
 
 NAMES: Final = (
     "identical_inputs",
+    "unlike_inputs",
     "deterministic_output",
     "stuck_generator",
     "input_ignored",

@@ -164,7 +164,7 @@ class Asserter:
         for finding in (*((too_slow,) if too_slow else ()), *before_search.all_findings(problem, runner)):
             if finding.name not in suppressed:
                 raise HealthCheckFailed(finding.name, finding.text)
-            notes += [finding.text] if finding.name == "input_ignored" else []
+            notes += [finding.text] if finding.name in ("unlike_inputs", "input_ignored") else []
         saved = self._database.load(self._count, problem.relation, problem.data)
         if saved.witness is not None and saved.witness.observe != (
             None if problem.mechanism.time_at is None else "time"
