@@ -171,16 +171,28 @@ class Deadline:
     """A time by `time.monotonic` that moves by the seconds spent compiling from the making of this value on.
 
     Compiling is not the mechanism's time, and a second check needs none of it.
+
+    `patience`: for so many seconds more, runs that have begun by then are waited for. Where more is bet afterwards they
+    have to be: a run that was cut off is more often a long one, and how long a run takes may follow from its outcome.
     """
 
     at: float
     compiled: float = field(default_factory=lambda: COMPILING.seconds)
+    patience: float = 0.0
 
     @property
     def left(self) -> float:
-        """Seconds until then, at least 0."""
-        compiling = min(COMPILING.seconds - self.compiled, MOST_COMPILING)
-        return max(self.at + compiling - time.monotonic(), 0.0)
+        """Seconds until nothing is waited for any more, at least 0."""
+        return max(self._left + self.patience, 0.0)
+
+    @property
+    def closed(self) -> bool:
+        """Whether nothing may begin any more, while what has begun is waited for."""
+        return self.patience > 0 and self._left <= 0
+
+    @property
+    def _left(self) -> float:
+        return self.at + min(COMPILING.seconds - self.compiled, MOST_COMPILING) - time.monotonic()
 
     def earlier(self, seconds: float) -> "Deadline":
         """The same, so many seconds before."""

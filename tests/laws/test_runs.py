@@ -482,6 +482,32 @@ def test_a_search_has_half_of_the_time_and_a_task_of_several_has_no_end(monkeypa
     assert (half.alone().deadline, half.alone().workers) == (None, 1)
 
 
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_run_that_has_begun_is_waited_for_where_more_is_bet(workers):
+    """Else a run of D′ that takes long, and tells against a bet, is left out, and what was won before is bet again."""
+    running, number = [], [0]
+
+    def slow_if_one(rng, data):
+        number[0] += 1
+        if number[0] == 7:
+            while not running[0].deadline.closed:
+                time.sleep(0.01)
+            time.sleep(0.1)
+            return 99.0
+        return data + rng.random()
+
+    pair = Pair(1.0, 0.0)
+    mechanism = as_mechanism(slow_if_one, pair.data)
+    made = replace(runner(mechanism, workers=workers, deadline=time.monotonic() + 60.0), max_time=60.0)
+    running.append(made.betting(59.5 / 60))
+    number[0] = 0
+    _, x, y, _ = running[0].epoch(pair, EVENTS[1:], 32, 0, 0)
+    assert len(x) == len(y) == 4  # three paired runs before it, and its own, after which none begins
+    assert 99.0 in np.concatenate([x, y])
+    _, x, _, _ = running[0].epoch(pair, EVENTS[1:], 32, 0, 1)
+    assert len(x) == 0
+
+
 def test_by_default_there_are_as_many_workers_as_cores_that_may_be_used(monkeypatch):
     assert Runner(mechanism=svt(), seed=1).workers == default_workers() >= 1
     if hasattr(os, "sched_getaffinity"):

@@ -522,7 +522,7 @@ class _Epochs:
         """
         claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
         enough = _enough_search(claim, self.effort)
-        runner, least = self.runner.searching(left), self._least_of_epoch
+        runner, least = self.runner.betting(left), self._least_of_epoch
         while self.runs < most:
             course = next_pair(self.courses)
             n = min(runs_of_next_epoch(course, least), most - self.runs)
@@ -539,6 +539,8 @@ class _Epochs:
                 self.ended = "refuted"
                 return
             self.late |= made < n
+            if made < n and runner.deadline is not None and not runner.deadline.left:
+                self.ended = "time"  # a run that had begun did not end: what is bet now would know that
             if made < n or course.full:
                 return
             if log_wealth <= 0 and min(course.runs for course in self.courses) >= enough:

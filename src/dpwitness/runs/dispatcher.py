@@ -53,9 +53,10 @@ class PortionQueue:
         self._flying: deque[Portion] = deque()
         self._alone = 0  # portions that are done one at a time, after a process has ended over one of them
 
-    def next(self) -> Portion | None:
-        """The portion whose answer is waited for next; None where everything is done."""
-        while not self._alone and self._first < self._count and len(self._flying) < 2 * self._pool.workers:
+    def next(self, *, closed: bool = False) -> Portion | None:
+        """The portion whose answer is waited for next; None where everything is done, or sent where it is `closed`."""
+        most = 0 if closed or self._alone else 2 * self._pool.workers
+        while self._first < self._count and len(self._flying) < most:
             share = -(-(self._count - self._first) // self._pool.workers)  # the last ones end at about the same time
             portion = Portion(self._first, self._first + min(self._size, share))
             self._first = portion.end
@@ -120,6 +121,10 @@ class BreakEven:
         return ahead >= PAYS and (self.here >= START or shard_seconds >= START / 4)
 
 
+def _closed(deadline: Deadline | None) -> bool:
+    return deadline is not None and deadline.closed
+
+
 class Dispatcher:
     """Sends work on one mechanism to a pool of processes if that saves time, and else does it here, on `Threads`."""
 
@@ -167,7 +172,7 @@ class Dispatcher:
                 first += 1
                 if first < count and self._pays(work, count - first, deadline):
                     break
-            if first >= count:
+            if first >= count or _closed(deadline):
                 return
         yield from self._do_there(work, first, count, deadline)
 
@@ -219,7 +224,7 @@ class Dispatcher:
         queue = PortionQueue(self._pool, published, first, count, size)
         at_once, refused = False, None
         try:
-            while (portion := queue.next()) is not None:
+            while (portion := queue.next(closed=_closed(deadline))) is not None:
                 answer = self._answer(work, queue, portion, deadline)
                 if answer is None:
                     at_once = True
@@ -278,7 +283,7 @@ class Dispatcher:
         package = SentMechanism.of(mechanism, work.pair, self._seed)
         state = (mechanism.signature, mechanism.outcome)
         before = dumped(state)
-        first_runs = next(self._here.ordered([package.first_runs], deadline))
+        first_runs = next(self._here.ordered([package.first_runs], deadline), None)  # none where it is closed
         if first_runs is None:
             return
         if dumped(state) != before:

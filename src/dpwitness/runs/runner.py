@@ -105,6 +105,13 @@ class Runner:
         """The same with a deadline so many seconds before."""
         return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(seconds))
 
+    def betting(self, left: float) -> "Runner":
+        """The same for epochs behind which more is bet: runs begin until that share of the time is left, and end."""
+        if self.deadline is None:
+            return self
+        seconds = self.max_time * left
+        return replace(self, deadline=replace(self.deadline.earlier(seconds), patience=seconds))
+
     def for_half(self) -> "Runner":
         """The same with half of the time that is left to its deadline."""
         return self if self.deadline is None else self.until(self.deadline.left / 2)
@@ -187,6 +194,8 @@ class Runner:
             needed = max(needed, part[0])
             parts.append(part[1])
             turns.append(part[2])
+        if not parts:  # none began in time
+            raise MechanismTimeout(f"{mechanism.name} began none of {n} runs in time: give more time")
         mechanism.width = max(mechanism.width, needed)
         width = max(part.shape[2] for part in parts)  # a shard with a long outcome has wider rows
         both = parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts], axis=1)

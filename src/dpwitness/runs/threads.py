@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import TypeVar
+from typing import Any, Final, TypeVar
 
 from dpwitness.errors import MechanismTimeout
 from dpwitness.machine import Deadline
@@ -46,10 +46,23 @@ class Threads:
         return self.ordered((partial(work, part) for part in range(work.count)), deadline)
 
     def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
-        """Yield the results of tasks in their order, None as the last at the deadline, as `map` does."""
+        """Yield the results of tasks in their order, None as the last at the deadline, as `map` does.
+
+        Where the deadline has patience, none behind those that had begun when it was closed.
+        """
         if self.workers <= 1 and deadline is None:
             return (task() for task in tasks)
+        if deadline is not None and deadline.patience:
+            tasks = (partial(_unless_closed, task, deadline) for task in tasks)
         return _in_threads(iter(tasks), max(self.workers, 1), deadline)
+
+
+#: What a task gives that had not begun when its deadline was closed.
+NOT_BEGUN: Final[Any] = object()
+
+
+def _unless_closed(task: Callable[[], T], deadline: Deadline) -> T:
+    return NOT_BEGUN if deadline.closed else task()
 
 
 def in_time(task: Callable[[], T], seconds: float, *, what: str) -> T:
@@ -114,6 +127,8 @@ def _in_threads(tasks: Iterator[Callable[[], T]], workers: int, deadline: Deadli
                 yield None
                 return
             boxes.popleft()
+            if result is NOT_BEGUN:
+                return
             if error is not None:
                 patience = math.inf if deadline is None else deadline.left
                 raise error
