@@ -6,6 +6,7 @@ import os
 import stat
 import sys
 import tempfile
+import warnings
 from pathlib import Path
 from typing import Any, Final
 
@@ -164,9 +165,16 @@ def read_frame(path: str | Path) -> Any:
     import pandas as pd
 
     try:
-        frame = pd.read_csv(io.StringIO(read_text(path), newline=None))
+        with warnings.catch_warnings():
+            warnings.simplefilter("error", pd.errors.ParserWarning)
+            # Else pandas takes the first of more values than names for a label, and moves all names by a column.
+            frame = pd.read_csv(io.StringIO(read_text(path), newline=None), index_col=False)
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
         raise InvalidData(f"{shown(path)} is not CSV with a header line: {error}") from error
+    except pd.errors.ParserWarning as error:
+        raise InvalidData(
+            f"{shown(path)} has more values in a line than names in its header: give each column a name"
+        ) from error
     if not len(frame):
         raise InvalidData(f"{shown(path)} holds no records: give a header line and one record a line")
     return frame

@@ -956,6 +956,11 @@ def test_health_checks_fail_and_can_be_suppressed_by_name(project, name):
         suppressed.stdout.no_fnmatch_line(f"*HealthCheckFailed: {name}*")
 
 
+def test_what_is_suppressed_is_a_name_or_names(project):
+    result = project("    def test_it(assert_private): assert_private(good, epsilon=1.0, suppress=5)\n")()
+    result.stdout.fnmatch_lines(["E *InvalidParameter: suppress=5 must be the name of a check, or a list of names"])
+
+
 def test_an_unknown_health_check_is_an_error(project):
     result = project("    def test_it(assert_private): assert_private(good, epsilon=1.0, suppress='slow')\n")()
     result.stdout.fnmatch_lines(["E *InvalidParameter: suppress='slow': there is no such health check; there are *"])

@@ -9,10 +9,25 @@ import pytest
 
 from dpwitness import files
 from dpwitness.errors import InvalidData
-from dpwitness.files import check_writable, read_column, read_text, write_atomically
+from dpwitness.files import check_writable, read_column, read_frame, read_text, write_atomically
 from dpwitness.reconstruction.table_builder.tables import read_table
 
 FULL = Path("/dev/full")
+
+
+@pytest.mark.parametrize("text", ["age,income\n31,5,7\n42,6,8\n", "age\n0,5\n1,6\n"])
+def test_a_table_with_more_values_than_names_is_refused(tmp_path, text):
+    """pandas takes the first column for labels, and every name for that of the column behind it."""
+    path = tmp_path / "people.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidData, match="has more values in a line than names in its header"):
+        read_frame(path)
+
+
+def test_a_comma_at_the_end_of_each_line_moves_no_column(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("age,income\n31,5,\n42,6,\n")
+    assert read_frame(path).to_dict("list") == {"age": [31, 42], "income": [5, 6]}
 
 
 def test_a_new_file_has_the_mode_of_new_files(tmp_path):

@@ -1,7 +1,11 @@
+from dataclasses import dataclass, field
+
 import numba
 import numpy as np
+import pandas as pd
 import pytest
 
+import dpwitness as dpw
 from dpwitness.errors import CompiledDiffers, InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.events.encoding import nested as length_of
@@ -163,6 +167,59 @@ def test_vectorised_mechanisms_take_the_number_of_runs():
     assert not mechanism.reproducible
     with pytest.raises(InvalidOutcome, match="return one row for each run"):
         rows_of(wrong)
+
+
+def many(make):
+    """The rows of a function that makes many runs a call."""
+    return rows_of(lambda a, n_samples: make(np.arange(n_samples) + a[0], n_samples))[1]
+
+
+def test_what_lies_under_a_mask_is_no_outcome_of_many_runs():
+    rows = many(lambda x, n: np.ma.array(np.column_stack([x, x]), mask=np.tile([True, False], (n, 1))))
+    assert np.array_equal(rows[:, :2], [[NONE, 1], [NONE, 2], [NONE, 3]])
+
+
+def test_many_runs_of_pandas_are_read_by_their_places():
+    assert many(lambda x, n: pd.Series(x, index=range(5, 5 + n)))[:, 0].tolist() == [1, 2, 3]
+    frames = [many(lambda x, n, i=i: pd.DataFrame({"a": x}, index=range(i, i + n))) for i in (0, 5)]
+    assert np.array_equal(*frames, equal_nan=True)
+
+
+@pytest.mark.parametrize("outputs", [lambda x, n: dict(enumerate(x)), lambda x, n: set(x), lambda x, n: iter(x)])
+def test_many_runs_come_in_an_order(outputs):
+    with pytest.raises(InvalidOutcome, match="return an array or a list of one outcome for each"):
+        many(outputs)
+
+
+@pytest.mark.parametrize("errors", ["raise", "outcome"])
+def test_an_array_without_an_axis_is_not_many_runs(errors):
+    with pytest.raises(InvalidOutcome, match="return"):
+        rows_of(lambda a, n_samples: np.array(1.0), errors=errors)
+
+
+def test_an_outcome_that_cannot_be_read_is_an_error_of_one_line():
+    @dataclass
+    class Release:
+        total: float
+        mean: float = field(init=False)
+
+    with pytest.raises(InvalidOutcome, match="a Release on run 0 that cannot be read: AttributeError: 'Release'"):
+        rows_of(lambda rng, data: Release(1.0))
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_parameters_stay_what_the_caller_gave():
+    weights, options = [3.0, 1.0], {"calls": [0]}
+
+    def changing(rng, data, weights, options):
+        weights.reverse()
+        options["calls"].append(1)
+        return data[0] + rng.random()
+
+    given = {"parameters": {"weights": weights, "options": options}, "neighbours": dpw.pairs(([1.0], [2.0]))}
+    verdict = dpw.check(changing, claim=1.0, runs=64, search_runs=64, seed=1, workers=1, **given)
+    assert (weights, options) == ([3.0, 1.0], {"calls": [0]})
+    assert verdict.witness.parameters == {"weights": weights, "options": options}
 
 
 def test_a_jitted_function_stays_what_its_author_made_of_it():

@@ -23,6 +23,7 @@ from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
+from dpwitness.runs import Runner
 from dpwitness.search.epochs import PairWealth
 from dpwitness.search.pairs import refuse_constant
 from running import prepare, soon
@@ -134,6 +135,30 @@ def test_an_interrupt_keeps_what_was_bet(stage):
     assert verdict.ended == "interrupted"
     assert verdict.epoch_runs == (500 if stage == "confirm" else pytest.approx(60, abs=10))
     assert verdict.runs_made == verdict.epoch_runs + (verdict.counts.runs if stage == "confirm" else 0)
+
+
+def test_an_interrupt_before_the_first_runs_count_is_no_timeout(monkeypatch):
+    def interrupt(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Runner, "epoch", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        checked(honest, runs=100)
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_a_check_is_not_made_anew_of_other_runs_once_its_runs_were_looked_at():
+    """Both could refute a claim that holds, each at all of α; where a seed repeats the runs they are the same."""
+    own, looked = np.random.default_rng(1), []
+
+    def unpacked_late(data):
+        value = data[0] + own.laplace()
+        return [value] if len(looked) > 3 else value
+
+    with pytest.raises(DependentRuns, match="returned both a value and a sequence of one entry, for the first time in"):
+        dpw.check(
+            unpacked_late, claim=1.0, neighbours=ONE, runs=4_000, progress=lambda *now: looked.append(now), **HERE
+        )
 
 
 def slow(rng, data):

@@ -394,6 +394,8 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
             raise
         epochs.ended, epochs.lost = "cluster lost", error
     if not epochs.runs:
+        if epochs.ended == "interrupted":
+            raise KeyboardInterrupt
         raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
     candidate = epochs.candidate

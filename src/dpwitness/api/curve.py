@@ -116,7 +116,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
     ran = mechanisms[-1]
     return Curve(
         mechanism=ran.name,
-        parameters={k: shown(v) for k, v in ran.signature.parameters.items() if k not in EPSILON_NAMES},
+        parameters={k: shown(v) for k, v in ran.signature.given.items() if k not in EPSILON_NAMES},
         delta=tests.delta,
         claim=tests.family,
         method=method,

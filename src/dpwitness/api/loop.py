@@ -27,6 +27,7 @@ from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, looks_beyond
 from dpwitness.mechanisms.resolve import Requirements
+from dpwitness.mechanisms.signature import own_copy
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Effort, Problem, Statement, prepare
 from dpwitness.results.witness import Witness
@@ -62,6 +63,15 @@ def work_on(
             deadline = runner.deadline
             try:
                 return work(problem, runner)
+            except MixedKinds as error:
+                if problem.mechanism.evidence and not problem.mechanism.reproducible:
+                    # Another check of other runs, after this one was looked at, would have the level a second time.
+                    raise DependentRuns(
+                        f"{problem.mechanism.name} returned both a value and a sequence of one entry, for the first "
+                        "time in runs that are evidence: return one of them always, or take a generator, so that a "
+                        "seed repeats the runs"
+                    ) from error
+                raise
             finally:
                 problem.mechanism.release()
         except CompiledDisagrees as error:
@@ -254,7 +264,7 @@ def result_fields(problem: Problem, alpha: float, candidate: Candidate, done: Co
     mechanism, runner = problem.mechanism, done.runner
     return {
         "mechanism": mechanism.name,
-        "parameters": {name: shown(value) for name, value in mechanism.signature.parameters.items()},
+        "parameters": {name: shown(value) for name, value in mechanism.signature.given.items()},
         "witness": witness_of(problem, runner, alpha, candidate, counts),
         "seed": runner.seed,
         "reproducible": mechanism.repeatable,
@@ -282,7 +292,7 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
     assert candidate.estimate is not None  # of a search, or read from a witness
     return Witness(
         mechanism=problem.reference,
-        parameters=dict(mechanism.signature.parameters),
+        parameters={name: own_copy(value) for name, value in mechanism.signature.given.items()},
         claim=problem.claim,
         alpha=alpha,
         relation=relation if judged else Pairs((pair,), relation.noun),

@@ -62,7 +62,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
     return uninterrupted(
         lambda: Profile(
             mechanism=problem.mechanism.name,
-            parameters={name: shown(value) for name, value in problem.mechanism.signature.parameters.items()},
+            parameters={name: shown(value) for name, value in problem.mechanism.signature.given.items()},
             pair=found.pair,
             alpha=effort.alpha,
             events=tuple(

@@ -1,7 +1,7 @@
 """A function that the interpreter runs, one run a call or many runs a call, and what it returns as rows of numbers."""
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -11,7 +11,14 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief
-from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismError, MechanismRaised, MixedKinds
+from dpwitness.errors import (
+    DPWitnessError,
+    InvalidOutcome,
+    InvalidParameter,
+    MechanismError,
+    MechanismRaised,
+    MixedKinds,
+)
 from dpwitness.events.encoding import array_rows, exception_code
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
@@ -568,6 +575,13 @@ class PythonMechanism(Mechanism):
                 f"{self.name} returned a {type(output).__name__} on run {run} that holds itself, or is nested too "
                 "deep: return numbers, flags, texts or lists of such"
             ) from error
+        except (DPWitnessError, MemoryError):
+            raise
+        except Exception as error:  # of the object's own code
+            raise InvalidOutcome(
+                f"{self.name} returned a {type(output).__name__} on run {run} that cannot be read: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
     def _summarised(self, summarise: Callable[[object], object], output: object, run: int) -> object:
         try:
@@ -628,6 +642,18 @@ class PythonMechanism(Mechanism):
         )
 
 
+def _one_each(output: Any, n: int) -> bool:
+    """Whether an output holds as many as there are runs."""
+    return hasattr(output, "__len__") and getattr(output, "ndim", 1) > 0 and len(output) == n
+
+
+def _by_place(output: Any) -> Any:
+    """Outcomes of several runs by their places; of pandas the values of a Series or the rows, whatever their index."""
+    if hasattr(output, "iloc"):
+        return output.to_dict("records") if output.ndim == 2 else output.tolist()
+    return output
+
+
 class VectorisedMechanism(PythonMechanism):
     """A function that makes many runs a call: it takes their number and returns them along axis 0."""
 
@@ -659,9 +685,10 @@ class VectorisedMechanism(PythonMechanism):
             output: Any = self.signature.call(self.conversion.source(data)(), side.draws.of_run(0), n)
         except Exception as error:
             raise raised(self.name, error, start, data) from error
-        if not self.reproducible and hasattr(output, "__len__") and len(output) == n:
+        if not self.reproducible and _one_each(output, n):
             self._recent.store(data, start, output)
-        if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf":
+        masked = isinstance(output, np.ma.MaskedArray)  # below a mask lies what is not released
+        if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf" and not masked:
             if output.ndim not in (1, 2) or len(output) != n:
                 raise InvalidOutcome(
                     f"{self.name} returned an array of shape {output.shape} for {n} runs from {start} on: "
@@ -675,6 +702,7 @@ class VectorisedMechanism(PythonMechanism):
                 rows[:, width:] = np.nan
                 return self.check_length(values.shape[1], start)
         self._require_each(output, n, start)
+        output = _by_place(output)
         outputs: list[Any] = [output[i] for i in range(n)]
         if self.traits.keyed:
             outputs = [self._held(one, side, start + i) for i, one in enumerate(outputs)]
@@ -695,7 +723,7 @@ class VectorisedMechanism(PythonMechanism):
                 outputs.append(ExceptionOutcome(type(error).__qualname__))
             else:
                 self._require_each(output, 1, start + i)
-                outputs.append(output[0])
+                outputs.append(_by_place(output)[0])
         if not self.reproducible:
             self._recent.store(data, start, outputs)
         return self.check_length(
@@ -703,8 +731,9 @@ class VectorisedMechanism(PythonMechanism):
         )
 
     def _require_each(self, output: object, n: int, start: int) -> None:
-        """Raise `InvalidOutcome` for what is not one outcome for each run."""
-        if not hasattr(output, "__len__") or len(output) != n:
+        """Raise `InvalidOutcome` for what is not a sequence of one outcome for each run."""
+        if not hasattr(output, "__getitem__") or isinstance(output, Mapping) or not _one_each(output, n):
             raise InvalidOutcome(
-                f"{self.name} returned {brief(output)} for {n} runs from {start} on: return one for each"
+                f"{self.name} returned {brief(output)} for {n} runs from {start} on: return an array or a list of one "
+                "outcome for each"
             )

@@ -252,9 +252,11 @@ def _values(
 
 
 def own_copy(value: Any) -> object:
-    """Return a parameter's value of which the caller's own stays as it is: lists copied, arrays copied, read-only."""
-    if type(value) in (list, tuple):
+    """Return a parameter's value of which the caller's own stays as it is: containers copied, arrays read-only."""
+    if type(value) in (list, tuple, set):
         return type(value)(own_copy(item) for item in value)
+    if type(value) is dict:
+        return {key: own_copy(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         value = value.copy()
         value.flags.writeable = False

@@ -17,7 +17,7 @@ from dpwitness.api.check import check_problem, require_budget
 from dpwitness.api.door import EARLIER
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import shrink
-from dpwitness.checks import near
+from dpwitness.checks import brief, near
 from dpwitness.errors import (
     DPWitnessError,
     InvalidData,
@@ -142,7 +142,9 @@ class Asserter:
     def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
         """Replay what is saved, else look for something new; a note for people; whether it was the replay."""
         suppressed = settings.get("suppress") or ()
-        suppressed = {*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress}
+        if not isinstance(suppressed, Collection):
+            raise InvalidParameter(f"suppress={brief(suppressed)} must be the name of a check, or a list of names")
+        suppressed = (*((suppressed,) if isinstance(suppressed, str) else suppressed), *self._session.suppress)
         findings.check_names(suppressed)
         statement = Statement.of(function, settings)
         own = {"alpha": self._alpha, "seed": self._seed("check"), "workers": self._session.workers}

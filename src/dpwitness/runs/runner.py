@@ -276,6 +276,7 @@ class Runner:
             return CountsTable(cells_of(events, none, none)), none, none, np.empty((3, 0), np.int64)
         # Evidence is of rows as they were laid out before the runs; what new keys showed is for the next epoch.
         counts = CountsTable(cells_of(events, *rows))
+        self.mechanism.evidence = True
         return counts, *self._settled(rows, layout), turns
 
     def part_of(self, n: int) -> int | None:
@@ -311,6 +312,7 @@ class Runner:
             totals = tuple(
                 total + _counts(event, cells) for total, event, cells in zip(totals, events, part, strict=True)
             )
+            mechanism.evidence = True
             yield totals
 
 
