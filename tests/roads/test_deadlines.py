@@ -205,6 +205,8 @@ def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):
     class Interrupted:
         """A deadline at which the user has had enough."""
 
+        patience = 0.0
+
         @property
         def left(self):
             raise KeyboardInterrupt
