@@ -128,6 +128,7 @@ def _in_threads(tasks: Iterator[Callable[[], T]], workers: int, deadline: Deadli
                 return
             boxes.popleft()
             if result is NOT_BEGUN:
+                patience = 0.0 if deadline is None else deadline.left  # one behind it may have begun
                 return
             if error is not None:
                 patience = math.inf if deadline is None else deadline.left
