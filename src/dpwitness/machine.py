@@ -10,7 +10,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Final
@@ -183,17 +183,18 @@ class Deadline:
     @property
     def left(self) -> float:
         """Seconds until nothing is waited for any more, at least 0."""
-        return max(self._left + self.patience, 0.0)
+        return max(self._open + self.patience, 0.0)
 
     @property
     def closed(self) -> bool:
         """Whether nothing may begin any more, while what has begun is waited for."""
-        return self.patience > 0 and self._left <= 0
+        return self.patience > 0 and self._open <= 0
 
     @property
-    def _left(self) -> float:
+    def _open(self) -> float:
+        """Seconds for which work may still begin; negative afterwards."""
         return self.at + min(COMPILING.seconds - self.compiled, MOST_COMPILING) - time.monotonic()
 
     def earlier(self, seconds: float) -> "Deadline":
         """The same, so many seconds before."""
-        return Deadline(self.at - seconds, self.compiled)
+        return replace(self, at=self.at - seconds)

@@ -11,11 +11,12 @@ import sys
 import threading
 import time
 import uuid
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -30,7 +31,7 @@ from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role, Runner, on_executor
 from dpwitness.runs import processes as processes_of_runs
-from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher
+from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher, PortionQueue
 from dpwitness.runs.pool import WorkerDied
 from dpwitness.runs.processes import Processes
 from dpwitness.runs.worker import CannotSend, SentMechanism, _is_installed, dumped, execute, loaded, parcel
@@ -76,6 +77,19 @@ def test_counts_rows_and_tallies_are_those_of_one_thread(target):
     assert [first for first, _ in place.portions[:2]] == [0, place.portions[0][1]]
     assert len(place.published) == 4  # the mechanism once, and three pieces of work
     assert place.retracted == 3
+
+
+def test_no_portion_is_sent_once_nothing_may_begin_and_those_on_their_way_are_waited_for():
+    sent = []
+    pool = SimpleNamespace(workers=1, submit=lambda *work: sent.append(work[2:]) or Future())
+    queue = PortionQueue(pool, ("mechanism", "work"), 0, 8, 1)
+    assert queue.next().first == 0
+    assert sent == [(0, 1), (1, 2)]
+    queue.done(1.0, wanted=1.0)
+    assert queue.next(closed=True).first == 1
+    queue.done(1.0, wanted=1.0)
+    assert queue.next(closed=True) is None
+    assert sent == [(0, 1), (1, 2)]
 
 
 def test_what_outputs_showed_elsewhere_is_known_here():

@@ -5,6 +5,7 @@ import threading
 import time
 from collections import Counter
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -480,31 +481,31 @@ def test_a_search_has_half_of_the_time_and_a_task_of_several_has_no_end(monkeypa
     whole, half = made.restarted(), made.restarted().searching()
     assert (whole.deadline.left, half.deadline.left) == (100.0, 50.0)
     assert (half.alone().deadline, half.alone().workers) == (None, 1)
+    betting = whole.betting(0.25)  # what begins in three quarters of the time is waited for to its end
+    assert (betting.deadline.left, betting.deadline.closed, whole.deadline.closed) == (100.0, False, False)
+    monkeypatch.setattr(time, "monotonic", lambda: 85.0)
+    assert (betting.deadline.left, betting.deadline.closed, whole.deadline.closed) == (20.0, True, False)
 
 
 @pytest.mark.parametrize("workers", [1, 2])
 def test_a_run_that_has_begun_is_waited_for_where_more_is_bet(workers):
     """Else a run of D′ that takes long, and tells against a bet, is left out, and what was won before is bet again."""
-    running, number = [], [0]
+    deadline, number = SimpleNamespace(left=60.0, patience=30.0, closed=False), [0]
 
-    def slow_if_one(rng, data):
+    def seventh_is_late(rng, data):
         number[0] += 1
         if number[0] == 7:
-            while not running[0].deadline.closed:
-                time.sleep(0.01)
-            time.sleep(0.1)
+            deadline.closed = True
             return 99.0
         return data + rng.random()
 
     pair = Pair(1.0, 0.0)
-    mechanism = as_mechanism(slow_if_one, pair.data)
-    made = replace(runner(mechanism, workers=workers, deadline=time.monotonic() + 60.0), max_time=60.0)
-    running.append(made.betting(59.5 / 60))
-    number[0] = 0
-    _, x, y, _ = running[0].epoch(pair, EVENTS[1:], 32, 0, 0)
+    betting = runner(as_mechanism(seventh_is_late, pair.data), workers=workers, deadline=deadline)
+    number[0], deadline.closed = 0, False  # to see whether it can be compiled it was run
+    _, x, y, _ = betting.epoch(pair, EVENTS[1:], 32, 0, 0)
     assert len(x) == len(y) == 4  # three paired runs before it, and its own, after which none begins
     assert 99.0 in np.concatenate([x, y])
-    _, x, _, _ = running[0].epoch(pair, EVENTS[1:], 32, 0, 1)
+    _, x, _, _ = betting.epoch(pair, EVENTS[1:], 32, 0, 1)
     assert len(x) == 0
 
 

@@ -388,14 +388,14 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
         if epochs.ended == "runs":
             leak = epochs.leak_of_bits()
     except KeyboardInterrupt:
+        if not epochs.runs:
+            raise
         epochs.ended = "interrupted"
     except ClusterLost as error:
         if not epochs.runs:
             raise
         epochs.ended, epochs.lost = "cluster lost", error
     if not epochs.runs:
-        if epochs.ended == "interrupted":
-            raise KeyboardInterrupt
         raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
     candidate = epochs.candidate
@@ -540,9 +540,10 @@ class _Epochs:
             if log_wealth >= threshold:
                 self.ended = "refuted"
                 return
-            self.late |= made < n
-            if made < n and runner.deadline is not None and not runner.deadline.left:
-                self.ended = "time"  # a run that had begun did not end: what is bet now would know that
+            if made < n:
+                self.late = True
+                if runner.deadline is not None and not runner.deadline.left:
+                    self.ended = "time"  # a run that had begun did not end: what is bet now would know that
             if made < n or course.full:
                 return
             if log_wealth <= 0 and min(course.runs for course in self.courses) >= enough:

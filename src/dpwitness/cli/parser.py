@@ -160,7 +160,10 @@ EXIT_CODES: Final[Mapping[int, str]] = {
     0: "not refuted, or done",
     1: "violated: the claim is refuted",
     2: "bad input: one line on stderr says what, which value, and what to do",
-    70: "an unexpected error, a cluster lost in runs that count, or a result not printable; --traceback shows where",
+    70: (
+        "an unexpected error, a cluster lost during the runs that count, or a result that cannot be printed; "
+        "--traceback shows where"
+    ),
     130: "interrupted by Ctrl-C, with the result so far",
     143: "terminated by SIGTERM, with the result so far",
 }

@@ -184,18 +184,19 @@ class Runner:
         turns: list[Turns] = []
         shards = self._shards(pair, role, key, n, coupled, size)
         work = OutcomeRows(**shards, width=max(mechanism.width, 1))
+        late = MechanismTimeout(
+            f"{mechanism.name} did not finish {n} search runs in time: give more time, or fewer runs"
+        )
         for part in self.executor.map(work, self.deadline):
             if part is None:
-                if partial_too and parts:
+                if partial_too:
                     break
-                raise MechanismTimeout(
-                    f"{mechanism.name} did not finish {n} search runs in time: give more time, or fewer runs"
-                )
+                raise late
             needed = max(needed, part[0])
             parts.append(part[1])
             turns.append(part[2])
-        if not parts:  # none began in time
-            raise MechanismTimeout(f"{mechanism.name} began none of {n} runs in time: give more time")
+        if not parts:
+            raise late
         mechanism.width = max(mechanism.width, needed)
         width = max(part.shape[2] for part in parts)  # a shard with a long outcome has wider rows
         both = parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts], axis=1)

@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, Final, TypeVar
+from typing import TypeVar
 
 from dpwitness.errors import MechanismTimeout
 from dpwitness.machine import Deadline
@@ -48,21 +48,11 @@ class Threads:
     def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
         """Yield the results of tasks in their order, None as the last at the deadline, as `map` does.
 
-        Where the deadline has patience, none behind those that had begun when it was closed.
+        Where the deadline has patience, the last one is that of the last task that had begun when it was closed.
         """
         if self.workers <= 1 and deadline is None:
             return (task() for task in tasks)
-        if deadline is not None and deadline.patience:
-            tasks = (partial(_unless_closed, task, deadline) for task in tasks)
         return _in_threads(iter(tasks), max(self.workers, 1), deadline)
-
-
-#: What a task gives that had not begun when its deadline was closed.
-NOT_BEGUN: Final[Any] = object()
-
-
-def _unless_closed(task: Callable[[], T], deadline: Deadline) -> T:
-    return NOT_BEGUN if deadline.closed else task()
 
 
 def in_time(task: Callable[[], T], seconds: float, *, what: str) -> T:
@@ -112,9 +102,11 @@ def _in_threads(tasks: Iterator[Callable[[], T]], workers: int, deadline: Deadli
     pool = _Pool(workers)
     patience = math.inf  # seconds that are waited for threads in the end
     boxes: deque[queue.SimpleQueue[Boxed[T]]] = deque()
+    closing = deadline if deadline is not None and deadline.patience else None
+    most = workers if closing else 2 * workers  # what has been handed to a thread has begun, where that decides
     try:
         while True:
-            while len(boxes) < 2 * workers and (task := next(tasks, None)) is not None:
+            while len(boxes) < most and not (closing and closing.closed) and (task := next(tasks, None)) is not None:
                 boxes.append(pool.submit(task))
             if not boxes:
                 return
@@ -127,9 +119,6 @@ def _in_threads(tasks: Iterator[Callable[[], T]], workers: int, deadline: Deadli
                 yield None
                 return
             boxes.popleft()
-            if result is NOT_BEGUN:
-                patience = 0.0 if deadline is None else deadline.left  # one behind it may have begun
-                return
             if error is not None:
                 patience = math.inf if deadline is None else deadline.left
                 raise error

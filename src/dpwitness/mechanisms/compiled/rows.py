@@ -17,7 +17,7 @@ from dpwitness.events.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_
 from dpwitness.jit import inlined
 from dpwitness.mechanisms.compiled.sfc64 import with_own_code
 
-NEGATIVE_ZERO_BITS: Final = -(1 << 63)
+NEGATIVE_ZERO_BITS: Final = -(1 << 63)  # of −0, as a whole number
 LOW_MASK: Final = (1 << LOW_BITS) - 1
 
 
@@ -66,7 +66,7 @@ nested_length = inlined(encoding.nested)
 def real(x: float) -> float:
     """Return a float as an entry: NaN and −0 have values of their own.
 
-    Branches that answers 0 and 1 at random do not take: each mispredicted one cost 3 ns.
+    Neither branch is taken often: one that half of the entries take at random costs 3 ns each.
     """
     if x != x:
         return NOT_A_NUMBER
