@@ -15,7 +15,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import wraps
+from functools import cache, wraps
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
 from typing import Any, Final, TypeAlias
@@ -387,14 +387,17 @@ class _Run:
 _active: _Run | None = None
 
 
-def _recorded(name: str, original: Callable[..., object]) -> Callable[..., object]:
-    """A method that draws, and notes it."""
+@cache
+def _recorded(name: str, original: Callable[..., object], *, method: bool = True) -> Callable[..., object]:
+    """What draws, and notes it; `method`: what it is given first is the object. Made once: each run asks for 90."""
 
     @wraps(original)
     def drawing(*given: Any, **named: Any) -> object:
         run = _active
         if run is None:
             return original(*given, **named)
+        if not method:
+            return run.draw(name, original, given, named)
         return run.draw(name, lambda *_, **__: original(*given, **named), given[1:], named)
 
     return drawing
@@ -485,12 +488,7 @@ def _replacements(run: _Run) -> Iterable[tuple[object, str, object]]:
 
     def global_function(module: object, name: str) -> tuple[object, str, object]:
         original = getattr(module, name)
-
-        @wraps(original)
-        def drawing(*given: Any, **named: Any) -> object:
-            return run.draw(name, original, given, named)
-
-        known[_identity(original)] = drawing
+        known[_identity(original)] = drawing = _recorded(name, original, method=False)
         return module, name, drawing
 
     made = [global_function(np.random, name) for name in LEGACY]
