@@ -41,7 +41,7 @@ from dpwitness.runs import Runner
 from dpwitness.search.comparison import best_entry
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterAt, PowerAt
-from dpwitness.search.pairs import learned, reestimated, search, search_budget, usual_runs
+from dpwitness.search.pairs import PROMISING, learned, reestimated, search, search_budget, usual_runs
 from dpwitness.values import shown
 
 CURVE_RUNS: Final = 1_500_000
@@ -277,7 +277,7 @@ def pool_of(
     """
     searching, wide = runner.searching(), tests.widest(planned)
     finalists, spent = search(problem, searching, wide, budget)
-    entries = learned(searching, finalists, wide, 3)
+    entries = learned(searching, finalists[:PROMISING], wide, 3)
     best, more = best_entry(searching, entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
     spots = np.unique(np.quantile(tests.values, (0, 0.25, 0.5, 0.75, 1), method="nearest"))
     powers = [tests.power(float(spot)) for spot in spots]
