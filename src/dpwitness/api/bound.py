@@ -98,7 +98,8 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     course = Course(pairs=runner.tried.pairs, events=runner.tried.events, outputs=outputs)
     return uninterrupted(
         lambda: Bound(
-            **result_fields(problem, alpha, candidate, done),
+            # What a replay tests, and what a smaller witness must still show: the claim that is just refuted.
+            **result_fields(replace(problem, claim=problem.claim.at(lower)), alpha, candidate, done),
             delta=delta,
             confidence=1 - alpha,
             epsilon_lower_bound=lower,

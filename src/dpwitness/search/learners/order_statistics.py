@@ -31,6 +31,8 @@ ROOM: Final = 1 << 17
 CUTS: Final = np.concatenate([[1 / 64], np.arange(1, 16) / 16, [63 / 64]])
 #: Training runs of each input that the best feature of each family is then looked at in.
 LEARNED: Final = 1 << 14
+#: In a quick look, from so many training runs on.
+QUICK: Final = 1 << 15
 #: Of so many families.
 FAMILIES: Final = 4
 #: Shares of all entries, or of all rises, at which counts are taken.
@@ -55,7 +57,7 @@ class OrderStatistics(Learner):
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if sample.width < 2 or sample.training_runs < (LEAST if thorough else LEARNED) or sample.few_outcomes:
+        if sample.width < 2 or sample.training_runs < (LEAST if thorough else QUICK) or sample.few_outcomes:
             return
         entries = [
             item.interval.coordinate for item in best_intervals(sample, objective, thorough=thorough)[:BEST_ENTRIES]
