@@ -85,6 +85,32 @@ def test_a_saved_result_is_a_witness_too(violation, tmp_path):
     assert dpw.Witness.load(path).to_json() == violation.witness.to_json()
 
 
+def test_a_replay_of_a_bound_tests_the_bound(tmp_path):
+    bound = dpw.bound("svt", epsilon=0.7, runs=200_000, seed=1, workers=1)
+    bound.witness.save(tmp_path / "bound.json")
+    again = dpw.replay(tmp_path / "bound.json", seed=2, workers=1)
+    assert 0 < again.claim.epsilon == bound.lower_bound <= 0.7
+
+
+def half_a_pair(data, rng):
+    return "\ud800" if rng.random() < (0.5 if data[0] else 0.01) else str(rng.integers(3))
+
+
+def half_a_pair_as_a_key(data, rng):
+    return {"\ud800": data[0] + rng.laplace(), "other": 0.0}
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
+@pytest.mark.parametrize("mechanism", [half_a_pair, half_a_pair_as_a_key])
+def test_an_event_of_a_text_that_no_file_can_hold_is_read_back(mechanism, tmp_path):
+    neighbours = [([0.0], [1.0])]
+    found = dpw.check(mechanism, claim=0.2, neighbours=neighbours, seed=1, workers=1, runs=5_000)
+    assert isinstance(found, dpw.Violation)
+    assert "\\ud800" in found.witness.description
+    found.witness.save(tmp_path / "w.json")
+    assert isinstance(dpw.replay(tmp_path / "w.json", mechanism, seed=2, workers=1, runs=5_000), dpw.Violation)
+
+
 def test_a_file_never_decides_which_code_runs(violation, tmp_path):
     """A witness that names a module is data: only registered targets are loaded for it."""
     value = violation.witness.to_json()

@@ -481,8 +481,9 @@ class Mechanism(ABC):
         return longest, rows
 
     def label(self, value: float) -> str | None:
-        """Return the text that stands behind a number, for mechanisms that return text."""
-        return self.traits.labels.get(value)
+        """Return the text that stands behind a number, for mechanisms that return text, as a file can hold it."""
+        text = self.traits.labels.get(value)
+        return None if text is None else text.encode(errors="backslashreplace").decode()
 
     def shard_of(self, pair: Pair) -> int:
         """Paired runs on this pair that get one seed."""
