@@ -11,6 +11,7 @@ import pytest
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.cli.commands import parse, repeating
+from dpwitness.cli.parser import settings
 
 MINE = '''
 import numpy as np
@@ -85,6 +86,19 @@ def test_the_printed_command_reproduces_the_counts(capsys):
     _, second, _ = run(capsys, *command)
     pattern = r"on D′? +(.*)"
     assert re.findall(pattern, first) == re.findall(pattern, second)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("[0, 1]", [0, 1]), ("(0, 1.5)", (0, 1.5)), ("((0, 1), 'a')", ((0, 1), "a")), ("False", False), ("false", False),
+        ("None", None), ("(not Python)", "(not Python)"), ("(" * 100_000, "(" * 100_000), ("2020-01-02", "2020-01-02"),
+    ],
+)  # fmt: skip
+def test_a_parameter_is_json_or_as_in_python_or_text(text, value):
+    (read,) = settings([f"name={text}"]).values()
+    assert read == value
+    assert type(read) is type(value)
 
 
 def test_where_no_seed_reproduces_the_counts_the_command_has_none(capsys, monkeypatch):

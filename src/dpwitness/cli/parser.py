@@ -1,6 +1,7 @@
 """The parser of every command: it reads the texts of options, wraps help, and gives errors of one line."""
 
 import argparse
+import ast
 import json
 import math
 import textwrap
@@ -81,7 +82,7 @@ def span(text: str) -> list[float]:
 
 
 def settings(given: Sequence[str]) -> dict[str, object]:
-    """NAME=VALUE pairs; values are JSON where they can be, else text."""
+    """NAME=VALUE pairs; values are JSON where they can be, or `True`, `None` or `(0, 1)` as in Python, else text."""
     found: dict[str, object] = {}
     for item in given:
         name, equals, value = item.partition("=")
@@ -93,10 +94,20 @@ def settings(given: Sequence[str]) -> dict[str, object]:
         try:
             found[name] = _json(value)
         except NotJSON:
-            found[name] = value
+            found[name] = _literal(value)
         except ValueError as error:
             raise InvalidParameter(f"--set {item!r}: {error}") from error
     return found
+
+
+def _literal(text: str) -> object:
+    """The flag, None or tuple that Python reads in a text; the text itself where there is none of these."""
+    if text not in ("True", "False", "None") and not (text.startswith("(") and text.count("(") <= DEEPEST):
+        return text
+    try:
+        return ast.literal_eval(text)
+    except (ValueError, SyntaxError):
+        return text
 
 
 def given_input(text: str) -> object:
