@@ -6,8 +6,7 @@ import time
 
 import numpy as np
 
-from dpwitness.runs.dispatcher import Dispatcher
-from dpwitness.runs.pool import WorkerDied
+from dpwitness.runs.dispatcher import Dispatcher, WorkerDied
 from dpwitness.runs.worker import execute
 from running import runner
 

@@ -191,7 +191,6 @@ def test_protocols_answer_for_themselves():
             "search/learners",
             "runs/threads",
             "runs/dispatcher",
-            "runs/pool",
         )
         for name in classes_of(folder)
     }

@@ -91,8 +91,9 @@ def test_the_printed_command_reproduces_the_counts(capsys):
 @pytest.mark.parametrize(
     ("text", "value"),
     [
-        ("[0, 1]", [0, 1]), ("(0, 1.5)", (0, 1.5)), ("((0, 1), 'a')", ((0, 1), "a")), ("False", False), ("false", False),
-        ("None", None), ("(not Python)", "(not Python)"), ("(" * 100_000, "(" * 100_000), ("2020-01-02", "2020-01-02"),
+        ("[0, 1]", [0, 1]), ("(0, 1.5)", (0, 1.5)), ("((0, 1), 'a')", ((0, 1), "a")), ("False", False),
+        ("false", False), ("None", None), ("(not Python)", "(not Python)"), ("(" * 100_000, "(" * 100_000),
+        ("2020-01-02", "2020-01-02"),
     ],
 )  # fmt: skip
 def test_a_parameter_is_json_or_as_in_python_or_text(text, value):

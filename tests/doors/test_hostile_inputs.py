@@ -21,7 +21,7 @@ import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.errors import DPWitnessError
 from dpwitness.mechanisms.catalog import load
-from dpwitness.plugin.database import Database
+from dpwitness.plugin.asserter import Database
 
 CASES = int(os.environ.get("DPWITNESS_FUZZ", "20"))
 FIRST = int(os.environ.get("DPWITNESS_FUZZ_FIRST", "0"))

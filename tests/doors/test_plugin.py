@@ -14,7 +14,6 @@ from scipy.special import polygamma
 import _dpwitness_pytest
 import dpwitness as dpw
 import dpwitness.plugin.asserter
-import dpwitness.plugin.database
 import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
 from _dpwitness_pytest import SESSION
 from dpwitness.errors import MechanismTimeout
@@ -531,7 +530,7 @@ def test_the_runs_of_a_replay_are_not_those_of_the_check_behind_it(project, monk
         seeds.update(check=runner.seed, effort=effort.seed)
         raise MechanismTimeout("enough")
 
-    monkeypatch.setattr(dpwitness.plugin.database.Saved, "replay", replay)
+    monkeypatch.setattr(dpwitness.plugin.asserter.Saved, "replay", replay)
     monkeypatch.setattr(dpwitness.plugin.asserter, "check_problem", check)
     run().assert_outcomes(failed=1)
     assert seeds["replay"] not in (seeds["check"], seeds["effort"])
@@ -864,7 +863,7 @@ def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, 
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(dpwitness.plugin.database, "write_atomically", full)
+    monkeypatch.setattr(dpwitness.plugin.asserter, "write_atomically", full)
     again = run("--dp-seed=2")
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["E *saved in .dpwitness/*could not be marked as refutes: OSError: *No space left*"])

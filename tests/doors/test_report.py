@@ -16,7 +16,7 @@ from dpwitness.neighbours.pair import Pair
 from dpwitness.report.files import result_from_json, session_page
 from dpwitness.report.markup import LONGEST, element
 from dpwitness.report.page import Entry, marked, page
-from dpwitness.results.course import Outputs
+from dpwitness.results.verdict import Outputs
 
 KINDS = ("violation", "pass", "cells", "bound", "curve", "profile")
 LONG = pytest.mark.campaign

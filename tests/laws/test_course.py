@@ -18,7 +18,7 @@ from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, O
 from dpwitness.events.encoding import FALSE, TRUE
 from dpwitness.events.event import Noun
 from dpwitness.report.files import result_from_json
-from dpwitness.results.course import Course, Outputs
+from dpwitness.results.verdict import Course, Outputs
 from dpwitness.results.witness import Witness
 
 EARLIER = Path(__file__).parents[1] / "data" / "0.1.0"

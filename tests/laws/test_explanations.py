@@ -33,8 +33,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.noise import laplace
 from dpwitness.report.page import Entry, page
 from dpwitness.report.sarif import log
-from dpwitness.results.explanation import Explanation
-from dpwitness.results.witness import Witness
+from dpwitness.results.witness import Explanation, Witness
 from running import prepare, runner
 
 pytestmark = pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism", "ignore::dpwitness.CompiledDiffers")

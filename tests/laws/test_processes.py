@@ -31,8 +31,7 @@ from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Role, Runner, on_executor
 from dpwitness.runs import processes as processes_of_runs
-from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher, PortionQueue
-from dpwitness.runs.pool import WorkerDied
+from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher, PortionQueue, WorkerDied
 from dpwitness.runs.processes import Processes
 from dpwitness.runs.worker import CannotSend, SentMechanism, _is_installed, dumped, execute, loaded, parcel
 from elsewhere import Elsewhere, away

@@ -27,7 +27,7 @@ from dpwitness import (
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
 from dpwitness.api.check import confirm_candidate
-from dpwitness.api.replay import replay, shrink
+from dpwitness.api.replay import replay, shrink, smallest
 from dpwitness.claims import ApproxDP, HalfPlane
 from dpwitness.errors import InvalidNeighbours, MechanismRaised, MixedKinds
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
@@ -38,7 +38,6 @@ from dpwitness.problem import Effort
 from dpwitness.runs import Runner
 from dpwitness.search import shrinking
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.shrinking import smallest
 from running import confirm, problem, runner, soon
 
 ALPHA = 1e-6

@@ -12,14 +12,13 @@ import dpwitness as dpw
 from dpwitness import problem as problem_module
 from dpwitness.api import check as check_module
 from dpwitness.api import floating_point
-from dpwitness.api.floating_point import drawn_for_bits, leak_of_bits, with_leak
+from dpwitness.api.floating_point import best_bits, drawn_for_bits, is_rounded, leak_of_bits, with_leak
 from dpwitness.claims import PureDP
 from dpwitness.errors import ClusterLost, InvalidParameter
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers, make_pair
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.results.verdict import verdict_from_json
-from dpwitness.search.bits import best_bits, is_rounded
 
 FEW = {"runs": 10_000, "search_runs": 1_000, "workers": 1}
 ONE = [([0.0], [1.0])]

@@ -19,8 +19,7 @@ from dpwitness.health import before_search, findings
 from dpwitness.options import AnyMechanism, TailOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.bound import Bound
-from dpwitness.results.course import Course
-from dpwitness.results.verdict import STOPPED
+from dpwitness.results.verdict import STOPPED, Course
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
 from dpwitness.search.costs import with_sides_that_pay

@@ -66,8 +66,7 @@ from dpwitness.mechanisms.resolve import example_of
 from dpwitness.neighbours import Pair, Relation, adjacent, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
-from dpwitness.results.course import Course
-from dpwitness.results.verdict import STOPPED, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import STOPPED, Course, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay

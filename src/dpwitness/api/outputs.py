@@ -16,7 +16,7 @@ from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.events.event import number_text
 from dpwitness.machine import Deadline
 from dpwitness.problem import Problem
-from dpwitness.results.course import Outputs
+from dpwitness.results.verdict import Outputs
 from dpwitness.runs import Role, Runner
 
 Rows = NDArray[np.float64]

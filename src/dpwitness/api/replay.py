@@ -1,10 +1,16 @@
-"""Replay a witness: count its event on fresh runs. Shrink it: make it as small as possible, and confirm that."""
+"""Replay a witness: count its event on fresh runs. Shrink it: make it as small as possible, and confirm that.
 
+Smaller means fewer coordinates, smaller round numbers and a simpler event. Each step is tried on search runs of its
+own, which confirm nothing: the result (`smallest`) is a candidate like that of any search.
+"""
+
+import math
 import os
 import secrets
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Annotated, Any, cast
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, Final, cast
 
 import numpy as np
 from typing_extensions import Unpack
@@ -13,25 +19,28 @@ from dpwitness.api.check import confirm_candidate
 from dpwitness.api.door import public
 from dpwitness.api.loop import work_on
 from dpwitness.api.tails import require_tails, weighted_runner
-from dpwitness.candidate import Candidate
+from dpwitness.candidate import Candidate, Estimate
 from dpwitness.checks import brief
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
-from dpwitness.events import weighted_of
+from dpwitness.events import Event, weighted_of
 from dpwitness.evidence import runs_needed
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.claims import as_claim
-from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import takes
-from dpwitness.neighbours import Data, Pairs, Relation, as_relation, require_adjacent
+from dpwitness.neighbours import Data, Pair, Pairs, Relation, as_relation, require_adjacent
+from dpwitness.neighbours import smaller as smaller_pairs
 from dpwitness.options import AnyMechanism, Option, ReplayOptions, ShrinkOptions
 from dpwitness.problem import Effort, Problem, Statement, given_parameters, plain_function
 from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict, Violation, WitnessedResult
 from dpwitness.results.witness import Witness
-from dpwitness.runs import Runner
-from dpwitness.search.shrinking import smallest
+from dpwitness.runs import Role, Runner
+from dpwitness.search.learners import learn_events
+from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.targets import target_of
 
 #: What stands for a witness: one, a result that has one, its file, or what a file holds.
@@ -264,3 +273,148 @@ def _check_parameters(
                 f"{label} has no parameter {name!r}, which the witness gives to {witness.mechanism}: replay it against "
                 "a mechanism with the same parameters"
             )
+
+
+#: Paired search runs of one step: of compiled or vectorised code, and of plain Python at most.
+COMPILED_RUNS: Final = 200_000
+PYTHON_RUNS: Final = 10_000
+#: Where plain Python is so slow that not so many steps of so many runs fit in the time, nothing is tried.
+STEPS: Final = 20
+LEAST: Final = 100
+#: A step is kept where it is expected to refute within this share of the runs there are.
+SHARE: Final = 0.5
+#: Of the time: until when inputs are shrunk, and until when the event is; the rest is for the confirm runs.
+INPUTS_UNTIL: Final = 0.5
+EVENT_UNTIL: Final = 0.75
+
+
+@dataclass(slots=True)
+class _Shrinker:
+    """One shrinking: what draws its runs, and how many it has drawn."""
+
+    runner: Runner
+    objective: GrowthAt
+    needed: float  # nats a run
+    deadline: float  # by `time.monotonic`
+    runs: int = 16  # of one step
+    steps: int = 0
+    spent: int = 0
+
+    @property
+    def in_time(self) -> bool:
+        """Whether there is time for another step."""
+        return time.monotonic() < self.deadline
+
+    @property
+    def _running(self) -> Runner:
+        return replace(self.runner, deadline=Deadline(self.deadline))
+
+    def _step(self) -> int:
+        """The number of one more step, which has a stream of its own."""
+        self.steps += 1
+        self.spent += self.runs
+        return self.steps
+
+    def value(self, pair: Pair, event: Event) -> tuple[float, Estimate]:
+        """The growth rate of an event in nats a run, and its rates, on runs of its own."""
+        estimate = self._running.tally(pair, event, self.runs, Role.SHRINK, self._step()).estimate
+        return value_of(estimate, self.objective, self.runs), estimate
+
+    def outcomes(self, pair: Pair) -> tuple[Rows, Rows]:
+        """Fresh search runs of a pair."""
+        return self._running.sample(pair, self.runs, Role.SHRINK, self._step())
+
+
+def smallest(
+    problem: Problem, runner: Runner, effort: Effort, pair: Pair, event: Event
+) -> tuple[Candidate | None, int]:
+    """Shrink what refutes the claim, by the steps of the relation; None where nothing smaller was found in time.
+
+    Where the problem has data the inputs stay as they are, and only the event gets simpler. The candidate is expected
+    to refute within a share of the confirm runs; whether it does is for them to say, with a seed that is not that of
+    the runs which made the witness. Returns it, D first, and the paired runs spent. Raises `MechanismError` where the
+    mechanism fails on its own inputs.
+    """
+    started = time.monotonic()
+    log_threshold = math.log(1 / effort.alpha)
+    objective = GrowthAt(claim=problem.claim, planned=effort.runs, log_threshold=log_threshold)
+    needed = log_threshold / (SHARE * effort.runs)
+    shrinker = _Shrinker(runner, objective, needed, started + INPUTS_UNTIL * effort.max_time)
+    try:
+        if not _affordable(shrinker, pair, event, effort.max_time):
+            return None, shrinker.spent
+        small = _smallest_pair(shrinker, pair, lambda larger: smaller_pairs(problem.relation, larger, problem.data))
+        shrinker.deadline = started + EVENT_UNTIL * effort.max_time
+        chosen = _simplest(shrinker, small, event)
+    except MechanismTimeout:
+        return None, shrinker.spent  # the time is over: the witness there was stays
+    if chosen is None or (small is pair and chosen.event.complexity > event.complexity):
+        return None, shrinker.spent
+    return chosen, shrinker.spent
+
+
+def _affordable(shrinker: _Shrinker, pair: Pair, event: Event, max_time: float) -> bool:
+    """Settle the runs of one step; whether `STEPS` steps of `LEAST` runs fit into the time."""
+    if shrinker.runner.mechanism.cost.in_numbers:
+        shrinker.runs = COMPILED_RUNS
+        return True
+    started = time.perf_counter()
+    shrinker.value(pair, event)
+    cost = (time.perf_counter() - started) / shrinker.runs
+    # A power of ten, as for the search, so that a small change of speed changes nothing.
+    shrinker.runs = int(min(PYTHON_RUNS, 10 ** math.floor(math.log10(max_time / STEPS / cost))))
+    return shrinker.runs >= LEAST
+
+
+def _refutable(shrinker: _Shrinker, pair: Pair) -> bool:
+    """Whether some event of this pair would refute in the runs there are; none of one that the mechanism rejects."""
+    try:
+        x, y = shrinker.outcomes(pair)
+    except MechanismError:
+        return False  # it rejects such inputs, or the time is over: the pair stays as it was
+    return learn_events(x, y, shrinker.objective, thorough=False, most=1)[0].value >= shrinker.needed
+
+
+def _smallest_pair(shrinker: _Shrinker, pair: Pair, steps: Callable[[Pair], Iterator[Pair]]) -> Pair:
+    """Take the first smaller pair that is refutable, and begin again, until none is or the time is over."""
+    while True:
+        for smaller in steps(pair):
+            if not shrinker.in_time:
+                return pair
+            if _refutable(shrinker, smaller):
+                pair = smaller
+                break
+        else:
+            return pair
+
+
+def _candidates(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, list[Event]]:
+    """The pair in its better direction, and candidates for its event, simplest first.
+
+    They are learned anew, then the one there was, and parts of each.
+    """
+    x, y = shrinker.outcomes(pair)
+    learned = learn_events(x, y, shrinker.objective)
+    swapped = learned[0].swapped
+    wholes = [rated.event for rated in learned if rated.swapped == swapped]
+    if not swapped and event.width <= x.shape[1]:
+        wholes.append(event)
+    parts = [part for whole in wholes for part in whole.simpler()]
+    return pair.swapped() if swapped else pair, sorted([*parts, *wholes], key=lambda candidate: candidate.complexity)
+
+
+def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None:
+    """The simplest event that would refute, with the roundest numbers of which half the growth is left."""
+    pair, candidates = _candidates(shrinker, pair, event)
+    for candidate in candidates:
+        if not shrinker.in_time:
+            return None
+        value, estimate = shrinker.value(pair, candidate)
+        if value < shrinker.needed:
+            continue
+        for rounder in candidate.rounded():
+            rounded, its_estimate = shrinker.value(pair, rounder)
+            if rounded >= max(shrinker.needed, value / 2):
+                return Candidate(pair=pair, event=rounder, estimate=its_estimate)
+        return Candidate(pair=pair, event=candidate, estimate=estimate)
+    return None

@@ -42,9 +42,8 @@ def run(arguments: argparse.Namespace) -> int:
     """List the cases, run them, print the table; 1 where one is refuted."""
     from dpwitness.cli.output import check_places, hand_over
     from dpwitness.sweeps.case import REFUTED, CaseResult
-    from dpwitness.sweeps.sweep import Sweep
+    from dpwitness.sweeps.sweep import Sweep, text_of
     from dpwitness.sweeps.sweep import run as run_cases
-    from dpwitness.sweeps.table import text_of
 
     check_places(arguments)
     found = Sweep.of(

@@ -25,7 +25,7 @@ from dpwitness.claims import Claim
 from dpwitness.mechanisms.mechanism import Mechanism, own_seconds
 from dpwitness.mechanisms.recording import NOISE, OWN_NOISE, CannotRecord, Draw, Place, Recorder, Recording
 from dpwitness.neighbours import Pair
-from dpwitness.results.explanation import Cause, Explanation
+from dpwitness.results.witness import Cause, Explanation
 from dpwitness.runs import Role, Runner, generator
 
 Floats = NDArray[np.float64]

@@ -209,7 +209,7 @@ def append(value: object, row: Row, node: Node | None) -> None:
 def _import_for(library: str) -> None:
     """Import the module for a library's types once a mechanism returns one: the library is not imported before."""
     if library in ("polars", "pyarrow"):
-        importlib.import_module(f"{__package__}.of_tables").register()
+        importlib.import_module(f"{__package__}.tabular").register()
         return
     name = f"{__package__}.of_{library}"
     if importlib.util.find_spec(name) is not None:

@@ -5,9 +5,11 @@ and label at a coordinate of its own: the same label is in the same place whatev
 noisy values). What order columns and labels had is one more entry.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
+from typing import Any
 
 from dpwitness.events.encoding import symbol
 from dpwitness.mechanisms.outcomes import (
@@ -21,7 +23,8 @@ from dpwitness.mechanisms.outcomes import (
     put_columns,
     put_series,
 )
-from dpwitness.mechanisms.shapes import NAMES, REBUILT, NoShape, Shape
+from dpwitness.mechanisms.shapes import NAMES, REBUILT, SHAPED, NoShape, Shape
+from dpwitness.tables import ARROW, POLARS, Tables
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,3 +131,47 @@ def _rebuilt_column(shape: ColumnShape, values: Iterator[object], _: Sequence[Sh
 
 
 REBUILT.update({TableShape: _rebuilt_table, ColumnShape: _rebuilt_column})
+
+
+def _add(library: Tables, table: type, *columns: type) -> None:
+    """Register the types of a library: of tables, and of columns by themselves."""
+
+    def shape_of_table(value: Any) -> TableShape:
+        schema = library.schema(value)
+        return TableShape(names=schema.names, kinds=schema.kinds, rows=len(value))
+
+    def append_table(value: object, row: Row, node: Node | None) -> None:
+        shape_of_table(value).put([*library.contents(value).values()], row, node)
+
+    def table_shape(value: object, values: list[object], level: int) -> Shape:
+        shape = shape_of_table(value)
+        known(shape.names)
+        for column in library.contents(value).values():
+            put_values(column, values)
+        return TableShape, shape, ()
+
+    def shape_of_column(value: Any) -> ColumnShape:
+        return ColumnShape(name=getattr(value, "name", None), kind=library.kind(value), rows=len(value))
+
+    def append_column(value: object, row: Row, node: Node | None) -> None:
+        shape_of_column(value).put(library.entries(value, library.kind(value)), row, node)
+
+    def column_shape(value: object, values: list[object], level: int) -> Shape:
+        put_values(library.entries(value, library.kind(value)), values)
+        return ColumnShape, shape_of_column(value), ()
+
+    append.register(table, append_table)
+    SHAPED[table] = table_shape
+    for column in columns:
+        append.register(column, append_column)
+        SHAPED[column] = column_shape
+
+
+def register() -> None:
+    """Register the types of the libraries that are imported, each once."""
+    polars, arrow = sys.modules.get("polars"), sys.modules.get("pyarrow")
+    if polars is not None and polars.DataFrame not in SHAPED:
+        _add(POLARS, polars.DataFrame, polars.Series)
+    if arrow is not None and arrow.Table not in SHAPED:
+        _add(ARROW, arrow.Table, arrow.ChunkedArray, arrow.Array)
+        append.register(arrow.Scalar, lambda value, row, node: row.add(value.as_py(), node))

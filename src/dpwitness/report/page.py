@@ -21,11 +21,10 @@ from dpwitness.report.markup import LONGEST_NAME, Child, Markup, element, join, 
 from dpwitness.report.nist import Shown, fields
 from dpwitness.report.style import COMMON, PAGE
 from dpwitness.results.bound import Bound
-from dpwitness.results.course import Course
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
 from dpwitness.results.text import UNKNOWN, confidence, relation_text
-from dpwitness.results.verdict import EARLY, ENOUGH, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import EARLY, ENOUGH, Course, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
 #: A larger α is warned of.

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import write_atomically
+from dpwitness.report.figures import allowed, rates
 from dpwitness.report.markup import Markup, element, join
-from dpwitness.report.rates import allowed, rates
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile

@@ -1,4 +1,7 @@
-"""Two neighbouring inputs, an event and counts: JSON in, JSON out, never pickle."""
+"""Two neighbouring inputs, an event and counts: JSON in, JSON out, never pickle.
+
+Beside them stands where in the code the leak may come from (`Explanation`), for people: it is no evidence.
+"""
 
 import json
 import os
@@ -8,12 +11,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
-from typing import Any, ClassVar, Final, Literal
+from typing import Annotated, Any, ClassVar, Final, Literal
 
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, kind
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED, JsonFields
+from dpwitness.codec import OMITTED, JsonFields, whole_below
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event, weighted_of
 from dpwitness.evidence import Counts, bet_on
@@ -24,9 +27,8 @@ from dpwitness.mechanisms.outcomes import Entry
 from dpwitness.neighbours import Pair, Relation, adjacent
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
-from dpwitness.results.explanation import Explanation
-from dpwitness.results.fields import Alpha, Parameters, Seed, Texts, read_json, read_result
-from dpwitness.results.text import inputs, label, named, rate, rounded
+from dpwitness.results.fields import Alpha, Count, Parameters, Seed, Texts, read_json, read_result
+from dpwitness.results.text import inputs, label, named, rate, rounded, wrapped_label
 from dpwitness.values import Unreadable
 
 FORMAT: Final = "dpwitness-witness/2"
@@ -47,6 +49,58 @@ def _version(package: str) -> str:
         return version(package)
     except PackageNotFoundError:
         return "not installed as a package"
+
+
+#: What was found: noise whose scale follows from the data; probabilities that are too far apart; another number of
+#: draws; a branch; noise that is too small for the difference of the outputs; one draw for several entries; an entry
+#: that no draw changes.
+Cause = Literal["scale", "probabilities", "draws", "branch", "noise", "reuse", "exact"]
+#: The least and the largest number of a line.
+LINES: Final = (1, 1 << 31)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Explanation(JsonFields):
+    """The first place at which runs on D and D′ part that draw from the same seeds.
+
+    It is of few runs, which were chosen for nothing, and of the witness's pair alone. So it is no evidence: a line
+    where the runs part may be right, and the fault elsewhere.
+
+    Attributes
+    ----------
+    cause
+        What kind of place it is.
+    file
+        The file's name; below the working folder, or the folder of installed packages, its path from there.
+    line
+        The line, from 1.
+    text
+        What happens there, for people.
+    on_data, on_neighbour
+        What happens there on D, and on D′.
+    pairs
+        Paired runs that were recorded, each from one seed on both inputs.
+    """
+
+    cause: Cause
+    file: str
+    line: Annotated[int, whole_below(LINES[1], LINES[0])]
+    text: str
+    on_data: str
+    on_neighbour: str
+    pairs: Count
+
+    @property
+    def basis(self) -> str:
+        """What it rests on, for people."""
+        return f"an explanation from {self.pairs} recorded pairs of runs with the same seeds, no evidence"
+
+    def __str__(self) -> str:
+        return f"line {self.line} of {self.file}: {self.text}"
+
+    def lines(self) -> list[str]:
+        """The lines of a report."""
+        return [*wrapped_label("where", str(self)), *wrapped_label("", f"({self.basis})")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,7 @@ from dpwitness.checks import brief
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.dispatcher import Dispatcher
-from dpwitness.runs.pool import Pool, Published, WorkerDied, first_line
+from dpwitness.runs.dispatcher import Dispatcher, Pool, Published, WorkerDied, first_line
 from dpwitness.runs.worker import Answer, Parcel, execute
 
 if TYPE_CHECKING:

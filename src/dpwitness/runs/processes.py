@@ -21,8 +21,7 @@ from typing_extensions import override
 
 from dpwitness.machine import private_folder
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.dispatcher import Dispatcher
-from dpwitness.runs.pool import Pool, WorkerDied
+from dpwitness.runs.dispatcher import Dispatcher, Pool, WorkerDied
 from dpwitness.runs.threads import default_workers
 from dpwitness.runs.worker import Answer, Parcel, preload
 

@@ -1,4 +1,4 @@
-"""A sweep: the cases of some modules, which share one α, run in processes, and the file that it goes on from."""
+"""A sweep: the cases of some modules, which share one α, run in processes, the file that it goes on from, its table."""
 
 import hashlib
 import importlib.util
@@ -6,6 +6,7 @@ import inspect
 import json
 import secrets
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass, replace
@@ -23,8 +24,9 @@ from dpwitness.files import check_writable, read_frame, read_text, shown, write_
 from dpwitness.mechanisms.catalog import load_module
 from dpwitness.options import MOST_WORKERS
 from dpwitness.results.fields import Alpha, Seconds, Seed, read_result
+from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
-from dpwitness.sweeps.case import NOT_RUN, CaseResult, Plan
+from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Plan
 from dpwitness.sweeps.describers import Recipe, describer_of
 from dpwitness.sweeps.process import GRACE, answer
 
@@ -414,3 +416,49 @@ def _error(name: str, message: str) -> errors.DPWitnessError:
     if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
         return kind(message)
     return MechanismError(f"{message} ({brief(name)})" if name else message)
+
+
+#: Columns of the table.
+WIDTH: Final = 80
+#: Letters of a reason why a case was not run: an error of a library may be pages long.
+LONGEST: Final = 160
+ORDER: Final = (REFUTED, NOT_REFUTED, NOT_RUN)
+
+
+def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = False) -> str:
+    """A line of numbers, the table, and below it the report of each violation."""
+    counted = Counter(one.status for one in results)
+    left = len(sweep.cases) - len(results)
+    head = ", ".join(f"{counted[status]} {status}" for status in ORDER)
+    lines = [
+        f"{len(sweep.cases)} cases of {', '.join(sweep.modules)}: {head}" + (f", {left} left" if left else ""),
+        f"α = {sweep.alpha:g} for all of them, {sweep.alpha / len(sweep.cases):.3g} a case; seed {sweep.seed}",
+        *(["interrupted: the same command with the same --output goes on"] if interrupted and left else []),
+        "",
+        table(("CASE", "RESULT", "WHAT IT SHOWS"), rows(sweep, results), width=WIDTH),
+    ]
+    for one in results:
+        if one.status == REFUTED:
+            lines += ["", f"{one.case}; neighbours: {one.adjacency}", str(one.verdict)]
+    if counted[NOT_REFUTED]:
+        lines += ["", "Not refuted is no proof of privacy."]
+    return "\n".join(lines)
+
+
+def rows(sweep: Sweep, results: Sequence[CaseResult]) -> list[tuple[str, str, str]]:
+    """What was refuted first, then the others, then what could not be run."""
+    only = sweep.modules[0]
+    common = f"{Path(only).stem if only.endswith('.py') else only}." if len(sweep.modules) == 1 else ""
+    return [
+        (one.case.removeprefix(common), one.status, told(one))
+        for status in ORDER
+        for one in results
+        if one.status == status
+    ]
+
+
+def told(one: CaseResult) -> str:
+    """What a case shows, and which inputs were neighbours."""
+    text = " ".join(one.told.split())
+    text = text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+    return f"{text}; {one.adjacency}" if one.adjacency else text

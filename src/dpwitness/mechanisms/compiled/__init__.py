@@ -9,7 +9,7 @@ Measured by `benchmarks/compiled_parts.py` in one run, on `svt`, `histogram` and
 - `driver`, inlining the mechanism into the loop over runs: 1.1 to 1.5 times as fast.
 - `placing`, arguments without reference counts: 1.1 to 1.5 times as fast, 3 times where one number comes out. Guard:
   the caller holds them all the while.
-- `sfc64`, the generator inlined: 1.0 to 1.3 times as fast.
+- in `rows`, too, the generator inlined: 1.0 to 1.3 times as fast.
 - `scratch`, arrays in memory that every run uses again: 1.1 to 1.2 times as fast. Guards: what is not written is NaN,
   and a function whose source is not what was loaded is left as it is.
 - state replay (`driver`): both inputs of a run start from one state of the generator, the next run behind the draws of

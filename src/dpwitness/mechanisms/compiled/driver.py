@@ -198,8 +198,8 @@ def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
 def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
     here = Path(__file__)
-    beside = (here.with_name(name) for name in ("rows.py", "sfc64.py"))  # importing these imports numba
-    files = (here, *beside, *(Path(str(module.__file__)) for module in (scratch, fast_noise, encoding, noise, jit)))
+    rows = here.with_name("rows.py")  # importing it imports numba
+    files = (here, rows, *(Path(str(module.__file__)) for module in (scratch, fast_noise, encoding, noise, jit)))
     return tuple(file.read_bytes() for file in files)
 
 

@@ -67,8 +67,8 @@ def bit_features(rows: Rows, times: Whole, columns: list[int]) -> Iterator[Featu
     """The features of floating-point numbers, as `features_of`; none of whole numbers.
 
     They refute almost every mechanism that adds floating-point noise to a number (Mironov 2012), also those that are
-    private in real arithmetic. So a check looks at them apart (`search.bits`), and no learner asks for them unless a
-    user registers one: then what they show is a violation like any other.
+    private in real arithmetic. So a check looks at them apart (`api.floating_point`), and no learner asks for them
+    unless a user registers one: then what they show is a violation like any other.
     """
     for column in columns[:DIGITS_OF]:
         plain = numbers(rows[:, column])

@@ -12,9 +12,8 @@ import numpy as np
 from dpwitness.events.encoding import Rows
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners.additive_score import AdditiveScores
-from dpwitness.search.learners.boxes import Boxes
 from dpwitness.search.learners.features import Features
-from dpwitness.search.learners.intervals import Intervals
+from dpwitness.search.learners.intervals import Boxes, Intervals
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
 from dpwitness.search.learners.order_statistics import OrderStatistics
 from dpwitness.search.learners.outcome_sets import OutcomeSets
