@@ -45,6 +45,9 @@ class Elsewhere:
             raise WorkerDied("killed")
         return execute(*portion)
 
+    def repeated(self, work):
+        return False
+
     def close(self, work, futures, *, at_once):
         self.retracted += 1
 
@@ -99,6 +102,11 @@ def own_entropy(data):
 
 def global_random(data):
     return data[0] + random.gauss()
+
+
+def slow_without_seed(data):
+    time.sleep(0.001)
+    return data[0] + secrets.randbits(40) / 2**40
 
 
 def slow(rng, data):

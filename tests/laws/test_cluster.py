@@ -11,7 +11,7 @@ from distributed import Client, LocalCluster
 import dpwitness as dpw
 import elsewhere
 from dpwitness.cli import main
-from dpwitness.errors import BadInput, ClusterLost, InvalidParameter
+from dpwitness.errors import BadInput, ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.events import Interval
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
@@ -183,6 +183,15 @@ def test_a_killed_worker_costs_no_counts(processes, made, stage):
             assert np.array_equal(a, b, equal_nan=True)
     assert killed not in processes.run(os.getpid).values()
     assert away.notes == ()
+
+
+@pytest.mark.campaign
+def test_runs_that_no_seed_repeats_are_not_made_again_by_another_worker(processes):
+    looks = there(python(elsewhere.slow_without_seed), processes).confirm(PAIR, EVENTS, 20_000)
+    next(looks)
+    killing(processes)
+    with pytest.raises(MechanismCrashed, match="no seed repeats"):
+        last(looks)
 
 
 @pytest.mark.campaign

@@ -25,6 +25,7 @@ from loky.process_executor import ProcessPoolExecutor as LokyExecutor
 import elsewhere
 from dpwitness.errors import ClusterLost, MechanismCrashed, MechanismRaised, MechanismTimeout, MixedKinds
 from dpwitness.events import Interval
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.mechanism import OutputTraits
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
@@ -147,6 +148,44 @@ def test_a_process_that_ends_costs_no_counts(monkeypatch):
     assert len(place.portions) > len(set(place.portions))
 
 
+@pytest.mark.parametrize("told", [True, False], ids=["the process says so", "the cluster repeats it"])
+def test_runs_that_no_seed_repeats_are_evidence_once(told):
+    """Others in their place would be counted on the condition that the process did not end over them."""
+    place = Elsewhere(dies={4} if told else ())
+    if not told:
+        place.repeated = lambda work: len(place.portions) > 4
+    looks = away(python(elsewhere.own_entropy), place).confirm(PAIR, EVENTS, 2_000)
+    assert next(looks)[0].runs == 32
+    with pytest.raises(MechanismCrashed, match=r"no seed repeats"):
+        last(looks)
+    mechanism = python(elsewhere.own_entropy)
+    x, _ = away(mechanism, Elsewhere(dies={3})).sample(PAIR, 2_000, Role.SEARCH)  # is no evidence
+    assert len(x) == 2_000
+
+
+def test_what_has_begun_here_ends_here_where_the_rest_goes_to_other_processes(monkeypatch):
+    """It was discarded, and at the end of epochs not made again: a run that takes long then was more often left out."""
+    dispatcher = Dispatcher(python(elsewhere.noisy), Elsewhere(), seed=1)
+    begun, gone = [], []
+
+    def do_there(work, first, count, deadline):
+        gone.extend(range(first, count))
+        return iter(gone)
+
+    monkeypatch.setattr(dispatcher, "_pays", lambda work, shards, deadline: shards < 30)
+    monkeypatch.setattr(dispatcher, "_do_there", do_there)
+
+    class Work:
+        mechanism, count = dispatcher._mechanism, 32
+
+        def __call__(self, shard):
+            begun.append(shard)
+            return shard
+
+    assert list(dispatcher.map(Work(), Deadline(time.monotonic() + 1_000))) == list(range(32))
+    assert begun + gone == list(range(32))
+
+
 def test_work_that_ends_its_process_on_each_try_is_named():
     mechanism = python(elsewhere.noisy)
     place = Elsewhere(dies=range(1, 100))
@@ -170,7 +209,7 @@ def test_a_mechanism_that_changes_while_it_runs_stays_here_and_says_so(name):
 def test_what_is_made_again_here_keeps_the_deadline(monkeypatch):
     both, deadlines = OutputTraits(bare={False}, single={False}), []
 
-    def here(self, work, first, count, deadline):
+    def here(self, work, shards, deadline):
         deadlines.append(deadline)
         yield None  # the time is over
 

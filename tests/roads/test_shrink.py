@@ -26,6 +26,7 @@ from dpwitness import (
 )
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
+from dpwitness.api import replay as shrinking
 from dpwitness.api.check import confirm_candidate
 from dpwitness.api.replay import replay, shrink, smallest
 from dpwitness.claims import ApproxDP, HalfPlane
@@ -36,7 +37,6 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.problem import Effort
 from dpwitness.runs import Runner
-from dpwitness.search import shrinking
 from dpwitness.search.objectives import GrowthAt
 from running import confirm, problem, runner, soon
 

@@ -8,7 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Executor, Future
-from typing import TYPE_CHECKING, Final, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from typing_extensions import override
 
@@ -95,6 +95,10 @@ class Cluster(Pool):
         return self._reached(lambda: executor.submit(execute, mechanism, work, first, end))
 
     @override
+    def repeated(self, work: Published) -> bool:
+        return bool(self._reached(lambda: self._client.run_on_scheduler(_suspicious, work.key)))  # type: ignore[no-untyped-call]
+
+    @override
     def answer(self, future: "Future[Answer]", timeout: float | None) -> Answer | None:
         """The answer of a portion. Raises `MechanismCrashed` if several workers ended while they ran it."""
         from distributed import KilledWorker
@@ -134,6 +138,11 @@ class Cluster(Pool):
         if futures and executor is not None and not self._silent():
             executor.shutdown(wait=False)
         work.release()
+
+
+def _suspicious(work: str, dask_scheduler: Any) -> bool:
+    """On the scheduler: whether a worker ended that had a portion of this work."""
+    return any(portion.suspicious for portion in dask_scheduler.tasks[work].dependents)
 
 
 def _same(content: Parcel) -> Parcel:

@@ -10,7 +10,7 @@ import math
 import threading
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, wait
 from dataclasses import dataclass
 from functools import partial
@@ -98,6 +98,10 @@ class Pool:
         except Exception as error:  # broken or shut down: nobody here can start it again
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
+    def repeated(self, work: Published) -> bool:
+        """Whether a process ended over portions of this work and another made them again, without a `WorkerDied`."""
+        return False
+
     def answer(self, future: "Future[Answer]", timeout: float | None) -> Answer | None:
         """Wait for an answer at most so many seconds; None if there is none yet.
 
@@ -154,6 +158,11 @@ class PortionQueue:
         if self._flying[0].future is None:
             self.submit(self._flying[0])
         return self._flying[0]
+
+    @property
+    def repeated(self) -> bool:
+        """See `Pool.repeated`."""
+        return self._pool.repeated(self._published[1])
 
     def submit(self, portion: Portion) -> None:
         """Send a portion, perhaps once more."""
@@ -251,14 +260,20 @@ class Dispatcher:
     def map(self, work: ShardedRuns[T], deadline: Deadline | None = None) -> Iterator[T | None]:
         """Yield the results in order, as `Threads.map` does."""
         first, count = 0, work.count
+
+        def until_it_pays(begin: int) -> Iterator[int]:
+            for shard in range(begin, count):
+                if shard > begin and self._pays(work, count - shard, deadline):
+                    return
+                yield shard
+
         while not self._pays(work, count - first, deadline):
-            for result in self._do_here(work, first, count, deadline):
+            # What has begun here ends here, so that no outcome decides whether it counts.
+            for result in self._do_here(work, until_it_pays(first), deadline):
                 yield result
                 if result is None:
                     return
                 first += 1
-                if first < count and self._pays(work, count - first, deadline):
-                    break
             if first >= count or _closed(deadline):
                 return
         yield from self._do_there(work, first, count, deadline)
@@ -281,8 +296,8 @@ class Dispatcher:
             mechanism = self._published_mechanism(work, deadline)
         return mechanism is not None and self._pool.ready(mechanism)
 
-    def _do_here(self, work: ShardedRuns[T], first: int, count: int, deadline: Deadline | None) -> Iterator[T | None]:
-        """Parts in this process, from `first` on; counts the seconds."""
+    def _do_here(self, work: ShardedRuns[T], shards: Iterable[int], deadline: Deadline | None) -> Iterator[T | None]:
+        """Shards in this process; counts the seconds."""
         lock = self._running
 
         def done(shard: int) -> T:
@@ -294,7 +309,7 @@ class Dispatcher:
                 self._break_even.here += time.perf_counter() - started
                 return result
 
-        for result in self._here.ordered((partial(done, shard) for shard in range(first, count)), deadline):
+        for result in self._here.ordered((partial(done, shard) for shard in shards), deadline):
             if result is None:
                 self._running = threading.Lock()  # a run that hangs keeps the old one for ever
             yield result
@@ -303,7 +318,7 @@ class Dispatcher:
         """Parts in other processes; those that no process there can do are done here."""
         published = self._published(work, deadline)
         if published is None:
-            yield from self._do_here(work, first, count, deadline)
+            yield from self._do_here(work, range(first, count), deadline)
             return
         # The first portions are shares of what there is to do, and no longer than a fourth of the usual.
         fits = self._pool.task_seconds / 4 / max(work.seconds, 1e-9)
@@ -332,7 +347,7 @@ class Dispatcher:
         finally:
             queue.close(at_once=at_once)
         if refused is not None:
-            yield from self._do_here(work, refused.first, count, deadline)
+            yield from self._do_here(work, range(refused.first, count), deadline)
 
     def _stay(self, reason: str) -> None:
         """Send nothing from now on, and say why, once."""
@@ -369,8 +384,13 @@ class Dispatcher:
         mechanism = self._mechanism
         package = SentMechanism.of(mechanism, work.pair, self._seed)
         state = (mechanism.signature, mechanism.outcome)
-        before = dumped(state)
-        first_runs = next(self._here.ordered([package.first_runs], deadline), None)  # none where it is closed
+        before, lock = dumped(state), self._running
+
+        def made_alone() -> str:
+            with lock:  # of shards that go on here meanwhile
+                return package.first_runs()
+
+        first_runs = next(self._here.ordered([made_alone], deadline), None)  # none where it is closed
         if first_runs is None:
             return
         if dumped(state) != before:
@@ -403,16 +423,24 @@ class Dispatcher:
     def _answer(
         self, work: ShardedRuns[object], queue: PortionQueue, portion: Portion, deadline: Deadline | None
     ) -> Answer | None:
-        """The answer of the portion that is next; None at the deadline. Raises `MechanismCrashed`."""
+        """The answer of the portion that is next; None at the deadline. Raises `MechanismCrashed`.
+
+        Where a process ends, its runs are made again, up to `TRIES` times. Those that are evidence are not where no
+        seed repeats them: others would take the place of runs whose outcomes may be what ended the process.
+        """
+        once = work.role.evidence and not self._mechanism.reproducible
         while True:
             try:
                 answer = queue.answer(portion, None if deadline is None else deadline.left)
+                if once and answer is not None and queue.repeated:
+                    raise WorkerDied("another one made its runs again")
             except WorkerDied as error:
-                if portion.tries >= TRIES:
+                if once or portion.tries >= TRIES:
                     runs = f"{portion.first * work.size} to {min(portion.end * work.size, work.runs) - 1}"
+                    often = "in or beside runs that no seed repeats," if once else f"{TRIES} times, in the runs"
                     raise MechanismCrashed(
-                        f"{self._mechanism.name} ended the process that ran it ({error}), {TRIES} times, in the runs "
-                        f"{runs}: repair it, or give workers=1 to see how it ends"
+                        f"{self._mechanism.name} ended the process that ran it ({error}), {often} {runs}: repair it, "
+                        "or give workers=1 to see how it ends"
                     ) from error
                 if deadline is not None and deadline.left <= 0:
                     return None
@@ -432,7 +460,7 @@ class Dispatcher:
                 mechanism.traits.adopt(answer.traits)
             mechanism.copies |= answer.copies  # shards of later work follow from it
         if not agree:  # here it raises in the run that does not go with those before
-            for result in self._do_here(work, portion.first, portion.end, deadline):
+            for result in self._do_here(work, range(portion.first, portion.end), deadline):
                 yield result
                 if result is None:
                     return

@@ -158,7 +158,10 @@ class Runner:
         the rows of those that were come back.
         """
         layout = self.mechanism.layout
-        rows, _ = self._drawn(pair, n, role, key, coupled=coupled, partial_too=partial_too, size=size)
+        rows, _ = self._drawn(pair, n, role, key, coupled=coupled, size=size)
+        if rows.shape[1] < (1 if partial_too else n):
+            name = self.mechanism.name
+            raise MechanismTimeout(f"{name} did not finish {n} search runs in time: give more time, or fewer runs")
         return self._settled(rows, layout)
 
     def _settled(self, rows: Rows, layout: RowLayout | None) -> tuple[Rows, Rows]:
@@ -175,28 +178,25 @@ class Runner:
         return x, y
 
     def _drawn(
-        self, pair: Pair, n: int, role: Role, key: tuple[int, ...], *, coupled: bool, partial_too: bool,
-        size: int | None,
-    ) -> tuple[Rows, Turns]:  # fmt: skip
-        """As `sample`, by the layout that there is: rows of shape (2, n, width), and their turns."""
+        self, pair: Pair, n: int, role: Role, key: tuple[int, ...], *, coupled: bool, size: int | None
+    ) -> tuple[Rows, Turns]:
+        """As `sample`, by the layout that there is: rows of shape (2, n, width), and their turns.
+
+        Of as many runs as there were before the deadline, perhaps none.
+        """
         mechanism, needed = self.mechanism, 1
         parts: list[Rows] = []
         turns: list[Turns] = []
         shards = self._shards(pair, role, key, n, coupled, size)
         work = OutcomeRows(**shards, width=max(mechanism.width, 1))
-        late = MechanismTimeout(
-            f"{mechanism.name} did not finish {n} search runs in time: give more time, or fewer runs"
-        )
         for part in self.executor.map(work, self.deadline):
             if part is None:
-                if partial_too:
-                    break
-                raise late
+                break
             needed = max(needed, part[0])
             parts.append(part[1])
             turns.append(part[2])
         if not parts:
-            raise late
+            return np.empty((2, 0, 1)), np.empty((3, 0), np.int64)
         mechanism.width = max(mechanism.width, needed)
         width = max(part.shape[2] for part in parts)  # a shard with a long outcome has wider rows
         both = parts[0] if len(parts) == 1 else np.concatenate([widen(part, width) for part in parts], axis=1)
@@ -267,17 +267,15 @@ class Runner:
         """Counts of each event in n fresh paired runs, and their outcomes, for what is chosen next, and turns.
 
         Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had.
-        `coupled`: as in `confirm`. Fewer runs, perhaps none, where the deadline passes first.
+        `coupled`: as in `confirm`. Fewer runs, perhaps none, where the deadline passes first. A run that fails, or that
+        takes longer than the mechanism itself allows, raises: were its epoch left out, and more bet, outcomes would
+        decide which runs count.
         """
-        try:
-            layout, size = self.mechanism.layout, self.part_of(n)
-            rows, turns = self._drawn(pair, n, Role.EPOCH, key, coupled=coupled, partial_too=True, size=size)
-        except MechanismTimeout:
-            none = np.empty((0, 1))
-            return CountsTable(cells_of(events, none, none)), none, none, np.empty((3, 0), np.int64)
+        layout, size = self.mechanism.layout, self.part_of(n)
+        rows, turns = self._drawn(pair, n, Role.EPOCH, key, coupled=coupled, size=size)
         # Evidence is of rows as they were laid out before the runs; what new keys showed is for the next epoch.
         counts = CountsTable(cells_of(events, *rows))
-        self.mechanism.evidence = True
+        self.mechanism.evidence |= len(rows[0]) > 0
         return counts, *self._settled(rows, layout), turns
 
     def part_of(self, n: int) -> int | None:

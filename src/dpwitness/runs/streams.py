@@ -38,6 +38,11 @@ class Role(Enum):
     HEALTH_PROCESSES = (2, 4)  # by which processes are compared
     HEALTH_EXPLANATION = (2, 5)  # recorded runs of a violation: the number of the pair of runs
 
+    @property
+    def evidence(self) -> bool:
+        """Whether its runs are bet on."""
+        return self in (Role.EPOCH, Role.CONFIRM)
+
 
 def generator(seed: int, role: Role, *key: int) -> np.random.Generator:
     """The stream of a role and further numbers, SFC64: what coupled runs need."""
