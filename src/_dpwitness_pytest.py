@@ -42,6 +42,8 @@ RETRIES = "a dp test must not be retried: a retry hides violations, and a correc
 
 
 SESSION = pytest.StashKey[Session]()
+#: Of each test that α is divided over: whether it has begun.
+BEGUN = pytest.StashKey[bool]()
 
 OPTIONS = {
     "alpha": "probability of a false alarm in the whole session (default 1e-6)",
@@ -191,8 +193,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Give an xdist worker the seed of the session."""
+    """Give an xdist worker the seed of the session, and how often each test runs in it."""
     node.workerinput["dpwitness_seed"] = node.config.stash[SESSION].seed
+    if node.config.getoption("dist", "no") == "each":
+        node.workerinput["dpwitness_times"] = node.workerinput["workercount"]
 
 
 def pytest_report_header(config: pytest.Config) -> str:
@@ -211,6 +215,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if not marks and "assert_private" not in getattr(item, "fixturenames", ()):
             continue
         tests += 1
+        item.stash[BEGUN] = False
         if not marks:
             item.add_marker("dp")
         for mark in marks:
@@ -229,6 +234,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         session.refused = (
             f"dp_family_size={session.family} is too small: {tests} dp tests were collected, and α is divided over them"
         )
+    session.family *= getattr(config, "workerinput", {}).get("dpwitness_times", 1)
     # A worker of xdist cannot end the session with a message: its dp tests fail with it.
     if session.refused and not hasattr(config, "workerinput"):
         raise pytest.UsageError(session.refused)
@@ -278,12 +284,15 @@ def assert_private(request: pytest.FixtureRequest) -> "Asserter":
     session = request.config.stash[SESSION]
     if session.refused:
         pytest.fail(session.refused, pytrace=False)
-    if request.node.get_closest_marker("dp") is None:
+    if BEGUN not in request.node.stash:
         pytest.fail(
             "assert_private was asked for while the test ran, so it was not counted when α was divided: "
             "name it among the test's arguments, or mark the test with @pytest.mark.dp",
             pytrace=False,
         )
+    if request.node.stash[BEGUN] or _is_retried(request.node):
+        pytest.fail(f"{RETRIES}; this one was run a second time, or would be", pytrace=False)
+    request.node.stash[BEGUN] = True
     _end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter
 

@@ -384,6 +384,51 @@ def test_retries_are_refused(project, pytester, how):
     )
 
 
+def test_retries_that_a_conftest_asks_for_later_are_refused(project):
+    pytest.importorskip("pytest_rerunfailures")
+    marks = (
+        "import pytest",
+        "def pytest_collection_modifyitems(items):",
+        "    items[0].add_marker(pytest.mark.flaky(reruns=2))",
+    )
+    result = project(FAILS)(conftest=marks)
+    assert result.parseoutcomes()["error"] == 1
+    result.stdout.fnmatch_lines(["a dp test must not be retried: a retry hides violations*"])
+    result.stdout.no_fnmatch_line("*violated; α spent*")
+
+
+def test_whoever_runs_a_test_twice_a_second_time_is_refused(project):
+    twice = (
+        "from _pytest.runner import runtestprotocol",
+        "def pytest_runtest_protocol(item, nextitem):",
+        "    for _ in range(2):",
+        "        for report in runtestprotocol(item, log=False, nextitem=nextitem):",
+        "            item.ihook.pytest_runtest_logreport(report=report)",
+        "    return True",
+    )
+    result = project(PASSES)(conftest=twice)
+    result.assert_outcomes(passed=1, errors=1)
+    result.stdout.fnmatch_lines(["1 assertion in 1 test: 1 not refuted; *"])
+
+
+def test_a_marker_that_comes_while_the_test_runs_is_not_counted(project):
+    late = """
+    def test_late(request):
+        request.node.add_marker(pytest.mark.dp)
+        request.getfixturevalue("assert_private")(good, epsilon=1.0, neighbours=one)
+    """
+    result = project(late)()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["assert_private was asked for while the test ran*"])
+
+
+def test_where_each_worker_runs_each_test_they_share_the_level(project):
+    pytest.importorskip("xdist")
+    result = project(PASSES)("-n", "2", "--dist=each")
+    result.assert_outcomes(passed=2)
+    result.stdout.fnmatch_lines(["2 assertions in 1 test: 2 not refuted; α spent 6.08e-07 of 1e-06"])
+
+
 @pytest.mark.parametrize("ini", ["reruns = 0", "reruns ="])
 def test_no_retries_in_an_ini_file_are_none(project, pytester, ini):
     pytest.importorskip("pytest_rerunfailures")
