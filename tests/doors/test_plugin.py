@@ -392,7 +392,7 @@ def test_retries_that_a_conftest_asks_for_later_are_refused(project):
         "    items[0].add_marker(pytest.mark.flaky(reruns=2))",
     )
     result = project(FAILS)(conftest=marks)
-    assert result.parseoutcomes()["error"] == 1
+    result.assert_outcomes(errors=1)
     result.stdout.fnmatch_lines(["a dp test must not be retried: a retry hides violations*"])
     result.stdout.no_fnmatch_line("*violated; α spent*")
 
