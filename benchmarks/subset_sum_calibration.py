@@ -79,6 +79,26 @@ def person_noise(deviation: float) -> Callable[..., Callable[[Any], float]]:
     return make
 
 
+def weighted(share: float, of: float, deviation: float) -> Callable[..., Callable[[Any], float]]:
+    """A part of the people whose bits of 1 add less, the same in every answer; errors are normal."""
+
+    def make(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
+        adds, spread = bits * np.where(rng.random(len(bits)) < of, share, 1.0), deviation * len(bits) ** 0.5
+        return lambda q: float(adds[q].sum() + rng.normal(0, spread))
+
+    return make
+
+
+def sampled(part: float) -> Callable[..., Callable[[Any], float]]:
+    """Exact sums of a part of the people, drawn once, scaled up."""
+
+    def make(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
+        adds = bits * (rng.random(len(bits)) < part) / part
+        return lambda q: float(adds[q].sum())
+
+    return make
+
+
 def remembering(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
     """Errors that follow each other: AR(1) of coefficient 0.9."""
     error = [0.0]
@@ -106,6 +126,10 @@ MEMORY: dict[str, Callable[..., Callable[[Any], float]]] = {
     "person_noise_1": person_noise(1.0),
     "remembering": remembering,
     "pooled_noise": pooled_noise,
+    "a_seventh_add_0.2": weighted(0.2, 1 / 7, 0.0),
+    "a_seventh_add_0.4": weighted(0.4, 1 / 7, 0.0),
+    "a_seventh_add_0.2_noisy": weighted(0.2, 1 / 7, 0.3),
+    "a_sample_of_0.7": sampled(0.7),
 }
 LAWS = (*KEEP, *BREAK, *MEMORY)
 #: Limits of the claims that are counted together.

@@ -7,7 +7,7 @@ import numbers
 import os
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -184,6 +184,14 @@ def memory() -> int:
         except (OSError, ValueError):  # no such limit
             continue
     return min(limit for limit in found if limit > 0)
+
+
+def text_of(value: object, convert: Callable[[object], str] = str) -> str:
+    """A text for an object of the user's, whose own conversion may fail."""
+    try:
+        return convert(value)
+    except Exception as error:
+        return f"{type(value).__name__} whose text cannot be had ({type(error).__name__})"
 
 
 def text(name: str, value: object, error: type[BadInput] = InvalidParameter) -> str:

@@ -30,6 +30,16 @@ class Time:
         return Clock(now=lambda: self.seconds, sleep=self.sleep)
 
 
+class Unreadable(float):
+    def __float__(self):
+        raise RuntimeError("no number today")
+
+
+class Silent(Exception):
+    def __str__(self):
+        raise RuntimeError("no text today")
+
+
 class Batches:
     def __init__(self):
         self.sizes = []
@@ -87,7 +97,8 @@ def test_a_factory_that_raises():
         (Decimal("1.5"), 1.5, None, 1), (Fraction(1, 2), 0.5, None, 1), (None, None, None, None),
         (float("nan"), None, None, None), (float("inf"), None, None, None), (10**400, None, None, None),
         ("⊤", None, None, 1), (" False ", None, None, 0), ("12", None, None, None), ([1], None, None, None),
-        (1j, None, None, None), (Decimal("sNaN"), None, None, None),
+        (1j, None, None, None), (Decimal("sNaN"), None, None, None), (np.ma.masked, None, None, None),
+        (2**53, 2.0**53, 2**53, 1), (10**30, 1e30, None, 1), (Unreadable(), None, None, None),
     ],
 )  # fmt: skip
 def test_what_is_an_answer(value, number, whole, flag):
@@ -106,7 +117,13 @@ def test_a_wrong_answer_names_the_question_and_the_value(value):
         asking(lambda question: value).ask([7, 8])  # no answer at all
 
 
-@pytest.mark.parametrize(("answers", "what"), [([1.0], "1 answers"), (None, "NoneType from ask_all")])
+@pytest.mark.parametrize(
+    ("answers", "what"),
+    [
+        ([1.0], "1 answers"), (None, "NoneType from ask_all"), ({1: 2.0, 2: 4.0}, "dict from ask_all"),
+        ({2.0, 4.0}, "set from ask_all"), ("24", "str from ask_all"),
+    ],
+)  # fmt: skip
 def test_one_answer_a_question(answers, what):
     class Short:
         def ask_all(self, questions):
@@ -122,6 +139,16 @@ def test_an_exception_of_the_system():
     assert stopped.value.answers == (0.5, 1)
     with pytest.raises(OracleFailed, match=r"raised ZeroDivisionError: .* at question 1, 0$"):
         asking(lambda question: 1 / question).ask([0, 1])  # at once: nothing says that it ever answers
+
+
+def test_an_exception_without_a_text():
+    def silent(question):
+        raise Silent
+
+    with pytest.raises(
+        OracleFailed, match=r"raised Silent: Silent whose text cannot be had \(RuntimeError\) at question"
+    ):
+        asking(silent).ask([1])
 
 
 def test_the_budget_stops_before_a_batch_that_does_not_fit():

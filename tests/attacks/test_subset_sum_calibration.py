@@ -46,6 +46,31 @@ def right_of_claimed(answers, systems):
     return np.array(claims), np.array(right)
 
 
+def less_of_some(share):
+    """Sums in which a seventh of the people count less than others; who, is the same in all answers."""
+    return lambda q, b, g: (b * np.where(np.arange(len(b)) % 7 == 3, share, 1.0))[q].sum()
+
+
+@pytest.mark.parametrize(
+    ("answers", "between"),
+    [
+        (less_of_some(0.2), True),
+        (lambda q, b, g: b[q & (np.arange(len(b)) % 3 > 0)].sum() * 1.5, False),
+        (lambda q, b, g: b[q].sum(), False),
+    ],
+    ids=["some count less", "a sample, scaled up", "sums"],
+)
+def test_of_answers_that_are_no_sums_of_bits_no_more_is_claimed_than_is_right(answers, between):
+    claimed, right, seen = 0.0, 0, 0
+    for seed in range(4):
+        found, bits = attacked(answers, seed)
+        claimed += found.confidence.expected_right
+        right += int((found.reconstruction.bits == bits).sum())
+        seen += found.confidence.between
+    assert claimed <= right + 8  # two standard deviations of how many are right
+    assert bool(seen) == between
+
+
 @pytest.mark.parametrize(
     "answers",
     soon(

@@ -282,6 +282,11 @@ def test_more_questions_and_more_attributes_find_no_less(runs):
     assert both > alone - 6 * np.sqrt(2 * max(alone * (1 - alone), 0.01) / (14 * runs))
 
 
+def test_of_noise_that_is_wider_than_any_law_nothing_is_claimed():
+    assert parameter_right((40_000, -40_000, 12_345), 13_334, 2, 1) is None
+    assert 0 < parameter_right((29_000, -29_000, 12_345), 9_667, 2, 1) < 1
+
+
 def test_the_probability_of_a_parameter():
     rng = np.random.default_rng(2)
 

@@ -127,6 +127,7 @@ def test_reports_and_plots(ages, tmp_path, capsys):
         (["--noise", "normal", "--scale", "0"], "scale=0.0"),
         (["--noise", "maximum-entropy", "--scale", "1e308"], "variance=inf"),
         (["--seed", "-1"], "--seed -1"),
+        (["--retries", "7"], "--retries is of an attack on your own system"),
         (["--plot", "x.txt"], ".svg"),
         (["--plot", "nowhere/x.svg"], "no folder"),
     ],

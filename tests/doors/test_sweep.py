@@ -255,6 +255,20 @@ def test_names_that_a_module_only_imports_are_not_swept(tmp_path):
     assert [str(case) for case in cases_of(place)] == ["imports.borrowed"]
 
 
+def test_a_thing_that_cannot_be_looked_at_is_not_swept(tmp_path):
+    """As a proxy is without what it stands for."""
+    text = """
+        class Proxy:
+            def __getattr__(self, name): raise RuntimeError("outside of its context")
+        class Stubborn(Proxy):
+            @property
+            def __class__(self): raise RuntimeError("outside of its context")
+        proxy, stubborn = Proxy(), Stubborn()
+        def own(data, epsilon): ...
+        """
+    assert [str(case) for case in cases_of(written(tmp_path, "proxies", text))] == ["proxies.own"]
+
+
 def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
     assert main(["sweep", written(tmp_path, "empty", "def f(data): ...")]) == 2
     assert "nothing that it defines carries a claim" in capsys.readouterr().err

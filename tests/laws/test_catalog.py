@@ -68,6 +68,14 @@ def test_names_that_raise_when_they_are_looked_up(folder):
         load("odd_module:f")
 
 
+def test_a_panic_while_it_is_imported(folder):
+    """As a library in Rust raises: no `Exception`."""
+    (folder / "panics.py").write_text("class Panic(BaseException): pass\nraise Panic('no luck')\n")
+    for name in ("panics:f", "panics.py:f"):
+        with pytest.raises(UnknownTarget, match=r"panics.*: Panic: no luck"):
+            load(name)
+
+
 @pytest.mark.parametrize("where", ["file", "module"])
 def test_code_that_leaves_while_it_is_imported(folder, where):
     (folder / "leaves.py").write_text("import sys\nsys.exit(0)\n")

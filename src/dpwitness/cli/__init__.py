@@ -7,7 +7,8 @@ time to import is imported by `main`, so that an interruption or a failure there
 import sys
 from collections.abc import Sequence
 
-from dpwitness.cli.console import Interrupts, NoResult, explain, of_command, reserved_stdout, streams, text_of
+from dpwitness.checks import text_of
+from dpwitness.cli.console import Interrupts, NoResult, explain, of_command, reserved_stdout, streams
 
 __all__ = ["main"]
 
@@ -43,7 +44,7 @@ def _run(given: list[str], trace: bool) -> int:
         with of_command(arguments.run):
             code: int = arguments.run(arguments)
     except SystemExit as error:  # of the user's code, while it was imported or ran
-        named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome")]
+        named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome", "oracle")]
         whose = " or ".join(filter(None, named)) or arguments.command
         raise NoResult(
             f"{whose} called sys.exit({text_of(error.code, repr)}): take that out, it ends the check"

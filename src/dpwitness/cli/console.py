@@ -19,6 +19,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
+from dpwitness.checks import text_of
 from dpwitness.errors import DPWitnessError
 
 if TYPE_CHECKING:
@@ -370,14 +371,6 @@ def explain(error: BaseException, *, trace: bool) -> int:
             what = f"unexpected {type(error).__name__}: {text_of(error)}".removesuffix(": ")
             say(f"error: {what}; --traceback shows where")
     return UNEXPECTED
-
-
-def text_of(value: object, convert: Callable[[object], str] = str) -> str:
-    """A text for an object of the user's, whose own conversion may fail."""
-    try:
-        return convert(value)
-    except Exception as error:
-        return f"{type(value).__name__} whose text cannot be had ({type(error).__name__})"
 
 
 def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:

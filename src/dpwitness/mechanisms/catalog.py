@@ -127,7 +127,9 @@ def _import(name: str) -> ModuleType:
     try:
         with _importable_from(os.getcwd()):  # as `python -m` does
             return importlib.import_module(name)
-    except Exception as error:
+    except (KeyboardInterrupt, SystemExit):
+        raise
+    except BaseException as error:  # a panic of Rust's is no `Exception`
         raise UnknownTarget(f"cannot import {name}: {_described(error)}") from error
 
 
@@ -154,7 +156,7 @@ def _run_file(place: str) -> ModuleType:
             spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]  # what was cut off in the middle must not be taken for the whole
-        if isinstance(error, Exception):
-            raise UnknownTarget(f"{place} cannot be loaded: {_described(error)}") from error
-        raise
+        if isinstance(error, KeyboardInterrupt | SystemExit):
+            raise
+        raise UnknownTarget(f"{place} cannot be loaded: {_described(error)}") from error
     return module

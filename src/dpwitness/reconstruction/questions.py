@@ -6,7 +6,7 @@ What was answered is never lost: the answers so far come with whatever ends the 
 import inspect
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Final, Generic, TypeVar
@@ -14,6 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import text_of
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
@@ -77,12 +78,12 @@ def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) 
         try:
             oracle = thing(**arguments)
         except Exception as error:  # the user's code: it may raise anything
-            raise OracleFailed(f"oracle {name} could not be made: {type(error).__name__}: {error}") from error
+            raise OracleFailed(f"oracle {name} could not be made: {type(error).__name__}: {text_of(error)}") from error
     if callable(ask_all := getattr(oracle, "ask_all", None)):
 
         def answers(questions: Sequence[Q]) -> Sequence[object]:
             given = ask_all([form.handed(question) for question in questions])
-            if not hasattr(given, "__iter__"):
+            if not hasattr(given, "__iter__") or isinstance(given, Mapping | Set | str | bytes):
                 raise WrongNumber(f"{type(given).__name__} from ask_all")
             given = list(given)
             if len(given) != len(questions):
@@ -412,8 +413,8 @@ class Asking(Generic[Q]):
             except Exception as error:  # the user's code: it may raise anything
                 often = f" (tried {tried} times)" if tried > 1 else ""
                 failed = OracleFailed(
-                    f"oracle {system.name} raised {type(error).__name__}: {error} at question {self._place(batch)}"
-                    f"{often}{self._where_kept}"
+                    f"oracle {system.name} raised {type(error).__name__}: {text_of(error)} at question "
+                    f"{self._place(batch)}{often}{self._where_kept}"
                 )
                 failed.__cause__ = error
                 if tried == tries or not self._pause(pause):
@@ -499,8 +500,5 @@ class Asking(Generic[Q]):
 
 def _short(value: object) -> str:
     """What came instead of an answer, for a message."""
-    try:
-        text = repr(value)
-    except Exception as error:  # an object of the user's, whose own conversion may fail
-        text = f"{type(value).__name__} whose text cannot be had ({type(error).__name__})"
+    text = text_of(value, repr)
     return text if len(text) <= 80 else f"{text[:60]} … ({type(value).__name__})"

@@ -23,6 +23,8 @@ from dpwitness.files import LARGEST, read_text, shown, write_atomically
 
 Q = TypeVar("Q")
 
+#: Beyond it a float does not tell whole numbers apart.
+LARGEST_WHOLE: Final = 1 << 53
 #: Texts that files have for ⊤ and ⊥.
 FLAGS: Final = {"⊤": 1.0, "true": 1.0, "yes": 1.0, "1": 1.0, "⊥": 0.0, "false": 0.0, "no": 0.0, "0": 0.0}
 
@@ -63,15 +65,15 @@ def as_number(value: object) -> float | None:
         return None
     try:
         number = float(value)
-    except (OverflowError, ValueError):  # an int beyond all floats, a signalling NaN
+    except Exception:  # an int beyond all floats, a signalling NaN, or whatever a kind of number of the system's raises
         return None
     return number if math.isfinite(number) else None
 
 
 def as_whole(value: object) -> float | None:
-    """A whole number, 12.0 included; None for anything else."""
+    """A whole number up to 2⁵³, 12.0 included; None for anything else."""
     number = as_number(value)
-    return number if number is not None and number.is_integer() else None
+    return number if number is not None and number.is_integer() and abs(number) <= LARGEST_WHOLE else None
 
 
 def as_flag(value: object) -> float | None:
@@ -84,6 +86,8 @@ def as_flag(value: object) -> float | None:
 
 
 def _scalar(value: object) -> object:
+    if np.ma.is_masked(value):
+        return None
     return value.item() if isinstance(value, np.ndarray | np.generic) and value.size == 1 else value
 
 

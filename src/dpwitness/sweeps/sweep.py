@@ -181,7 +181,10 @@ def cases_of(place: str) -> list[Case]:
     cases: list[Case] = []
     for name, thing in names_of(module):
         where = f"{place}:{name}"
-        found = describer_of(thing, where)
+        try:
+            found = describer_of(thing, where)
+        except Exception:  # it fails when it is looked at, as a proxy does without what it stands for: no mechanism
+            continue
         if found is None:
             continue
         describer, own = found
@@ -226,11 +229,11 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
     for name in sorted(set(names))[:MOST_NAMES]:
         try:
             thing = getattr(module, name)
-        except Exception:  # a name that is listed and not there, or that fails when it is asked for
+            own = listed is not None or (not name.startswith("_") and defined_in(module, thing))
+            own = own and not inspect.ismodule(thing)
+        except Exception:  # a name that is listed and not there, or a thing that fails when it is looked at
             continue
-        if listed is None and (name.startswith("_") or not defined_in(module, thing)):
-            continue
-        if inspect.ismodule(thing) or id(thing) in seen:  # a second name of one thing
+        if not own or id(thing) in seen:  # a second name of one thing
             continue
         seen.add(id(thing))
         yield name, thing

@@ -26,7 +26,9 @@ from dpwitness.reconstruction.subset_sum.confidence import (
     Confidence,
     claim_of_program,
     claims_of_fit,
+    claims_of_sums,
     held_out_scale,
+    people_between,
     pooled_scale,
 )
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
@@ -386,6 +388,9 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     else:
         claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree))
         basis = "what two halves of the questions agree on and predict of each other's answers"
+    plain = recover("least-squares", used, sharpened=False)
+    between = people_between(plain, scale)
+    claims = claims_of_sums(claims, reconstruction.bits, between, scale)
     # In the end all answers are used. A bit that this changes is one of which nothing is claimed.
     try:
         final = recover(name, Sample.joined(used, fresh))
@@ -405,6 +410,7 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
         halves_agree_on=agree,
         scale=None if scale is None else scale.value,
         scale_error=None if scale is None else scale.error,
+        between=int(between.sum()),
     )
     spread, residual = (None if one is None else gain * one for one in (final.spread, final.largest_residual))
     final = replace(final, offset=gain * final.offset, spread=spread, largest_residual=residual)

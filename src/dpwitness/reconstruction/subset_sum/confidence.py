@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.reconstruction.subset_sum.linear_decoding import Floats, Reconstruction, Subsets, expit
+from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Flags, Floats, Reconstruction, Subsets, expit
 
 #: Standard errors by which a scale may be off.
 ERRORS: Final = 2.0
@@ -27,6 +27,9 @@ LIKELY: Final = 2.0
 SCALES: Final = 5
 #: The least part of the bits' scale that a prediction is expected to bear out, if it is to tell anything of it.
 LEAST: Final = 0.02
+#: Standard errors, and parts of a count beyond them, by which a person is between 0 and 1: none in 15,000 is by chance.
+BETWEEN_ERRORS: Final = 4.0
+BETWEEN: Final = 0.05
 #: Standard deviations by which people's values may differ beyond their bits, in counts.
 FURTHER: Final = np.append(0.0, np.geomspace(0.01, 10.0, 61))
 
@@ -48,6 +51,9 @@ class Confidence:
         Of how many bits two reconstructions from two halves of the questions agree.
     scale, scale_error
         See `Scale`: of the fresh answers, and of either half of the others as the other half predicts them.
+    between
+        How many people add neither 0 nor as much as others whose bit is 1: nothing is claimed of them, and of others no
+        more than that as many more may be so.
     """
 
     expected_right: float
@@ -59,6 +65,7 @@ class Confidence:
     halves_agree_on: int | None = None
     scale: float | None = None
     scale_error: float | None = None
+    between: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,6 +170,29 @@ def claims_of_fit(fit: Reconstruction, scale: Scale | None) -> Floats:
         odds = tried * (means - tried / 2) / (variances + _further_variance(means, variances, tried))
         claims = np.minimum(claims, expit(np.where(fit.bits == 1, odds, -odds)))
     return np.maximum(claims, 0.5)
+
+
+def people_between(plain: Reconstruction, scale: Scale | None) -> Flags:
+    """Who adds neither 0 nor what a bit adds, by `plain` least squares, which takes nobody for a bit; shape (n,)."""
+    means, variances = _values(plain)
+    if scale is None or not scale.significant:
+        return np.zeros(len(means), np.bool_)
+    far = BETWEEN_ERRORS * np.sqrt(variances) + BETWEEN
+    return np.asarray((means > far) & (means < min(scale.low, 1.0) - far))
+
+
+def claims_of_sums(claims: Floats, bits: Bits, between: Flags, scale: Scale | None) -> Floats:
+    """The claims, or less where the answers show that they are no sums of bits; shape (n,).
+
+    Where some people add neither 0 nor 1, 1/2 of these, and of others the share of the others, by Laplace's rule of
+    succession: one of them may be so near to 0 or 1 that it does not show. Where a bit adds s > 1 the sums may be of a
+    part 1/s of the people, scaled up: who adds 0 then is as often one who is left out.
+    """
+    if found := int(between.sum()):
+        claims = np.where(between, 0.5, np.clip(claims, 0.5, 1 - (found + 1) / (len(claims) + 2)))
+    if scale is not None and scale.low > 1:
+        claims = np.where(bits == 0, np.minimum(claims, 1 / (2 - 1 / scale.high)), claims)
+    return claims
 
 
 def claim_of_program(fit: Reconstruction, scale: Scale | None, agree: int | None) -> float:

@@ -120,6 +120,8 @@ class OwnSystemResult(Result):
         if trust.scale is not None and trust.scale_error is not None:
             added = f"a bit of 1 adds {trust.scale:.3g} ± {2 * trust.scale_error:.2g}"
             rows.append(("scale", f"{added} to answers it did not use"))
+        if trust.between:
+            rows.append(("between", f"{trust.between} people add neither 0 nor 1: the answers are no sums of bits"))
         if trust.halves_agree_on is not None:
             rows.append(("halves", f"of the questions give the same for {trust.halves_agree_on} of {size} bits"))
         if self.right is not None:

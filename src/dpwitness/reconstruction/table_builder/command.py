@@ -54,7 +54,7 @@ OF_HISTOGRAM: Final = ("partitions", "base", "base_partitions", "where", "value"
 OF_PERTURBATION: Final = ("sums",)
 #: Options of a bundled system, and of the user's own.
 OF_SIMULATION: Final = ("perturbation", "suppression", "system", "noise", "scale")
-OF_OWN: Final = ("values", "rate")
+OF_OWN: Final = ("values", "rate", "retries")
 #: A span of whole numbers, and how many it may hold.
 SPAN: Final = re.compile(r"(-?\d+):(-?\d+)")
 MAX_VALUES: Final = 1_000_000
@@ -327,7 +327,9 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
             raise InvalidParameter(f"--values {item!r} must be NAME=A,B,C or NAME=LOW:HIGH or NAME=@FILE, once a name")
         if text.startswith("@"):
             values = read_text(text[1:]).splitlines()
-        elif (span := SPAN.fullmatch(text)) and int(span[1]) <= int(span[2]) < int(span[1]) + MAX_VALUES:
+        elif span := SPAN.fullmatch(text):
+            if not int(span[1]) <= int(span[2]) < int(span[1]) + MAX_VALUES:
+                raise InvalidParameter(f"--values {name}={text}: give FROM:TO, of at most {MAX_VALUES:,} values")
             values = [str(value) for value in range(int(span[1]), int(span[2]) + 1)]
         else:
             values = text.split(",")

@@ -13,7 +13,13 @@ import numpy as np
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import Positions, choose_base, outliers, usable, value_positions
-from dpwitness.reconstruction.table_builder.noise_laws import layered, truncated_laplace, truncated_normal, uniform
+from dpwitness.reconstruction.table_builder.noise_laws import (
+    LARGEST_BOUND,
+    layered,
+    truncated_laplace,
+    truncated_normal,
+    uniform,
+)
 from dpwitness.reconstruction.table_builder.systems import Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
 from dpwitness.reconstruction.table_builder.theory import weighted_law
@@ -270,7 +276,7 @@ def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) ->
     asked just before, or the law that fits them best does not fit.
     """
     seen = np.array(sums)
-    if guess < 1 or np.any(outliers(seen)):
+    if not 1 <= guess <= LARGEST_BOUND or np.any(outliers(seen)):
         return None
     # Of few sums the standard deviation may be anything: that of uniform noise is used where it is larger.
     expected = math.sqrt((plus + minus) * guess * (guess + 1) / 3)
@@ -287,7 +293,7 @@ def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) ->
     widths = np.diff([*steps, 2 * steps[-1] - steps[-2]])
     weights, places, laws = [], [], []
     for step, width in zip(steps, widths.tolist(), strict=True):
-        r = guess + step
+        r = min(guess + step, LARGEST_BOUND)
         kinds = [(uniform(r), UNIFORM), (layered(r), LAYERED)]
         for scale in SCALES:
             share = (1 - UNIFORM - LAYERED) / 2 / len(SCALES)

@@ -9,7 +9,7 @@ from typing_extensions import override
 
 from dpwitness.reconstruction.report import Asked, Result, new_figure, report_text, write_figure
 from dpwitness.reconstruction.table_builder.histogram import Histogram
-from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw
+from dpwitness.reconstruction.table_builder.noise_laws import LARGEST_BOUND, NoiseLaw
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation
 from dpwitness.reconstruction.table_builder.systems import INDEPENDENT, Simulation
 from dpwitness.reconstruction.table_builder.theory import expected_right, histogram_bound, perturbation_found
@@ -220,8 +220,10 @@ class PerturbationResult(Result):
 
     @property
     def larger_excluded(self) -> float:
-        """The probability with which uniform noise of a larger r would have shown."""
-        return self._probability(self.found.guess + 1, len(self.found.sums))
+        """The probability with which uniform noise of a larger r would have shown; 0 beyond the largest."""
+        return (
+            0.0 if self.found.guess >= LARGEST_BOUND else self._probability(self.found.guess + 1, len(self.found.sums))
+        )
 
     @property
     def probability(self) -> float | None:
@@ -231,7 +233,7 @@ class PerturbationResult(Result):
     @property
     def probability_a_sum(self) -> float:
         """With which one sum shows the noise; without a known law, uniform noise of an r that is larger by 1."""
-        return self._probability(self._known or self.found.guess + 1, 1)
+        return self._probability(self._known or min(self.found.guess + 1, LARGEST_BOUND), 1)
 
     def _probability(self, noise: NoiseLaw | int, sums: int) -> float:
         return perturbation_found(noise, sums, plus=self.found.plus, minus=self.found.minus)

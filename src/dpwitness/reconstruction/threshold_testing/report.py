@@ -151,6 +151,10 @@ class OwnSystemResult(Result):
         if "weighing" in self.method:  # the ordered partition asks no fresh sums
             why = "fresh sums next to the threshold came as predicted"
         lines = [f"{self.claimed} counts recovered by {self.method}, each with confidence {self.confidence:.6f}: {why}"]
+        if self.right is None:
+            lines.append(
+                "of the histogram that the system answers from: if that is rounded, capped or noisy, so are these"
+            )
         if self.factor is None:
             limit = "" if self.factor_at_most is None else f", at most {self.factor_at_most:.3g} with confidence 0.95"
             lines.append(
