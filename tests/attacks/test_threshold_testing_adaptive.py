@@ -27,10 +27,9 @@ from dpwitness.reconstruction.threshold_testing.comparison import (
     random_sum,
     signings,
 )
-from dpwitness.reconstruction.threshold_testing.count_ratios import ratio_limits
 from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, ThresholdOracle, queries_of
 from dpwitness.reconstruction.threshold_testing.reference_cells import rival_counts, rival_whole_numbers
-from dpwitness.reconstruction.threshold_testing.relative_counts import find_relative_counts
+from dpwitness.reconstruction.threshold_testing.relative_counts import find_relative_counts, ratio_limits
 
 SMALL = np.array([0, 0, 2, 2, 3, 3, 5, 5, 7, 9, 12, 30] * 5)
 

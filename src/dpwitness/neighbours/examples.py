@@ -26,10 +26,9 @@ from dpwitness.neighbours.domains import (
 )
 from dpwitness.neighbours.fields import Fields, fields_of
 from dpwitness.neighbours.forms import FORMS, form_of_data
-from dpwitness.neighbours.frames import series_entries
 from dpwitness.neighbours.inputs import Array, Data, require_shallow
-from dpwitness.neighbours.layouts import Column, Layout
-from dpwitness.tables import Tables, tables_of
+from dpwitness.neighbours.layouts import Layout, series_entries
+from dpwitness.tables import Column, Tables, tables_of
 
 #: Records that are drawn from a hypothesis strategy.
 DRAWN: Final = 100

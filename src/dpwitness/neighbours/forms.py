@@ -13,19 +13,21 @@ from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Domain
 from dpwitness.neighbours.fields import Fields, Record
-from dpwitness.neighbours.frames import FrameLayout
 from dpwitness.neighbours.inputs import Array, Data, require_unmasked
 from dpwitness.neighbours.layouts import (
     NUMERIC,
+    ArrowLayout,
     DType,
+    FrameLayout,
     Layout,
+    LazyPolarsLayout,
     NamedLayout,
+    PolarsLayout,
     array_of,
     columns_of,
     fits,
     read_columns,
 )
-from dpwitness.neighbours.table_layouts import ArrowLayout, LazyPolarsLayout, PolarsLayout
 from dpwitness.tables import TABLES, is_frame, tables_of
 
 

@@ -25,9 +25,8 @@ from dpwitness.neighbours.domains import Value, in_turn, key_of, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, check_form, form_meant, form_of_data, usual_form
-from dpwitness.neighbours.frames import row_labels
 from dpwitness.neighbours.inputs import Data, as_input, require_shallow
-from dpwitness.neighbours.layouts import Layout
+from dpwitness.neighbours.layouts import Layout, row_labels
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
 from dpwitness.neighbours.units import UnitChange, UnitProposals, Units
