@@ -1,6 +1,7 @@
 """Files in and out: columns of numbers from CSV, text written whole or not at all."""
 
 import io
+import json
 import math
 import os
 import stat
@@ -63,6 +64,16 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
                     rest = rest[stream.write(rest) :]
     except OSError as error:
         raise _unwritable(path, error) from error
+
+
+def write_json(path: str | Path, value: object) -> None:
+    """Write a JSON value as people read it, in the way of `write_atomically`; JSON has no infinities."""
+    write_atomically(path, json_text(value) + "\n")
+
+
+def json_text(value: object) -> str:
+    """A JSON value as people read it."""
+    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def _destination(path: str | Path) -> tuple[Path, int | None, bool]:

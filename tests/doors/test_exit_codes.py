@@ -327,7 +327,7 @@ def test_ctrl_c_in_the_users_code_is_130(capsys, mine):
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
-@pytest.mark.parametrize("step", ["show", "write_atomically"])
+@pytest.mark.parametrize("step", ["show", "write_json"])
 def test_a_signal_while_a_result_is_written_waits_until_it_is(give, capsys, tmp_path, monkeypatch, number, step):
     arguments, place = give("passed"), f"dpwitness.cli.output.{step}"
     made = getattr(results_of_commands, step)

@@ -11,7 +11,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.noise import laplace
 
-FAST = {"compiled": True, "parallel": True}
+FAST = {"compiled": True}
 
 
 def noisy_sum(rng, data):
@@ -54,7 +54,7 @@ def test_the_cost_is_that_of_the_outcome_and_not_of_the_input():
     mechanism = as_mechanism(lambda data: (data.sum(), data[0]), as_finite_numbers(np.zeros(1_000)))
     assert mechanism.cost.width == mechanism.width == 2
     assert 0 < mechanism.cost.seconds_per_run < 1
-    assert (mechanism.cost.compiled, mechanism.cost.parallel, mechanism.cost.batched) == (True, True, False)
+    assert (mechanism.cost.compiled, mechanism.cost.batched) == (True, False)
 
 
 def test_one_call_in_which_the_machine_was_busy_does_not_make_a_mechanism_slow(monkeypatch):

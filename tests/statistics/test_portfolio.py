@@ -216,7 +216,7 @@ class Told:
     def __init__(self, *outcomes):
         self.outcomes = list(outcomes)
 
-    def epoch(self, pair, events, n, *key, coupled=True):
+    def epoch(self, pair, events, n, *key):
         runs = [self.outcomes.pop(0) for _ in range(n)]
         x, y = (np.array([[run[side]] for run in runs], np.float64) for side in (0, 1))
         return CountsTable(cells_of(events, x, y)), x, y, np.empty((3, 0), np.int64)

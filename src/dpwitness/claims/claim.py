@@ -113,15 +113,15 @@ def shown(value: float) -> str:
     return repr(value) if digits == "1" and value != 1 else digits
 
 
-def points_of(name: str, value: Iterable[Iterable[float]]) -> list[tuple[float, float]]:
+def points_of(value: Iterable[Iterable[float]]) -> list[tuple[float, float]]:
     """A list of at least one pair of numbers. Raises `InvalidClaim`."""
     try:
         pairs = [tuple(point) for point in value]
     except TypeError as error:
-        raise InvalidClaim(f"{name}={brief(value)} must be a list of pairs of numbers") from error
+        raise InvalidClaim(f"points={brief(value)} must be a list of pairs of numbers") from error
     if not pairs:
-        raise InvalidClaim(f"{name}=[] must hold at least one pair of numbers")
+        raise InvalidClaim("points=[] must hold at least one pair of numbers")
     for pair in pairs:
         if len(pair) != 2:
-            raise InvalidClaim(f"{name}: {brief(pair)} must be a pair of numbers")
-    return [(number(name, x, InvalidClaim), number(name, y, InvalidClaim)) for x, y in pairs]
+            raise InvalidClaim(f"points: {brief(pair)} must be a pair of numbers")
+    return [(number("points", x, InvalidClaim), number("points", y, InvalidClaim)) for x, y in pairs]

@@ -132,7 +132,7 @@ class PrivacyProfile(PolygonClaim):
     kind: ClassVar[str] = "privacy-profile"
 
     def __init__(self, points: Iterable[tuple[float, float]], excess: float = 0.0) -> None:
-        PolygonClaim.__init__(self, tuple(sorted(points_of("points", points))), excess)
+        PolygonClaim.__init__(self, tuple(sorted(points_of(points))), excess)
         for epsilon, delta in self.points:
             if not (0 <= epsilon <= LARGEST and 0 <= delta < 1):
                 raise InvalidClaim(

@@ -124,7 +124,7 @@ class TradeOff(PolygonClaim):
     kind: ClassVar[str] = "trade-off"
 
     def __init__(self, f: Callable[[float], float] | Iterable[tuple[float, float]], excess: float = 0.0) -> None:
-        PolygonClaim.__init__(self, _below(f) if callable(f) else _polygon(points_of("points", f)), excess)
+        PolygonClaim.__init__(self, _below(f) if callable(f) else _polygon(points_of(f)), excess)
 
     @staticmethod
     @lru_cache(maxsize=64)

@@ -226,7 +226,7 @@ def write_report(arguments: argparse.Namespace) -> int:
 
 def list_targets(arguments: argparse.Namespace) -> int:
     """Print a line for each target, the bundled ones and those of other packages."""
-    from dpwitness.cli.output import as_json
+    from dpwitness.files import json_text
     from dpwitness.mechanisms.catalog import load_registered, registered
     from dpwitness.results.text import table
     from dpwitness.targets import target_of
@@ -246,7 +246,7 @@ def list_targets(arguments: argparse.Namespace) -> int:
                 {"name": name, "claim": target.claim, "true_epsilon": target.true_epsilon, "source": target.source}
             )
     if arguments.json:
-        show(as_json(rows))
+        show(json_text(rows))
         return NOT_REFUTED
     with for_result():
         width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None

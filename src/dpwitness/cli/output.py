@@ -1,12 +1,11 @@
 """Writes a result to stdout and files: files are checked before the runs, and written after the result is printed."""
 
 import argparse
-import json
 from collections.abc import Callable
 from pathlib import Path
 
 from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, annotate, deliver, show
-from dpwitness.files import check_writable, write_atomically
+from dpwitness.files import check_writable, json_text, write_json
 from dpwitness.mechanisms.catalog import load
 from dpwitness.report import github, sarif
 from dpwitness.report.plots import plot_format
@@ -41,7 +40,7 @@ def hand_over(
     """
     steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
     if (save := getattr(arguments, "save", None)) is not None:
-        steps.append(lambda: write_atomically(save, as_json(value()) + "\n"))
+        steps.append(lambda: write_json(save, value()))
     if plot is not None and arguments.plot is not None:
         steps.append(lambda: plot(arguments.plot))
     if last is not None:
@@ -51,7 +50,7 @@ def hand_over(
 
 def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, object]], report: Callable[[], str]) -> None:
     if arguments.json:
-        show(as_json(value()))
+        show(json_text(value()))
     else:
         show(report(), wrap=True)
 
@@ -88,8 +87,3 @@ def exit_code(result: Verdict | Bound | Curve | Profile) -> int:
     if isinstance(result, Curve) and result.ended == "time":
         return BAD_INPUT  # a line that was asked for is missing
     return {"cluster lost": UNEXPECTED, "failed": BAD_INPUT}.get(result.ended, NOT_REFUTED)
-
-
-def as_json(value: object) -> str:
-    """JSON as people read it; it has no infinities."""
-    return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)

@@ -81,8 +81,8 @@ def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
     return last
 
 
-def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float, power: float = POWER) -> float:
-    """Return the smallest parameter that this bet, this many runs and this α would have refuted with the given power.
+def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float) -> float:
+    """Return the smallest parameter that this bet, this many runs and this α would have refuted with power `POWER`.
 
     `Bet.excess` says which mechanisms this is about, and why. Infinite if no parameter would be refuted, for example
     because the event was never seen.
@@ -90,7 +90,7 @@ def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float, power: float =
     from scipy.optimize import brentq  # 0.2 s, needed for a pass alone
     from scipy.special import ndtri
 
-    excess = bet.excess(claim, alpha=alpha, margin=float(ndtri(power)))
+    excess = bet.excess(claim, alpha=alpha, margin=float(ndtri(POWER)))
     low, high = claim.parameter, claim.parameter + FARTHEST
     if excess is None or excess(high) < 0:
         return math.inf
@@ -146,8 +146,8 @@ def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
 
 
 @lru_cache(maxsize=256)
-def detectable_probability(runs: int, claim: Claim, *, alpha: float, power: float = POWER) -> float:
-    """Return the smallest P[M(D) ∈ S] of an event S by which so many runs refute the claim with the given power.
+def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
+    """Return the smallest P[M(D) ∈ S] of an event S by which so many runs refute the claim with a power of `POWER`.
 
     At best: D′ never falls into S, and that was known beforehand. It is exact to 0.1 %, by the e-values of `EventBet`
     and the binomial law of the hits. Infinite where not even an event that always happens refutes the claim.
@@ -170,7 +170,7 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float, power: floa
         p = math.exp(log_p)
         # More hits never pay less.
         hits = bisect_left(range(runs + 1), True, key=lambda hits: refutes(hits, p))
-        return hits <= runs and float(betainc(hits, runs - hits + 1, p)) >= power  # P[Bin(runs, p) ≥ hits]
+        return hits <= runs and float(betainc(hits, runs - hits + 1, p)) >= POWER  # P[Bin(runs, p) ≥ hits]
 
     low, high = math.log(max(1 / max(runs, 1), claim.largest(0.0))), 0.0
     if not runs or not refutes(runs, 1.0):

@@ -83,8 +83,6 @@ class Cost:
         mechanism look slow. 0.0 where nothing was measured.
     compiled
         Whether it is machine code, which keeps nothing from run to run.
-    parallel
-        Whether several threads may run it at the same time.
     batched
         Whether one call makes many runs, so that single runs cost as much as hundreds.
     """
@@ -92,7 +90,6 @@ class Cost:
     width: int = 1
     seconds_per_run: float = 0.0
     compiled: bool = False
-    parallel: bool = False
     batched: bool = False
 
     @property
@@ -311,7 +308,7 @@ class Mechanism(ABC):
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
-        self.cost = Cost(compiled=self.compiled, parallel=self.threads, batched=signature.size is not None)
+        self.cost = Cost(compiled=self.compiled, batched=signature.size is not None)
         self.width = 0
         self.run_count = 0
         self.mixed: dict[int, set[float | None]] = {}

@@ -26,9 +26,9 @@ from dpwitness.checks import brief, items
 from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismError, MechanismTimeout
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
-from dpwitness.mechanisms.mechanism import LONGEST_ROW, Order
+from dpwitness.mechanisms.mechanism import LONGEST_ROW
 from dpwitness.mechanisms.outcomes import SINGLE_VALUES
-from dpwitness.mechanisms.python import BACKWARDS, ExceptionOutcome, PythonMechanism, Side, VectorisedMechanism
+from dpwitness.mechanisms.python import ExceptionOutcome, PythonMechanism, Side, VectorisedMechanism
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
 from dpwitness.neighbours import Data, shown
 from dpwitness.tables import tables_of
@@ -578,10 +578,6 @@ class SqlMechanism(VectorisedMechanism):
     @override
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
         return PythonMechanism._draws(self, rng, runs, shared=shared)
-
-    @override
-    def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
-        return max(self._run_all(sides[k], start) for k in (BACKWARDS if order[0] else range(len(sides))))
 
     @override
     def _run_all(self, side: Side, start: int) -> int:

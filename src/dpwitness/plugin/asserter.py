@@ -36,7 +36,7 @@ from dpwitness.errors import (
 )
 from dpwitness.events import is_of_bits
 from dpwitness.evidence import runs_needed
-from dpwitness.files import read_text, write_atomically
+from dpwitness.files import read_text, write_json
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.neighbours import Data, Relation, adjacent, input_to_json, proposed_pairs, relation_to_json
@@ -159,7 +159,7 @@ def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, 
         "neighbours": neighbours,
         "witness": witness,
     }
-    write_atomically(path, json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+    write_json(path, value)
 
 
 def _fingerprint(relation: Relation, data: Data | None) -> str:

@@ -1,6 +1,5 @@
 """The summary of a session: what was asserted, what it cost and what it would have caught."""
 
-import json
 import math
 from collections.abc import Callable
 from pathlib import Path
@@ -8,7 +7,7 @@ from typing import Any
 
 from _dpwitness_session import Session
 from dpwitness.errors import InvalidData
-from dpwitness.files import write_atomically
+from dpwitness.files import write_atomically, write_json
 from dpwitness.report import github, sarif
 
 
@@ -122,7 +121,7 @@ def write(session: Session, path: str, *, html: bool = False) -> None:
 
         write_atomically(path, session_page(value))
         return
-    write_atomically(path, json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+    write_json(path, value)
 
 
 def _place(record: dict[str, Any]) -> str:

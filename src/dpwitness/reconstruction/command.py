@@ -10,10 +10,10 @@ from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from dpwitness.cli.console import NOT_REFUTED, live, show
-from dpwitness.cli.output import as_json, hand_over
+from dpwitness.cli.output import hand_over
 from dpwitness.cli.parser import number, whole
 from dpwitness.errors import InvalidParameter
-from dpwitness.files import STDIN, STREAMS, check_writable
+from dpwitness.files import STDIN, STREAMS, check_writable, json_text
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.reconstruction.questions import Asking, Limits, Waiting, system_of
@@ -225,7 +225,7 @@ def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, ob
 
 def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
     if options.json:
-        show(as_json({"attack": options.attack, "waiting": count, "asked": asked, "questions": options.ask}))
+        show(json_text({"attack": options.attack, "waiting": count, "asked": asked, "questions": options.ask}))
         return
     behind = f" after {asked:,} answered ones" if asked else ""
     show(

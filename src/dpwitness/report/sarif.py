@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from dpwitness.files import write_atomically
+from dpwitness.files import write_json
 from dpwitness.report.source import Place, below_root
 
 Record = Mapping[str, Any]
@@ -37,7 +37,7 @@ def log(records: Sequence[Record]) -> dict[str, object]:
 
 def write(records: Sequence[Record], path: str) -> None:
     """Write the log of some records. Raises `InvalidData`."""
-    write_atomically(path, json.dumps(log(records), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+    write_json(path, log(records))
 
 
 def _kind(record: Record) -> str:

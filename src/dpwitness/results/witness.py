@@ -3,7 +3,6 @@
 Beside them stands where in the code the leak may come from (`Explanation`), for people: it is no evidence.
 """
 
-import json
 import os
 import platform
 from collections.abc import Mapping
@@ -21,7 +20,7 @@ from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event, weighted_of
 from dpwitness.evidence import Counts, bet_on
 from dpwitness.evidence.bet import WeightedBet, weighted_rates
-from dpwitness.files import shown, write_atomically
+from dpwitness.files import shown, write_json
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.outcomes import Entry
 from dpwitness.neighbours import Pair, Relation, adjacent
@@ -186,7 +185,7 @@ class Witness(JsonFields):
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, whole or not at all. Raises `InvalidData`."""
-        write_atomically(_place(path), json.dumps(self.to_json(), ensure_ascii=False, indent=1, allow_nan=False) + "\n")
+        write_json(_place(path), self.to_json())
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Witness":

@@ -261,18 +261,16 @@ class Runner:
         assert total is not None  # n is positive
         return [tally_of(event, counted) for event, counted in zip(events, total, strict=True)]
 
-    def epoch(
-        self, pair: Pair, events: Sequence[Event], n: int, *key: int, coupled: bool = True
-    ) -> tuple[CountsTable, Rows, Rows, Turns]:
+    def epoch(self, pair: Pair, events: Sequence[Event], n: int, *key: int) -> tuple[CountsTable, Rows, Rows, Turns]:
         """Counts of each event in n fresh paired runs, and their outcomes, for what is chosen next, and turns.
 
         Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had.
-        `coupled`: as in `confirm`. Fewer runs, perhaps none, where the deadline passes first. A run that fails, or that
-        takes longer than the mechanism itself allows, raises: were its epoch left out, and more bet, outcomes would
-        decide which runs count.
+        The sides of a run share their draws, see `confirm`. Fewer runs, perhaps none, where the deadline passes first.
+        A run that fails, or takes longer than the mechanism itself allows, raises: were its epoch left out, and more
+        bet, outcomes would decide which runs count.
         """
         layout, size = self.mechanism.layout, self.part_of(n)
-        rows, turns = self._drawn(pair, n, Role.EPOCH, key, coupled=coupled, size=size)
+        rows, turns = self._drawn(pair, n, Role.EPOCH, key, coupled=True, size=size)
         # Evidence is of rows as they were laid out before the runs; what new keys showed is for the next epoch.
         counts = CountsTable(cells_of(events, *rows))
         self.mechanism.evidence |= len(rows[0]) > 0

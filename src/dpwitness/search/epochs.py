@@ -427,20 +427,15 @@ class PairWealth:
         seconds = self.seconds_per_run if self.runs and len(self.epochs[0]) > 1 else 0.0
         return self.runs * (seconds / fastest if seconds >= max(LONG, SLOWER * fastest) else self.cost)
 
-    def advance(
-        self, runner: Runner, claim: Claim, n: int, label: Callable[[float], str | None], *, coupled: bool = True
-    ) -> int:
+    def advance(self, runner: Runner, claim: Claim, n: int, label: Callable[[float], str | None]) -> int:
         """Bet on n fresh runs, and learn from them; return how many there were, fewer at the deadline.
 
-        `label`: the text behind a number of an outcome, None where it is a number. `coupled`: whether the sides of a
-        run share their random draws.
+        `label`: the text behind a number of an outcome, None where it is a number.
         """
         self.portfolios = self.coming or [NOTHING, NOTHING]
         numbers = {event: k for k, event in enumerate(dict.fromkeys(e for p in self.portfolios for e in p.events))}
         started = time.perf_counter()
-        counts, x, y, turns = runner.epoch(
-            self.pair, list(numbers), n, self.index, len(self.epochs[0]), coupled=coupled
-        )
+        counts, x, y, turns = runner.epoch(self.pair, list(numbers), n, self.index, len(self.epochs[0]))
         if len(x):
             self.seconds_per_run = min(self.seconds_per_run, (time.perf_counter() - started) / len(x))
         made = []

@@ -45,9 +45,6 @@ Told = Callable[[CaseResult, int, int], None]
 class Case(Plan):
     """A case of a sweep: a mechanism with its parameters and its share of α. `str` of one is its name."""
 
-    def __str__(self) -> str:
-        return self.name
-
     def __hash__(self) -> int:
         return hash((self.name, self.alpha, self.seed))
 
