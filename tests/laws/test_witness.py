@@ -97,7 +97,7 @@ def half_a_pair(data, rng):
 
 
 def half_a_pair_as_a_key(data, rng):
-    return {"\ud800": data[0] + rng.laplace(), "other": 0.0}
+    return {"\ud800": half_a_pair(data, rng), "other": str(0)}
 
 
 @pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
