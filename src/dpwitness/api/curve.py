@@ -277,7 +277,8 @@ def pool_of(
     """
     searching, wide = runner.searching(), tests.widest(planned)
     finalists, spent = search(problem, searching, wide, budget)
-    entries = learned(searching, finalists[:PROMISING], wide, 3)
+    # Slow learners are asked of the best pair alone, below.
+    entries = learned(searching, finalists[:PROMISING], wide, 3, slow=False)
     best, more = best_entry(searching, entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
     spots = np.unique(np.quantile(tests.values, (0, 0.25, 0.5, 0.75, 1), method="nearest"))
     powers = [tests.power(float(spot)) for spot in spots]

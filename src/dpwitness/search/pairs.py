@@ -815,13 +815,15 @@ def learned(
     costs: Costs | None = None,
     *,
     cut: bool = False,
+    slow: bool = True,
 ) -> list[Entry]:
     """The events that the outcomes of promising pairs show, at most so many of each; each pair on a thread.
 
-    `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others.
+    `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others; `slow`: as in
+    `learners.compared`.
     """
     objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
-    tasks = (partial(compared, one.sample, own) for one, own in zip(promising, objectives, strict=True))
+    tasks = (partial(compared, one.sample, own, slow=slow) for one, own in zip(promising, objectives, strict=True))
     results = replace(runner, deadline=None).each(tasks)
     entries = []
     for place, (one, rated) in enumerate(zip(promising, results, strict=True)):

@@ -61,12 +61,15 @@ def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: 
     return chosen(compared(sample, objective, thorough=thorough), most)
 
 
-def compared(sample: Sample, objective: Objective, *, thorough: bool = True) -> list[RatedEvent]:
-    """All events that learners propose, with what an objective makes of them; `thorough` as in `learn`."""
+def compared(sample: Sample, objective: Objective, *, thorough: bool = True, slow: bool = True) -> list[RatedEvent]:
+    """All events that learners propose, with what an objective makes of them; `thorough` as in `learn`.
+
+    `slow`: whether slow learners are asked, too, in a thorough look.
+    """
     if sample.repeats:
         objective = objective.for_repeating_outcomes()
     rated = _rated(sample, objective, _proposals(LEARNERS, sample, objective, thorough))
-    if thorough and max(event.lower_value for event in rated) < objective.stop_value:
+    if thorough and slow and max(event.lower_value for event in rated) < objective.stop_value:
         rated += _rated(sample, objective, _proposals(SLOW_LEARNERS, sample, objective, thorough))
     sample.forget_columns()
     return rated
