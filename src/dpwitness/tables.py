@@ -5,6 +5,7 @@ and what may be missing. Neither library is imported before one of its tables, o
 DataFrames of pandas have an index as well: see `neighbours.frames`.
 """
 
+import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -241,6 +242,11 @@ class PolarsTables(Tables):
 
     @override
     def lent(self, data: Table) -> Callable[[], Table]:
+        if objects := [name for name, kind in data.collect_schema().items() if kind == self.module().Object]:
+            raise InvalidNeighbours(
+                f"column {objects[0]!r} of the {self.noun} holds Python objects, which are not copied with it: give "
+                "columns of Polars' own types, or a list of dicts"
+            )
         clone: Callable[[], Table] = data.clone  # of the same columns: only the list of these can be changed
         return clone
 
@@ -372,6 +378,18 @@ class ArrowKind:
         return f"{self.field.type}{'' if self.field.nullable else ' not null'}"
 
 
+def _of_rows(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
+    """The metadata of a table of so many rows: what pandas keeps there of an index that counts them says how many."""
+    try:
+        kept = json.loads((metadata or {})[b"pandas"])
+        for index in kept["index_columns"]:
+            if isinstance(index, dict) and index["kind"] == "range":
+                index["stop"] = index["start"] + rows * index["step"]
+    except (KeyError, TypeError, ValueError):  # it is of nobody's pandas
+        return metadata
+    return {**(metadata or {}), b"pandas": json.dumps(kept).encode()}
+
+
 class ArrowTables(Tables):
     """Tables of Arrow."""
 
@@ -394,7 +412,7 @@ class ArrowTables(Tables):
     def schema(self, table: Table) -> Schema:
         fields = [field.with_name("") for field in table.schema]
         kinds = tuple(map(ArrowKind, fields, map(self._dictionary, table.columns)))
-        return Schema(names=tuple(table.column_names), kinds=kinds, more=table.schema.metadata)
+        return Schema(names=tuple(table.column_names), kinds=kinds, more=_of_rows(table.schema.metadata, 0))
 
     @override
     def kind(self, column: Column) -> Kind:
@@ -409,7 +427,8 @@ class ArrowTables(Tables):
     def table(self, schema: Schema, columns: Sequence[Column]) -> Table:
         arrow = self.module()
         fields = [kind.field.with_name(name) for kind, name in zip(schema.kinds, schema.names, strict=True)]
-        return arrow.Table.from_arrays(columns, schema=arrow.schema(fields, metadata=schema.more))
+        more = _of_rows(schema.more, len(columns[0]) if columns else 0)
+        return arrow.Table.from_arrays(columns, schema=arrow.schema(fields, metadata=more))
 
     @override
     def usual(self, values: Sequence[Value]) -> Kind:

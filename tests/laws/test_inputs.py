@@ -76,6 +76,42 @@ def test_each_run_gets_the_same_whatever_the_last_one_did(value):
     assert input_key(as_input(hand_out())) == input_key(before)
 
 
+def structured():
+    """An array of records with a field of lists."""
+    array = np.empty(2, np.dtype([("id", "i4"), ("pay", "O")]))
+    for k in range(2):
+        array[k] = (k, [1])
+    return array
+
+
+COLUMN = pd.Series([[1], [2], None], index=["a", "b", "b"], name="pay", dtype=object)
+
+
+@pytest.mark.parametrize(
+    ("make", "lists"),
+    [
+        (structured, lambda data: data["pay"]),
+        (lambda: COLUMN.map(copy.deepcopy), list),
+        (lambda: pd.DataFrame({"pay": COLUMN.map(copy.deepcopy), "n": 1.5}), lambda data: list(data["pay"])),
+        (lambda: [{"frame": pd.DataFrame({"pay": [[1]]})}], lambda data: data[0]["frame"]["pay"]),
+    ],
+    ids=["records", "Series", "DataFrame", "within others"],
+)
+def test_objects_within_columns_and_fields_are_copied_too(make, lists):
+    """pandas and NumPy do not: a function that converts them in place was refuted, and the user's own changed."""
+    given = make()
+    data = as_input(given)
+    hand_out = copier(data)
+    first = hand_out()
+    assert type(first) is type(given)
+    if isinstance(first, pd.DataFrame | pd.Series):
+        compare = pd.testing.assert_frame_equal if isinstance(first, pd.DataFrame) else pd.testing.assert_series_equal
+        compare(first, given)
+    lists(first)[0].append("spoilt")
+    for other in (given, data, hand_out()):
+        assert lists(other)[0] == [1]
+
+
 def spoil(value):
     """Change whatever can be changed."""
     if isinstance(value, list):

@@ -186,6 +186,20 @@ def some(kinds):
     return [kind if kind in SOME else pytest.param(kind, marks=pytest.mark.campaign) for kind in kinds]
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ({5}, {np.int64(5)}), ({5}, {5.0}), ({True}, {np.bool_(True)}),
+        ({"a"}, {np.str_("a")}),
+        (datetime.timedelta(hours=1), pd.Timedelta(hours=1)), ({"at": datetime.timedelta(0)}, {"at": pd.Timedelta(0)}),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_what_is_equal_is_one_outcome(one, other):
+    assert row(one) == row(other)
+    assert row_by_key(one) == row_by_key(other)
+
+
 @pytest.mark.parametrize("kind", some(DIFFERENT))
 def test_a_full_leak_is_refuted(kind):
     verdict = checked(leaking, 1.0, parameters={"kind": kind}, outcome=same)

@@ -3,6 +3,7 @@
 import subprocess
 import sys
 from datetime import datetime
+from itertools import islice
 
 import numpy as np
 import pandas as pd
@@ -34,6 +35,21 @@ ALL = {
     "dataframe": pd.DataFrame({"age": [31, 47]}),
 }
 TABLES = [name for name in ALL if name != "dataframe"]
+
+
+def test_what_pandas_keeps_of_an_index_in_an_arrow_table_goes_with_its_rows():
+    """It holds how many rows it is of, and is taken for nothing where these are not as many."""
+    people = pd.DataFrame({"age": [30, 41, 77]}, index=pd.RangeIndex(3, name="person"))
+    relation = dpw.records(dpw.like(pa.Table.from_pandas(people)), adjacency="add-remove")
+    for pair in islice(relation.candidates(), 20):
+        assert {side.to_pandas().index.name for side in pair.sides if len(side)} <= {"person"}
+        assert relation.contains(pair)
+
+
+def test_objects_in_a_table_of_polars_are_refused():
+    table = pl.DataFrame({"o": pl.Series([[1], [2]], dtype=pl.Object)})
+    with pytest.raises(InvalidNeighbours, match=r"column 'o' of the .* holds Python objects, which are not copied"):
+        dpw.check(len, claim=1.0, neighbours=dpw.pairs((table, table[:1])))
 
 
 def eager(data):

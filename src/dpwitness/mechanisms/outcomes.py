@@ -388,9 +388,16 @@ def _(value: Any, row: Row, node: Node | None) -> None:
         seconds = 86_400.0 * (value.toordinal() - EPOCH.toordinal())
     else:
         seconds = value.hour * 3600.0 + value.minute * 60 + value.second + value.microsecond / 1e6
-    exact = repr(value) if isinstance(value, datetime.timedelta) else value.isoformat()
+    exact = _length_of(value) if isinstance(value, datetime.timedelta) else value.isoformat()
     row.add(seconds, node)
     row.put(symbol("time", f"{exact} {getattr(value, 'fold', 0)}"), node, str(value))
+
+
+def _length_of(value: datetime.timedelta) -> str:
+    """The same for pandas' kind, which counts nanoseconds besides, where these are 0."""
+    nanoseconds = getattr(value, "nanoseconds", 0)
+    plain = repr(datetime.timedelta(value.days, value.seconds, value.microseconds))
+    return f"{plain} {nanoseconds}" if nanoseconds else plain
 
 
 @append.register(np.datetime64)
@@ -405,8 +412,17 @@ def _(value: Any, row: Row, node: Node | None) -> None:
 
 #: What stands at the node of an element of a set.
 PRESENT: Final = symbol("element")
-#: Types of elements that come again, so that each has a node of its own.
+#: Types of elements that come again, so that each has a node of its own; so do whole numbers of other types.
 NAMES: Final = (str, bytes, int, type(None))
+
+
+def _comes_again(element: object) -> bool:
+    """Whether an element of a set has a node of its own: for each real number that was drawn it would be of one run.
+
+    What is one outcome by itself is one element: 5, 5.0 and NumPy's.
+    """
+    value = element.item() if isinstance(element, np.generic) else element
+    return isinstance(value, NAMES) or (isinstance(value, float) and value.is_integer())
 
 
 @append.register
@@ -435,10 +451,10 @@ def _(value: Set, row: Row, node: Node | None) -> None:  # type: ignore[type-arg
     if row.keyed:
         elements = sorted(value, key=lambda element: key_codes(element, row))
         for element in elements:
-            if isinstance(element, NAMES):
+            if _comes_again(element):
                 row.put(PRESENT, row.at(node, "element", element), "present")
-        # A node for each pair or number that was ever drawn would be seen once: these stand by their order.
-        row.extend([element for element in elements if not isinstance(element, NAMES)], node, "other element")
+        # The others stand by their order.
+        row.extend([element for element in elements if not _comes_again(element)], node, "other element")
         return
     for codes in sorted(key_codes(element, row) for element in value):
         for code in codes:

@@ -81,11 +81,19 @@ def change_between(first: Sequence[Record], second: Sequence[Record]) -> Change 
     )
 
 
+def _same(first: Value, second: Value) -> bool:
+    """Whether two values are equal; arrays are where they are one object."""
+    try:
+        return bool(first == second)
+    except (ValueError, ArithmeticError):
+        return first is second
+
+
 def same_record(first: Record, second: Record) -> bool:
     """Whether two records hold the same values. A domain reads equal values, NaN included, as one object."""
     try:
         return first == second
-    except ValueError:  # arrays inside, which are compared entry by entry
+    except (ValueError, ArithmeticError):  # arrays inside, which are compared entry by entry; a signalling NaN
         return all(a is b for a, b in zip(first, second, strict=True))
 
 
@@ -239,7 +247,7 @@ class Proposals:
     def opposite(self, record: Record) -> Record:
         """Every field at its other end."""
         ends = [domain.ends() for domain in self.fields.domains]
-        return tuple(e[1] if value == e[0] else e[0] for value, e in zip(record, ends, strict=True))
+        return tuple(e[1] if _same(value, e[0]) else e[0] for value, e in zip(record, ends, strict=True))
 
     def _change(
         self, others: Sequence[Record], before: Record, named: Named, rest: str, place: int | None = None

@@ -104,7 +104,11 @@ def is_missing(value: object) -> bool:
         return True
     try:
         return bool(value != value)
-    except (TypeError, ValueError):  # pandas.NA is neither equal nor different; an array is no single value
+    except (
+        TypeError,
+        ValueError,
+        ArithmeticError,
+    ):  # pandas.NA, neither equal nor different; an array; a signalling NaN
         return type(value).__name__ == "NAType"
 
 

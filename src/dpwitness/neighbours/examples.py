@@ -32,6 +32,8 @@ from dpwitness.tables import Column, Tables, tables_of
 
 #: Records that are drawn from a hypothesis strategy.
 DRAWN: Final = 100
+#: Whole numbers beyond this are no doubles.
+LARGEST_NUMBER: Final = 1 << 1023
 #: Texts of at most so many kinds are categories, and so are those of which each comes four times on average.
 FEW_KINDS: Final = 20
 REPEATS: Final = 4
@@ -172,7 +174,7 @@ def _structure(records: Sequence[Value]) -> object:
         parts = {name: _structure([record[name] for record in records]) for name in first}
         ordered = type(first) is OrderedDict and parts
         return replace(fields_of(parts), record_type=OrderedDict) if ordered else parts
-    if same and first and isinstance(first, tuple | list) and len({len(record) for record in records}) == 1:
+    if same and isinstance(first, tuple | list) and first and len({len(record) for record in records}) == 1:
         kind = tuple if isinstance(first, tuple) else list
         domains = kind(_structure([record[k] for record in records]) for k in range(len(first)))
         return domains if type(first) is kind else replace(fields_of(domains), record_type=type(first))
@@ -192,7 +194,7 @@ def _domain(given: Sequence[Value], what: str) -> Domain:
     if kinds == {int} and min(present) >= LEAST and max(present) < MOST:
         low, high = min(present), max(present)
         return Integers(low=low, high=max(high, low + 1), missing=missing)
-    if kinds <= {int, float}:
+    if kinds <= {int, float} and all(abs(value) < LARGEST_NUMBER for value in present if type(value) is int):
         least, most = float(min(present)), float(max(present))
         if not (math.isfinite(least) and math.isfinite(most)):
             raise InvalidNeighbours(f"{what} hold infinite numbers: leave these out, or give numbers(low, high)")

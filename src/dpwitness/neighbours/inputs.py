@@ -47,7 +47,9 @@ def as_input(value: object) -> Data:
         return value if large else as_numbers(value)
     require_shallow(value)
     try:
-        return copy.deepcopy(value)
+        return copier(value)()
+    except InvalidNeighbours:
+        raise
     except Exception as error:
         raise InvalidNeighbours(f"input {brief(value)} cannot be copied ({error}): give plain data") from error
 
@@ -146,7 +148,7 @@ def copier(data: Data) -> Callable[[], Data]:
     An array without axes is a number. Any other array can be written to, and lies in memory as it was given, whatever
     its length: neighbours must not differ in either.
     """
-    if isinstance(data, np.ndarray) and data.dtype.kind != "O":
+    if isinstance(data, np.ndarray) and not data.dtype.hasobject:
         if data.ndim == 0:
             number = data.item()
             return lambda: number
@@ -164,7 +166,39 @@ def copier(data: Data) -> Callable[[], Data]:
     if type(data) is tuple:
         items = _list_copier(list(data))
         return lambda: tuple(items())
+    pandas = sys.modules.get("pandas")
+    if pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series):
+        return _pandas_copier(data)
     return lambda: copy.deepcopy(data)
+
+
+def _pandas_copier(data: Any) -> Callable[[], Data]:
+    """Of a DataFrame or a Series: a deep copy of pandas' leaves the objects in columns of objects as they are."""
+    import pandas as pd  # type: ignore[import-untyped]  # no stubs
+
+    single = isinstance(data, pd.Series)
+    columns = [data] if single else [data.iloc[:, k] for k in range(data.shape[1])]
+    parts = {
+        k: [copier(value) for value in column]
+        for k, column in enumerate(columns)
+        if column.dtype == object and not all(map(_immutable, column))
+    }
+
+    def own(k: int) -> Any:
+        values = np.empty(len(data), object)
+        for i, copied in enumerate(parts[k]):
+            values[i] = copied()
+        return pd.Series(values, index=data.index, dtype=object)
+
+    def copied() -> Data:
+        found = copy.deepcopy(data)
+        if single and parts:
+            return type(found)(own(0), name=found.name).__finalize__(found)
+        for k in parts:
+            found.isetitem(k, own(k))
+        return found
+
+    return copied
 
 
 def _list_copier(items: list[Data]) -> Callable[[], list[Data]]:

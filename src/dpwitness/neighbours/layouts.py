@@ -290,7 +290,7 @@ def _series_values(dtype: Any, domain: Domain, values: Sequence[Value]) -> Colum
     if isinstance(dtype, np.dtype) and dtype.kind not in "mM":
         return array_of(dtype, domain, values)
     if getattr(dtype, "kind", "") == "f":  # numbers beside a mask
-        values = array_of(dtype.numpy_dtype, domain, values)
+        values = array_of(getattr(dtype, "numpy_dtype", np.dtype(np.float64)), domain, values)  # a sparse type has none
     return pd.array(list(values), dtype=dtype)
 
 
