@@ -405,7 +405,8 @@ def test_a_violator_at_the_detectable_epsilon_is_refuted_however_its_sides_are_c
 )
 def test_a_pass_is_enough_by_the_number_that_it_reports(claim):
     """On a grid of runs that show 0.8 of the claim: no evidence, so that the detectable parameter alone decides."""
-    alpha, ratio, seen = 1e-6, 1.2, {"": 0, "detectable": 0, "converged": 0}
+    alpha, seen = 1e-6, {"": 0, "detectable": 0, "converged": 0}
+    ratio = 1.3 if isinstance(claim, RenyiDP) else 1.2  # of a divergence no event shows all: 1.25 is the least here
     for runs in np.geomspace(1_000, 1e7, 13).astype(int).tolist():
         p, q = 0.5, claim.smallest(0.5, 0.8 * claim.parameter)
         both, hits, others = round(p * q * runs), round(p * runs), round(q * runs)

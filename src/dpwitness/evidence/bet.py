@@ -87,6 +87,11 @@ GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
 PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.arange(8_850)])
 #: Of weighted runs.
 LEVELS, SHARE = Stake.levels, Stake.share
+#: Powers of likelihood ratios up to which it is looked for one that is detectable, and how often that is halved;
+#: logarithms of ratios beyond which they count as this.
+MOST_POWER: Final = 16.0
+POWER_STEPS: Final = 20
+LARGEST_LOG: Final = 40.0
 #: Halvings of an interval: to the last bit.
 STEPS: Final = 60
 
@@ -215,9 +220,10 @@ class EventBet(Bet):
     @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
         """Of a mechanism that falls into the event under D as often as observed (p), and under D′ at the rate q that
-        the parameter just allows, or less. How its two sides depend on each other does not matter: the worst case is
-        used, the smallest possible share of runs with both sides in the event, max(0, p + q − 1). The log e-value is
-        taken as normal around its mean, at the bets that were made.
+        the parameter just allows, or less. Of a divergence no event shows all: there q is that of the share of the
+        parameter that this event shows, if the mechanism that was seen has just the claim's. How its two sides depend
+        on each other does not matter: the worst case is used, the smallest possible share of runs with both sides in
+        the event, max(0, p + q − 1). The log e-value is taken as normal around its mean, at the bets that were made.
 
         Why that share P11 is the worst: for a bet λ the payoffs of the cells are x10 = 1 − t, x11 = 1 − s − t,
         x01 = −s − t and x00 = −t, and p and q fix P10 = p − P11, P01 = q − P11 and P00 = 1 − p − q + P11. So with
@@ -232,10 +238,13 @@ class EventBet(Bet):
         if n == 0 or p <= claim.largest(0.0):
             return None
         values, log_weights = bets_and_weights(claim, self.estimate)
-        threshold = math.log(1 / alpha)
+        threshold, share = math.log(1 / alpha), 1.0
+        if bounds_divergences(claim) and claim.parameter:
+            seen = float(claim.reached(p, self.counts.neighbour_hits / n))
+            share = min(max(seen, 0.0) / claim.parameter, 1.0)
 
         def excess(parameter: float) -> float:
-            q = claim.smallest(p, parameter)
+            q = claim.smallest(p, share * parameter)
             cells = np.array(cell_probabilities(p, q, max(p + q - 1, 0.0)))
             mean, square = cells @ values, cells @ values**2
             spread = np.sqrt(np.maximum(square - mean**2, 0.0) * n)
@@ -300,25 +309,46 @@ class CellsBet(Bet):
 
     @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """Of a mechanism whose X varies as observed and has the mean that the hyperplane gives to a mechanism which
-        touches it at that parameter. The log e-value is taken as normal around its mean, of the bet λ:
-        n·(λ·m − λ²·s²/2) with a standard deviation of λ·s·√n. None, too, where no law over the cells that were seen
-        has that mean: a hyperplane for likelihood ratios near 1 is far from what a weak claim allows.
+        """Of a mechanism that has the claim's parameter where its cells are as they were seen, and whose likelihood
+        ratios are all raised to one power, as those of a Gaussian are that has less noise; X varies as observed, and
+        more where it pays more. No partition shows all of a mechanism's divergence: one of just the parameter at which
+        the hyperplane would be touched is refuted far too seldom. None, too, where no power up to `MOST_POWER` would
+        do: a hyperplane for likelihood ratios near 1 is far from what a weak claim allows.
         """  # noqa: D205  # it continues the protocol's sentence
+        order, n, k = self.estimate.order, self.counts.runs, len(self.estimate.log_ratios)
         plane, values, bets, log_weights = _cell_bets(self.family, self.estimate)
-        n, cells = self.counts.runs, np.asarray(self.counts.cells)
-        mean = float(cells @ values) / n
-        with np.errstate(over="ignore", invalid="ignore"):
-            spread = math.sqrt(max(float(cells @ (values - mean) ** 2) / n, 1e-300))
-        if not math.isfinite(spread):
-            return None
         bets, log_weights = bets[bets > 0], log_weights[bets > 0]
-        growth = (math.log(1 / alpha) - log_weights + n * bets**2 * spread**2 / 2) / (n * bets)
-        target = self._allowed(plane, claim.parameter) + float(np.min(growth + margin * spread / n**0.5))
-        if target >= np.max(values[cells > 0]):
+        logs = np.clip(np.asarray(self.estimate.log_ratios), -LARGEST_LOG, LARGEST_LOG)
+        table = np.array(self.counts.cells, np.float64) / max(n, 1)
+        p, q = (table.reshape(k, k).sum(axis=axis) for axis in (1, 0))
+        pays, costs = plane.sides()
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = math.sqrt(max(float(table @ (values - table @ values) ** 2), 1e-300))
+        if not n or not math.isfinite(spread):
             return None
+
+        def law(power: float) -> Floats:
+            weights = p * np.exp((power - 1) * (logs - logs.max()))
+            return np.asarray(weights / weights.sum())
+
+        def variance(power: float) -> float:
+            own = law(power)
+            return float(own @ (pays - own @ pays) ** 2 + q @ (costs - q @ costs) ** 2)
+
+        def caught(power: float) -> bool:
+            # The log e-value is taken as normal around n·(λ·m − λ²·s²/2), with a standard deviation of λ·s·√n.
+            s = spread * math.sqrt(variance(power) / max(variance(1.0), 1e-300))
+            needed = (math.log(1 / alpha) - log_weights + n * bets**2 * s**2 / 2) / (n * bets) + margin * s / n**0.5
+            return bool(law(power) @ pays - q @ costs >= self._allowed(plane, claim.parameter) + np.min(needed))
+
+        if not caught(MOST_POWER):
+            return None
+        power = 1.0 if caught(1.0) else halved(caught, 1.0, MOST_POWER, POWER_STEPS)[1]
+        most = self.family.largest_divergence(order, claim.parameter)
+        # A Gaussian's divergence grows as the square of the power; what cells show of it, no faster.
+        reached = max(self.divergence_seen, most) * power**2
         # Clipped: what is allowed grows exponentially, up to infinity, which no interpolation follows.
-        return lambda parameter: min(max(self._allowed(plane, parameter) - target, -1.0), 1.0)
+        return lambda parameter: min(max(self.family.largest_divergence(order, parameter) - reached, -1.0), 1.0)
 
     def with_counts(self, counts: Counts) -> "CellsBet":
         """The same stakes, and what other runs showed."""

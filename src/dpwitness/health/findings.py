@@ -97,8 +97,8 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
         findings.append(
             Finding(
                 name="low_power",
-                text=f"with {runs} runs a test of the claim {claim} catches {what} at best: give more runs=… or "
-                "max_time=…",
+                text=f"with {runs} runs a test of the claim {claim} by an event that happens half of the time catches "
+                f"{what}: give more runs=… or max_time=…",
             )
         )
     return findings

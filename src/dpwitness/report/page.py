@@ -208,7 +208,7 @@ def _sentence(result: Shown) -> Child:
             sure = f"with confidence {confidence(result.alpha)}"
             return [call, f" is not {result.claim.short}{by}: {result.exceeded} {sure}."]
         case NotRefuted():
-            caught = f"These runs would have caught {result.caught} with 95 % power. This is no proof of privacy."
+            caught = f"These runs would have caught {result.caught} {result.power}. This is no proof of privacy."
             return [call, f" was tested against the claim {result.claim}. {caught}"]
         case Bound():
             of = f" at δ = {result.delta:g}" if result.delta else result.witness.claim.condition
@@ -339,7 +339,7 @@ def _bounds(result: Shown) -> list[tuple[str, Child]]:
     if isinstance(result, Verdict):
         rows.insert(0, ("Claimed", own(str(result.claim))))
     if isinstance(result, NotRefuted):
-        rows.append(("Would have caught", f"{result.caught} with 95 % power, by this event"))
+        rows.append(("Would have caught", f"{result.caught} {result.power}, by this event"))
         if math.isfinite(result.detectable_delta) and (tail := result.claim.tail(result.detectable_delta)):
             rows.append(("Rare events", f"In as many runs {tail}."))
     if isinstance(result, Profile) and result.detectable_delta < 1:

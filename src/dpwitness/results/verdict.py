@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, Self
 
 from dpwitness.claims import Claim
+from dpwitness.claims.renyi import bounds_divergences
 from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.events import is_of_bits
 from dpwitness.evidence.bounds import detectable_probability
@@ -377,11 +378,18 @@ class NotRefuted(CheckResult):
         """What it would have caught, for people."""
         return f"{self.claim.symbol} ≥ {self.detectable:.4g}" if math.isfinite(self.detectable) else "nothing"
 
+    @property
+    def power(self) -> str:
+        """With what power, for people: of a divergence no event and no partition shows all, so that it is estimated."""
+        return "with about 95 % power" if bounds_divergences(self.claim) else "with 95 % power"
+
     def _conclusion(self) -> tuple[str, list[str]]:
         enough = [f"  these runs were enough: {ENOUGH[self.ended]}"] if self.ended in ENOUGH else []
-        tail = self.claim.tail(self.detectable_delta) if math.isfinite(self.detectable_delta) else ""
+        # Weighted runs show rarer events than others do.
+        known = math.isfinite(self.detectable_delta) and not self.witness.weighted
+        tail = self.claim.tail(self.detectable_delta) if known else ""
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
-            f"  this event would have caught {self.caught} with 95 % power",
+            f"  this event would have caught {self.caught} {self.power}",
             *([f"  in as many runs {tail}"] if tail else []),
             *enough,
             f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} with confidence {confidence(self.alpha)}",
