@@ -529,3 +529,14 @@ def test_a_domain_in_a_file_is_not_nested_without_end():
         domain = {"tuple": [domain]}
     with pytest.raises(InvalidNeighbours, match="nested deeper"):
         relation_from_json({**WRITTEN, "domain": domain})
+
+
+@pytest.mark.parametrize(("value", "other"), [(5, 5.0), (0.0, -0.0), (5, np.int64(5))])
+def test_records_that_both_sides_hold_are_the_same_in_type_and_sign(value, other):
+    """A pair of a file that anybody may have edited: a domain reads both as one value, a mechanism may not."""
+    relation = records({"age": numbers(0, 100), "name": text(3)}, adjacency="add-remove", form="list")
+    kept, more = {"age": value, "name": "a"}, {"age": 7.5, "name": "b"}
+    assert relation.contains(Pair([kept], [dict(kept), more]))
+    assert relation.contains(Pair([kept, kept], [kept, dict(kept), kept]))
+    assert not relation.contains(Pair([kept], [{**kept, "age": other}, more]))
+    assert not relation.contains(Pair([kept, more], [more, {**kept, "age": other}, more]))

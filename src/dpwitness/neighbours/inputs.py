@@ -307,3 +307,15 @@ def input_from_json(value: Any) -> Data:
 
 #: An input with its form in JSON.
 Input: TypeAlias = Annotated[Data, Codec(input_to_json, lambda _, value: input_from_json(value))]
+
+
+def exact_key(value: Data) -> Hashable:
+    """What two values have in common if and only if a mechanism cannot tell them apart: types and signs, too."""
+    kind = f"{type(value).__module__}.{type(value).__qualname__}"
+    if isinstance(value, Mapping):
+        return kind, tuple((exact_key(name), exact_key(item)) for name, item in value.items())
+    if isinstance(value, list | tuple):
+        return kind, tuple(map(exact_key, value))
+    if isinstance(value, np.ndarray) and not value.dtype.hasobject:
+        return kind, value.dtype.str, value.shape, value.strides, value.tobytes()
+    return kind, repr(value)

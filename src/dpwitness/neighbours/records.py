@@ -1,6 +1,7 @@
 """Datasets of records: neighbours differ in one record, or in all of one unit, added, removed or replaced."""
 
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -25,7 +26,7 @@ from dpwitness.neighbours.domains import Value, in_turn, key_of, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, check_form, form_meant, form_of_data, usual_form
-from dpwitness.neighbours.inputs import Data, as_input, require_shallow
+from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
 from dpwitness.neighbours.layouts import Layout, row_labels
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
@@ -335,6 +336,8 @@ class Records(Relation):
         form = FORMS[self.form]
         if form.of(pair.data) != form.of(pair.neighbour):
             return False
+        if self.form == "list" and not _alike_as_given((first, pair.data), (second, pair.neighbour)):
+            return False
         if self.form != "dataframe":
             return True
         labels = [row_labels(side) for side in pair.sides]
@@ -407,6 +410,26 @@ class Records(Relation):
         """A dataset in the form in which the mechanism gets it; numbers and arrays read-only."""
         data = layout.build(self.fields, records, without)
         return as_input(data) if isinstance(data, np.ndarray | int | float) else data
+
+
+def _alike_as_given(*sides: tuple[list[Record], list[Value]]) -> bool:
+    """Whether of each record that both sides hold, there are as many of one type in all of its parts as there can be.
+
+    A domain reads 5 and 5.0 as one value; a mechanism may not.
+    """
+    kinds: list[dict[Hashable, Counter[Hashable]]] = [{}, {}]
+    for found, (records, given) in zip(kinds, sides, strict=True):
+        for record, item in zip(records, given, strict=True):
+            try:
+                known = found.setdefault(record, Counter())  # equal values are one key
+            except TypeError:  # of lists and arrays
+                known = found.setdefault(exact_key(record), Counter())
+            known[exact_key(item)] += 1
+    first, second = kinds
+    return all(
+        (first[record] & second[record]).total() == min(first[record].total(), second[record].total())
+        for record in first.keys() & second.keys()
+    )
 
 
 def _labelled(records: list[Record], labels: list[Value]) -> list[Record]:
