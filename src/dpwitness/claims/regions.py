@@ -233,7 +233,8 @@ class PolygonClaim(CurvedClaim):
     def smallest(self, p: float, parameter: float) -> float:
         """The least q at which every side allows p, at the excess given."""
         slopes, intercepts = self.sides(self.points)
-        steeper = slopes * math.exp(parameter)
+        with np.errstate(over="ignore"):  # an infinite slope allows no q
+            steeper = slopes * math.exp(parameter)
         rising = steeper > 0
         return float(min(np.max((p - intercepts[rising]) / steeper[rising], initial=0.0), 1.0))
 
