@@ -908,7 +908,7 @@ def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, 
     def full(*arguments):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(dpwitness.plugin.asserter, "write_atomically", full)
+    monkeypatch.setattr(dpwitness.plugin.asserter, "write_json", full)
     again = run("--dp-seed=2")
     again.assert_outcomes(failed=1)
     again.stdout.fnmatch_lines(["E *saved in .dpwitness/*could not be marked as refutes: OSError: *No space left*"])

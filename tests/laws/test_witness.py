@@ -90,6 +90,7 @@ def test_a_replay_of_a_bound_tests_the_bound(tmp_path):
     bound.witness.save(tmp_path / "bound.json")
     again = dpw.replay(tmp_path / "bound.json", seed=2, workers=1)
     assert 0 < again.claim.epsilon == bound.lower_bound <= 0.7
+    assert "allowed" not in str(bound)  # by no claim: none was tested
 
 
 def half_a_pair(data, rng):

@@ -120,7 +120,8 @@ def _of_verdict(verdict: Verdict) -> Finding:
 
 
 def _of_bound(bound: Bound) -> Finding:
-    return Finding(mechanism=bound.call, claim=str(bound.witness.claim), bounds={bound.parameter: bound.lower_bound})
+    family = str(bound.witness.claim.at(0.0))  # what it states is the bound itself
+    return Finding(mechanism=bound.call, claim=family, bounds={bound.parameter: bound.lower_bound})
 
 
 def _of_profile(profile: Profile) -> Finding:

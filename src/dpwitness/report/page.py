@@ -354,7 +354,7 @@ def _pictures(result: Shown) -> list[Markup]:
         from dpwitness.report.plots import pictures  # matplotlib takes 0.3 s
 
         return [_figure(drawn, text) for drawn, text in pictures(result)]
-    counts, witness = result.counts, result.witness
+    counts, witness = result.counts, result.seen
     kind = "normal approximation" if witness.weighted else "Clopper–Pearson"
     interval = f"Lines on the bars: 95 % intervals ({kind}) for a fixed number of runs."
     return [
@@ -470,7 +470,7 @@ def _with_marks(entries: Sequence[str], differing: set[int]) -> Markup:
 
 def _witness(result: Shown, replay: str) -> Markup:
     """The witness in words, and the command that counts it on fresh runs."""
-    witness = None if isinstance(result, Curve) else result.witness
+    witness = None if isinstance(result, Curve) else result.witness if isinstance(result, Profile) else result.seen
     if witness is None:
         return Markup()
     counts = witness.counts

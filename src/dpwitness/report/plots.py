@@ -62,13 +62,13 @@ def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) 
 
 def _draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
     """How often the event was seen on each input, and what the claim allows on D."""
-    claim = result.witness.claim
-    for place, (rate, colour) in enumerate(zip(rates(result.witness), ("C0", "0.6"), strict=True)):
+    claim = result.seen.claim
+    for place, (rate, colour) in enumerate(zip(rates(result.seen), ("C0", "0.6"), strict=True)):
         low, high = rate.ends
         text = f"on {rate.name}: {rate.text}"
         errors = [[rate.share - low], [high - rate.share]]
         axes.barh(place, rate.share, 0.6, color=colour, label=text, xerr=errors, capsize=4)
-    most = allowed(result.witness)
+    most = allowed(result.seen)
     if most is not None and claim.parameter:
         label = f"allowed on D at the rate seen on D′: {most:.4g}"
         axes.plot([most, most], [-0.4, 0.4], color="C3", ls="--", label=label)

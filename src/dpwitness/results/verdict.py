@@ -148,6 +148,11 @@ class WitnessedResult(Result):
         return self.witness.counts
 
     @property
+    def seen(self) -> Witness:
+        """The witness as texts and figures show it: with what its claim allows where a claim was tested."""
+        return self.witness
+
+    @property
     def lower_bound(self) -> float:
         """The lower bound of the parameter of the claim's family, in its unit: ε, ρ or μ."""
         return self.epsilon_lower_bound
