@@ -12,7 +12,7 @@ from dpwitness.claims import ApproxDP
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import Interval, Weighted, event_from_json
 from dpwitness.events.weighted import FARTHEST, LEADING, LEVELS, MOST_DRAWS, SHARE
-from dpwitness.evidence import Counts, bet_on, lower_bound
+from dpwitness.evidence import Counts, bet_on, detectable_parameter, lower_bound
 from dpwitness.evidence.bet import best_stake, weighted_errors, weighted_rates
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import PythonMechanism
@@ -275,6 +275,54 @@ def test_the_evidence_falls_in_epsilon():
     logs = [bet.log_e_value(ApproxDP(epsilon, 1e-6)) for epsilon in np.linspace(0.0, 9.0, 50)]
     assert all(a >= b for a, b in pairwise(logs))
     assert logs[-1] == -math.inf  # a bet that could lose more than all is lost
+
+
+def tail_law(scale, threshold, shift, steps=20_000):
+    """The joint law of levels where Laplace noise of that scale is added to 1 on D and to 0 on D′, from the same draws.
+
+    The event is what lies above the threshold; a part `SHARE` of the draws is shifted by `shift`, in scales.
+    """
+    table = np.zeros((len(LEVELS), len(LEVELS)))
+    ends = (threshold - 1) / scale, threshold / scale, threshold / scale + 40
+    for low, high, on_both in ((*ends[:2], False), (*ends[1:], True)):
+        z = np.linspace(low, high, steps)
+        mass = sum(w * -np.diff(stats.laplace.sf(z - s)) for w, s in ((1 - SHARE, 0.0), (SHARE, shift)))
+        middle = (z[1:] + z[:-1]) / 2
+        ratio = np.exp(np.abs(middle) - np.abs(middle - shift))  # of the shifted law and the law itself
+        value = (1 - SHARE) / (1 - SHARE + SHARE * ratio)
+        level = np.clip(np.searchsorted(LEVELS, value, side="right") - 1, 0, len(LEVELS) - 2)
+        up = (value - LEVELS[level]) / (LEVELS[level + 1] - LEVELS[level])
+        for k, part in ((level, mass * (1 - up)), (level + 1, mass * up)):
+            own = np.bincount(k, part, len(LEVELS))
+            table[np.diag_indices(len(LEVELS)) if on_both else (slice(None), 0)] += own
+    table[0, 0] += 1 - table.sum()
+    return table
+
+
+@pytest.mark.parametrize(("epsilon", "p", "runs"), [(0.1, 0.01, 3_000), (0.3, 0.01, 100_000), (1.0, 0.001, 100_000)])
+def test_what_would_have_been_caught_is_refuted_as_often_as_said(epsilon, p, runs):
+    """Where D alone is in the event a run pays all, where both are next to nothing: .51 were, of 3,000 runs."""
+    claim, alpha, rng = ApproxDP(epsilon), 1e-6, np.random.default_rng(1)
+
+    def law(parameter):
+        scale = 1 / parameter
+        threshold = 1 - scale * math.log(2 * p)
+        return tail_law(scale, threshold, (threshold - 1) / scale)
+
+    estimate = Estimate(p=p, q=claim.smallest(p, 2 * epsilon), stake=Stake(bet=0.999, against=epsilon))
+
+    def counts(cells):
+        inside = cells[1:, 1:].sum(), cells[1:, 0].sum(), cells[0, 1:].sum()
+        n11, n10, n01 = map(int, inside)
+        n00 = int(cells.sum()) - n11 - n10 - n01
+        return Counts(n10=n10, n11=n11, n01=n01, n00=n00, cells=tuple(cells.ravel().tolist()))
+
+    own = np.round(law(epsilon) * runs).astype(int)
+    own[0, 0] += runs - own.sum()
+    caught = detectable_parameter(bet_on(counts(own), claim, estimate), claim, alpha=alpha)
+    tables = rng.multinomial(runs, law(caught).ravel(), 400).reshape(400, *own.shape)
+    refuted = [bet_on(counts(one), claim, estimate).log_e_value(claim) >= math.log(1 / alpha) for one in tables]
+    assert np.mean(refuted) > 0.9
 
 
 def test_swapped_sides_are_the_same_bet_the_other_way():

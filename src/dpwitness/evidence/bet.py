@@ -538,23 +538,30 @@ class WeightedBet(Bet):
 
     @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """Of a mechanism that falls into the event under D as often as observed, under D′ at the rate q that the
-        parameter just allows, and whose X varies as observed. The log e-value is taken as normal around its mean:
-        n·(λm − λ²v/2) for the bet λ, with a standard deviation of λ√(nv).
+        """Of a mechanism that falls into the event under D as often as observed, and under D′ at the rate q that the
+        parameter just allows: of the runs in the event under D′ as many are taken out of it as q is smaller than what
+        was seen, whatever they weigh. So where the sides share their draws, and a run in the event under both pays
+        nothing, some of these pay all. The log e-value is taken as normal around its mean, at the bets that were made.
         """  # noqa: D205  # it continues the protocol's sentence
         n, plane = self.counts.runs, claim.half_plane()
         bets, log_weights, values = self._bets(claim)
         if n == 0 or not len(bets):
             return None
-        p, _ = weighted_rates(self.counts)
+        p, seen = weighted_rates(self.counts)
         if p <= claim.largest(0.0):
             return None
-        square = float(np.asarray(self.counts.cells) @ values**2) / n
+        table = np.array(self.counts.cells, np.float64).reshape(len(LEVELS), len(LEVELS)) / n
+        logs = np.log1p(np.outer(bets, values))
 
         def excess(parameter: float) -> float:
-            drift = (1 - SHARE) * (p - plane.slope * claim.smallest(p, parameter) - plane.intercept)
-            logs = n * (bets * drift - bets**2 * square / 2) - margin * bets * math.sqrt(n * square) + log_weights
-            return float(np.max(logs)) - math.log(1 / alpha)
+            q = claim.smallest(p, parameter)
+            left = min(q / seen, 1.0) if seen else 1.0
+            cells = table * np.where(LEVELS > 0, left, 1.0)
+            cells[:, 0] += (1 - left) * table[:, 1:].sum(axis=1)
+            more = bets * (1 - SHARE) * plane.slope * max(q - seen, 0.0)  # of what was seen less often than q
+            mean = logs @ cells.ravel() - more
+            spread = np.sqrt(np.maximum(logs**2 @ cells.ravel() - mean**2, 0.0) * n)
+            return float(np.max(n * mean - margin * spread + log_weights)) - math.log(1 / alpha)
 
         return excess
 

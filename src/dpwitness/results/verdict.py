@@ -385,9 +385,8 @@ class NotRefuted(CheckResult):
 
     @property
     def power(self) -> str:
-        """With what power, for people. It is estimated of a divergence, of which no event shows all, and in a tail."""
-        about = bounds_divergences(self.claim) or self.witness.weighted
-        return "with about 95 % power" if about else "with 95 % power"
+        """With what power, for people: of a divergence no event and no partition shows all, so that it is estimated."""
+        return "with about 95 % power" if bounds_divergences(self.claim) else "with 95 % power"
 
     def _conclusion(self) -> tuple[str, list[str]]:
         enough = [f"  these runs were enough: {ENOUGH[self.ended]}"] if self.ended in ENOUGH else []
