@@ -2,7 +2,7 @@
 
 Types are those of the library itself: an interface common to several libraries would lose categories, widths of texts
 and what may be missing. Neither library is imported before one of its tables, or a form that asks for one, is there.
-DataFrames of pandas have an index as well: see `neighbours.frames`.
+DataFrames of pandas have an index as well: see `neighbours.layouts`.
 """
 
 import json
@@ -380,14 +380,16 @@ class ArrowKind:
 
 def _of_rows(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
     """The metadata of a table of so many rows: what pandas keeps there of an index that counts them says how many."""
+    if metadata is None:
+        return None
     try:
-        kept = json.loads((metadata or {})[b"pandas"])
+        kept = json.loads(metadata[b"pandas"])
         for index in kept["index_columns"]:
             if isinstance(index, dict) and index["kind"] == "range":
                 index["stop"] = index["start"] + rows * index["step"]
     except (KeyError, TypeError, ValueError):  # it is of nobody's pandas
         return metadata
-    return {**(metadata or {}), b"pandas": json.dumps(kept).encode()}
+    return {**metadata, b"pandas": json.dumps(kept).encode()}
 
 
 class ArrowTables(Tables):

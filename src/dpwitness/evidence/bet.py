@@ -327,19 +327,18 @@ class CellsBet(Bet):
         if not n or not math.isfinite(spread):
             return None
 
-        def law(power: float) -> Floats:
-            weights = p * np.exp((power - 1) * (logs - logs.max()))
-            return np.asarray(weights / weights.sum())
-
-        def variance(power: float) -> float:
-            own = law(power)
-            return float(own @ (pays - own @ pays) ** 2 + q @ (costs - q @ costs) ** 2)
+        allowed = self._allowed(plane, claim.parameter)
+        of_costs = float(q @ (costs - q @ costs) ** 2)
+        own = of_costs + float(p @ (pays - p @ pays) ** 2)
 
         def caught(power: float) -> bool:
             # The log e-value is taken as normal around n·(λ·m − λ²·s²/2), with a standard deviation of λ·s·√n.
-            s = spread * math.sqrt(variance(power) / max(variance(1.0), 1e-300))
+            law = p * np.exp((power - 1) * (logs - logs.max()))
+            law /= law.sum()
+            mean = law @ pays
+            s = spread * math.sqrt((of_costs + law @ (pays - mean) ** 2) / max(own, 1e-300))
             needed = (math.log(1 / alpha) - log_weights + n * bets**2 * s**2 / 2) / (n * bets) + margin * s / n**0.5
-            return bool(law(power) @ pays - q @ costs >= self._allowed(plane, claim.parameter) + np.min(needed))
+            return bool(mean - q @ costs >= allowed + np.min(needed))
 
         if not caught(MOST_POWER):
             return None
@@ -552,15 +551,16 @@ class WeightedBet(Bet):
             return None
         table = np.array(self.counts.cells, np.float64).reshape(len(LEVELS), len(LEVELS)) / n
         logs = np.log1p(np.outer(bets, values))
+        squares = logs**2
 
         def excess(parameter: float) -> float:
             q = claim.smallest(p, parameter)
             left = min(q / seen, 1.0) if seen else 1.0
-            cells = table * np.where(LEVELS > 0, left, 1.0)
-            cells[:, 0] += (1 - left) * table[:, 1:].sum(axis=1)
+            cells = left * table
+            cells[:, 0] += (1 - left) * table.sum(axis=1)  # the first level: outside of the event
             more = bets * (1 - SHARE) * plane.slope * max(q - seen, 0.0)  # of what was seen less often than q
             mean = logs @ cells.ravel() - more
-            spread = np.sqrt(np.maximum(logs**2 @ cells.ravel() - mean**2, 0.0) * n)
+            spread = np.sqrt(np.maximum(squares @ cells.ravel() - mean**2, 0.0) * n)
             return float(np.max(n * mean - margin * spread + log_weights)) - math.log(1 / alpha)
 
         return excess

@@ -449,12 +449,13 @@ def _(value: Set, row: Row, node: Node | None) -> None:  # type: ignore[type-arg
     row.put(symbol("set"), node, "a set")
     row.length(len(value), node, "elements")
     if row.keyed:
-        elements = sorted(value, key=lambda element: key_codes(element, row))
-        for element in elements:
+        others = []  # they stand by their order
+        for element in sorted(value, key=lambda element: key_codes(element, row)):
             if _comes_again(element):
                 row.put(PRESENT, row.at(node, "element", element), "present")
-        # The others stand by their order.
-        row.extend([element for element in elements if not _comes_again(element)], node, "other element")
+            else:
+                others.append(element)
+        row.extend(others, node, "other element")
         return
     for codes in sorted(key_codes(element, row) for element in value):
         for code in codes:

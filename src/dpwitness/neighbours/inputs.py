@@ -178,25 +178,27 @@ def _pandas_copier(data: Any) -> Callable[[], Data]:
 
     single = isinstance(data, pd.Series)
     columns = [data] if single else [data.iloc[:, k] for k in range(data.shape[1])]
-    parts = {
-        k: [copier(value) for value in column]
+    # Of each column what copies the values in it that can be changed, by row; in most there are none.
+    found = {
+        k: {i: copier(v) for i, v in enumerate(column) if not (pd.api.types.is_scalar(v) or _immutable(v))}
         for k, column in enumerate(columns)
-        if column.dtype == object and not all(map(_immutable, column))
+        if column.dtype == object
     }
+    changeable = {k: copiers for k, copiers in found.items() if copiers}
 
     def own(k: int) -> Any:
-        values = np.empty(len(data), object)
-        for i, copied in enumerate(parts[k]):
+        values = columns[k].to_numpy(object, copy=True)
+        for i, copied in changeable[k].items():
             values[i] = copied()
-        return pd.Series(values, index=data.index, dtype=object)
+        return pd.Series(values, index=data.index, name=columns[k].name, dtype=object)
 
     def copied() -> Data:
-        found = copy.deepcopy(data)
-        if single and parts:
-            return type(found)(own(0), name=found.name).__finalize__(found)
-        for k in parts:
-            found.isetitem(k, own(k))
-        return found
+        whole = copy.deepcopy(data)
+        if single and changeable:
+            return type(data)(own(0)).__finalize__(whole)
+        for k in changeable:
+            whole.isetitem(k, own(k))
+        return whole
 
     return copied
 

@@ -120,8 +120,7 @@ def _of_verdict(verdict: Verdict) -> Finding:
 
 
 def _of_bound(bound: Bound) -> Finding:
-    family = str(bound.witness.claim.at(0.0))  # what it states is the bound itself
-    return Finding(mechanism=bound.call, claim=family, bounds={bound.parameter: bound.lower_bound})
+    return Finding(mechanism=bound.call, claim=str(bound.seen.claim), bounds={bound.parameter: bound.lower_bound})
 
 
 def _of_profile(profile: Profile) -> Finding:

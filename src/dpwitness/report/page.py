@@ -340,8 +340,8 @@ def _bounds(result: Shown) -> list[tuple[str, Child]]:
         rows.insert(0, ("Claimed", own(str(result.claim))))
     if isinstance(result, NotRefuted):
         rows.append(("Would have caught", f"{result.caught} {result.power}, by this event"))
-        if math.isfinite(result.detectable_delta) and (tail := result.claim.tail(result.detectable_delta)):
-            rows.append(("Rare events", f"In as many runs {tail}."))
+        if result.tail:
+            rows.append(("Rare events", f"In as many runs {result.tail}."))
     if isinstance(result, Profile) and result.detectable_delta < 1:
         least = f"no δ(ε) below {result.detectable_delta:.3g} could have been shown behind the band's end"
         rows.append(("Rare events", f"In as many runs {least}."))

@@ -388,14 +388,17 @@ class NotRefuted(CheckResult):
         """With what power, for people: of a divergence no event and no partition shows all, so that it is estimated."""
         return "with about 95 % power" if bounds_divergences(self.claim) else "with 95 % power"
 
+    @property
+    def tail(self) -> str:
+        """What no event could have shown in as many runs, for people; empty where they were weighted, and show more."""
+        known = math.isfinite(self.detectable_delta) and not self.witness.weighted
+        return self.claim.tail(self.detectable_delta) if known else ""
+
     def _conclusion(self) -> tuple[str, list[str]]:
         enough = [f"  these runs were enough: {ENOUGH[self.ended]}"] if self.ended in ENOUGH else []
-        # Weighted runs show rarer events than others do.
-        known = math.isfinite(self.detectable_delta) and not self.witness.weighted
-        tail = self.claim.tail(self.detectable_delta) if known else ""
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             f"  this event would have caught {self.caught} {self.power}",
-            *([f"  in as many runs {tail}"] if tail else []),
+            *([f"  in as many runs {tail}"] if (tail := self.tail) else []),
             *enough,
             f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} with confidence {confidence(self.alpha)}",
             *([] if self.floating_point is None else self.floating_point.finding()),

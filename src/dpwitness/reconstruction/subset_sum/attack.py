@@ -388,9 +388,10 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     else:
         claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree))
         basis = "what two halves of the questions agree on and predict of each other's answers"
-    plain = recover("least-squares", used, sharpened=False)
-    between = people_between(plain, scale)
-    claims = claims_of_sums(claims, reconstruction.bits, between, scale)
+    between = np.zeros(plan.size, np.bool_)
+    if scale is not None and np.any(claims > 0.5):
+        between = people_between(recover("least-squares", used, sharpened=False), scale)
+        claims = claims_of_sums(claims, reconstruction.bits, between, scale)
     # In the end all answers are used. A bit that this changes is one of which nothing is claimed.
     try:
         final = recover(name, Sample.joined(used, fresh))

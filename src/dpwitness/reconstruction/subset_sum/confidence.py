@@ -172,16 +172,14 @@ def claims_of_fit(fit: Reconstruction, scale: Scale | None) -> Floats:
     return np.maximum(claims, 0.5)
 
 
-def people_between(plain: Reconstruction, scale: Scale | None) -> Flags:
+def people_between(plain: Reconstruction, scale: Scale) -> Flags:
     """Who adds neither 0 nor what a bit adds, by `plain` least squares, which takes nobody for a bit; shape (n,)."""
     means, variances = _values(plain)
-    if scale is None or not scale.significant:
-        return np.zeros(len(means), np.bool_)
     far = BETWEEN_ERRORS * np.sqrt(variances) + BETWEEN
     return np.asarray((means > far) & (means < min(scale.low, 1.0) - far))
 
 
-def claims_of_sums(claims: Floats, bits: Bits, between: Flags, scale: Scale | None) -> Floats:
+def claims_of_sums(claims: Floats, bits: Bits, between: Flags, scale: Scale) -> Floats:
     """The claims, or less where the answers show that they are no sums of bits; shape (n,).
 
     Where some people add neither 0 nor 1, 1/2 of these, and of others the share of the others, by Laplace's rule of
@@ -190,7 +188,7 @@ def claims_of_sums(claims: Floats, bits: Bits, between: Flags, scale: Scale | No
     """
     if found := int(between.sum()):
         claims = np.where(between, 0.5, np.clip(claims, 0.5, 1 - (found + 1) / (len(claims) + 2)))
-    if scale is not None and scale.low > 1:
+    if scale.low > 1:
         claims = np.where(bits == 0, np.minimum(claims, 1 / (2 - 1 / scale.high)), claims)
     return claims
 
