@@ -681,6 +681,7 @@ def test_the_alpha_of_any_number_of_assertions_is_at_most_that_of_the_test(first
 
 def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
     passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-7, "note": None}
+    passed["power"] = "with 95 % power"
     records = [
         {"test": "a", "assertion": 1, **passed, "margin": 20.0, "detectable": 1.25},
         {"test": "a", "assertion": 2, **passed, "margin": 9.04, "detectable": None, "note": "seen"},
@@ -707,23 +708,34 @@ def test_the_ledger_names_each_assertion_what_it_cost_and_would_have_caught():
 
 def test_the_ledger_says_passes_of_one_test_and_claim_in_one_line():
     passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-8, "note": None, "margin": 20.0}
+    passed["power"] = "with 95 % power"
     caught = [1.0261, 1.0379, 1.03, 1.03]
     records = [{"test": "a", "assertion": k, **passed, "detectable": least} for k, least in enumerate(caught, 1)]
     records[2] |= {"note": "seen"}  # a line of its own
-    others = [{"test": "a", "assertion": 5, **passed, "claim": "ε = 2", "detectable": 2.1}]
+    others = [
+        {
+            "test": "a",
+            "assertion": 5,
+            **passed,
+            "claim": "ε(8) = 2",
+            "power": "with about 95 % power",
+            "detectable": 2.1,
+        }
+    ]
     others += [{"test": "b", "assertion": k, **passed, "detectable": 1.1} for k in (1, 2)]
     session = SimpleNamespace(records=records + others, alpha=1e-6)
     assert dpwitness.plugin.ledger.lines(session)[2:] == [
         "  a: 3 assertions: ε = 1, would have caught ε ≥ 1.026–1.038 with 95 % power",
         "  a (assertion 3): ε = 1, would have caught ε ≥ 1.03 with 95 % power",
         "    seen",
-        "  a (assertion 5): ε = 2, would have caught ε ≥ 2.1 with 95 % power",
+        "  a (assertion 5): ε(8) = 2, would have caught ε ≥ 2.1 with about 95 % power",
         "  b: 2 assertions: ε = 1, would have caught ε ≥ 1.1 with 95 % power",
     ]
 
 
 def test_the_ledger_says_what_bits_show_of_alike_passes_in_one_line():
     passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-8, "margin": 20.0}
+    passed["power"] = "with 95 % power"
     records = [
         {
             "test": "a",
@@ -754,6 +766,7 @@ def test_lines_of_the_summary_wrap_between_words_on_a_terminal_only(monkeypatch)
 def test_the_ledger_says_what_bits_show_under_any_adjacency():
     """The verdict that stands first may be the one whose bits show nothing."""
     passed = {"verdict": "not-refuted", "claim": "ε = 1", "parameter": "ε", "alpha": 1e-7, "detectable": 1.25}
+    passed["power"] = "with 95 % power"
     other = {**passed, "floating_point": {"parameter": "ε", "lower_bound": 5.5}}
     record = {"test": "a", "assertion": 1, **passed, "margin": 20.0, "note": None, "others": [passed, other]}
     session = SimpleNamespace(records=[record], alpha=1e-6)

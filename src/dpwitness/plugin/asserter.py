@@ -230,7 +230,7 @@ class Asserter:
                     **(
                         {"text": verdict.report(), "exceeded": verdict.exceeded}
                         if isinstance(verdict, Violation)
-                        else {}
+                        else {"power": verdict.power}
                     ),
                 }
             )

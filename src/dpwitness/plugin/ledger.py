@@ -36,7 +36,7 @@ def lines(session: Session) -> list[str]:
             case "not-refuted":
                 place = _place(record) if len(same) == 1 else f"{record['test']}: {len(same)} assertions"
                 caught = _range(record["parameter"], [one["detectable"] for one in same])
-                text.append(f"  {place}: {record['claim']}, would have caught {caught} with 95 % power")
+                text.append(f"  {place}: {record['claim']}, would have caught {caught} {record['power']}")
                 if by_bits := [found for one in same if (found := _by_bits(one))]:
                     exceeded = _range(by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits])
                     text.append(f"    floating point: refuted by the last bits, {exceeded}")
