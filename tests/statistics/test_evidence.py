@@ -2,9 +2,9 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import example, given
+from hypothesis import assume, example, given
 from hypothesis import strategies as st
-from scipy import stats
+from scipy import special, stats
 
 from dpwitness.claims import ApproxDP, GaussianDP, HalfPlane, PrivacyProfile, RenyiDP
 from dpwitness.events import Interval
@@ -26,7 +26,7 @@ from dpwitness.evidence import (
     runs_to_detect,
     why_enough,
 )
-from dpwitness.evidence.bet import GRID, PARAMETERS
+from dpwitness.evidence.bet import FEW, GRID, PARAMETERS, bets_and_weights
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
@@ -487,7 +487,7 @@ unit = st.floats(0, 1)
 
 
 @given(
-    st.floats(0.02, 1), epsilons, deltas, unit, unit, st.sampled_from([0.9, 1.0, 1.05]), st.sampled_from([6, 12, 20])
+    st.floats(0.02, 1), epsilons, deltas, unit, unit, st.sampled_from([0.9, 1.0, 1.05]), st.sampled_from([12, 16, 20])
 )
 def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, epsilon, delta, share, part, known, size):
     """What is expected less 1.645 standard deviations reaches the bar for one of the bets, by the four cells; and no
@@ -496,6 +496,7 @@ def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, eps
     counts = Counts(n10=round(p * runs), n00=runs - round(p * runs))
     p = counts.hits / runs
     hint = Estimate(p=min(p * known, 1.0), q=p * math.exp(-epsilon))
+    assume(runs * claim.smallest(p, epsilon) > FEW)
     detectable = detectable_parameter(EventBet(counts, hint), claim, alpha=alpha)
     bets = np.append(GRID / (claim.ratio + delta), best_bet(hint.p, hint.q, HalfPlane(math.exp(epsilon), delta)))
     weights = np.append(np.full(len(GRID), 0.5 / len(GRID)), 0.5)
@@ -517,6 +518,37 @@ def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, eps
     assert excess(q, least + part * (most - least)) >= -1e-6
     worse = (p - delta) * math.exp(-detectable + 1e-4)
     assert excess(worse, max(p + worse - 1, 0.0)) < 0
+
+
+@given(
+    st.integers(20, 40), st.floats(0.3, 1), st.floats(0, 1), st.floats(0, 0.05), st.floats(0.2, 3.0), unit,
+    st.sampled_from([0.05, 1e-3]),
+)  # fmt: skip
+def test_few_runs_refute_the_detectable_epsilon_in_95_percent_of_all_that_can_happen(
+    n, share, epsilon, delta, known, part, alpha
+):
+    claim, hits = ApproxDP(epsilon, delta), max(round(share * n), 1)
+    p = hits / n
+    hint = Estimate(p=p, q=min(claim.smallest(p, epsilon + known) + 1e-9, 1.0))
+    detectable = detectable_parameter(EventBet(Counts(n10=hits, n00=n - hits), hint), claim, alpha=alpha)
+    assume(math.isfinite(detectable))
+    q = claim.smallest(p, detectable)
+    assume(p + q < 1 - 1e-6 or p == 1)
+    least, most = max(p + q - 1, 0.0), min(p, q)
+    table = np.array(
+        [(a, b, c, n - a - b - c) for a in range(n + 1) for b in range(n + 1 - a) for c in range(n + 1 - a - b)]
+    )
+    values, log_weights = bets_and_weights(claim, hint)
+    refuted = np.logaddexp.reduce(table @ values + log_weights, axis=1) >= math.log(1 / alpha)
+
+    def power(both):
+        cells = np.maximum([p - both, both, q - both, 1 - p - q + both], 0.0)
+        logs = special.xlogy(table, cells).sum(axis=1) - special.gammaln(table + 1).sum(axis=1)
+        return float(np.exp(logs[refuted] + special.gammaln(n + 1)).sum())
+
+    worst = power(least)
+    assert worst == pytest.approx(0.95, abs=1e-6) if detectable > epsilon else worst >= 0.95 - 1e-9
+    assert power(least + part * (most - least)) >= worst - 1e-3
 
 
 def test_detectable_epsilon_grows_with_delta():

@@ -69,6 +69,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from statistics import NormalDist
 from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
@@ -92,6 +93,8 @@ LEVELS, SHARE = Stake.levels, Stake.share
 MOST_POWER: Final = 16.0
 POWER_STEPS: Final = 20
 LARGEST_LOG: Final = 40.0
+#: Runs under D′ that fall into an event: fewer are counted out where the power of a bet is computed.
+FEW: Final = 100
 #: Halvings of an interval: to the last bit.
 STEPS: Final = 60
 
@@ -223,7 +226,8 @@ class EventBet(Bet):
         the parameter just allows, or less. Of a divergence no event shows all: there q is that of the share of the
         parameter that this event shows, if the mechanism that was seen has just the claim's. How its two sides depend
         on each other does not matter: the worst case is used, the smallest possible share of runs with both sides in
-        the event, max(0, p + q − 1). The log e-value is taken as normal around its mean, at the bets that were made.
+        the event, max(0, p + q − 1). The log e-value is taken as normal around its mean, at the bets that were made;
+        where few runs under D′ fall into the event, which cost much each, the law of their number is used.
 
         Why that share P11 is the worst: for a bet λ the payoffs of the cells are x10 = 1 − t, x11 = 1 − s − t,
         x01 = −s − t and x00 = −t, and p and q fix P10 = p − P11, P01 = q − P11 and P00 = 1 − p − q + P11. So with
@@ -243,14 +247,49 @@ class EventBet(Bet):
             seen = float(claim.reached(p, self.counts.neighbour_hits / n))
             share = min(max(seen, 0.0) / claim.parameter, 1.0)
 
+        few = n * claim.smallest(p, share * claim.parameter) <= FEW
+        power = self._power_of_few(values, log_weights, threshold) if few else None
+
         def excess(parameter: float) -> float:
             q = claim.smallest(p, share * parameter)
+            if power is not None and (p == 1 or p + q <= 1):
+                return power(q) - NormalDist().cdf(margin)
             cells = np.array(cell_probabilities(p, q, max(p + q - 1, 0.0)))
             mean, square = cells @ values, cells @ values**2
             spread = np.sqrt(np.maximum(square - mean**2, 0.0) * n)
             return float(np.max(n * mean - margin * spread + log_weights)) - threshold
 
         return excess
+
+    def _power_of_few(self, values: Floats, log_weights: Floats, threshold: float) -> Callable[[float], float]:
+        """How often so many runs refute, by the rate q under D′, of which few runs fall into the event.
+
+        As in `excess` they do where D does not, if it can be so: where D always falls into it, or p + q ≤ 1.
+        """
+        from scipy.special import bdtr, bdtrc  # needed for a pass alone
+
+        n = self.counts.runs
+        p = self.counts.hits / n
+        others = np.arange(min(2 * FEW, n) + 1)  # hits under D′
+        both = others if p == 1 else np.zeros_like(others)
+        most = n - others  # hits under D in the other runs
+
+        def refuted(hits: NDArray[np.int64]) -> NDArray[np.bool_]:
+            table = np.stack([hits, both, others - both, most - hits], axis=1)
+            return np.asarray(np.logaddexp.reduce(table @ values + log_weights, axis=1) >= threshold)
+
+        # The fewest hits that refute: each pays more than none. One more than there are where all are too few.
+        low, needed = np.full_like(others, -1), np.where(refuted(most), most, most + 1)
+        while np.any(needed - low > 1):
+            middle = (low + needed) // 2
+            enough = refuted(middle)
+            low, needed = np.where(enough, low, middle), np.where(enough, middle, needed)
+
+        def power(q: float) -> float:
+            hits = np.diff(bdtr(others, n, q), prepend=0.0)
+            return float(hits @ bdtrc(needed - 1, most, p / max(1 - q, p)))
+
+        return power
 
     def with_counts(self, counts: Counts) -> "EventBet":
         """The same stakes, and what other runs showed."""
