@@ -233,6 +233,47 @@ def test_a_strong_claim_can_be_refuted_by_the_runs_that_are_usual(claim):
     assert detectable_at_best(2_000_000, ZCDP(100.0), alpha=1e-6) == math.inf
 
 
+def laplace_curve(epsilon):
+    """The trade-off function of Laplace noise (Dong, Roth & Su 2022, Proposition A.6)."""
+
+    def f(a):
+        if a < math.exp(-epsilon) / 2:
+            return 1 - math.exp(epsilon) * a
+        return math.exp(-epsilon) / (4 * a) if a <= 0.5 else math.exp(-epsilon) * (1 - a)
+
+    return f
+
+
+def subsampled(f, rate):
+    """Dong, Roth & Su 2022, Section 4: a record is in the sample with probability `rate`, one direction."""
+    return lambda a: rate * f(a) + (1 - rate) * (1 - a)
+
+
+def exponential_curve(epsilon, delta):
+    return lambda a: max(0.0, 1 - delta - math.exp(epsilon) * a, math.exp(-epsilon) * (1 - delta - a))
+
+
+@pytest.mark.parametrize("kind", ["laplace", "epsilon-delta", "gaussian"])
+def test_all_that_a_trade_off_function_allows_is_in_its_region_and_little_more(kind):
+    """At some ε two corners near a = 1 are so close that the slope between them is wrong by a thousandth."""
+    rates = np.concatenate([np.geomspace(1e-9, 0.5, 60), 1 - np.geomspace(1e-9, 0.5, 60)])
+    sized = [0.3475, 0.5209, *np.geomspace(0.02, 8, 25)]
+    curves = [
+        {
+            "laplace": laplace_curve(e),
+            "epsilon-delta": exponential_curve(e, 1e-5),
+            "gaussian": lambda a, mu=e: float(ndtr(ndtri(1 - a) - mu)),
+        }[kind]
+        for e in sized
+    ]
+    for f in [*curves, *(subsampled(f, rate) for f in curves for rate in (0.01, 0.37, 0.9))]:
+        slopes, intercepts = TradeOff.sides(TradeOff(f).points)
+        region = np.min(slopes * rates[:, None] + intercepts, axis=1)
+        allowed = np.array([1 - f(float(q)) for q in rates])
+        assert np.all(region >= allowed)
+        assert np.all(np.minimum(region, 1.0) <= allowed + 1e-3)
+
+
 @pytest.mark.parametrize("a", [0.0, 0.01, 0.1])
 def test_a_trade_off_function_that_is_known_from_the_left_end_on_only_claims_no_more_there(a):
     """Of f(a) and f(b) alone f may rise along their line to the left, and be no higher anywhere than it is convex."""

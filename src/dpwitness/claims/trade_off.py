@@ -113,7 +113,7 @@ class TradeOff(PolygonClaim):
     With the event S as rejection region, P[M(D) ∈ S] ≤ 1 − f(P[M(D′) ∈ S]) for all neighbours and all events (Dong,
     Roth & Su 2022, Definition 3). a and f(a) are probabilities; no conversion is made, as f is the boundary of what is
     tested. f is convex, falls, and f(a) ≤ 1 − a. It is given by the corners (a, f(a)) of a polygon, or as a callable.
-    Of a callable a polygon is made that lies nowhere above it, by less than 10⁻⁴: what that polygon refutes the
+    Of a callable a polygon is made that lies nowhere above it, by less than 10⁻³: what that polygon refutes the
     callable does not allow. Corners are taken at their word, the straight lines between them too, so of a strictly
     convex function give the callable, not points of it. Refuted means that some event tells D from D′ better than f
     allows. The family's parameter is the excess x, in nats: the claim in which the slope of every supporting line is
@@ -132,7 +132,8 @@ class TradeOff(PolygonClaim):
         """Slope and intercept of p ≤ 1 − f(q) on each side of the polygon, rounded outwards."""
         a, f = np.array(points).T
         slopes = -np.diff(f) / np.diff(a)
-        intercepts = np.maximum(1 - f[:-1] - slopes * a[:-1], 1 - f[1:] - slopes * a[1:])
+        # Over all corners: slopes between corners that are 10⁻¹³ apart are wrong by a thousandth, and lines are long.
+        intercepts = np.max(1 - f - slopes[:, None] * a, axis=1)
         return slopes, np.maximum(intercepts + 1e-15, 0.0)
 
     def __str__(self) -> str:
@@ -204,7 +205,8 @@ def _below(f: Callable[[float], float]) -> Points:
     if np.any(np.diff(y) > ROUNDING):
         raise InvalidClaim("f rises somewhere between 0 and 1: a trade-off function falls")
     slopes = np.minimum(np.diff(y) / np.diff(a), 0.0)
-    if np.any(np.diff(slopes) < -ROUNDING * (1 + np.abs(slopes[1:])) - 4e-16 / np.diff(a)[1:]):
+    lost = LOST / np.diff(a)
+    if np.any(np.diff(slopes) < -ROUNDING * (1 + np.abs(slopes[1:])) - lost[1:] - lost[:-1]):
         raise InvalidClaim("f is not convex between 0 and 1: a trade-off function is")
     return _hull(_corners(a, y, slopes))
 
