@@ -8,15 +8,17 @@ import os
 import subprocess
 import sys
 import types
+from collections import namedtuple
 
 import numba
 import numpy as np
 import pytest
 
 from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, pairs, replay
-from dpwitness.api.loop import work_on
+from dpwitness.api.loop import require_agreement, work_on
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised
 from dpwitness.events import Interval
+from dpwitness.evidence.counts import Counts
 from dpwitness.jit import compiled
 from dpwitness.machine import cache_folder, only_ours, private_folder
 from dpwitness.mechanisms.compiled.compare import difference_in_event
@@ -32,7 +34,7 @@ from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Effort, Statement
-from dpwitness.runs import Role, generator, order
+from dpwitness.runs import Role, Runner, generator, order
 from running import confirm, sample
 from samplers import SAMPLERS, coin_or_number, geometric_or_coins, thousands_on_one_input
 
@@ -540,6 +542,14 @@ def test_enumerations_are_hashed_by_their_members():
     assert digest(of(1))[0] != digest(of(2))[0]
 
 
+def test_named_tuples_are_hashed_by_the_names_of_their_fields():
+    def of(noise):
+        return lambda rng, data: data[0] + noise.scale * rng.random()
+
+    one, other = (namedtuple("Noise", fields)(1.0, 3.0) for fields in ("scale shift", "shift scale"))
+    assert digest(of(one))[0] != digest(of(other))[0]
+
+
 def test_the_interpreted_copy_calls_no_compiled_code():
     @numba.njit
     def inner(x):
@@ -584,6 +594,69 @@ def rarely_wrong(rng, data):
         x = int(data[0]) << 62
         return x + x + x + x + 0.0
     return u
+
+
+def last_seen(rng, times, epsilon, latest=2e18):
+    """In milliseconds, with whole noise of nanoseconds: 1764·10¹⁵ and a few more of them are one number to numba."""
+    return (min(max(times), latest) + int(rng.integers(-100, 101))) / 1e6
+
+
+def clipped(rng, values):
+    """1 / 0 is infinite for a number of NumPy's, and an error for numba."""
+    return float(np.sum(values)) * min(1.0, 1.0 / np.sqrt(np.sum(values**2))) + rng.laplace(0, 1)
+
+
+def ratio(rng, values):
+    """The same in one run of a thousand."""
+    share = np.sum(values) / np.float64(rng.integers(0, 1000))
+    return float(share) if share < 8.0 else 0.0
+
+
+def log_of_length(rng, data):
+    """−∞ for numba where there is no record, an error in Python."""
+    return max(math.log(len(data)), 0.0) + rng.laplace(0, 1)
+
+
+def test_last_digits_that_differ_by_more_than_the_noise_are_another_outcome():
+    times = 1_764_000_000_000_000_000 // 256 * 256
+    with pytest.warns(CompiledDiffers, match=r"gave \(1764\d+\), in Python: \(1764\d+\.\d+\)"):
+        assert isinstance(as_mechanism(last_seen, [times + 127, 5], epsilon=1.0), PythonMechanism)
+
+
+@pytest.mark.filterwarnings("ignore:(divide by zero|invalid value) encountered")
+def test_what_machine_code_alone_raises_is_no_error_of_the_mechanism():
+    inputs = Pair(np.array([1.0, 0.0]), np.zeros(2))
+    with pytest.warns(CompiledDiffers, match="clipped runs as plain Python: on arrays, compiled, it raises"):
+        assert isinstance(as_mechanism(clipped, inputs.data, neighbour=inputs.neighbour), PythonMechanism)
+    mechanism = as_mechanism(ratio, np.ones(2))
+    assert isinstance(mechanism, CompiledMechanism)
+    runs = PairedRuns.d_first(Pair(np.ones(2), np.zeros(2)), 10_000, coupled=True)
+    with pytest.raises(CompiledDisagrees, match="ratio runs as plain Python, which does not raise: compiled, ratio"):
+        mechanism.pair_outcomes(runs, np.random.Generator(np.random.SFC64(0)))
+
+
+def test_what_python_raises_on_some_pair_is_not_hidden_by_machine_code():
+    inputs = pairs(([1.0, 2.0], [1.0]), ([1.0], []))
+    with (
+        pytest.warns(CompiledDiffers, match=r"log_of_length runs as plain Python: .* on the input \[\] gave"),
+        pytest.raises(MechanismRaised, match="math domain error"),
+    ):
+        check(log_of_length, claim=2.0, neighbours=inputs, runs=2_000, search_runs=2_000, seed=1, bits=False)
+
+
+def test_a_rare_event_is_looked_for_until_a_run_with_it_is_compared(monkeypatch):
+    """One in 500: mostly not in the first 64 runs."""
+    mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
+    mechanism.fill(PAIR.data, np.random.Generator(np.random.SFC64(0)), np.empty((1, 1)), 0)
+    mechanism.plain, mechanism.shard = PythonMechanism(mechanism.signature), 16
+    runner, event = Runner(mechanism=mechanism, seed=1), Interval(coordinate=0, low=-1e30, high=0.002)
+    *_, (counts,) = runner.confirm(PAIR, [event], 16_384)
+    with pytest.raises(CompiledDisagrees, match="rarely_wrong runs as plain Python: compiled by numba"):
+        require_agreement(runner, PAIR, event, counts)
+    never = Interval(coordinate=0, low=5.0, high=6.0)
+    require_agreement(runner, PAIR, never, Counts(n00=16_384))
+    with pytest.raises(CompiledDisagrees, match="no run with the event was found again"):
+        require_agreement(runner, PAIR, never, Counts(n10=1, n00=16_383))
 
 
 def test_what_numba_changes_runs_as_python_with_one_warning():

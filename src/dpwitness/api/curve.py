@@ -244,8 +244,8 @@ def _line(
         raise MechanismTimeout(
             f"{problem.mechanism.name} did not finish {planned} runs in {runner.max_time:g} s: give fewer, or more time"
         )
-    for event in events:
-        require_agreement(runner, pair, event, coupled=False)
+    for event, total in zip(events, done.totals, strict=True):
+        require_agreement(runner, pair, event, total, coupled=False)
     counts = [done.totals[k].swapped() if pool[k].swapped else done.totals[k] for k in chosen]
     values = [
         p_value(c, test, method=method, seed=runner.seed + i)

@@ -18,6 +18,7 @@ from dpwitness.errors import (
     DependentRuns,
     InvalidParameter,
     MechanismError,
+    MechanismTimeout,
     MixedKinds,
 )
 from dpwitness.events import Event, codes_in
@@ -39,8 +40,6 @@ Totals = tuple[Counts, ...]
 
 #: Errors after which runs are made again otherwise, or are no evidence.
 MADE_AGAIN: Final = (CompiledDisagrees, DependentRuns, MixedKinds)
-#: Shards of confirm runs in which runs with the event are looked for, to compare them with Python.
-COMPARED_SHARDS: Final = 4
 #: Points of the course of the evidence.
 POINTS: Final = 64
 #: Seconds for comparing runs of a pass: 2 % of a check.
@@ -56,7 +55,7 @@ def work_on(
     one entry from that entry alone where a mechanism returns both; in the time that is left. Warns `CompiledDiffers`.
     """
     refuse_inside()
-    how, began, deadline = how or Requirements(), time.monotonic(), None
+    how, began, deadline, disagreed = how or Requirements(), time.monotonic(), None, False
     while True:
         try:
             problem, runner = prepare(statement, effort, how, began=began, deadline=deadline)
@@ -76,7 +75,11 @@ def work_on(
                 problem.mechanism.release()
         except CompiledDisagrees as error:
             warnings.warn(str(error), CompiledDiffers, stacklevel=4)  # the caller of a public function
-            how = replace(how, interpreted=True)
+            how, disagreed = replace(how, interpreted=True), True
+        except MechanismTimeout as error:
+            if not disagreed:
+                raise
+            raise MechanismTimeout(f"{error}; machine code used it up, which does not do what Python does") from error
         except MixedKinds:  # raised once at most: by mechanisms that are neither marked nor keyed
             how = replace(how, marked=True, keyed=not how.by_position)
 
@@ -129,7 +132,8 @@ class Confirmation:
 
     def _examine_refutation(self, compared: Iterable[Event]) -> tuple[str, ...]:
         for event in compared:
-            require_agreement(self.runner, self.pair, event, coupled=self.coupled)
+            counts = next(total for one, total in zip(self.events, self.totals, strict=True) if one is event)
+            require_agreement(self.runner, self.pair, event, counts, coupled=self.coupled)
         return check_refutation(self.runner, self.pair, self.events, self.shards)
 
     def _examine_pass(self) -> tuple[str, ...]:
@@ -225,19 +229,23 @@ def confirm_events(
     )
 
 
-def require_agreement(runner: Runner, pair: Pair, event: Event | None = None, *, coupled: bool = True) -> None:
-    """Compare compiled code with Python on a pair: in its first runs, or in confirm runs that fell into an event.
+def require_agreement(
+    runner: Runner, pair: Pair, event: Event | None = None, counts: Counts | None = None, *, coupled: bool = True
+) -> None:
+    """Compare compiled code with Python on a pair: in its first runs, or in runs that fell into an event.
 
-    `coupled` as in `confirm_events`. Raises `CompiledDisagrees` where an outcome differs. Nothing to do for mechanisms
-    that run as Python.
+    `counts`: those of the event in confirm runs; if none fell into it there is nothing to compare. `coupled` as in
+    `confirm_events`. Raises `CompiledDisagrees` where an outcome differs, or no run with the event is found. Nothing to
+    do for mechanisms that run as Python.
     """
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is None:
         return
-    if event is None:
+    if event is None or counts is None:
         _refuse(first_difference(compiled, plain, pair))
-    else:
-        keys = ((runner.seed, Role.CONFIRM, shard) for shard in range(COMPARED_SHARDS))
+    elif counts.hits or counts.neighbour_hits:
+        # Mostly the first will do. Of twice the runs of which h fell into the event none does by a chance of e^(−2h).
+        keys = ((runner.seed, Role.CONFIRM, shard) for shard in range(2 * (counts.runs // compiled.shard + 1)))
         streams = ((generator(*key), order(*key, runs=compiled.shard)) for key in keys)
         _refuse(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
 

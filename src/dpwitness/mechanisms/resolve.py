@@ -146,12 +146,11 @@ def as_mechanism(
         except Refused as error:
             reason = refusal(str(error), function)
         except MechanismRaised:
-            # `if data:` is an error of arrays, and none of the lists that the user gave.
-            twin = PythonMechanism(signature.interpreted())
-            if not _runs(twin, pair):
+            # `if data:` is an error of arrays, and none of lists as the user gave them; NumPy's numbers divide by 0.
+            if not _runs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
                 raise
             warnings.warn(
-                f"{signature.name} runs as plain Python: on arrays, compiled, it raises what it does not on lists",
+                f"{signature.name} runs as plain Python: on arrays, compiled, it raises what it does not in Python",
                 CompiledDiffers,
                 stacklevel=2,
             )

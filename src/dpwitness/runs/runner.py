@@ -17,6 +17,7 @@ from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, exceptions_among, is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.machine import Deadline
+from dpwitness.mechanisms.compiled.compare import Agreement
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
 from dpwitness.neighbours import Pair
@@ -58,6 +59,7 @@ class Runner:
     pool: Dispatcher | None = None  # other processes than this one, where runs may be made
     left_out: list[MechanismRaised] = field(default_factory=list)  # of each pair of inputs that cannot be run
     tried: Tried = field(default_factory=Tried)  # of one search
+    agreement: Agreement = field(default_factory=Agreement)  # of compiled code with Python
 
     @property
     def seconds(self) -> float:
@@ -155,8 +157,9 @@ class Runner:
         `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. What stands behind the
         layout of outcomes with keys gets coordinates of its own: samples of such are drawn one after the other. Raises
         `MechanismTimeout` when the deadline passes first; with `partial_too` only if no shard was done by then, else
-        the rows of those that were come back.
+        the rows of those that were come back. Raises `CompiledDisagrees` as `Agreement`.
         """
+        self.agreement.require(self.mechanism, pair)
         layout = self.mechanism.layout
         rows, _ = self._drawn(pair, n, role, key, coupled=coupled, size=size)
         if rows.shape[1] < (1 if partial_too else n):

@@ -4,14 +4,16 @@ Numba checks no types at run time, wraps whole numbers and freezes globals; our 
 code from a cache. None of it may change what is tested unseen.
 """
 
+import threading
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.errors import MechanismError
+from dpwitness.errors import CompiledDisagrees, MechanismError
 from dpwitness.events.encoding import TEXTS, Rows, same_outcome
 from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
 from dpwitness.neighbours import Data, Pair, shown
@@ -19,10 +21,15 @@ from dpwitness.neighbours import Data, Pair, shown
 #: Paired runs that are compared before a mechanism is used, fewer where they take longer than so many seconds.
 RUNS: Final = 16
 SECONDS: Final = 0.25
+#: Seconds for comparing the pairs of a search.
+SECONDS_OF_PAIRS: Final = 0.02
 #: Runs with the event on D alone, and on D′, that are compared before a verdict.
 EACH: Final = 8
 #: Runs in which an event is asked whether its width is what it says.
 WIDTH_RUNS: Final = 64
+#: Outcomes that differ relatively by less begin with the same digits; a difference is small beside noise of which it is
+#: this share.
+SMALL: Final = 1e-6
 #: Numbers that the outcomes of one input may hold, where such runs are looked for.
 ROOM: Final = 1 << 20
 
@@ -44,15 +51,45 @@ def first_difference(
     one = PairedRuns.d_first(pair, 1, coupled=False)
     own = np.random.Generator(np.random.SFC64())
     began = time.perf_counter()
+    made: list[Rows] = []
+    close: list[tuple[int, Unlike]] = []
     for run in range(runs):
         own.bit_generator.state = rng.bit_generator.state
-        rows = compiled.pair_outcomes(one, rng)
+        try:
+            made.append(compiled.pair_outcomes(one, rng))
+        except CompiledDisagrees as error:  # what it raised Python did not
+            return str(error)
         for side, data in enumerate(pair.sides):
-            if difference := _difference(compiled, plain, data, own, rows[side], run):
-                return difference
+            found = _unlike(compiled, plain, data, own, made[-1][side, 0], run)
+            if found is not None and found.certain:
+                return found.text
+            close += [] if found is None else [(side, found)]
         if time.perf_counter() - began > seconds:
             break
-    return None
+    return _noticeable(close, made)
+
+
+class Agreement:
+    """Compares compiled code with Python on the pairs of a search, a run of each, as long as that takes little time."""
+
+    def __init__(self) -> None:
+        self._pairs: set[frozenset[Hashable]] = set()
+        self._left = SECONDS_OF_PAIRS
+        self._difference: str | None = None
+        self._lock = threading.Lock()
+
+    def require(self, compiled: Mechanism, pair: Pair) -> None:
+        """Raise `CompiledDisagrees` where they differ on this pair, or did on one before."""
+        if compiled.plain is None:
+            return
+        with self._lock:
+            if self._left > 0 and self._difference is None and pair.key not in self._pairs:
+                self._pairs.add(pair.key)
+                began = time.perf_counter()
+                self._difference = first_difference(compiled, compiled.plain, pair, runs=1)
+                self._left -= time.perf_counter() - began
+        if self._difference is not None:
+            raise CompiledDisagrees(self._difference)
 
 
 def difference_in_event(
@@ -66,8 +103,9 @@ def difference_in_event(
 ) -> str | None:
     """Compare runs that fell into an event, found at the beginning of streams of paired runs; as `first_difference`.
 
-    `streams`: the generator of each, and which side of its runs comes first. Compiled code that is wrong on rare paths
-    alone is caught where it matters: in the runs that are evidence.
+    `streams`: the generator of each, and which side of its runs comes first; all that there are, since the first run
+    with the event may be far. Compiled code that is wrong on rare paths alone is caught where it matters: in the runs
+    that are evidence.
     """
     began = time.perf_counter()
     for rng, order in streams:
@@ -78,12 +116,12 @@ def difference_in_event(
         here, there = contains(rows[0]), contains(rows[1])
         chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
         rng.bit_generator.state = start
-        difference = _difference_in_runs(compiled, plain, runs, rng, sorted(chosen), began + SECONDS)
+        difference = _difference_in_runs(compiled, plain, runs, rng, sorted(chosen), rows, began + SECONDS)
         if difference is not None:
             return difference
-        if chosen or time.perf_counter() - began > SECONDS:
-            break
-    return None
+        if chosen:
+            return None
+    return f"{compiled.name} runs as plain Python: no run with the event was found again, to compare it with Python"
 
 
 def looks_beyond(compiled: Mechanism, pair: Pair, contains: Callable[[Rows], NDArray[np.bool_]], width: int) -> bool:
@@ -104,11 +142,12 @@ def _difference_in_runs(
     runs: PairedRuns,
     rng: np.random.Generator,
     numbers: Sequence[int],
+    outcomes: Rows,
     deadline: float,
 ) -> str | None:
-    """Compare the runs of these numbers, which `rng` is at the beginning of."""
+    """Compare the runs of these numbers, which `rng` is at the beginning of; `outcomes`: those of all of the runs."""
     own = np.random.Generator(np.random.SFC64())
-    done = 0
+    done, close = 0, []
     for run in numbers:
         if run > done:
             compiled.pair_outcomes(runs.part(done, run), rng)
@@ -118,34 +157,83 @@ def _difference_in_runs(
         for side in (1, 0) if runs.order[run] else (0, 1):
             if runs.coupled:  # both sides begin alike; else the second draws behind the first
                 own.bit_generator.state = state
-            if difference := _difference(compiled, plain, runs.pair.sides[side], own, rows[side], run):
-                return difference
+            found = _unlike(compiled, plain, runs.pair.sides[side], own, rows[side, 0], run)
+            if found is not None and found.certain:
+                return found.text
+            close += [] if found is None else [(side, found)]
         if time.perf_counter() > deadline:
             break
-    return None
+    return _noticeable(close, [outcomes])
 
 
-def _difference(
+@dataclass(frozen=True, slots=True)
+class Unlike:
+    """Outcomes of one seed that differ at least in the last digits: of compiled code, and of Python.
+
+    `expected`: None where Python raised, or returned more. `text`: the difference in one line.
+    """
+
+    text: str
+    row: Rows
+    expected: Rows | None
+
+    @property
+    def certain(self) -> bool:
+        """Whether they differ by more than the rounding of an exponential."""
+        return self.expected is None or not same_outcome(self.row, self.expected)
+
+    def beside(self, outcomes: Sequence[Rows]) -> bool:
+        """Whether it is a difference beside the noise, too, by outcomes on the same input.
+
+        Noise may be smaller than the last digits of a large number. Of outcomes that begin with the same digits it is
+        seen how far they vary; where they do not, the number is a constant of this input.
+        """
+        assert self.expected is not None
+        for j in np.flatnonzero((self.row != self.expected) & ~np.isnan(self.row)):
+            value = self.row[j]
+            near = np.concatenate([rows[:, j] for rows in outcomes if rows.shape[1] > j])
+            near = near[np.abs(near - value) <= SMALL * abs(value)]
+            if len(near) > 1 and abs(value - self.expected[j]) > SMALL * np.ptp(near):
+                return True
+        return False
+
+
+def _noticeable(close: Sequence[tuple[int, Unlike]], made: Sequence[Rows]) -> str | None:
+    """The first of differences in last digits that is one beside the noise, by all runs that were made, (2, n, width).
+
+    `close`: each with its side.
+    """
+    sides = [[rows[side] for rows in made] for side in (0, 1)]
+    return next((found.text for side, found in close if found.beside(sides[side])), None)
+
+
+def _unlike(
     compiled: Mechanism, plain: Mechanism, data: Data, rng: np.random.Generator, row: Rows, run: int
-) -> str | None:
-    """Run once in Python and compare."""
-    expected = np.empty((1, row.shape[1]))
+) -> Unlike | None:
+    """Run once in Python and compare with the row of compiled code; None where all is the same to the last digit."""
+    expected = np.empty((1, len(row)))
+    known: Rows | None = None
     try:
         with np.errstate(all="ignore"):  # a hash that wraps on purpose is no error in compiled code either
             length = plain.fill(data, rng, expected, run)
     except MechanismError as error:
         seen = str(error)
     else:
-        if length <= row.shape[1] and same_outcome(row[0], expected[0]):
+        known = expected[0] if length <= len(row) else None
+        if known is not None and np.array_equal(row, known, equal_nan=True):
             return None
         seen = _shown(expected[0])
-    return (
-        f"{compiled.name} runs as plain Python: compiled by numba, run {run} on the input {shown(data)} gave "
-        f"{_shown(row[0])}, in Python: {seen}"
+    gave = _shown(row)
+    if gave == seen and known is not None:  # in the digits that people compare
+        gave, seen = _shown(row, digits=17), _shown(known, digits=17)
+    text = (
+        f"{compiled.name} runs as plain Python: compiled by numba, run {run} on the input {shown(data)} gave {gave}, "
+        f"in Python: {seen}"
     )
+    return Unlike(text, row, known)
 
 
-def _shown(row: Rows) -> str:
+def _shown(row: Rows, digits: int = 10) -> str:
     present = row[: int(np.sum(~np.isnan(row)))].tolist()
-    texts = [TEXTS.get(entry) or f"{entry:.10g}" for entry in present[:12]]
+    texts = [TEXTS.get(entry) or f"{entry:.{digits}g}" for entry in present[:12]]
     return f"({', '.join(texts)}{', …' if len(present) > 12 else ''})"

@@ -1,12 +1,13 @@
 """A plain function as machine code."""
 
-from typing import Any, Final
+import threading
+from typing import Any, Final, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.errors import CompiledDisagrees
+from dpwitness.errors import CompiledDisagrees, MechanismRaised
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.refusals import Refused, reason
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
@@ -18,6 +19,8 @@ from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
 NOT_STARTED: Final = np.int64(2**62)
+#: Held while plain Python runs in the place of machine code, of which several threads may ask at once.
+_PYTHON: Final = threading.Lock()
 #: Why an outcome is not left to machine code.
 RAGGED: Final = (
     "the lists that it returns have different lengths, so that the values of a compiled outcome have no names; to make "
@@ -115,7 +118,7 @@ class CompiledMechanism(Mechanism):
         # Apart, not in one block: an index out of bounds must not reach the other input.
         inputs = _arrays(runs.pair)
         n = len(runs)
-        state = sfc64_state(rng)
+        before, state = rng.bit_generator.state, sfc64_state(rng)
         try:
             both, memory = rows.reshape(2 * n, -1), np.empty(self._scratch)
             length = self._fill(rng, state, runs.coupled, runs.order, *inputs, self._values, both, position, memory)
@@ -130,14 +133,37 @@ class CompiledMechanism(Mechanism):
                     raise Refused(str(error) or type(error).__name__) from error
                 self._load()
                 return self._filled(runs, rng, rows)
-            data = runs.pair.sides[at // n]
-            failure = raised(self.name, error, runs.start + at % n, data)
-            raise described_on_both_inputs(self.fill, runs.pair, failure) from error
+            failure = raised(self.name, error, runs.start + at % n, runs.pair.sides[at // n])
+            if self.plain is None:  # asked by who compiles it
+                raise failure from error
+            rng.bit_generator.state = before
+            self._raise_as_python(runs, at % n, rng, failure)
         if self.shape is not None and not self.shape.fits(rows):
             if not self._of_file:  # whose event stands by position
                 raise CompiledDisagrees(f"{self.name} runs as plain Python: {RAGGED}")
             self.shape = None
         return self.check_length(length, runs.start)
+
+    def _raise_as_python(
+        self, runs: PairedRuns, run: int, rng: np.random.Generator, failure: MechanismRaised
+    ) -> NoReturn:
+        """Raise what Python raises in a run in which machine code raised `failure`; `rng` is at the first run's state.
+
+        Raises `CompiledDisagrees` where Python raises nothing: numba has x / 0 raise where NumPy's numbers give inf.
+        """
+        assert self.plain is not None
+        if run:
+            self.pair_outcomes(runs.part(0, run), rng)
+        state, row = rng.bit_generator.state, np.empty((1, max(self.width, 1)))
+        with _PYTHON:
+            try:
+                for side in (1, 0) if runs.order[run] else (0, 1):
+                    if runs.coupled:
+                        rng.bit_generator.state = state
+                    self.plain.fill(runs.pair.sides[side], rng, row, runs.start + run)
+            except MechanismRaised as error:
+                raise described_on_both_inputs(self.plain.fill, runs.pair, error) from error
+        raise CompiledDisagrees(f"{self.name} runs as plain Python, which does not raise: compiled, {failure}")
 
 
 def _arrays(pair: Pair) -> list[NDArray[Any] | np.generic]:

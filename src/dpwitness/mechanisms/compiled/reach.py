@@ -145,7 +145,7 @@ def _value(value: object, seen: set[int]) -> Iterator[bytes | None]:
     elif isinstance(value, bool | int | float | complex | str | bytes | type(None) | type(...) | range):
         yield f"{type(value).__name__} {value!r}".encode()
     elif isinstance(value, tuple | frozenset):
-        yield f"{type(value).__qualname__} {len(value)}".encode()
+        yield f"{type(value).__qualname__} {len(value)} {getattr(value, '_fields', '')}".encode()
         for item in sorted(value, key=repr) if isinstance(value, frozenset) else value:
             yield from _value(item, seen)
     elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
