@@ -280,6 +280,16 @@ def test_lists_are_handed_over_as_arrays_on_both_sides_or_on_neither(pair):
         mechanism.fill(as_input([1, None]), np.random.Generator(np.random.SFC64(0)), np.empty((1, 1)), 0)
 
 
+def test_lists_of_whole_and_of_other_numbers_become_arrays_of_one_type():
+    """In an array of whole numbers a function would cut its noise off, on that side alone."""
+    whole, others = as_input([1, 2, 3]), as_input([1, 2.5, 3])
+    mechanism = as_mechanism(kinds_seen, whole, neighbour=others, requirements=Requirements(interpreted=True))
+    for side in (whole, others):
+        rows = np.empty((1, 1))
+        mechanism.fill(side, np.random.Generator(np.random.SFC64(0)), rows, 0)
+        assert mechanism.label(rows[0, 0]) == "ndarray float64"
+
+
 @pytest.mark.parametrize("errors", ["raise", "outcome"])
 def test_a_list_is_a_list_where_the_function_takes_it(errors):
     mechanism = as_mechanism(

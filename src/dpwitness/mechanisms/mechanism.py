@@ -132,10 +132,14 @@ class InputConversion:
         Lists of numbers become arrays: the mechanism cannot do with lists.
     empty
         The type of the array that a list without entries becomes: it must not follow from what is not there.
+    common
+        The type of all arrays, where whole numbers on one side stand beside others: each list by itself would become
+        an array of another type, in which noise may be cut off. None: whole numbers stay whole.
     """
 
     lists_as_arrays: bool = False
     empty: str = "float64"
+    common: str | None = None
 
     @classmethod
     def to_arrays(cls, pair: Pair) -> "InputConversion | None":
@@ -144,7 +148,8 @@ class InputConversion:
         if both[0] is None or both[1] is None:
             return None
         types = {array.dtype.name for array in both if array is not None and array.size}
-        return cls(lists_as_arrays=True, empty=types.pop() if len(types) == 1 else "float64")
+        kind = np.result_type(*types).name if types else "float64"
+        return cls(lists_as_arrays=True, empty=kind, common=kind if len(types) > 1 else None)
 
     def source(self, data: Data) -> Callable[[], Data]:
         """Return what hands out an input, a fresh copy each time where it could be changed.
@@ -159,7 +164,9 @@ class InputConversion:
                 f"input {shown(data)} is a list that no array of numbers holds, and the mechanism takes arrays only: "
                 "give arrays, or form='array'"
             )
-        return copier(array if array.size else np.empty(array.shape, self.empty))
+        if not array.size:
+            array = np.empty(array.shape, self.empty)
+        return copier(array if self.common is None else array.astype(self.common))
 
 
 #: Outcomes, one a row, in the encoding of `dpwitness.events.encoding`; NaN behind the end of each.
