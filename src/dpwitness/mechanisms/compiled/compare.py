@@ -22,7 +22,7 @@ from dpwitness.neighbours import Data, Pair, shown
 RUNS: Final = 16
 SECONDS: Final = 0.25
 #: Seconds for comparing the pairs of a search.
-SECONDS_OF_PAIRS: Final = 0.02
+SECONDS_OF_PAIRS: Final = 0.01
 #: Runs with the event on D alone, and on D′, that are compared before a verdict.
 EACH: Final = 8
 #: Runs in which an event is asked whether its width is what it says.
