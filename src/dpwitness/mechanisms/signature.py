@@ -39,7 +39,7 @@ class Signature:
     order
         The names of all parameters that are bound, as declared.
     parameters
-        The values of its own parameters: copies, in which a function may keep something.
+        The values of its own parameters: copies, in which a function may keep something; arrays are read-only.
     given
         The same values as the caller gave them.
     by_position
