@@ -30,6 +30,8 @@ WIDTH_RUNS: Final = 64
 #: Outcomes that differ relatively by less begin with the same digits; a difference is small beside noise of which it is
 #: this share.
 SMALL: Final = 1e-6
+#: Outcomes that begin with the same digits, from which it is told how far they vary.
+FEWEST_ALIKE: Final = 4
 #: Numbers that the outcomes of one input may hold, where such runs are looked for.
 ROOM: Final = 1 << 20
 
@@ -191,9 +193,11 @@ class Unlike:
         assert self.expected is not None
         for j in np.flatnonzero((self.row != self.expected) & ~np.isnan(self.row)):
             value = self.row[j]
-            near = np.concatenate([rows[:, j] for rows in outcomes if rows.shape[1] > j])
-            near = near[np.abs(near - value) <= SMALL * abs(value)]
-            if len(near) > 1 and abs(value - self.expected[j]) > SMALL * np.ptp(near):
+            entries = np.concatenate([rows[:, j] for rows in outcomes if rows.shape[1] > j])
+            near = entries[np.abs(entries - value) <= SMALL * abs(value)]
+            # A few may be near by chance, and nearer than the noise is wide.
+            alike = len(near) >= max(FEWEST_ALIKE, len(entries) // 16)
+            if alike and abs(value - self.expected[j]) > SMALL * np.ptp(near):
                 return True
         return False
 
