@@ -99,7 +99,7 @@ def test_each_case_ends_by_itself(swept):
     assert why["mine.exits"] == "it called sys.exit(7)"
     assert why["mine.killed"] == "its process was killed by signal 11"
     assert why["mine.raises"] == "RuntimeError: not today"
-    assert found["mine.wrong"]["adjacency"] == "add-remove, as documented"
+    assert found["mine.wrong"]["adjacency"] == "add-remove, as documented; numbers from 0 to 5, which is assumed"
     assert found["mine.wrong"]["verdict"]["alpha"] == pytest.approx(1e-6 / 6)
 
 
@@ -125,6 +125,7 @@ def test_the_command_goes_on_from_its_file(swept, folder, monkeypatch, capsys):
     assert re.search(r"^wrong +refuted +ε ≥ ", printed, re.MULTILINE)
     assert re.search(r"^raises +not run +asked again", printed, re.MULTILINE)
     assert "VIOLATED: wrong()" in printed
+    assert "which is assumed; parameters: epsilon=1.0\n" in printed
     assert max(len(line) for line in printed.split("VIOLATED")[0].splitlines()[2:]) <= 80
     assert results_of(half)["mine.raises"]["why"] == "asked again"
     assert main([*command, "--json", "--quiet"]) == 1  # nothing is left to run
@@ -367,9 +368,75 @@ def test_a_sensitivity_means_numbers_that_far_apart():
         assert abs(pair.data - pair.neighbour) == 1
 
 
+def half(value, epsilon, sensitivity=0.5):
+    return value + sensitivity / epsilon
+
+
+def unsaid(value, epsilon, sensitivity=None):
+    return value + (sensitivity or 0.5) / epsilon
+
+
+class OfMethod:
+    """Adds a scale, whose sensitivity the method takes."""
+
+    def __init__(self, epsilon):
+        self.epsilon = epsilon
+
+    def add_noise(self, value, sensitivity=0.5):
+        return value + sensitivity / self.epsilon
+
+
+@pytest.mark.parametrize("thing", [half, unsaid, OfMethod])
+def test_the_sensitivity_is_what_the_numbers_differ_by_whatever_its_default(thing):
+    attempt = first_running(thing)
+    assert attempt.adjacency == "numbers that differ by the sensitivity"
+    pair = next(attempt.relations[0].candidates())
+    assert attempt.mechanism(pair.data) - pair.data == abs(pair.data - pair.neighbour) == 1
+
+
+def of_whole(value, epsilon, sensitivity=1):
+    """As diffprivlib's Geometric, which takes no 1.0."""
+    return value + [0, 1][sensitivity]
+
+
+def test_a_sensitivity_that_is_a_whole_number_stays_one():
+    assert first_running(of_whole).mechanism(0) == 1
+
+
+def refused(function):
+    """Why the first recipe of a function is not run; empty where it is."""
+    _, describer = describer_of(function, "some.module:function")
+    return describer.recipes(function, "some.module:function")[0].refused
+
+
+@pytest.mark.parametrize("name", ["l1_norm", "max_change", "upper_bound", "epsilon_select", "eps", "budget", "sens_f"])
+def test_a_parameter_that_may_restrict_the_claim_gets_no_value(name):
+    """Neither by its annotation nor by its default: an input of the sweep may be one that the claim leaves out."""
+    names = {}
+    exec(f"def annotated(data, epsilon, {name}: float): ...\ndef preset(data, epsilon, {name}=0.5): ...", names)
+    for function in (names["annotated"], names["preset"]):
+        assert refused(function) == f"no value is known for its parameter {name!r}, which may restrict its claim"
+
+
+def test_limits_of_the_mechanism_itself_have_their_defaults():
+    def of_its_own(data, epsilon, max_iter=100, clip_norm=1.0, normalize=True, steps: int = 3, max_norm=None): ...
+
+    def of_other_words(data, epsilon, steps: int, normal: float): ...
+
+    assert refused(of_its_own) == refused(of_other_words) == ""
+
+
 @pytest.mark.parametrize(
     ("documented", "meant"),
     [
+        ("Adds Laplace noise after removing outliers.", ("add-remove", "replace-one")),
+        ("Replaces NaN with a zero first.", ("add-remove", "replace-one")),
+        ("Replaces each entry by a zero where it is missing.", ("add-remove", "replace-one")),
+        ("The sum of records, of which one may be replaced.", ("replace-one",)),
+        ("Neighbours replace a record.", ("replace-one",)),
+        ("Neighbours add or remove a record. Replaces NaN with a zero.", ("add-remove",)),
+        ("Add/remove neighbours.", ("add-remove",)),
+        ("Neighbours add or remove a record, or modify its value.", ("add-remove", "replace-one")),
         ("", ("add-remove", "replace-one")),
         ("Neighbours differ by adding or removing one record.", ("add-remove",)),
         ("Under the addition or removal of a row.", ("add-remove",)),
@@ -396,7 +463,7 @@ def test_what_is_refuted_under_one_of_two_adjacencies_is_not_refuted(tmp_path):
     assert found.status == "not refuted"
     assert [other.refuted for other in found.verdict.others] == [True]
     assert found.told.endswith("refuted under another adjacency")
-    assert found.adjacency == "add-remove and replace-one"
+    assert found.adjacency == "add-remove and replace-one; numbers from 0 to 5, which is assumed"
 
 
 def test_targets_say_all_of_themselves():
@@ -439,8 +506,10 @@ def test_numbers_beyond_the_bounds_are_tried_where_it_clips_them():
         return float(np.sum(data))
 
     assert "clipped=True" in str(first_running(total).relations[0])
-    for function in (refuses, documented):
+    assert first_running(total).adjacency.endswith("; numbers beyond the bounds too, which is assumed")
+    for function, said in ((refuses, ""), (documented, ", as documented")):
         attempt = first_running(function)
+        assert attempt.adjacency.endswith(f"; numbers within the bounds{said}")
         assert attempt.relations[0].form == "array"
         assert "clipped=True" not in str(attempt.relations[0])
 
@@ -451,6 +520,10 @@ def test_numbers_beyond_the_bounds_are_tried_where_it_clips_them():
         ("All values must lie in the bounds.", True),
         ("x is assumed to be within the given range.", True),
         ("The data should be clipped.", True),
+        ("Values must be between lower and upper.", True),
+        ("The values must lie in [lower, upper].", True),
+        ("Records are expected to be within `min_value` and `max_value`.", True),
+        ("The range must be in the form (min, max).", False),
         ("Bounds of the values of the array, of the form (min, max).", False),
         ("Values outside of the range are dropped.", False),
         ("epsilon must be in the open interval (0, 1).", False),

@@ -437,12 +437,24 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
         "",
         table(("CASE", "RESULT", "WHAT IT SHOWS"), rows(sweep, results), width=WIDTH),
     ]
+    given = {case.name: values_of(case) for case in sweep.cases}
     for one in results:
         if one.status == REFUTED:
-            lines += ["", f"{one.case}; neighbours: {one.adjacency}", str(one.verdict)]
+            lines += ["", f"{one.case}; neighbours: {one.adjacency}{given[one.case]}", str(one.verdict)]
     if counted[NOT_REFUTED]:
         lines += ["", "Not refuted is no proof of privacy."]
     return "\n".join(lines)
+
+
+def values_of(case: Case) -> str:
+    """The values that the parameters of a case were given, for people; empty where there are none."""
+    found = {**case.settings.get("parameters", {}), **case.settings.get("of_method", {})}
+    told = ", ".join(f"{name}={brief(_plain(value))}" for name, value in found.items())
+    return f"; parameters: {told}" if told else ""
+
+
+def _plain(value: object) -> object:
+    return tuple(value["tuple"]) if isinstance(value, dict) and set(value) == {"tuple"} else value
 
 
 def rows(sweep: Sweep, results: Sequence[CaseResult]) -> list[tuple[str, str, str]]:

@@ -1,8 +1,8 @@
 """Functions and classes of any library whose signature shows a claim: a parameter named epsilon or eps.
 
-Parameters get values by their names, annotations and defaults; the shape of the data is found by trying. Nothing says
-which inputs the claim calls neighbours, unless the documentation does: then both adjacencies of records are tested, and
-only what is refuted under both is refuted.
+Parameters get values by their names, annotations and defaults; the shape of the data is found by trying. Only the
+documentation may say which inputs the claim calls neighbours. Where it does not, both adjacencies of records are
+tested, and only what is refuted under both is refuted.
 """
 
 import inspect
@@ -41,7 +41,15 @@ ENDS: Final = (
 )  # fmt: skip
 #: Bounds that are given: from zero, and of both signs, of which the lower one is the smaller.
 RANGES: Final = ((0.0, 5.0), (-1.0, 4.0))
-SENSITIVITIES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "sens")
+SENSITIVITIES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens")
+#: Names of parameters that say which data a claim is for, or spend a budget of their own: any value of them would be a
+#: guess at the claim.
+LIMITS: Final = re.compile(
+    r"norm(?![a-z])|bound|(?:^|_)max(?:imum)?(?:_|$)|clip|budget"
+    r"|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])"
+)
+#: Of these names the ones whose default is a count, as max_iter=100, or what the function itself clips to.
+OWN_LIMITS: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
 #: Names of what is data.
 DATA: Final = (
     "data", "array", "sample", "samples", "values", "records", "x", "X", "xs", "value", "df", "frame", "scores",
@@ -65,14 +73,39 @@ METHODS: Final = (
 #: Attributes of a fitted estimator that say how it was fitted, and not what was learned.
 NOT_LEARNED: Final = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")
 
-ADD_REMOVE: Final = re.compile(r"\badd\w*(?:\W+\w+){0,4}?\W+(?:or\W+)?remov|\bunbounded (?:dp|diff)", re.IGNORECASE)
+#: Sentences that are about records or neighbours, and not about what is done to values.
+ABOUT: Final = re.compile(
+    r"\b(?:records?|rows?|persons?|people|individuals?|entry|entries|elements?|users?|participants?|tuples?)\b"
+    r"|\bof which one\b|\b(?:neighbo|adjacen|differ)",
+    re.IGNORECASE,
+)
+#: What names an adjacency in a sentence about records, and by itself.
+ADD_REMOVE: Final = re.compile(
+    r"\badd(?:ing|ed|itions?)?(?: (?:of|the|an?|any|one|single|(?:record|row|person|individual|entry|element|user)s?))*"
+    r" (?:or|and) (?:the )?remov",
+    re.IGNORECASE,
+)
 REPLACE_ONE: Final = re.compile(
-    r"\b(?:replac|substitut|chang)\w*(?:\W+\w+){0,2}?\W+(?:one|a|single)\b|\bbounded (?:dp|diff)", re.IGNORECASE
+    r"\b(?:replac(?:e|ing|ement)|substitut(?:e|ing|ion)|chang(?:e|ing))(?: (?:of|in|the|exactly))* (?:one|a single)\b"
+    r"|(?<!than )\b(?:one|a single)(?: \w+){0,4} (?:is|be|been) (?:replaced|substituted|changed)\b"
+    r"|\b(?:neighbo|adjacen|differ)\w*(?: \w+){0,4} (?:replac|substitut|chang)\w+ (?:of )?an?\b",
+    re.IGNORECASE,
+)
+NAMED: Final = (
+    re.compile(r"\badd(?:ition)? ?[-/] ?remov|\bunbounded (?:dp|diff)", re.IGNORECASE),
+    re.compile(r"\breplace-one\b|\bbounded (?:dp|diff)", re.IGNORECASE),
+)
+#: What may name one in other words, so that the other is not the only one.
+MAY_NAME: Final = (
+    re.compile(r"\b(?:remov|delet|insert|presen|absen)", re.IGNORECASE),
+    re.compile(r"\b(?:replac|substitut|swap|chang|modif)", re.IGNORECASE),
 )
 #: Documentation that makes a claim only for what lies within the bounds.
+REQUIRED: Final = r"\b(?:must|should|shall|have to|has to|needs? to|assum\w+|expect\w*|requir\w+|suppos\w+)"
 WITHIN: Final = re.compile(
-    r"\b(?:must|should|assum\w+|expect\w*|requir\w+)(?:\W+\w+){0,5}?\W+(?:with)?in(?:side)?(?:\W+\w+){0,3}?\W+"
-    r"(?:bounds|range|domain|interval)\b|\b(?:must|should|assum\w+)(?:\W+\w+){0,4}?\W+(?:bounded|clipped|clamped)\b",
+    rf"{REQUIRED}(?:\W+\w+){{0,5}}?\W+(?:with)?in(?:side)?(?:\W+\w+){{0,3}}?\W+(?:bounds|range|domain|interval)\b"
+    rf"|{REQUIRED}(?:\W+\w+){{0,5}}?\W+(?:between|from|(?:with)?in(?:side)?)\W+(?:the\W+)?(?:low|min|bound)\w*\b"
+    rf"|{REQUIRED}(?:\W+\w+){{0,4}}?\W+(?:bounded|clipped|clamped)\b",
     re.IGNORECASE,
 )
 #: What else may have to lie within something.
@@ -133,19 +166,23 @@ class Signatures:
         if target_of(thing) is not None:
             return [Recipe()]
         chosen = []
-        own = parameters_of(thing)
-        for ends in RANGES if has_bounds(own) else (RANGES[0],):
+        own, method, taking = taken_by(thing)
+        bounded = has_bounds({**taking, **own})
+        for ends in RANGES if bounded else (RANGES[0],):
             found, unknown = self._filled(thing, own, ends)
+            settings = {"parameters": found, "ends": list(ends)}
+            if method is not None:
+                settings["of_method"], more = self._filled(getattr(thing, method), taking, ends)
+                unknown += more
             if unknown:
-                return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}")]
+                why = ", which may restrict its claim" if LIMITS.search(unknown[0]) else ""
+                return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}{why}")]
             if not inspect.isclass(thing) and data_of(own) is None:
                 return [Recipe(refused="none of its parameters takes data")]
-            if inspect.isclass(thing) and method_of(thing) is None:
+            if inspect.isclass(thing) and method is None:
                 return [Recipe(refused="none of its methods is known to release anything of data")]
-            label = f"{ends[0]:g} to {ends[1]:g}" if has_bounds(own) else ""
-            slow = inspect.isclass(thing) and method_of(thing) == "fit"
-            settings = {"parameters": found, "ends": list(ends)}
-            chosen.append(Recipe(label=label, settings=settings, time=FITTING if slow else 1.0))
+            label = f"{ends[0]:g} to {ends[1]:g}" if bounded else ""
+            chosen.append(Recipe(label=label, settings=settings, time=FITTING if method == "fit" else 1.0))
         return chosen
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
@@ -156,13 +193,12 @@ class Signatures:
             return
         given = {name: from_json(value) for name, value in recipe.settings["parameters"].items()}
         low, high = recipe.settings["ends"]
-        own = parameters_of(thing)
-        method = method_of(thing) if inspect.isclass(thing) else None
-        taking = parameters_of(getattr(thing, method), bound=True) if method else own
-        claim = claim_of(given, own)
+        own, method, taking = taken_by(thing)
+        of_method = {name: from_json(value) for name, value in recipe.settings.get("of_method", {}).items()}
+        claim = claim_of({**of_method, **given}, {**taking, **own})
         generator = any(name in GENERATOR_NAMES - {"random_state"} for name in own)
-        for shape in self.shapes(thing, own, taking, low, high, records):
-            call = caller(thing, method, given, own, taking, shape)
+        for shape in self.shapes(thing, {**taking, **own}, taking, low, high, records):
+            call = caller(thing, method, given, of_method, own, taking, shape)
             yield Attempt(
                 mechanism=Released(thing, str(thing.__name__), call, generator=generator),
                 claim=claim,
@@ -182,16 +218,17 @@ class Signatures:
             yield from of_sensitivity(low, high, bounded=has_bounds(own))
             return
         one_value = name in SINGLE or (name is not None and taking[name].annotation in (float, int, "float", "int"))
-        documented = f"{inspect.getdoc(thing) or ''}"
-        beyond = has_bounds(own) and not lies_within(documented)
+        documented = documentation_of(thing)
+        bounded, within = has_bounds(own), lies_within(documented)
         if one_value and not inspect.isclass(thing):
-            yield from of_one_value(low, high, bounded=has_bounds(own), beyond=beyond)
+            yield from of_one_value(low, high, bounded=bounded, beyond=not within)
         labelled = next((one for one in LABELS if one in taking and taking[one].default is EMPTY), None)
         yield from of_records(
             documented,
             low,
             high,
-            beyond=beyond,
+            bounded=bounded,
+            within=within,
             estimator=inspect.isclass(thing),
             missing=str(thing.__name__).startswith("nan") or bool(MISSING.search(documented)),
             labelled=labelled is not None,
@@ -199,7 +236,7 @@ class Signatures:
             given=given,
         )
         if labelled is None:
-            yield from of_one_record(low, high, bounded=has_bounds(own))
+            yield from of_one_record(low, high, bounded=bounded)
 
     def _filled(self, thing: object, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
         """Values for its parameters as JSON, and the names of those that have none."""
@@ -209,27 +246,31 @@ class Signatures:
         found: dict[str, Any] = {}
         unknown = []
         of_ends = {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
+        epsilon = max(EPSILON_NAMES & set(own), key=len, default=None)  # beside epsilon, eps is something else
         for name, one in own.items():
             if name == data or name in labels or one.kind in VARIABLE or name in GENERATOR_NAMES | SIZE_NAMES:
                 continue
-            if name in EPSILON_NAMES:
+            if name == epsilon:
                 found[name] = EPSILON
             elif name in self.values:
                 found[name] = self.values[name]
-            elif name in DELTA_NAMES and one.default is EMPTY:
-                found[name] = DELTA
+            elif name in DELTA_NAMES:
+                found |= {name: DELTA} if one.default is EMPTY else {}
             elif name in BOUNDS:
                 found[name] = {"tuple": list(RANGE_Y if name == BOUNDS_Y else ends)}
             elif name in of_ends:
                 found[name] = of_ends[name]
             elif name in SENSITIVITIES:
-                found[name] = 1.0 if one.default is EMPTY else one.default
+                # Whatever its default: the numbers move by 1. Some mechanisms take whole numbers alone.
+                found[name] = 1 if isinstance(one.default, int) else 1.0
             elif one.default is EMPTY:
                 value = VALUES.get(name, value_of(hints.get(name), name, documented, ends))
-                if value is None:
+                if value is None or (LIMITS.search(name) and isinstance(value, int | float)):
                     unknown.append(name)
                 else:
                     found[name] = value
+            elif is_limit(name, one.default):
+                unknown.append(name)
         return found, unknown
 
 
@@ -240,6 +281,27 @@ def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
     except (TypeError, ValueError):  # of an extension
         return {}
     return dict(list(found.items())[1:]) if bound else found
+
+
+def taken_by(thing: object) -> tuple[Parameters, str | None, Parameters]:
+    """The parameters of a function or a class, the method of a class that takes data, and those of what takes it."""
+    own = parameters_of(thing)
+    method = method_of(thing) if inspect.isclass(thing) else None
+    return own, method, own if method is None else parameters_of(getattr(thing, method), bound=True)
+
+
+def is_limit(name: str, default: object) -> bool:
+    """Whether a default may say which data a claim is for, or spend a budget of its own."""
+    if isinstance(default, bool) or not isinstance(default, int | float) or not LIMITS.search(name):
+        return False
+    return not OWN_LIMITS.search(name) or (isinstance(default, float) and "clip" not in name)
+
+
+def documentation_of(thing: Any) -> str:
+    """That of a function, or of a class and of its method that takes data."""
+    method = taken_by(thing)[1]
+    found = [thing] if method is None else [thing, getattr(thing, method)]
+    return "\n\n".join(inspect.getdoc(one) or "" for one in found)
 
 
 def has_bounds(own: Parameters) -> bool:
@@ -281,7 +343,13 @@ def of_target(thing: Any, mark: Target) -> Attempt:
 
 
 def caller(
-    thing: Any, method: str | None, given: Mapping[str, object], own: Parameters, taking: Parameters, shape: Shape
+    thing: Any,
+    method: str | None,
+    given: Mapping[str, object],
+    of_method: Mapping[str, object],
+    own: Parameters,
+    taking: Parameters,
+    shape: Shape,
 ) -> Callable[[Any, Any], Any]:
     """What runs it once, on an input and with a generator; an object of a class is made for each run."""
     data = data_of(taking)
@@ -298,7 +366,7 @@ def caller(
         named = {**given, **dict.fromkeys(generators, rng)}
         if method is None:
             return positional(thing, own, {**named, **values})
-        return positional(getattr(thing(**named), method), taking, values)
+        return positional(getattr(thing(**named), method), taking, {**of_method, **values})
 
     return call
 
@@ -342,9 +410,10 @@ def of_one_value(low: float, high: float, *, bounded: bool, beyond: bool) -> Ite
     """Any two numbers, within bounds and beyond them; without bounds a number that moves by 1."""
     within = ((low, high), (low, (low + high) / 2))
     span = high - low
-    if beyond:
+    if bounded and beyond:
         outside = pairs((low - span, high + span), (low, high + 10 * span), *within)
-        yield Shape((outside,), f"any two numbers, to be clipped to {low:g} to {high:g}", of_number=True, strict=True)
+        told = f"any two numbers, also beyond {low:g} to {high:g}, which is assumed"
+        yield Shape((outside,), told, of_number=True, strict=True)
     if bounded:
         yield Shape((pairs(*within),), f"any two numbers from {low:g} to {high:g}", of_number=True)
     else:
@@ -363,17 +432,29 @@ def of_one_record(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
         yield Shape((pairs(*((np.array([low]), np.array([other])) for other in (high, middle))),), told)
 
 
+def sentences(documented: str) -> list[str]:
+    """The sentences of a documentation, each on one line."""
+    return [" ".join(one.split()) for one in re.split(r"[.;:]\s|\n\s*\n", documented)]
+
+
 def adjacencies(documented: str) -> tuple[str, ...]:
-    """Those that the documentation may mean: one where it names one alone."""
-    says = [bool(ADD_REMOVE.search(documented)), bool(REPLACE_ONE.search(documented))]
+    """Those that the documentation may mean: one where it names that one, and nothing that may be the other."""
+    about = [one for one in sentences(documented) if ABOUT.search(one)]
+    names = [
+        bool(named.search(documented)) or any(in_words.search(one) for one in about)
+        for named, in_words in zip(NAMED, (ADD_REMOVE, REPLACE_ONE), strict=True)
+    ]
+    other = [any(one.search(each) for each in about) for one in MAY_NAME[::-1]]
     both = ("add-remove", "replace-one")
-    return both if says[0] == says[1] else (both[says.index(True)],)
+    return (
+        tuple(name for name, is_named, or_other in zip(both, names, other, strict=True) if is_named and not or_other)
+        or both
+    )
 
 
 def lies_within(documented: str) -> bool:
     """Whether the documentation makes a claim only for data within the bounds."""
-    sentences = re.split(r"[.;]\s", documented)
-    return any(WITHIN.search(one) and not OTHERS.search(one) for one in sentences)
+    return any(WITHIN.search(one) and not OTHERS.search(one) for one in sentences(documented))
 
 
 def of_records(
@@ -381,7 +462,8 @@ def of_records(
     low: float,
     high: float,
     *,
-    beyond: bool,
+    bounded: bool,
+    within: bool,
     estimator: bool,
     missing: bool,
     labelled: bool,
@@ -390,7 +472,8 @@ def of_records(
 ) -> Iterator[Shape]:
     """Records in the forms that libraries take, under the adjacencies that the documentation may mean.
 
-    `beyond`: numbers may lie beyond the bounds; `regression`: labels are numbers, and no classes.
+    `bounded`: there are bounds; `within`: the documentation says that numbers lie within them; `regression`: labels are
+    numbers, and no classes.
     """
     means = adjacencies(documented)
     told = " and ".join(means) if len(means) > 1 else f"{means[0]}, as documented"
@@ -404,7 +487,7 @@ def of_records(
     for with_missing in (True, False) if missing else (False,):
         of_domains = [
             forms(low, high, clipped=clipped, missing=with_missing, labelled=labelled, regression=regression)
-            for clipped in ((True, False) if beyond else (False,))
+            for clipped in ((True, False) if bounded and not within else (False,))
         ]
         for same in zip(*of_domains, strict=True):  # form by form, what lies beyond the bounds first
             for clipped, (domain, form, base) in zip(range(len(same))[::-1], same, strict=True):
@@ -417,7 +500,20 @@ def of_records(
                 for least, strict, class_of in choices:
                     size = (least, 20)
                     found = tuple(records(domain, adjacency=one, size=size, form=form, base=base) for one in means)
-                    yield Shape(found, told, labelled, True, strict=strict, public=class_of)
+                    of = told + range_of(found[0], low, high, bounded=bounded, within=within)
+                    yield Shape(found, of, labelled, True, strict=strict, public=class_of)
+
+
+def range_of(relation: Relation, low: float, high: float, *, bounded: bool, within: bool) -> str:
+    """Which numbers the records hold, and how that is known; empty where they hold none."""
+    domain = str(relation)
+    if "clipped=True" in domain:
+        return "; numbers beyond the bounds too, which is assumed"
+    if "numbers(" not in domain and "integers(" not in domain:
+        return ""
+    if bounded:
+        return "; numbers within the bounds" + (", as documented" if within else "")
+    return f"; numbers from {low:g} to {high:g}, which is assumed"
 
 
 def forms(
