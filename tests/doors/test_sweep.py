@@ -2,6 +2,7 @@
 
 import json
 import re
+import sys
 import textwrap
 from enum import Enum
 from itertools import islice
@@ -17,6 +18,7 @@ from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import CaseResult
+from dpwitness.sweeps.code import code_of
 from dpwitness.sweeps.describers import Attempt, describer_of, registered
 from dpwitness.sweeps.describers.signatures import adjacencies, lies_within
 from dpwitness.sweeps.process import answer
@@ -125,7 +127,7 @@ def test_the_command_goes_on_from_its_file(swept, folder, monkeypatch, capsys):
     assert re.search(r"^wrong +refuted +ε ≥ ", printed, re.MULTILINE)
     assert re.search(r"^raises +not run +asked again", printed, re.MULTILINE)
     assert "VIOLATED: wrong()" in printed
-    assert "which is assumed; parameters: epsilon=1.0\n" in printed
+    assert "parameters: epsilon=1.0" in printed
     assert max(len(line) for line in printed.split("VIOLATED")[0].splitlines()[2:]) <= 80
     assert results_of(half)["mine.raises"]["why"] == "asked again"
     assert main([*command, "--json", "--quiet"]) == 1  # nothing is left to run
@@ -140,16 +142,86 @@ def seeds_in(lines):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (["--alpha", "1e-3", "--max-time", "8"], "another alpha (1e-06, now 0.001)"),
-        (["--alpha", "1e-6", "--max-time", "3"], "another max_time (8.0, now 3.0)"),
-        (["--alpha", "1e-6", "--max-time", "8", "--seed", "5"], "another seed (1, now 5)"),
+        (["--alpha", "1e-3"], "with α = 1e-06, and not 0.001: give --alpha 1e-06, or choose another --output"),
+        (["--max-time", "3"], "with 8 s a case, and not 3 s: give --max-time 8, or choose another --output"),
+        (["--seed", "5"], "with seed 1, and not 5: leave --seed out, or choose another --output"),
+        (["--records", "people.csv"], "of other records: give the same --records, or none as before, or choose"),
+        (["json"], ", and not of mine.py, json: name the same, or choose another --output"),
     ],
 )
-def test_a_file_of_another_sweep_is_refused(swept, folder, options, said, capsys):
-    before = (folder / "mine.jsonl").read_text()
-    assert main(["sweep", str(folder / "mine.py"), "--output", swept, *options]) == 2
-    assert said in capsys.readouterr().err
-    assert (folder / "mine.jsonl").read_text() == before
+def test_a_file_of_another_sweep_is_refused(folder, monkeypatch, options, said, capsys):
+    monkeypatch.chdir(folder)
+    (folder / "people.csv").write_text("age\n30\n40\n")
+    ran(folder / "other.jsonl", "mine.py", monkeypatch)
+    before = (folder / "other.jsonl").read_text()
+    command = ["sweep", "--alpha", "1e-6", "--max-time", "8", "--output", "other.jsonl", "mine.py"]
+    assert main([*command, *options]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("dpwitness: error: other.jsonl is of a sweep ")
+    assert said in line
+    assert (folder / "other.jsonl").read_text() == before
+
+
+def ran(path, module, monkeypatch):
+    """Write the file of a sweep whose cases all fail."""
+    monkeypatch.setattr("dpwitness.sweeps.sweep.answer", lambda *given, **more: {"error": "MechanismRaised", "why": ""})
+    sweeps.run(Sweep.of([module], max_time=8, alpha=1e-6, seed=1), output=str(path))
+
+
+@pytest.mark.parametrize(
+    ("changed", "said"),
+    [
+        ("borrowing.py", "is of a sweep before borrowing.py changed: delete it, or choose another --output"),
+        ("lent_of_mine.py", "is of a sweep before lent_of_mine changed: delete it, or choose another --output"),
+        ("numpy", "is of a sweep with numpy 0.1, and not "),
+        ("", "does not say which code its results are of: delete it, or choose another --output"),
+    ],
+)
+def test_results_of_other_code_are_not_shown(changed, said, tmp_path, monkeypatch, capsys):
+    """The code of the module, of what it imports from its folder, of packages; a file that does not say of which."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delitem(sys.modules, "lent_of_mine", raising=False)  # of another folder
+    (tmp_path / "lent_of_mine.py").write_text("SCALE = 1\n")
+    written(tmp_path, "borrowing", "import numpy\nfrom lent_of_mine import SCALE\ndef sum_of(data, epsilon): ...\n")
+    ran("old.jsonl", "borrowing.py", monkeypatch)
+    command = ["sweep", "borrowing.py", "--alpha", "1e-6", "--max-time", "8", "--output", "old.jsonl", "--quiet"]
+    assert main(command) == 0
+    capsys.readouterr()
+    if changed.endswith(".py"):
+        (tmp_path / changed).write_text((tmp_path / changed).read_text() + "# mended\n")
+    else:
+        lines = (tmp_path / "old.jsonl").read_text().splitlines()
+        first = json.loads(lines[0])
+        code = first["sweep"].pop("code")  # which earlier versions did not write
+        first["sweep"] |= {"code": {**code, changed: "0.1"}} if changed else {}
+        (tmp_path / "old.jsonl").write_text("\n".join([json.dumps(first), *lines[1:]]))
+    before = (tmp_path / "old.jsonl").read_text()
+    assert main(command) == 2
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    assert f"old.jsonl {said}" in printed.err
+    assert (tmp_path / "old.jsonl").read_text() == before
+
+
+def test_the_code_of_an_installed_package_is_its_version_and_its_source(tmp_path, monkeypatch):
+    place = tmp_path / "site-packages" / "kept_of_mine"
+    place.mkdir(parents=True)
+    written(place, "__init__", "import numpy")
+    written(place, "deeper", "from . import other\nimport tokenize, none_such_of_mine")
+    monkeypatch.syspath_prepend(str(place.parent))
+    before = code_of(["kept_of_mine.deeper"])
+    assert [*before] == ["dpwitness", "kept_of_mine", "numpy"]
+    assert before["numpy"] == np.__version__
+    written(place, "deeper", "")
+    assert code_of(["kept_of_mine"])["kept_of_mine"] != before["kept_of_mine"]
+
+
+@pytest.mark.parametrize("command", [["report", "-o", "page.html"], ["replay"]])
+def test_the_file_of_a_sweep_is_no_witness_and_no_result(command, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "all.json").write_text('{"sweep": {}, "results": []}')
+    assert main([*command, "all.json"]) == 2
+    assert "all.json is of a sweep: give one of the verdicts in it" in capsys.readouterr().err
 
 
 DAMAGED = {
@@ -170,9 +242,10 @@ def test_a_damaged_file_is_refused_and_kept(name, folder, tmp_path, capsys):
     assert place.read_text() == DAMAGED[name]
 
 
-def test_a_result_of_no_case_is_refused(swept, folder, tmp_path):
-    lines = (folder / "mine.jsonl").read_text().splitlines()
+def test_a_result_of_no_case_is_refused(folder, tmp_path, monkeypatch):
     place = tmp_path / "more.jsonl"
+    ran(place, str(folder / "mine.py"), monkeypatch)
+    lines = place.read_text().splitlines()
     place.write_text("\n".join([*lines, lines[-1].replace("mine.wrong", "mine.better")]))
     wanted = Sweep.of([str(folder / "mine.py")], max_time=8, alpha=1e-6, seed=1)
     with pytest.raises(dpw.InvalidData, match=r"mine\.better"):

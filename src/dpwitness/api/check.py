@@ -395,7 +395,9 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
             raise
         epochs.ended, epochs.lost = "cluster lost", error
     if not epochs.runs:
-        raise MechanismTimeout(f"{problem.mechanism.name} did not finish its first runs in time: give more time")
+        raise MechanismTimeout(
+            f"{problem.mechanism.name} did not finish its first runs in time: give a larger max_time"
+        )
     refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
     candidate = epochs.candidate
     if candidate is None and epochs.late and epochs.ended == "runs":

@@ -16,7 +16,7 @@ from dpwitness.results.curve import Curve, curve_from_json
 from dpwitness.results.fields import read_json
 from dpwitness.results.profile import profile_from_json
 from dpwitness.results.verdict import verdict_from_json
-from dpwitness.results.witness import FORMAT
+from dpwitness.results.witness import FORMAT, OF_SWEEP
 
 #: The format of a pytest session's report.
 SESSION: Final = "dpwitness-report/1"
@@ -32,6 +32,8 @@ READERS: Final[dict[str, Callable[[object], Shown]]] = {
 def result_from_json(value: object, where: str = "the file") -> Shown:
     """Build a verdict, bound, curve or profile from unchecked JSON; `where` it stood. Raises `InvalidWitness`."""
     if isinstance(value, Mapping):
+        if "sweep" in value:
+            raise InvalidWitness(f"{where} {OF_SWEEP}")
         for key, read in READERS.items():
             if key in value:
                 return read(value)

@@ -34,6 +34,8 @@ FORMAT: Final = "dpwitness-witness/2"
 #: Of a file of pytest's that holds a witness beside what was tested.
 DATABASE_FORMAT: Final = "dpwitness-database/1"
 EARLIER: Final = "dpwitness-witness/1"
+#: What to do with the file of a whole sweep.
+OF_SWEEP: Final = "is of a sweep: give one of the verdicts in it, in a file of its own"
 
 
 def versions() -> dict[str, str]:
@@ -211,6 +213,8 @@ class Witness(JsonFields):
             value = (by_bits if isinstance(by_bits, Mapping) and "witness" in by_bits else value)["witness"]
             if value is None:
                 raise InvalidWitness(f"{where} holds no witness: nothing was refuted there")
+        if isinstance(value, Mapping) and "sweep" in value:
+            raise InvalidWitness(f"{where} {OF_SWEEP}")
         file_format = value.get("format") if isinstance(value, Mapping) else type(value).__name__
         if file_format == EARLIER:
             raise InvalidWitness(

@@ -184,7 +184,9 @@ class Search:
                 seen = sorted((one for one in searched if one.seen.runs), key=lambda one: -one.value)
                 if not seen:
                     name = self.runner.mechanism.name
-                    raise MechanismTimeout(f"{name} did not finish one run of the search in time: give more time")
+                    raise MechanismTimeout(
+                        f"{name} did not finish one run of the search in time: give a larger max_time"
+                    )
                 return seen[:keep]
             searched = sorted(searched, key=lambda one: -one.value)[: max((len(searched) + 1) // 2, keep)]
             self._check(searched[0])

@@ -5,11 +5,12 @@ import importlib.util
 import inspect
 import json
 import secrets
+import textwrap
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -27,6 +28,7 @@ from dpwitness.results.fields import Alpha, Seconds, Seed, read_result
 from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Plan
+from dpwitness.sweeps.code import SHA, code_of
 from dpwitness.sweeps.describers import Recipe, describer_of
 from dpwitness.sweeps.process import GRACE, answer
 
@@ -91,6 +93,8 @@ class Sweep(JsonFields):
         The cases, in the order of the modules and of their names.
     records_digest
         SHA-256 of the file of records; empty without one.
+    code
+        What it runs, see `code_of`; empty before `run`.
     """
 
     modules: tuple[str, ...]
@@ -99,6 +103,7 @@ class Sweep(JsonFields):
     seed: Seed
     cases: tuple[Case, ...]
     records_digest: str = ""
+    code: Mapping[str, str] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -305,7 +310,8 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
         raise InvalidData(f"{shown(path)} is no file of a sweep: {error}; choose another --output") from error
     if not values or not isinstance(values[0], dict) or "sweep" not in values[0]:
         raise InvalidData(f"{shown(path)} is no file of a sweep; choose another --output")
-    before: Sweep = read_result(Sweep, "sweep", values[0]["sweep"])
+    given = values[0]["sweep"]  # without code in files of earlier versions
+    before: Sweep = read_result(Sweep, "sweep", {"code": {}, **given} if isinstance(given, dict) else given)
     if not seed_given:
         wanted = replace(
             wanted,
@@ -313,10 +319,7 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
             cases=tuple(replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases),
         )
     if before != wanted:
-        raise InvalidData(
-            f"{shown(path)} is of a sweep with {difference(before, wanted)}: its results have another share of α; "
-            "choose another --output"
-        )
+        raise InvalidData(f"{shown(path)} {difference(before, wanted)}, or choose another --output")
     known = {case.name for case in wanted.cases}
     results: list[CaseResult] = [read_result(CaseResult, "result", value) for value in values[1:]]
     unknown = [one.case for one in results if one.case not in known]
@@ -326,15 +329,27 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
 
 
 def difference(before: Sweep, wanted: Sweep) -> str:
-    """In what two sweeps differ, for people."""
-    for name in ("modules", "alpha", "max_time", "seed", "records_digest"):
-        old, new = getattr(before, name), getattr(wanted, name)
-        if old != new:
-            return f"another {name} ({brief(old)}, now {brief(new)})"
-    if len(before.cases) != len(wanted.cases):
-        return f"{len(before.cases)} cases, now {len(wanted.cases)}"
-    pairs = zip(before.cases, wanted.cases, strict=True)
-    return f"another case {next((str(old) for old, new in pairs if old != new), '')}"
+    """In what a file's sweep differs from another, and how to go on, for people."""
+    if before.modules != wanted.modules:
+        return f"is of a sweep of {', '.join(before.modules)}, and not of {', '.join(wanted.modules)}: name the same"
+    if before.alpha != wanted.alpha:
+        return f"is of a sweep with α = {before.alpha:g}, and not {wanted.alpha:g}: give --alpha {before.alpha!r}"
+    if before.max_time != wanted.max_time:
+        seconds = f"{before.max_time:g}"
+        return f"is of a sweep with {seconds} s a case, and not {wanted.max_time:g} s: give --max-time {seconds}"
+    if before.seed != wanted.seed:
+        return f"is of a sweep with seed {before.seed}, and not {wanted.seed}: leave --seed out"
+    if before.records_digest != wanted.records_digest:
+        return "is of a sweep of other records: give the same --records, or none as before"
+    if not before.code:
+        return "does not say which code its results are of: delete it"
+    changed = [name for name in {**wanted.code, **before.code} if before.code.get(name) != wanted.code.get(name)]
+    for name in sorted(changed, key=lambda name: (SHA not in wanted.code.get(name, ""), name)):
+        old, new = before.code.get(name, "none"), wanted.code.get(name, "none")
+        if SHA in old + new:
+            return f"is of a sweep before {name} changed: delete it"
+        return f"is of a sweep with {name} {old}, and not {new}: delete it"
+    return f"is of a sweep of {len(before.cases)} cases with other names or parameters: delete it"
 
 
 def run(
@@ -369,6 +384,7 @@ def run(
     """
     checks.whole("workers", workers, 1, MOST_WORKERS)
     results: dict[str, CaseResult] = {}
+    wanted = replace(wanted, code=code_of(wanted.modules))
     if output is not None:
         check_writable(output)
         if Path(output).is_file() and Path(output).stat().st_size:
@@ -440,7 +456,8 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
     given = {case.name: values_of(case) for case in sweep.cases}
     for one in results:
         if one.status == REFUTED:
-            lines += ["", f"{one.case}; neighbours: {one.adjacency}{given[one.case]}", str(one.verdict)]
+            head = f"{one.case}; neighbours: {one.adjacency}{given[one.case]}"
+            lines += ["", *textwrap.wrap(head, WIDTH, subsequent_indent="  "), str(one.verdict)]
     if counted[NOT_REFUTED]:
         lines += ["", "Not refuted is no proof of privacy."]
     return "\n".join(lines)
