@@ -42,14 +42,12 @@ ENDS: Final = (
 #: Bounds that are given: from zero, and of both signs, of which the lower one is the smaller.
 RANGES: Final = ((0.0, 5.0), (-1.0, 4.0))
 SENSITIVITIES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens")
-#: Names of parameters that say which data a claim is for, or spend a budget of their own: any value of them would be a
-#: guess at the claim.
+#: Names of parameters that may say which data a claim is for, or spend a budget of their own: a value would be a guess.
 LIMITS: Final = re.compile(
-    r"norm(?![a-z])|bound|(?:^|_)max(?:imum)?(?:_|$)|clip|budget"
-    r"|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])"
+    r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])"
 )
-#: Of these names the ones whose default is a count, as max_iter=100, or what the function itself clips to.
-OWN_LIMITS: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
+#: The same, but for a default that is a count, as max_iter=100, or that the function itself clips to.
+MOST: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
 #: Names of what is data.
 DATA: Final = (
     "data", "array", "sample", "samples", "values", "records", "x", "X", "xs", "value", "df", "frame", "scores",
@@ -79,14 +77,16 @@ ABOUT: Final = re.compile(
     r"|\bof which one\b|\b(?:neighbo|adjacen|differ)",
     re.IGNORECASE,
 )
-#: What names an adjacency in a sentence about records, and by itself.
+#: What names an adjacency in such a sentence; `NAMED`: by itself.
 ADD_REMOVE: Final = re.compile(
-    r"\badd(?:ing|ed|itions?)?(?: (?:of|the|an?|any|one|single|(?:record|row|person|individual|entry|element|user)s?))*"
+    r"\badd(?:s|ing|ed|itions?)?"
+    r"(?: (?:of|the|an?|any|one|single|(?:record|row|person|individual|entry|element|user)s?))*"
     r" (?:or|and) (?:the )?remov",
     re.IGNORECASE,
 )
 REPLACE_ONE: Final = re.compile(
-    r"\b(?:replac(?:e|ing|ement)|substitut(?:e|ing|ion)|chang(?:e|ing))(?: (?:of|in|the|exactly))* (?:one|a single)\b"
+    r"\b(?:replac(?:e|ing|ement)|substitut(?:e|ing|ion)|chang(?:e|ing))"
+    r"(?: (?:of|in|the|exactly))* (?:one(?!-)|a single)\b"
     r"|(?<!than )\b(?:one|a single)(?: \w+){0,4} (?:is|be|been) (?:replaced|substituted|changed)\b"
     r"|\b(?:neighbo|adjacen|differ)\w*(?: \w+){0,4} (?:replac|substitut|chang)\w+ (?:of )?an?\b",
     re.IGNORECASE,
@@ -106,6 +106,11 @@ WITHIN: Final = re.compile(
     rf"{REQUIRED}(?:\W+\w+){{0,5}}?\W+(?:with)?in(?:side)?(?:\W+\w+){{0,3}}?\W+(?:bounds|range|domain|interval)\b"
     rf"|{REQUIRED}(?:\W+\w+){{0,5}}?\W+(?:between|from|(?:with)?in(?:side)?)\W+(?:the\W+)?(?:low|min|bound)\w*\b"
     rf"|{REQUIRED}(?:\W+\w+){{0,4}}?\W+(?:bounded|clipped|clamped)\b",
+    re.IGNORECASE,
+)
+#: Documentation of what clips to the bounds itself.
+CLIPS: Final = re.compile(
+    r"\b(?:else|otherwise|or|those|outside|beyond)\b(?: [^.;]*)? (?:are|is|be) (?:\w+ )?(?:clipped|clamped|truncated)",
     re.IGNORECASE,
 )
 #: What else may have to lie within something.
@@ -175,7 +180,7 @@ class Signatures:
                 settings["of_method"], more = self._filled(getattr(thing, method), taking, ends)
                 unknown += more
             if unknown:
-                why = ", which may restrict its claim" if LIMITS.search(unknown[0]) else ""
+                why = ", which may restrict its claim" if may_restrict(unknown[0]) else ""
                 return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}{why}")]
             if not inspect.isclass(thing) and data_of(own) is None:
                 return [Recipe(refused="none of its parameters takes data")]
@@ -265,7 +270,7 @@ class Signatures:
                 found[name] = 1 if isinstance(one.default, int) else 1.0
             elif one.default is EMPTY:
                 value = VALUES.get(name, value_of(hints.get(name), name, documented, ends))
-                if value is None or (LIMITS.search(name) and isinstance(value, int | float)):
+                if value is None or (may_restrict(name) and isinstance(value, int | float)):
                     unknown.append(name)
                 else:
                     found[name] = value
@@ -290,11 +295,16 @@ def taken_by(thing: object) -> tuple[Parameters, str | None, Parameters]:
     return own, method, own if method is None else parameters_of(getattr(thing, method), bound=True)
 
 
+def may_restrict(name: str) -> bool:
+    """Whether the name of a parameter says that it may be one of the claim's."""
+    return bool(LIMITS.search(name) or MOST.search(name))
+
+
 def is_limit(name: str, default: object) -> bool:
     """Whether a default may say which data a claim is for, or spend a budget of its own."""
-    if isinstance(default, bool) or not isinstance(default, int | float) or not LIMITS.search(name):
+    if isinstance(default, bool) or not isinstance(default, int | float) or "clip" in name:
         return False
-    return not OWN_LIMITS.search(name) or (isinstance(default, float) and "clip" not in name)
+    return bool(LIMITS.search(name) or (isinstance(default, float) and MOST.search(name)))
 
 
 def documentation_of(thing: Any) -> str:
@@ -441,20 +451,20 @@ def adjacencies(documented: str) -> tuple[str, ...]:
     """Those that the documentation may mean: one where it names that one, and nothing that may be the other."""
     about = [one for one in sentences(documented) if ABOUT.search(one)]
     names = [
-        bool(named.search(documented)) or any(in_words.search(one) for one in about)
-        for named, in_words in zip(NAMED, (ADD_REMOVE, REPLACE_ONE), strict=True)
+        bool(by_itself.search(documented)) or any(in_words.search(one) for one in about)
+        for by_itself, in_words in zip(NAMED, (ADD_REMOVE, REPLACE_ONE), strict=True)
     ]
     other = [any(one.search(each) for each in about) for one in MAY_NAME[::-1]]
     both = ("add-remove", "replace-one")
-    return (
-        tuple(name for name, is_named, or_other in zip(both, names, other, strict=True) if is_named and not or_other)
-        or both
-    )
+    alone = [one for one, named, also in zip(both, names, other, strict=True) if named and not also]
+    return tuple(alone) or both
 
 
 def lies_within(documented: str) -> bool:
     """Whether the documentation makes a claim only for data within the bounds."""
-    return any(WITHIN.search(one) and not OTHERS.search(one) for one in sentences(documented))
+    found = sentences(documented)
+    says = any(WITHIN.search(one) and not OTHERS.search(one) for one in found)
+    return says and not any(CLIPS.search(one) for one in found)
 
 
 def of_records(
