@@ -305,8 +305,8 @@ class Runner:
             if part is None:
                 if not totals[0].runs:
                     raise MechanismTimeout(
-                        f"{mechanism.name} did not finish its first {min(work.size, max_runs)} runs in time: give more "
-                        "time"
+                        f"{mechanism.name} did not finish its first {min(work.size, max_runs)} runs in time: give a "
+                        "larger max_time"
                     )
                 return
             totals = tuple(
