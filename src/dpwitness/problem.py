@@ -38,7 +38,7 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.python import Outcome, summary
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism, example_of, mechanism_or_factory
-from dpwitness.mechanisms.signature import takes
+from dpwitness.mechanisms.signature import require_no_other, takes
 from dpwitness.neighbours import (
     Data,
     Pair,
@@ -343,7 +343,8 @@ def prepare(
     data = None if statement.data is None else relation.take(statement.data)
     values = given_parameters(statement.parameters)
     epsilon = stated.epsilon
-    if own is not None and epsilon is not None and own.claim not in values and takes(function, own.claim):
+    if own is not None and epsilon is not None and takes(function, own.claim):
+        require_no_other((own.claim,), values, "epsilon", epsilon)
         values[own.claim] = epsilon  # a target whose ε has another name
     relation = _with_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
     resolve = partial(

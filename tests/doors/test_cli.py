@@ -174,12 +174,12 @@ def test_replay_shows_what_the_witness_says_and_what_is_tested(capsys, tmp_path)
     assert out.startswith("witness of isvt1(epsilon=0.7, threshold=0.5, sensitivity=1): claim ε = 0.7, α = 1e-06\n")
     assert "  relation     queries(10, any_length=True)\nVIOLATED" in out
     assert "input D      [" in out
-    more = ("--claim", 30, "--delta", 0.1, "--alpha", 0.01, "--queries", 10, "--runs", "5e4")
+    more = ("--claim", 8, "--delta", 0.1, "--alpha", 0.01, "--queries", 10, "--runs", "5e4")
     code, out, _ = run(capsys, "replay", saved, *more)
     assert code == 0
-    assert "  replayed at  claim (ε = 30, δ = 0.1), α = 0.01\n  replayed in  queries(10)\nNOT REFUTED" in out
+    assert "  replayed at  claim (ε = 8, δ = 0.1), α = 0.01\n  replayed in  queries(10)\nNOT REFUTED" in out
     assert json.loads(run(capsys, "replay", saved, *more, "--json")[1])["claim"] == {
-        "kind": "approx-dp", "epsilon": 30.0, "delta": 0.1,
+        "kind": "approx-dp", "epsilon": 8.0, "delta": 0.1,
     }  # fmt: skip
 
 
@@ -194,6 +194,10 @@ def test_replay_shows_what_the_witness_says_and_what_is_tested(capsys, tmp_path)
         (["--claim", -1], "epsilon=-1.0"),
         (["--alpha", 0], "alpha=0.0 must lie between 0 and 1"),
         (["--column", "a"], "give --data"),
+        (["--runs", 1], "runs=1 is too small: even the clearest violation of ε = 0.7 at alpha=1e-06 needs 36 runs"),
+        (["--python", "/nonexistent"], "--python says what runs the mechanism: give --mechanism TARGET too"),
+        (["--command", ""], "must be a program and its arguments"),
+        (["--batch", 0], "--batch says more of --command"),
     ],
 )
 def test_what_a_replay_refuses(capsys, tmp_path, options, message):
@@ -313,6 +317,8 @@ def test_bound(capsys):
         (["check", "svt", "--epsilon", "much"], "'much' must be a number"),
         (["check", "svt", "--epsilon", "1", "--set", "cutof=1"], "svt has no parameter 'cutof'; it takes: epsilon"),
         (["check", "svt", "--epsilon", "1", "--set", "cutoff"], "must be NAME=VALUE"),
+        (["check", "svt", "--epsilon", "1", "--set", "epsilon=3"], "give 'epsilon' two values"),
+        (["check", "svt", "--epsilon", "1", "--batch", "0"], "--batch says more of --command"),
         (["check", "svt", "--epsilon", "1", "--pair", "[1, 2]", "[1, 2]"], "both inputs are the same"),
         (["check", "svt", "--epsilon", "1", "--pair", "[1", "[1]"], "must be JSON, such as"),
         (["check", "svt", "--epsilon", "1", "--pair", "[1]", "[2]", "--queries", "3"], "leave out"),

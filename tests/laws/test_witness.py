@@ -315,9 +315,9 @@ def test_a_replay_without_a_seed_makes_runs_of_its_own(found, monkeypatch):
 def test_a_replay_is_at_the_claim_and_alpha_that_are_given(found):
     same = dpw.replay(found.witness, quiet, seed=3)
     assert (same.claim, same.alpha) == (found.claim, found.alpha)
-    other = dpw.replay(found.witness, quiet, seed=3, claim=60.0, alpha=1e-3, runs=100_000)
+    other = dpw.replay(found.witness, quiet, seed=3, claim=6.0, alpha=1e-3, runs=100_000)
     assert isinstance(other, dpw.NotRefuted)
-    assert (other.claim, other.alpha) == (ApproxDP(epsilon=60.0), 1e-3)
+    assert (other.claim, other.alpha) == (ApproxDP(epsilon=6.0), 1e-3)
     assert other.witness.claim == other.claim
     assert dpw.replay(found.witness, quiet, seed=3, delta=0.9999).claim == ApproxDP(epsilon=1.0, delta=0.9999)
     whole = ApproxDP(epsilon=2.0, delta=0.25)
@@ -427,6 +427,11 @@ def test_a_replay_makes_other_runs_than_the_check(violation):
     replayed = dpw.replay(violation.witness)
     assert replayed.seed != violation.seed
     assert replayed.counts != violation.counts
+
+
+def test_a_replay_of_too_few_runs_is_refused_as_a_check_is(violation):
+    with pytest.raises(dpw.BudgetTooSmall, match=r"runs=35 is too small: .* needs 36 runs"):
+        dpw.replay(violation.witness, runs=35)
 
 
 def test_inputs_that_the_relation_in_the_file_cannot_judge_are_refused(violation, monkeypatch):

@@ -46,6 +46,15 @@ class Carrier:
         return value
 
 
+@dpw.target(claim="budget", neighbours=ONE, source="here")
+def renamed(rng, data, budget):
+    return data[0] + rng.laplace(0, 1 / budget)
+
+
+def tolerant(rng, data, epsilon, eps):
+    return data[0] + rng.laplace(0, 1 / epsilon)
+
+
 def job(function, *, neighbours=ONE, parameters=None, **stated):
     return prepare(function, neighbours=neighbours, parameters=parameters, **stated)[0]
 
@@ -87,7 +96,7 @@ def test_bound_and_curve_take_the_carried_delta():
 def test_only_epsilon_sets_the_mechanisms_own():
     assert values(fixed, claim=0.5) == {"epsilon": 2.0}
     assert values(fixed, claim=0.5, epsilon=3.0) == {"epsilon": 3.0}
-    assert values(fixed, claim=0.5, epsilon=3.0, parameters={"epsilon": 4.0}) == {"epsilon": 4.0}
+    assert values(fixed, claim=0.5, parameters={"epsilon": 4.0}) == {"epsilon": 4.0}
     with pytest.raises(InvalidParameter, match="gaussian needs a value for 'epsilon': give epsilon="):
         job(gaussian, claim=0.5)
 
@@ -95,8 +104,26 @@ def test_only_epsilon_sets_the_mechanisms_own():
 def test_delta_reaches_a_parameter_of_that_name():
     assert values(gaussian, epsilon=1.0) == {"epsilon": 1.0, "delta": 1e-5}
     assert values(gaussian, epsilon=1.0, delta=1e-3) == {"epsilon": 1.0, "delta": 1e-3}
-    assert values(gaussian, epsilon=1.0, delta=1e-3, parameters={"delta": 0.1}) == {"epsilon": 1.0, "delta": 0.1}
-    assert values(gaussian, epsilon=1.0, parameters={"epsilon": 2.0}) == {"epsilon": 2.0, "delta": 1e-5}
+    assert values(gaussian, epsilon=1.0, parameters={"epsilon": 1, "delta": 0.1}) == {"epsilon": 1.0, "delta": 0.1}
+
+
+@pytest.mark.parametrize(
+    ("function", "given"),
+    [
+        (gaussian, {"epsilon": 1.0, "parameters": {"epsilon": 3}}),
+        (gaussian, {"epsilon": 1.0, "delta": 1e-3, "parameters": {"delta": 0.1}}),
+        (gaussian, {"epsilon": 1.0, "claim": 3.0, "parameters": {"epsilon": [3.0]}}),
+        (renamed, {"epsilon": 1.0, "neighbours": None, "parameters": {"budget": 3}}),
+    ],
+)
+def test_a_parameter_is_not_given_two_values(function, given):
+    """A right mechanism would run at ε = 3, be judged at 1, and be refuted."""
+    with pytest.raises(InvalidParameter, match=r"(epsilon|delta)=.* and parameters=.* give '\w+' two values"):
+        job(function, **given)
+
+
+def test_a_tolerance_called_eps_stands_beside_epsilon():
+    assert values(tolerant, epsilon=1.0, parameters={"eps": 0.1}) == {"epsilon": 1.0, "eps": 0.1}
 
 
 def test_an_attack_proposes_inputs_only_where_the_relation_is_its_targets():

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Final, cast
 import numpy as np
 from typing_extensions import Unpack
 
-from dpwitness.api.check import confirm_candidate
+from dpwitness.api.check import confirm_candidate, require_budget
 from dpwitness.api.door import public
 from dpwitness.api.loop import work_on
 from dpwitness.api.tails import require_tails, weighted_runner
@@ -68,6 +68,7 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     claim = _replayed_claim(witness.claim, as_claim(options["claim"]), options["delta"])
     if runs is None:
         effort = replace(effort, runs=max(10 * witness.counts.runs, 100_000, runs_needed(claim, alpha)))
+    require_budget(claim, effort)
     relation, data = _relation_of(witness, options["neighbours"], options["data"])
     require_adjacent(relation, witness.pair, data, what="the witness's pair")
     if seed == witness.seed:

@@ -62,7 +62,8 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
         named["claim"] = claim_of_text(arguments.claim)
     if arguments.command == "replay":
         witness = Witness.load(arguments.witness)
-        function = _mechanism(arguments, arguments.mechanism) if arguments.mechanism or arguments.program else None
+        named_here = arguments.mechanism is not None or arguments.program is not None
+        function = _mechanism(arguments, arguments.mechanism) if named_here else None
         given: tuple[Any, ...] = (witness, function)
     else:
         function = _mechanism(arguments, arguments.target)
@@ -94,12 +95,14 @@ def check_mechanism(arguments: argparse.Namespace) -> None:
     if arguments.program is None:
         if target is None and not replayed:
             arguments.parser.error("the following arguments are required: TARGET, or --command")
-        for name in ("seeded", "batch"):
-            if getattr(arguments, name):
+        for name, given in (("seeded", arguments.seeded), ("batch", arguments.batch is not None)):
+            if given:
                 raise BadInput(f"--{name} says more of --command: give --command PROGRAM too")
+        if target is None and arguments.python is not None:  # what a witness names runs here: it says no more than that
+            raise BadInput("--python says what runs the mechanism: give --mechanism TARGET too")
         return
-    for name, given in ((word, target), ("--python", arguments.python), ("--set", getattr(arguments, "set", None))):
-        if given:
+    for name, value in ((word, target), ("--python", arguments.python), ("--set", getattr(arguments, "set", None))):
+        if value not in (None, []):
             raise BadInput(f"--command is the whole mechanism, arguments included: leave out {name}")
 
 

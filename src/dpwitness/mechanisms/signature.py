@@ -2,13 +2,13 @@
 
 import inspect
 from ast import FunctionDef
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import near
+from dpwitness.checks import brief, near
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.fast_noise import with_fast_noise
 from dpwitness.mechanisms.compiled.reach import rebuilt
@@ -235,8 +235,9 @@ def _values(
         there = f"; it takes: {', '.join(own) or 'none of its own'}{near(unknown[0], own)}"
         raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}{there}")
     values = {key: given.get(key, default) for key, default in own.items()}
-    for names, value in ((EPSILON_NAMES, epsilon), (DELTA_NAMES, delta)):
+    for names, option, value in ((EPSILON_NAMES, "epsilon", epsilon), (DELTA_NAMES, "delta", delta)):
         if value is not None:
+            require_no_other(names & set(own), given, option, value)
             values.update({key: float(value) for key in names & set(own) - set(given)})
     missing = [key for key, value in values.items() if value is inspect.Parameter.empty]
     if missing:
@@ -249,6 +250,19 @@ def _values(
             setting = f"parameters={{{first!r}: …}} (command line: --set {first}=…)"
         raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}")
     return values
+
+
+def require_no_other(names: Collection[str], given: Mapping[str, object], option: str, value: float) -> None:
+    """Raise `InvalidParameter` where an option's value reaches none of these parameters, since all are given others.
+
+    The mechanism would run with one value and be judged by another.
+    """
+    if names and all(name in given and not np.all(given[name] == value) for name in names):
+        name = min(names)
+        raise InvalidParameter(
+            f"{option}={value:g} and parameters={{{name!r}: {brief(given[name])}}} (command line: --set) give {name!r} "
+            "two values: leave out one of the two. For a claim that is not the mechanism's own value give claim=…"
+        )
 
 
 def own_copy(value: Any) -> object:
