@@ -44,6 +44,19 @@ def check_writable(path: str | Path) -> None:
             raise _unwritable(path, error) from error
 
 
+def overwrites(path: str | Path, other: str | Path) -> bool:
+    """Whether what is written at a path would replace what is there, or will be there, under another name."""
+    if not _destination(path)[2]:
+        return False
+    other = "/dev/stdin" if str(other) == STDIN else other
+    try:
+        return os.path.samefile(path, other)
+    except OSError:  # one of them is not there
+        return os.path.realpath(path) == os.path.realpath(other)
+    except ValueError:  # no file has such a name
+        return False
+
+
 def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write a file so that a reader sees the old content or all of the new, never a part.
 
@@ -84,6 +97,8 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
     text = os.fspath(path)
     if not text or "\0" in text:
         raise InvalidData(f"cannot write {text!r}: give the name of a file")
+    if text == STDIN:
+        raise InvalidData("cannot write -, which is standard input: give the name of a file, or ./- for that name")
     try:
         mode = os.stat(text).st_mode
     except FileNotFoundError:

@@ -4,6 +4,8 @@ import contextlib
 import io
 import json
 import os
+import re
+import shlex
 import signal
 import subprocess
 import sys
@@ -17,6 +19,9 @@ import pytest
 import dpwitness as dpw
 from dpwitness.cli import console, main
 from dpwitness.cli import output as results_of_commands
+from dpwitness.cli.commands import parser
+from dpwitness.cli.completion import _levels
+from dpwitness.cli.parser import FileOption
 from dpwitness.mechanisms.catalog import load
 from dpwitness.runs import processes
 
@@ -56,9 +61,9 @@ def swallows(rng, data, epsilon):
     except BaseException:
         raise ValueError("something else") from None
 
-def leaks_at_times(rng, data, delta=0.0, size=1):
+def leaks_at_times(rng, data, share=0.0, size=1):
     import numpy as np
-    return np.where(rng.random(size) < delta, data[0], -1.0)
+    return np.where(rng.random(size) < share, data[0], -1.0)
 
 class Wrapped:
     def __init__(self, value):
@@ -254,6 +259,55 @@ def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
         assert out == ""
         assert err.startswith(f"dpwitness: error: cannot write {place}: ")
         assert not Path("mark").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "option", "other"),
+    [
+        ("check mine.py:noisy --epsilon 1 --records people.csv --save people.csv", "--save people.csv", "--records"),
+        ("check mine.py:noisy --epsilon 1 --queries 1 --save ./mine.py", "--save ./mine.py", "TARGET"),
+        ("check mine:noisy --epsilon 1 --queries 1 --save mine.py", "--save mine.py", "TARGET"),
+        ("check svt --epsilon 1 --outcome mine.py:f --save mine.py", "--save mine.py", "--outcome"),
+        ("check svt --epsilon 1 --claim profile:saved.json --save link", "--save link", "--claim"),
+        ("check --claim 1 --command 'python3 mine.py' --save mine.py", "--save mine.py", "--command"),
+        ("check svt --epsilon 1 --save new.json --sarif ./new.json", "--save new.json", "--sarif"),
+        ("curve svt --epsilon 1 --claims 1 --plot c.svg --save c.svg", "--plot c.svg", "--save"),
+        ("replay saved.json --save link", "--save link", "WITNESS.json"),
+        ("compare people.csv saved.json --save saved.json", "--save saved.json", "NEW.json"),
+        ("report people.csv saved.json -o saved.json", "--output saved.json", "RESULT.json"),
+        ("sweep mine.py --output s.jsonl --save s.jsonl", "--save s.jsonl", "--output"),
+        ("sweep mine --save mine.py", "--save mine.py", "MODULE"),
+        ("init mine.py:noisy --force --output mine.py", "--output mine.py", "FILE.py:FUNCTION"),
+        ("attack subset_sum --size 8 --ask q.csv --save q.csv", "--save q.csv", "--ask"),
+        ("attack table_builder --ask q --values age=@people.csv --save people.csv", "--save people.csv", "--values"),
+    ],
+)
+def test_no_output_is_an_input_or_another_output(capsys, mine, arguments, option, other):
+    """Nothing is run or written; a link is what it points to."""
+    (mine / "people.csv").write_text("age\n30\n")
+    (mine / "saved.json").write_text("[]")
+    (mine / "link").symlink_to("saved.json")
+    before = {path: path.read_bytes() for path in mine.iterdir()}
+    code, out, err = run(capsys, *shlex.split(arguments))
+    assert (code, out) == (2, "")
+    assert err == f"dpwitness: error: {option} would overwrite the file of {other}: give another name\n"
+    assert {path: path.read_bytes() for path in mine.iterdir()} == before
+
+
+def test_what_is_appended_to_may_be_named_twice_and_standard_input_is_no_output(capsys, mine):
+    check = ("check", "isvt3", "--epsilon", 0.7, "--seed", 3, "--quiet")
+    assert run(capsys, *check, "--save", os.devnull, "--sarif", os.devnull)[0] == 1
+    code, _, err = run(capsys, *check, "--save", "-")
+    assert code == 2
+    assert "cannot write -, which is standard input" in err
+
+
+def test_every_argument_that_names_a_file_says_what_becomes_of_it():
+    for _, command, _ in _levels(parser()):
+        for action in command._actions:
+            names_one = re.search(r"FILE|\.json|TARGET|MODULE|WHAT|PROGRAM|PATH", str(action.metavar))
+            if names_one and action.dest != "help":
+                assert isinstance(action.type, FileOption), (command.prog, action.dest)
 
 
 @pytest.mark.parametrize(
@@ -513,7 +567,7 @@ def test_delta_reaches_the_claim(capsys, mine, command):
             "--epsilon",
             1,
             "--set",
-            "delta=0.02",
+            "share=0.02",
             *more,
             *given,
             "--runs",

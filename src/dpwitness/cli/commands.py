@@ -12,7 +12,7 @@ from typing import Final
 from dpwitness.checks import near
 from dpwitness.cli import compare, completion, doctor, init, options, sweep
 from dpwitness.cli.console import NOT_REFUTED, for_result, is_terminal, live, say, show
-from dpwitness.cli.parser import Parser, command
+from dpwitness.cli.parser import READ, WRITTEN, Parser, command
 from dpwitness.errors import BadInput, UnknownTarget
 from dpwitness.options import options_of
 
@@ -125,9 +125,15 @@ def parser(*, attacks: bool = True) -> Parser:
     examples = ("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html")
     page = command(commands, "report", summary=summary, run=write_report, examples=examples)
     page.add_argument(
-        "results", metavar="RESULT.json", nargs="+", help="what --save or --dp-report wrote (-: standard input)"
+        "results",
+        type=READ,
+        metavar="RESULT.json",
+        nargs="+",
+        help="what --save or --dp-report wrote (-: standard input)",
     )
-    page.add_argument("-o", "--output", metavar="FILE", required=True, help="the page, one file that needs no other")
+    page.add_argument(
+        "-o", "--output", type=WRITTEN, metavar="FILE", required=True, help="the page, one file that needs no other"
+    )
     for made in (sweep, compare, init, doctor):
         made.add(commands)
     completion.add(commands, parser)
@@ -216,10 +222,11 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
 
 def write_report(arguments: argparse.Namespace) -> int:
     """Write the page of saved results."""
-    from dpwitness.files import check_writable, write_atomically
+    from dpwitness.cli.output import check_places
+    from dpwitness.files import write_atomically
     from dpwitness.report.files import report
 
-    check_writable(arguments.output)
+    check_places(arguments)
     write_atomically(arguments.output, report(arguments.results))
     return NOT_REFUTED
 

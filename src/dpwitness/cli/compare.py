@@ -3,7 +3,7 @@
 import argparse
 
 from dpwitness.cli.console import NOT_REFUTED, VIOLATED
-from dpwitness.cli.parser import command
+from dpwitness.cli.parser import READ, WRITTEN, command
 
 
 def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
@@ -17,9 +17,9 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
         exits=(0, 1, 2),
     )
     kinds = "a file of --save or --dp-report"
-    below.add_argument("old", metavar="OLD.json", help=kinds)
-    below.add_argument("new", metavar="NEW.json", help=f"{kinds}, of the same kind (-: standard input)")
-    below.add_argument("--save", metavar="FILE", help="write the result as JSON")
+    below.add_argument("old", type=READ, metavar="OLD.json", help=kinds)
+    below.add_argument("new", type=READ, metavar="NEW.json", help=f"{kinds}, of the same kind (-: standard input)")
+    below.add_argument("--save", type=WRITTEN, metavar="FILE", help="write the result as JSON")
     below.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
 
 

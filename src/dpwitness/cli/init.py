@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Final
 
 from dpwitness.cli.console import NOT_REFUTED, show
-from dpwitness.cli.parser import command
+from dpwitness.cli.parser import CODE, WRITTEN, command
 from dpwitness.errors import InvalidData, UnknownTarget
 
 #: Packages whose objects are mechanisms, and what a test of one says besides the object.
@@ -84,17 +84,21 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
     )
     below.add_argument(
         "target",
+        type=CODE,
         nargs="?",
         metavar="FILE.py:FUNCTION",
         help="what to test (default: objects of DP libraries in the sources of this folder)",
     )
-    below.add_argument("--output", metavar="FILE", help=f"where to write the test (default {NAME} beside the source)")
+    below.add_argument(
+        "--output", type=WRITTEN, metavar="FILE", help=f"where to write the test (default {NAME} beside the source)"
+    )
     below.add_argument("--force", action="store_true", help="overwrite a file that exists")
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what to do with it."""
-    from dpwitness.files import check_writable, write_atomically
+    from dpwitness.cli.output import check_places
+    from dpwitness.files import write_atomically
 
     found = [_function(arguments.target)] if arguments.target else list(_objects(Path()))
     if not found:
@@ -103,9 +107,10 @@ def run(arguments: argparse.Namespace) -> int:
             "FILE.py:FUNCTION"
         )
     output = Path(arguments.output or (found[0].file.parent if arguments.target else Path()) / NAME)
+    arguments.output = str(output)
     if output.exists() and not arguments.force:
         raise InvalidData(f"{output} exists: give another --output, or --force to overwrite it")
-    check_writable(output)
+    check_places(arguments)
     write_atomically(output, text_of(found, output))
     several = f"{len(found)} tests" if len(found) > 1 else "a test"
     show(

@@ -9,13 +9,14 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from dpwitness.cli.parser import number, seconds, span, threads, whole
+from dpwitness.cli.parser import CLAIM, CODE, PROGRAM, READ, WRITTEN, number, seconds, span, threads, whole
 from dpwitness.options import REQUIRED, Option, options_of
 
 #: What the text of an option is turned into, where it does not stay text.
 KINDS: Final[dict[str, Callable[[str], Any]]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
     "workers": threads, "max_time": seconds, "detectable_ratio": number,
+    "claim": CLAIM, "outcome": CODE,
 }  # fmt: skip
 #: Choices that only undo a setting of the project: in Python they are the default.
 SETTINGS_ALONE: Final = {"bits": ("report",)}
@@ -77,20 +78,20 @@ def _as_written(default: object) -> str:
 
 def printing(parser: argparse.ArgumentParser) -> None:
     """Where the result goes."""
-    parser.add_argument("--save", metavar="FILE", help="write the result as JSON")
+    parser.add_argument("--save", type=WRITTEN, metavar="FILE", help="write the result as JSON")
     parser.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
 def plot(parser: argparse.ArgumentParser) -> None:
     """--plot; the format follows from the name."""
-    parser.add_argument("--plot", metavar="FILE", help="draw it as .svg, .png or .pdf")
+    parser.add_argument("--plot", type=WRITTEN, metavar="FILE", help="draw it as .svg, .png or .pdf")
 
 
 def sarif(parser: argparse.ArgumentParser) -> None:
     """--sarif."""
     parser.add_argument(
-        "--sarif", metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
+        "--sarif", type=WRITTEN, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
     )
 
 
@@ -98,6 +99,7 @@ def target(parser: argparse.ArgumentParser) -> None:
     """TARGET and its parameters."""
     parser.add_argument(
         "target",
+        type=CODE,
         metavar="TARGET",
         nargs="?",
         help="a bundled name, path/file.py:function or package.module:object; or none, with --command",
@@ -110,10 +112,14 @@ def target(parser: argparse.ArgumentParser) -> None:
 def witness(parser: argparse.ArgumentParser) -> None:
     """WITNESS.json and the mechanism that it is replayed against."""
     parser.add_argument(
-        "witness", metavar="WITNESS.json", help="a witness, or a result written by --save (-: standard input)"
+        "witness",
+        type=READ,
+        metavar="WITNESS.json",
+        help="a witness, or a result written by --save (-: standard input)",
     )
     parser.add_argument(
         "--mechanism",
+        type=CODE,
         metavar="TARGET",
         help="the mechanism, where the witness names no bundled one: a file never decides which code runs",
     )
@@ -122,7 +128,7 @@ def witness(parser: argparse.ArgumentParser) -> None:
 def python(parser: argparse.ArgumentParser) -> None:
     """--python: which interpreter runs the mechanism."""
     parser.add_argument(
-        "--python", metavar="PATH", help="another environment's interpreter that runs it, as old/bin/python"
+        "--python", type=READ, metavar="PATH", help="another environment's interpreter that runs it, as old/bin/python"
     )
 
 
@@ -131,6 +137,7 @@ def program(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--command",
         dest="program",
+        type=PROGRAM,
         metavar="PROGRAM",
         help="in place of a TARGET: a program that answers requests, with its arguments, as './release --epsilon 1'",
     )
@@ -152,7 +159,7 @@ def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the t
     group.add_argument("--may-move", choices=("all", "one"), help="which answers move on a neighbour (default all)")
     group.add_argument("--direction", choices=("any", "up"), help="whether answers may move against each other")
     group.add_argument(
-        "--records", metavar="FILE.csv", help="records to start from; neighbours differ in one (-: stdin)"
+        "--records", type=READ, metavar="FILE.csv", help="records to start from; neighbours differ in one (-: stdin)"
     )
     names = ", ".join(ADJACENCIES)
     group.add_argument("--adjacency", choices=tuple(ADJACENCIES), metavar="HOW", help=f"{names} (default add-remove)")
@@ -179,5 +186,5 @@ def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the t
 
 def data(parser: argparse._ActionsContainer, help: str) -> None:
     """--data and --column: numbers from a CSV file, or from standard input."""
-    parser.add_argument("--data", metavar="FILE.csv", help=f"{help} (-: standard input)")
+    parser.add_argument("--data", type=READ, metavar="FILE.csv", help=f"{help} (-: standard input)")
     parser.add_argument("--column", metavar="NAME", help="the column of --data (default: count, else the last)")

@@ -5,7 +5,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, annotate, deliver, show
-from dpwitness.files import check_writable, json_text, write_json
+from dpwitness.errors import InvalidData
+from dpwitness.files import check_writable, json_text, overwrites, shown, write_json
 from dpwitness.mechanisms.catalog import load
 from dpwitness.report import github, sarif
 from dpwitness.report.plots import plot_format
@@ -17,13 +18,20 @@ from dpwitness.results.verdict import Verdict, Violation
 
 
 def check_places(arguments: argparse.Namespace) -> None:
-    """Raise `InvalidData` for a file that cannot be written, `InvalidParameter` for an unknown format of a --plot."""
-    for option in ("save", "sarif"):
-        if (path := getattr(arguments, option, None)) is not None:
-            check_writable(path)
+    """Raise `InvalidData` for a file that cannot be written, or that another argument names too, before anything runs.
+
+    `InvalidParameter` for an unknown format of a --plot.
+    """
+    named = list(arguments.parser.named_files(arguments))
+    for _, kind, file in named:
+        if kind.written or kind.kept:
+            check_writable(file)
+    for one in named:
+        for other in named if one[1].written else ():
+            if other is not one and overwrites(one[2], other[2]):
+                raise InvalidData(f"{one[0]} {shown(one[2])} would overwrite the file of {other[0]}: give another name")
     if (path := getattr(arguments, "plot", None)) is not None:
         plot_format(path)
-        check_writable(path)
 
 
 def hand_over(

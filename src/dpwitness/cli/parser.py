@@ -4,8 +4,10 @@ import argparse
 import ast
 import json
 import math
+import shlex
 import textwrap
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final, NoReturn, cast
 
 from dpwitness import checks
@@ -20,6 +22,51 @@ LONGEST_TIME: Final = 1e9  # seconds; a lock cannot wait for much longer
 MOST_TESTS: Final = 10_000
 #: Levels of lists in an input or a parameter: as many as a NumPy array may have.
 DEEPEST: Final = 32
+
+
+@dataclass(frozen=True, slots=True)
+class FileOption:
+    """The type of an argument that names files: its value stays the text.
+
+    `written`: what was there is replaced, so that no other argument may name it; `kept`: what was there is read, and
+    goes on. `files`: those that a text names.
+    """
+
+    written: bool = False
+    kept: bool = False
+    files: Callable[[str], Sequence[str]] = lambda text: (text,)
+
+    def __call__(self, text: str) -> str:
+        """The value of a text: itself."""
+        return text
+
+
+def _module(place: str) -> Sequence[str]:
+    return (place if place.endswith(".py") else f"{place.replace('.', '/')}.py",)
+
+
+def _code(text: str) -> Sequence[str]:
+    place = text.rpartition(":")[0]
+    return _module(place) if place else ()
+
+
+def _program(text: str) -> Sequence[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # its reader says what is wrong
+        return ()
+
+
+READ: Final = FileOption()
+WRITTEN: Final = FileOption(written=True)
+KEPT: Final = FileOption(kept=True)
+#: package.module or path/file.py; that and the name of an object; the words of a command line.
+MODULE: Final = FileOption(files=_module)
+CODE: Final = FileOption(files=_code)
+PROGRAM: Final = FileOption(files=_program)
+#: A text in which a file stands behind a mark: zcdp:0.5 names none, profile:FILE and age=@FILE do.
+CLAIM: Final = FileOption(files=lambda text: text.split(":", 1)[1:])
+VALUES: Final = FileOption(files=lambda text: text.split("=@", 1)[1:])
 
 
 def number(text: str) -> float:
@@ -226,6 +273,15 @@ class Parser(argparse.ArgumentParser):
     def options(self) -> list[str]:
         """The names of its options."""
         return [*self._option_string_actions]
+
+    def named_files(self, arguments: argparse.Namespace) -> Iterator[tuple[str, FileOption, str]]:
+        """The files that arguments name: by which argument, of which type, and which file."""
+        for action in self._actions:
+            if isinstance(action.type, FileOption):
+                name = action.option_strings[-1] if action.option_strings else str(action.metavar)
+                value = getattr(arguments, action.dest, None)
+                for text in [value] if isinstance(value, str) else value or []:
+                    yield from ((name, action.type, file) for file in action.type.files(text))
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
         """Refuse what is no choice, with the one that is near."""

@@ -3,7 +3,7 @@
 import argparse
 
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
-from dpwitness.cli.parser import command, number, seconds, threads, whole
+from dpwitness.cli.parser import KEPT, MODULE, READ, WRITTEN, command, number, seconds, threads, whole
 
 
 def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
@@ -17,9 +17,15 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
         exits=(0, 1, 2),
     )
     below.add_argument(
-        "modules", metavar="MODULE", nargs="+", help="package.module or path/file.py; it is imported, so its code runs"
+        "modules",
+        type=MODULE,
+        metavar="MODULE",
+        nargs="+",
+        help="package.module or path/file.py; it is imported, so its code runs",
     )
-    below.add_argument("--records", metavar="FILE.csv", help="records to start from, for mechanisms that take tables")
+    below.add_argument(
+        "--records", type=READ, metavar="FILE.csv", help="records to start from, for mechanisms that take tables"
+    )
     below.add_argument(
         "--max-time", type=seconds, metavar="TIME", default=20.0, help="time for each case (default 20s)"
     )
@@ -30,10 +36,13 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
     below.add_argument("--seed", type=whole, metavar="N", help="repeat an earlier sweep (default: a fresh seed)")
     below.add_argument("--workers", type=threads, metavar="N", default=2, help="cases at a time (default 2)")
     below.add_argument(
-        "--output", metavar="FILE.jsonl", help="the results, a line each; a sweep that was cut off goes on from it"
+        "--output",
+        type=KEPT,
+        metavar="FILE.jsonl",
+        help="the results, a line each; a sweep that was cut off goes on from it",
     )
     below.add_argument("--list", action="store_true", help="list the cases, and run none")
-    below.add_argument("--save", metavar="FILE", help="write all of it as JSON, once it is done")
+    below.add_argument("--save", type=WRITTEN, metavar="FILE", help="write all of it as JSON, once it is done")
     below.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
     below.add_argument("--quiet", action="store_true", help="no progress on stderr")
 

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
-from dpwitness.cli.parser import number, whole
+from dpwitness.cli.parser import CODE, KEPT, READ, number, whole
 from dpwitness.errors import InvalidParameter
-from dpwitness.files import STDIN, STREAMS, check_writable, json_text
+from dpwitness.files import STDIN, STREAMS, json_text
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.reconstruction.questions import Asking, Limits, Waiting, system_of
@@ -102,17 +102,21 @@ def oracle_options(parser: argparse.ArgumentParser, question: str, answer: str) 
     group = parser.add_argument_group("your own system (instead of a simulated one)")
     group.add_argument(
         "--oracle",
+        type=CODE,
         metavar="WHAT",
         help=f"path/file.py:function or package.module:object, which is given {question} and gives {answer}; "
         "a function without parameters that returns such a function; or an object with ask_all(questions)",
     )
     group.add_argument(
         "--ask",
+        type=KEPT,
         metavar="FILE",
         help="write the questions into a file (.csv, else JSON lines) and stop; once they are answered there, the same "
         "command goes on. With --oracle: keep questions and answers there, to go on after an interruption",
     )
-    group.add_argument("--answers", metavar="FILE", help="answers from a file with the columns id and answer")
+    group.add_argument(
+        "--answers", type=READ, metavar="FILE", help="answers from a file with the columns id and answer"
+    )
     group.add_argument("--budget", type=whole, metavar="N", help="questions at most (default: as the attack needs)")
     group.add_argument("--rate", type=number, metavar="PER_SECOND", help="questions a second at most")
     group.add_argument(
@@ -159,8 +163,6 @@ def attack_own(
     started = time.monotonic()
     asking_ends = options.deadline().earlier(THINKING * options.max_time)
     limits = settings_of(Limits, options, deadline=asking_ends)
-    if options.ask is not None:
-        check_writable(options.ask)
     transcript, before = _transcript(options, form, settings)
     seed, system = transcript.seed, None
     if options.oracle is not None:

@@ -6,7 +6,7 @@ from typing import Final
 from dpwitness.cli import options
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED
 from dpwitness.cli.output import check_places, hand_over
-from dpwitness.cli.parser import command, whole
+from dpwitness.cli.parser import READ, command, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import shown
 from dpwitness.proposals import AttackFamily, Commands
@@ -35,12 +35,16 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     )
     parser.add_argument(
         "--tables",
+        type=READ,
         nargs="+",
         metavar="FILE",
         help="what is published: JSON lines, or .csv with attributes and a column count (-: standard input)",
     )
     parser.add_argument(
-        "--data", metavar="FILE.csv", help="the table itself, a row a person: to say what is right, or for --publish"
+        "--data",
+        type=READ,
+        metavar="FILE.csv",
+        help="the table itself, a row a person: to say what is right, or for --publish",
     )
     parser.add_argument(
         "--publish",

@@ -13,7 +13,7 @@ import numpy as np
 from dpwitness.cli import options
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.output import check_places
-from dpwitness.cli.parser import command, number, whole
+from dpwitness.cli.parser import READ, command, number, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
 from dpwitness.proposals import AttackFamily, Commands
@@ -73,6 +73,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     oracle_options(parser, "a bool array, True for the people of a subset,", "the sum of their secret bits")
     parser.add_argument(
         "--conditions",
+        type=READ,
         metavar="FILE.csv",
         help="of your own system: it takes no subsets but conditions on what is known of people, which this file has, "
         "a line a person; --column names a column of it that is secret",

@@ -17,7 +17,7 @@ import numpy as np
 from dpwitness.cli import options as shared
 from dpwitness.cli.console import NOT_REFUTED, live
 from dpwitness.cli.output import check_places
-from dpwitness.cli.parser import command, number, whole
+from dpwitness.cli.parser import READ, VALUES, command, number, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import read_text
 from dpwitness.proposals import AttackFamily, Commands
@@ -81,7 +81,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         help="the count of each value (default), or r, how large the noise is",
     )
     parser.add_argument(
-        "--data", metavar="FILE.csv", help=f"people, or values with a column of counts (default: {EMBEDDED})"
+        "--data", type=READ, metavar="FILE.csv", help=f"people, or values with a column of counts (default: {EMBEDDED})"
     )
     parser.add_argument("--column", metavar="NAME", help="the attacked attribute (default: the first)")
     group = parser.add_argument_group("the simulated system")
@@ -103,6 +103,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     oracle_options(parser, 'a condition such as {"age": [30, 31]}', "a whole number, the noisy count")
     parser.add_argument(
         "--values",
+        type=VALUES,
         metavar="NAME=VALUES",
         action="append",
         help="an attribute of your own system: A,B,C or LOW:HIGH or @FILE, a value a line (repeatable; or --data)",
