@@ -8,7 +8,8 @@ import sys
 from collections.abc import Sequence
 
 from dpwitness.checks import text_of
-from dpwitness.cli.console import Interrupts, NoResult, explain, of_command, reserved_stdout, streams
+from dpwitness.cli.console import Interrupts, explain, of_command, reserved_stdout, streams
+from dpwitness.errors import BadInput
 
 __all__ = ["main"]
 
@@ -46,7 +47,7 @@ def _run(given: list[str], trace: bool) -> int:
     except SystemExit as error:  # of the user's code, while it was imported or ran
         named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome", "oracle")]
         whose = " or ".join(filter(None, named)) or arguments.command
-        raise NoResult(
+        raise BadInput(
             f"{whose} called sys.exit({text_of(error.code, repr)}): take that out, it ends the check"
         ) from error
     return code
