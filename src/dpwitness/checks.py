@@ -180,7 +180,7 @@ def memory() -> int:
         pass
     for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
         try:
-            found.append(int(Path(file).read_text()))
+            found.append(int(Path(file).read_bytes()))
         except (OSError, ValueError):  # no such limit
             continue
     return min(limit for limit in found if limit > 0)

@@ -410,4 +410,10 @@ def _host() -> str:
 
 @cache
 def _versions() -> tuple[str, ...]:
-    return (sys.version, np.__version__, version("numba"), version("llvmlite"), Path(__file__).read_text())
+    return (
+        sys.version,
+        np.__version__,
+        version("numba"),
+        version("llvmlite"),
+        Path(__file__).read_text(encoding="utf-8"),
+    )

@@ -238,6 +238,16 @@ def test_all_that_a_user_may_catch_is_public():
         assert name in errors.__doc__
 
 
+def test_no_text_file_is_opened_in_the_encoding_of_the_locale():
+    """It may be ASCII; `files.read_text` reads UTF-8."""
+    opening = re.compile(r"(.*\.)?fdopen|(?!os\.)(.*\.)?open|.*\.(read|write)_text")
+    for path in SOURCE.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and opening.fullmatch(ast.unparse(node.func)):
+                binary = any(isinstance(one, ast.Constant) and "b" in str(one.value) for one in node.args)
+                assert binary or "encoding" in {one.arg for one in node.keywords}, f"{path.name}:{node.lineno}"
+
+
 def test_no_module_hides_a_public_name():
     """A module of the name of a function takes its place in the package once anything imports it."""
     modules = {path.stem for path in SOURCE.iterdir()}

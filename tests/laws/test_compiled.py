@@ -550,6 +550,16 @@ def test_named_tuples_are_hashed_by_the_names_of_their_fields():
     assert digest(of(one))[0] != digest(of(other))[0]
 
 
+def test_a_name_that_the_locale_cannot_read_has_a_hash(monkeypatch):
+    """As of a module whose file has an ä in its name, where the locale is ASCII."""
+    found = set()
+    for name in ("\udcc3\udca4", "\udcc3\udca5"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+        found.add(digest(types.FunctionType((lambda rng, data: data).__code__, {"__name__": name})))
+    assert len(found) == 2
+    assert all(complete for _, complete in found)
+
+
 def test_the_interpreted_copy_calls_no_compiled_code():
     @numba.njit
     def inner(x):

@@ -119,7 +119,7 @@ class ResultStream:
                 os.dup2(null, OUT)
                 os.close(null)
         if self.nowhere is None and (sys.stderr is None or sys.stderr.closed):
-            self.nowhere = open(os.devnull, "w")  # noqa: SIM115  # closed by `reserved_stdout`
+            self.nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # closed by `reserved_stdout`
         sys.stdout = self.nowhere or sys.stderr
 
     def release(self) -> None:

@@ -145,7 +145,8 @@ def _run_file(place: str) -> ModuleType:
         except (OSError, ValueError):
             hint = ""
         raise UnknownTarget(f"there is no file {place}{hint}")
-    name = f"_dpwitness_file_{path.stem}"
+    # Read as UTF-8 whatever the locale is: numba takes no halves of surrogate pairs.
+    name = f"_dpwitness_file_{os.fsencode(path.stem).decode(errors='backslashreplace')}"
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UnknownTarget(f"{place} cannot be loaded as Python")

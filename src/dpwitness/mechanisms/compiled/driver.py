@@ -122,9 +122,9 @@ def _written(folder: Path, name: str, key: str, call: str) -> Path:
     """The file of a driver module; one that says something else is written anew."""
     path = folder / f"{name}.py"
     text = DRIVER.format(key=key, arguments=call, cache=folder != private_folder())
-    if not path.exists() or path.read_text() != text:
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
         partial = path.with_suffix(f".{os.getpid()}.tmp")
-        partial.write_text(text)
+        partial.write_text(text, encoding="utf-8")
         partial.replace(path)
     return path
 

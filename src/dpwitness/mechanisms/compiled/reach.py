@@ -86,15 +86,17 @@ def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
     for part in _function(function, set(), root=True):
         if part is None:
             complete = False
-        else:
-            reached.update(len(part).to_bytes(8, "little") + part)
+            continue
+        # Of a file whose name the locale cannot read, the module's name has halves of surrogate pairs.
+        data = part if isinstance(part, bytes) else part.encode(errors="surrogatepass")
+        reached.update(len(data).to_bytes(8, "little") + data)
     return reached.digest(), complete
 
 
-def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[bytes | None]:
+def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[bytes | str | None]:
     """A Python function, or one that numba compiles."""
     if is_numba(value):
-        yield repr(sorted((k, str(v)) for k, v in value.targetoptions.items())).encode()
+        yield repr(sorted((k, str(v)) for k, v in value.targetoptions.items()))
         if not root and not value._can_compile:
             yield None  # compiled for the globals of then, which nothing tells
     elif not root:
@@ -104,22 +106,22 @@ def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[byt
         return
     seen.add(id(function))
     # numba's machine code on disk imports the module by name: of one that only this process knows nothing may be kept.
-    yield f"{function.__module__}.{function.__qualname__}".encode() if function.__module__ in sys.modules else None
+    yield f"{function.__module__}.{function.__qualname__}" if function.__module__ in sys.modules else None
     yield from _code(function.__code__, seen)
     for part in (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())):
         yield from _value(part, seen)
     known = variables(function)
     for path in sorted(set(names(function.__code__))):
         if path[0] in known:
-            yield ".".join(path).encode()
+            yield ".".join(path)
             yield from _reached(known[path[0]], path[1:], seen)
 
 
-def _reached(value: object, attributes: Path, seen: set[int]) -> Iterator[bytes | None]:
+def _reached(value: object, attributes: Path, seen: set[int]) -> Iterator[bytes | str | None]:
     """A value, or what is read from it while it is a module."""
     while isinstance(value, pytypes.ModuleType):
         if value.__name__.partition(".")[0] in KNOWN:
-            yield f"{value.__name__} {getattr(value, '__version__', '')}".encode()
+            yield f"{value.__name__} {getattr(value, '__version__', '')}"
             return
         if not attributes:
             yield None  # a module as a whole: what is read from it later is not known
@@ -128,52 +130,52 @@ def _reached(value: object, attributes: Path, seen: set[int]) -> Iterator[bytes 
     yield from _value(value, seen)
 
 
-def _code(code: pytypes.CodeType, seen: set[int]) -> Iterator[bytes | None]:
+def _code(code: pytypes.CodeType, seen: set[int]) -> Iterator[bytes | str | None]:
     yield code.co_code
-    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags)).encode()
+    yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags))
     for constant in code.co_consts:
         yield from _code(constant, seen) if isinstance(constant, pytypes.CodeType) else _value(constant, seen)
 
 
-def _value(value: object, seen: set[int]) -> Iterator[bytes | None]:
+def _value(value: object, seen: set[int]) -> Iterator[bytes | str | None]:
     """The bytes of a value that numba takes for a constant; None for what cannot be told."""
     if is_numba(value):
         yield from _function(value, seen)
     elif isinstance(value, enum.Enum):
         yield from _value(type(value), seen)
-        yield value.name.encode()
+        yield value.name
     elif isinstance(value, bool | int | float | complex | str | bytes | type(None) | type(...) | range):
-        yield f"{type(value).__name__} {value!r}".encode()
+        yield f"{type(value).__name__} {value!r}"
     elif isinstance(value, tuple | frozenset):
-        yield f"{type(value).__qualname__} {len(value)} {getattr(value, '_fields', '')}".encode()
+        yield f"{type(value).__qualname__} {len(value)} {getattr(value, '_fields', '')}"
         for item in sorted(value, key=repr) if isinstance(value, frozenset) else value:
             yield from _value(item, seen)
     elif isinstance(value, np.ndarray | np.generic) and value.dtype.kind in "biufcSU":
-        yield repr((value.dtype.str, value.shape)).encode()
+        yield repr((value.dtype.str, value.shape))
         yield value.tobytes()
     elif isinstance(value, type):
         yield from _class(value, seen)
     elif isinstance(value, pytypes.BuiltinFunctionType | np.ufunc | np.dtype) or _is_of(
         value, "numba.core.types", "Type"
     ):
-        yield f"{getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}".encode()
+        yield f"{getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}"
     elif isinstance(value, NumbasOwn):
-        yield f"{value.module}.{value.name}".encode()
+        yield f"{value.module}.{value.name}"
     elif isinstance(value, pytypes.FunctionType):
         known = root_of(value) in KNOWN or value.__module__ in OWN
-        yield f"{value.__module__}.{value.__qualname__}".encode() if known else None
+        yield f"{value.__module__}.{value.__qualname__}" if known else None
     else:
         yield None
 
 
-def _class(value: type, seen: set[int]) -> Iterator[bytes | None]:
-    yield f"{value.__module__}.{value.__qualname__}".encode()
+def _class(value: type, seen: set[int]) -> Iterator[bytes | str | None]:
+    yield f"{value.__module__}.{value.__qualname__}"
     if issubclass(value, enum.Enum):
         for name, member in value.__members__.items():
-            yield name.encode()
+            yield name
             yield from _value(member.value, seen)
     elif issubclass(value, tuple) and hasattr(value, "_fields"):
-        yield repr(value._fields).encode()
+        yield repr(value._fields)
     elif root_of(value) not in KNOWN and not issubclass(value, BaseException):
         yield None
 

@@ -301,7 +301,7 @@ def _parameter(parameter: inspect.Parameter) -> list[object]:
 def main() -> None:
     """Answer messages until the other side ends."""
     inward, outward = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
-    with open(os.devnull) as nothing:
+    with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)  # what the user's code prints is no message
     sys.path.pop(0)  # this file's folder: its modules must not take the place of the user's
