@@ -7,6 +7,7 @@ import inspect
 import math
 import numbers
 import secrets
+import sys
 import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
@@ -69,6 +70,8 @@ BITS_SHARE: Final = 1e-3
 FIRST_RUNS: Final = 10.0
 #: Pairs that a mechanism is tried on before it is taken for broken.
 TRIED: Final = 32
+#: Noise of a larger scale hides whatever any number of runs can show, and inputs so far apart are no counts of 64 bits.
+LARGEST_SCALE: Final = 1e12
 #: Parameters of a mechanism that name the value which it compares with.
 CENTRES: Final = ("threshold", "theta", "T")
 
@@ -380,7 +383,7 @@ def prepare(
         attack=attack,
         accepted=first,
         centre=_centre(mechanism),
-        scale=1 / (epsilon or stated.claim.parameter or 1.0),
+        scale=min(1 / (epsilon or stated.claim.parameter or 1.0), LARGEST_SCALE),
     )
     assert effort.seed is not None  # it and the workers are settled when the effort is made
     assert effort.workers is not None
@@ -484,9 +487,10 @@ def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
 
 
 def _centre(mechanism: Mechanism) -> float:
-    """The value that a mechanism compares with, by the names of its parameters; 0.0 if none."""
+    """The finite value that a mechanism compares with, by the names of its parameters; 0.0 if none."""
     values = mechanism.signature.parameters
-    return next((float(values[name]) for name in CENTRES if isinstance(values.get(name), int | float)), 0.0)
+    given = (value for name in CENTRES if isinstance(value := values.get(name), int | float))
+    return next((float(value) for value in given if abs(value) <= sys.float_info.max), 0.0)
 
 
 def plain_function(function: object) -> object:

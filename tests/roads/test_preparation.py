@@ -1,5 +1,6 @@
 """One preparation for check, bound, curve and the plugin: the claim, the parameters and the relation agree."""
 
+import math
 import pickle
 
 import numpy as np
@@ -49,6 +50,10 @@ class Carrier:
 @dpw.target(claim="budget", neighbours=ONE, source="here")
 def renamed(rng, data, budget):
     return data[0] + rng.laplace(0, 1 / budget)
+
+
+def compares(rng, data, epsilon, threshold):
+    return bool(data[0] + rng.laplace(0, 1 / epsilon) > threshold)
 
 
 def tolerant(rng, data, epsilon, eps):
@@ -124,6 +129,25 @@ def test_a_parameter_is_not_given_two_values(function, given):
 
 def test_a_tolerance_called_eps_stands_beside_epsilon():
     assert values(tolerant, epsilon=1.0, parameters={"eps": 0.1}) == {"epsilon": 1.0, "eps": 0.1}
+
+
+@pytest.mark.parametrize("sensitivity", [1.0, 0.1])
+@pytest.mark.parametrize("threshold", [math.inf, -math.inf, math.nan, 1e12, 1e16, -1e300])
+def test_a_threshold_that_no_answers_lie_around_refuses_no_relation(threshold, sensitivity):
+    """The mechanism's own parameter says where inputs are looked for, and no more."""
+    given = {"epsilon": 1.0, "neighbours": dpw.queries(3, sensitivity), "parameters": {"threshold": threshold}}
+    ready = job(compares, **given)
+    assert len(list(ready.candidates())) > 10
+    assert len(list(ready.unusual())) > 10
+    there = [pair for pair in ready.candidates() if np.abs(pair.data - threshold).max() <= sensitivity]
+    assert bool(there) == (threshold == 1e12)
+
+
+@pytest.mark.parametrize("claim", [dpw.PureDP(1e-17), dpw.ZCDP(1e-40), dpw.GaussianDP(1e-300), dpw.GaussianDP(1e-310)])
+@pytest.mark.parametrize("relation", [dpw.histogram(2), dpw.queries(3)])
+def test_inputs_are_proposed_for_the_smallest_claims(claim, relation):
+    ready = job(compares, claim=claim, neighbours=relation, parameters={"epsilon": 1.0, "threshold": 0.0})
+    assert len([*ready.candidates(), *ready.unusual()]) > 10
 
 
 def test_an_attack_proposes_inputs_only_where_the_relation_is_its_targets():

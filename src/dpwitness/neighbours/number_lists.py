@@ -159,7 +159,11 @@ class Queries(NumberList):
         if data is not None:
             yield from self._moved_by_each(self.read(data), "the data")
             return
-        anchor = float(np.floor(centre))  # whole numbers read better in a witness
+        anchor = self._resolved(float(np.floor(centre)))  # whole numbers read better in a witness
+        yield from filter(self.adjacent, self._around(anchor, scale))
+
+    def _around(self, anchor: float, scale: float) -> Iterator[Pair]:
+        """The patterns around a value, and further away; rounding may make neighbours of large numbers none."""
         if self.may_move == "all" and self.direction == "any" and self.length > 1:
             half = (np.arange(self.length) < self.length // 2) * self.sensitivity
             yield make_pair(anchor + half, anchor + self.sensitivity - half, "X shape")
@@ -170,6 +174,10 @@ class Queries(NumberList):
                 base = np.full(self.length, anchor + k * self._step(scale))
                 yield _moved(base, move * self.sensitivity, f"{name} around {base[0]:g}")
 
+    def _resolved(self, centre: float) -> float:
+        """The value itself, or 0.0 where doubles of its size are too far apart for neighbours."""
+        return centre if self.adjacent(_moved(np.array([centre]), np.array([self.sensitivity]), "")) else 0.0
+
     def _moved_by_each(self, base: Data, place: str) -> Iterator[Pair]:
         for name, move in self.moves(len(base)):
             yield _moved(base, move * self.sensitivity, f"{name} around {place}")
@@ -177,7 +185,7 @@ class Queries(NumberList):
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """All answers at magnitudes from .01 to 100 scales and at special numbers; each single one; one far ahead."""
-        n, moves = self.length, dict(self.moves(self.length))
+        n, moves, centre = self.length, dict(self.moves(self.length)), self._resolved(centre)
         # All answers moved by the same amount, and against each other: copies of one answer behave unlike others.
         few = [name for name in ("half up, half down", "all up", "first half up", "first up") if name in moves][:2]
         offsets = [sign * size * scale for size in LADDER for sign in (1, -1)]
