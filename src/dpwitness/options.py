@@ -30,6 +30,16 @@ SHRINK_TIME: Final = 10.0
 MOST_WORKERS: Final = 1024
 #: The largest multiple of the claim to be content with: a pass that would not have caught twice the claim says nothing.
 MOST_RATIO: Final = 2.0
+#: The health checks of a test, which `suppress` leaves out by name.
+HEALTH_CHECKS: Final = (
+    "identical_inputs",
+    "unlike_inputs",
+    "deterministic_output",
+    "stuck_generator",
+    "input_ignored",
+    "too_slow",
+    "low_power",
+)
 #: How a claim is written as text.
 CLAIMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
 

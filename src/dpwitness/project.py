@@ -12,15 +12,17 @@ from typing import Any, Final, get_args
 
 from dpwitness.checks import brief, near, number, seconds, whole
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.options import FUNCTIONS, MOST_RATIO, MOST_WORKERS, Errors, Option, options_of
+from dpwitness.options import FUNCTIONS, HEALTH_CHECKS, MOST_RATIO, MOST_WORKERS, Errors, Option, options_of
 
 FILE: Final = "pyproject.toml"
 TABLE: Final = "dpwitness"
 #: What `bits` of a check is, by its setting.
 BITS: Final[dict[str, bool | str]] = {"report": True, "strict": "strict", "off": False}
+#: Those of the plugin, which says how hard each looks.
+PROFILES: Final = ("dev", "ci", "nightly")
 #: Settings that only the plugin has, besides those of `assert_private`: what they are.
 OF_PLUGIN: Final[dict[str, str]] = {
-    "profile": "how hard the pytest plugin looks: dev, ci or nightly",
+    "profile": f"how hard the pytest plugin looks: {', '.join(PROFILES)}",
     "suppress": "health checks that the pytest plugin leaves out",
     "database": "folder of saved witnesses; none: keep none",
 }
@@ -61,11 +63,11 @@ def _flag(name: str, value: object) -> bool:
     return value
 
 
-def _texts(name: str, value: object) -> tuple[str, ...]:
+def _health_checks(name: str, value: object) -> tuple[str, ...]:
     given = [value] if isinstance(value, str) else value
-    if not isinstance(given, list) or not all(isinstance(one, str) for one in given):
-        raise InvalidParameter(f"{name}={brief(value)} must be a list of texts")
-    return tuple(given)
+    if not isinstance(given, list):
+        raise InvalidParameter(f"{name}={brief(value)} must be a list of health checks")
+    return tuple(one_of(*HEALTH_CHECKS)(name, one) for one in given)
 
 
 #: How the value of a setting is checked and read.
@@ -80,8 +82,8 @@ READ: Final[dict[str, Callable[[str, object], Any]]] = {
     "fast_noise": _flag,
     "seed": lambda name, value: whole(name, value, 0),
     "workers": lambda name, value: whole(name, value, 1, MOST_WORKERS),
-    "profile": _text,
-    "suppress": _texts,
+    "profile": one_of(*PROFILES),
+    "suppress": _health_checks,
     "database": _text,
 }
 

@@ -29,7 +29,7 @@ import dpwitness as dpw
 from _dpwitness_pytest import OPTIONS as SESSION_OPTIONS
 from dpwitness.cli import main
 from dpwitness.cli.commands import parser
-from dpwitness.health.findings import NAMES as HEALTH_CHECKS
+from dpwitness.options import HEALTH_CHECKS
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

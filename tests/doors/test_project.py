@@ -6,11 +6,12 @@ from pathlib import Path
 
 import pytest
 
+import _dpwitness_pytest
 import dpwitness.plugin.asserter  # noqa: F401  # pytester drops what an inner run imports; numba's is loaded once
 from dpwitness.cli import main
 from dpwitness.errors import DPWitnessError
 from dpwitness.options import options_of
-from dpwitness.project import OF_PLUGIN, READ, known, nearest, project_of
+from dpwitness.project import OF_PLUGIN, PROFILES, READ, known, nearest, project_of
 
 NOISY = """
 def noisy(rng, data, epsilon):
@@ -105,7 +106,10 @@ def test_the_nearest_file_counts_alone(folder, monkeypatch):
         ("fast-noise = 1", "fast-noise=1 must be true or false"),
         ("errors = 'ignore'", "errors='ignore' must be one of raise, outcome"),
         ("workers = 1.5", "workers=1.5 must be a whole number"),
-        ("suppress = [1]", "suppress=[1] must be a list of texts"),
+        ("suppress = 1", "suppress=1 must be a list of health checks"),
+        ("suppress = [1]", "suppress=1 must be one of identical_inputs, "),
+        ("suppress = 'x'", "suppress='x' must be one of identical_inputs, "),
+        ("profile = 'fast'", "profile='fast' must be one of dev, ci, nightly"),
         ("= 3", "is not TOML"),
     ],
 )
@@ -170,10 +174,15 @@ def test_the_plugin_knows_the_table_however_it_is_written(pytester, table, monke
     pytester.runpytest_inprocess().stdout.fnmatch_lines("dpwitness: profile *, --dp-seed=9, *")
 
 
+def test_the_profiles_of_a_project_are_those_of_the_plugin():
+    assert tuple(_dpwitness_pytest.PROFILES) == PROFILES
+
+
 def test_a_bad_setting_ends_the_session_with_one_line(session):
     for line, said in (
         ("alhpa = 1", "has no setting 'alhpa'; did you mean 'alpha'?"),
         ("profile = 'fast'", "profile='fast' must be one of dev, ci, nightly"),
+        ("suppress = ['low_power', 'nosuch']", "suppress='nosuch' must be one of identical_inputs, "),
     ):
         result, report = session(lines=[line])
         assert result.ret == pytest.ExitCode.USAGE_ERROR

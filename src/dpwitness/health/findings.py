@@ -13,18 +13,8 @@ from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.events.event import Label, number_text
 from dpwitness.evidence import Counts, detectable_at_best, rare_event, runs_needed
 from dpwitness.mechanisms.mechanism import Rows
+from dpwitness.options import HEALTH_CHECKS
 from dpwitness.results.verdict import NotRefuted
-
-NAMES: Final = (
-    "identical_inputs",
-    "unlike_inputs",
-    "deterministic_output",
-    "stuck_generator",
-    "input_ignored",
-    "too_slow",
-    "low_power",
-)
-
 
 #: An event of such a share of the runs on D is no tail, however few runs there were.
 NO_TAIL: Final = 0.1
@@ -41,8 +31,9 @@ class Finding:
 def check_names(suppressed: Collection[str]) -> None:
     """Raise `InvalidParameter` for a health check that does not exist."""
     for name in suppressed:
-        if name not in NAMES:
-            raise InvalidParameter(f"suppress={name!r}: there is no such health check; there are {', '.join(NAMES)}")
+        if name not in HEALTH_CHECKS:
+            known = ", ".join(HEALTH_CHECKS)
+            raise InvalidParameter(f"suppress={name!r}: there is no such health check; there are {known}")
 
 
 def of_counts(counts: Counts) -> tuple[str, ...]:
