@@ -81,10 +81,14 @@ def json_value(text: str, deepest: int = DEEPEST, **read: Any) -> object:
     return json.loads(text, **read)
 
 
-def near(name: object, known: Iterable[object], most: int = 3) -> str:
-    """A question after the names that may be meant, where some like the given one are known; else nothing."""
-    found = difflib.get_close_matches(str(name), [str(one) for one in known], n=most, cutoff=0.6)
-    return f"; did you mean {' or '.join(map(repr, found))}?" if found else ""
+def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = "") -> str:
+    """A question after the names that may be meant, where some like the given one are known; else nothing.
+
+    `prefix`: what all names begin with, which makes none like another.
+    """
+    names = [str(one).removeprefix(prefix) for one in known]
+    found = difflib.get_close_matches(str(name).removeprefix(prefix), names, n=most, cutoff=0.6)
+    return f"; did you mean {' or '.join(repr(prefix + one) for one in found)}?" if found else ""
 
 
 def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, error: type[BadInput]) -> Any:

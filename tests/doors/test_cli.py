@@ -211,6 +211,15 @@ def test_what_a_replay_refuses(capsys, tmp_path, options, message):
     assert len(err.splitlines()) == 1
 
 
+def test_answers_of_a_file_are_as_many_as_the_queries(capsys, mine):
+    (mine / "three.csv").write_text("1\n2\n3\n")
+    check = ("check", "svt", "--epsilon", 1, "--data", "three.csv", "--runs", 1000)
+    code, _, err = run(capsys, *check, "--queries", 5)
+    assert code == 2
+    assert "--queries 5 is not that of --data, which has 3 numbers: give --queries 3" in err
+    assert json.loads(run(capsys, *check, "--direction", "up", "--json")[1])["witness"]["relation"]["length"] == 3
+
+
 def test_replay_of_a_users_own_function_asks_for_it(capsys, mine):
     run(capsys, "check", "mine.py:noisy_sum", "--epsilon", 1, "--pair", "[0]", "[5]", "--save", "w.json")
     code, _, err = run(capsys, "replay", "w.json")
@@ -319,6 +328,17 @@ def test_bound(capsys):
         (["check", "svt", "--epsilon", "1", "--set", "cutoff"], "must be NAME=VALUE"),
         (["check", "svt", "--epsilon", "1", "--set", "epsilon=3"], "give 'epsilon' two values"),
         (["check", "svt", "--epsilon", "1", "--batch", "0"], "--batch says more of --command"),
+        (
+            ["check", "svt", "--epsilon", "1", "--set", "cutoff=1", "--set", "cutoff=2"],
+            "--set cutoff=… is given 2 times",
+        ),
+        (["check", "svt", "--epsilon", "1", "--bits", "strict", "--no-bits"], "not allowed with argument --bits"),
+        (["check", "svt", "--epsilon", "1", "--direction", "up"], "--direction says more of --queries"),
+        (["check", "svt", "--epsilon", "1", "--may-move", "one"], "--may-move says more of --queries"),
+        (["check", "svt", "--epsilon", "1", "--plot", "x.svg"], "--plot x.svg; it is an option of profile and curve; "),
+        (["check", "svt", "--epsilonn", "1"], "--epsilonn 1; did you mean '--epsilon'?; see"),
+        (["check", "mine.py:noisysum", "--epsilon", "1"], "has no 'noisysum'; did you mean 'noisy_sum'?"),
+        (["check", "svt", "--epsilon", "1", "--pair", "[1]", "[1]"], "pair [1], twice: both inputs are the same"),
         (["check", "svt", "--epsilon", "1", "--pair", "[1, 2]", "[1, 2]"], "both inputs are the same"),
         (["check", "svt", "--epsilon", "1", "--pair", "[1", "[1]"], "must be JSON, such as"),
         (["check", "svt", "--epsilon", "1", "--pair", "[1]", "[2]", "--queries", "3"], "leave out"),
@@ -328,7 +348,7 @@ def test_bound(capsys):
         (["check", "svt", "--epsilon", "1", "--data", "missing.csv"], "cannot read missing.csv"),
         (["check", "svt", "--epsilon", "1", "--column", "a"], "give --data"),
         (["check", "svt", "--epsilon", "1", "--save", "no/such/place.json"], "there is no folder no/such"),
-        (["check", "mine.py:nothing", "--epsilon", "1"], "has no 'nothing'; it has:"),
+        (["check", "mine.py:nothing", "--epsilon", "1"], "has no 'nothing'; it has: noisy_sum, breaks, unknown"),
         (["check", "mine.py", "--epsilon", "1"], "say which function"),
         (["check", "gone.py:f", "--epsilon", "1"], "there is no file gone.py"),
         (["check", "no.such.module:f", "--epsilon", "1"], "cannot import no.such.module"),

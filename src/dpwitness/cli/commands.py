@@ -93,7 +93,10 @@ def parse(given: list[str]) -> argparse.Namespace:
     arguments, unknown = top.parse_known_args(given)
     if unknown:
         name = unknown[0].partition("=")[0]
-        meant = f"; give {EARLIER[name]}" if name in EARLIER else near(name, arguments.parser.options)
+        meant = f"; give {EARLIER[name]}" if name in EARLIER else near(name, arguments.parser.options, prefix="--")
+        others = [command for command, below in top.commands.items() if name in below.options]
+        if others and not meant:
+            meant = f"; it is an option of {' and '.join(others)}"
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant if name.startswith('-') else ''}")
     return arguments
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 from dpwitness.checks import near
 from dpwitness.cli.console import say
 from dpwitness.cli.options import ADJACENCIES, FORMS
-from dpwitness.cli.parser import given_input, settings
+from dpwitness.cli.parser import given_input, require_each_once, settings
 from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import read_column, read_frame, shown
 from dpwitness.mechanisms.catalog import load, load_code
@@ -71,7 +71,8 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
         named |= {"parameters": settings(arguments.set), "reference": arguments.target}
     if arguments.outcome is not None and ":" in arguments.outcome:
         named["outcome"] = load_code(arguments.outcome)
-    neighbours, data = relation(arguments), _data(arguments)
+    data = _data(arguments)
+    neighbours = relation(arguments, None if data is None else len(data))
     if data is not None and neighbours is None and arguments.command != "replay" and target_of(function) is None:
         # A user's own function and a file: counts are a histogram, anything else answers to queries.
         counts = data.dtype.kind == "i" and (data >= 0).all()
@@ -127,8 +128,8 @@ def _mechanism(arguments: argparse.Namespace, target: str | None) -> Callable[..
     return remote(arguments.python, target)
 
 
-def relation(arguments: argparse.Namespace) -> Relation | None:
-    """The relation that the options describe; None leaves it to the target."""
+def relation(arguments: argparse.Namespace, numbers_of_data: int | None = None) -> Relation | None:
+    """The relation that the options describe; None leaves it to the target. Raises `BadInput`."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
     of_records = relation_of_records(arguments)
     if of_records is not None:
@@ -142,7 +143,14 @@ def relation(arguments: argparse.Namespace) -> Relation | None:
             )
         return pairs(*([given_input(side) for side in pair] for pair in arguments.pair))
     if arguments.queries is not None or extras:
-        length = 10 if arguments.queries is None else arguments.queries
+        length = numbers_of_data if arguments.queries is None else arguments.queries
+        if length is None:
+            raise BadInput(f"--{extras[0].replace('_', '-')} says more of --queries: give --queries N too")
+        if numbers_of_data not in (None, length):
+            raise BadInput(
+                f"--queries {length} is not that of --data, which has {numbers_of_data} numbers: give --queries "
+                f"{numbers_of_data}"
+            )
         return queries(length, may_move=arguments.may_move or "all", direction=arguments.direction or "any")
     return None
 
@@ -165,6 +173,7 @@ def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
         return None
     frame = read_frame(arguments.records)
     domains = dict(zip(frame.columns, like(frame).fields.parts, strict=True))
+    require_each_once("--domain", arguments.domain)
     for item in arguments.domain:
         name, equals, values = item.partition("=")
         if not equals or name not in domains:

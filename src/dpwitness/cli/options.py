@@ -29,16 +29,18 @@ FORMS: Final = ("dataframe", "polars", "polars-lazy", "arrow", "array", "list", 
 def of_function(parser: argparse.ArgumentParser, function: str) -> None:
     """The options of a public function that a command line can give; one that is not given is None."""
     for name, option in options_of(function).items():
+        place: Any = parser
         if name == "bits":
             text = "leave out the last bits of floating-point outcomes"
-            parser.add_argument("--no-bits", dest="bits", action="store_const", const=False, help=text)
+            place = parser.add_mutually_exclusive_group()
+            place.add_argument("--no-bits", dest="bits", action="store_const", const=False, help=text)
         if option.metavar is not None:
             several = {"nargs": "+"} if (function, name) == ("curve", "epsilon") else {}
             _add(parser, name, option, metavar=option.metavar, type=KINDS.get(name), **several)
         elif option.flag:
             _add(parser, name, option, action=argparse.BooleanOptionalAction)
         elif option.choices:
-            _add(parser, name, option, choices=(*SETTINGS_ALONE.get(name, ()), *option.choices))
+            _add(place, name, option, choices=(*SETTINGS_ALONE.get(name, ()), *option.choices))
 
 
 def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | None = None) -> None:
@@ -54,7 +56,7 @@ def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | N
     printing(parser)
 
 
-def _add(parser: argparse.ArgumentParser, name: str, option: Option, **settings: Any) -> None:
+def _add(parser: argparse._ActionsContainer, name: str, option: Option, **settings: Any) -> None:
     default = (
         ""
         if option.default in (None, REQUIRED) or isinstance(option.default, bool)

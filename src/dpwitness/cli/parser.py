@@ -8,6 +8,7 @@ import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 from typing import Any, Final, NoReturn, cast
 
 from dpwitness import checks
@@ -131,6 +132,7 @@ def span(text: str) -> list[float]:
 def settings(given: Sequence[str]) -> dict[str, object]:
     """NAME=VALUE pairs; values are JSON where they can be, or `True`, `None` or `(0, 1)` as in Python, else text."""
     found: dict[str, object] = {}
+    require_each_once("--set", given)
     for item in given:
         name, equals, value = item.partition("=")
         if not equals or not name:
@@ -145,6 +147,14 @@ def settings(given: Sequence[str]) -> dict[str, object]:
         except ValueError as error:
             raise InvalidParameter(f"--set {item!r}: {error}") from error
     return found
+
+
+def require_each_once(option: str, given: Sequence[str]) -> None:
+    """Raise `InvalidParameter` where two texts NAME=VALUE are of one name."""
+    names = [item.partition("=")[0] for item in given]
+    for name in names:
+        if names.count(name) > 1:
+            raise InvalidParameter(f"{option} {name}=… is given {names.count(name)} times: leave out all but one")
 
 
 def _literal(text: str) -> object:
@@ -254,6 +264,8 @@ class Parser(argparse.ArgumentParser):
 
     #: A line about the command, for lists of commands.
     summary: str = ""
+    #: Those below it.
+    commands: Mapping[str, "Parser"] = MappingProxyType({})
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
         super().__init__(*arguments, **{"formatter_class": Formatter, **settings})
@@ -267,6 +279,7 @@ class Parser(argparse.ArgumentParser):
         """Commands below this one; without any of them the overview is printed."""
         commands = cast(Commands, self.add_subparsers(action=Commands, dest=dest, metavar=metavar, parser_class=Parser))
         self.set_defaults(run=lambda _: overview(self, commands.choices))
+        self.commands = commands.choices
         return commands
 
     @property

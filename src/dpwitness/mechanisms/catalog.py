@@ -17,6 +17,8 @@ from dpwitness.errors import UnknownTarget
 from dpwitness.mechanisms.libraries import library_of
 
 GROUP = "dpwitness.targets"
+#: Functions of a module that a message lists.
+MOST_NAMES = 20
 
 
 def registered() -> dict[str, EntryPoint]:
@@ -82,10 +84,9 @@ def load_object(name: str) -> object:
             value = getattr(value, part)
         except AttributeError as error:
             names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
-            shown = difflib.get_close_matches(attribute, names, n=3, cutoff=0.4) or names[:5]
-            raise UnknownTarget(
-                f"{place} has no {attribute!r}; it has: {', '.join(shown) or 'no functions'}"
-            ) from error
+            known = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES))
+            meant = near(attribute, names) or f"; it has: {known or 'no functions'}"
+            raise UnknownTarget(f"{place} has no {attribute!r}{meant}") from error
         except Exception as error:  # a property, or a module's __getattr__
             raise UnknownTarget(f"{name} cannot be loaded: {_described(error)}") from error
     return value

@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpwitness.neighbours.difference import difference
+from dpwitness.neighbours.difference import difference, same
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
 from dpwitness.tables import Schema, tables_of
 
@@ -54,6 +54,8 @@ class Pair:
 
     def __str__(self) -> str:
         first, second = shown(self.data), shown(self.neighbour)
+        if first == second and same(self.data, self.neighbour):
+            return f"{first}, twice"
         return f"{first} and {second if first != second else difference(self.data, self.neighbour)}"
 
 
