@@ -201,6 +201,9 @@ def read_frame(path: str | Path) -> Any:
         raise InvalidData(
             f"{shown(path)} has more values in a line than names in its header: give each column a name"
         ) from error
+    if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in ";\t"):
+        name = str(frame.columns[0])
+        raise InvalidData(f"{shown(path)} has one column, {name!r}: separate columns by commas")
     if not len(frame):
         raise InvalidData(f"{shown(path)} holds no records: give a header line and one record a line")
     return frame

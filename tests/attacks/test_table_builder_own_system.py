@@ -184,6 +184,8 @@ def test_the_parameter_of_ones_own_system(mine, capsys):
         (["--oracle", "mine.py:broken", "--values", "age=1:3"], "gave 3.5 for question 1"),
         (["--oracle", "mine.py:Counts", "--values", "age"], "--values 'age' must be NAME=A,B,C"),
         (["--oracle", "mine.py:Counts", "--values", "age=3,3"], "different values"),
+        (["--oracle", "mine.py:Counts", "--values", "age=1:1e9"], "--values age=1:1e9: give FROM:TO, of at most"),
+        (["--oracle", "mine.py:Counts", "--values", "age=1:2.5"], "--values age=1:2.5: '2.5' must be a whole number"),
         (["--oracle", "mine.py:Counts", "--values", "age=7:0"], "--values age=7:0: give FROM:TO, of at most 1,000,000"),
         (["--oracle", "mine.py:Counts", "--values", "age=@no.txt"], "no.txt"),
         (["--oracle", "mine.py:Counts", "--value", "99"], "--value '99' is no value of the attribute; it has 20, 21"),

@@ -131,7 +131,13 @@ def test_the_oracle_repeats_with_query_noise():
 
 @pytest.mark.parametrize(
     ("counts", "message"),
-    [([3], "at least 2 cells"), ([], "at least 2 cells"), ([1, -1], "cell 2 holds -1"), ([1, 0.5], "cell 2 holds 0.5")],
+    [
+        ([3], "at least 2 cells"),
+        ([], "at least 2 cells"),
+        ([1, -1], "cell 2 holds -1"),
+        ([1, 0.5], "cell 2 holds 0.5"),
+        ([1, 1 << 41], "cell 2 holds 2.19902e.12: a count must be a whole number from 0 to 1,099,511,627,776"),
+    ],
 )
 def test_what_is_no_histogram_is_refused(counts, message):
     with pytest.raises(InvalidData, match=message):

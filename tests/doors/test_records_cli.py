@@ -29,6 +29,8 @@ def place(tmp_path, monkeypatch):
     (tmp_path / "people.csv").write_text(PEOPLE)
     (tmp_path / "names.csv").write_text("name,age\nAnn,30\nBob,41\n")
     (tmp_path / "header.csv").write_text("age\n")
+    (tmp_path / "semicolons.csv").write_text("age;sex\n1;0\n")
+    (tmp_path / "infinite.csv").write_text("age\n1\ninf\n")
     monkeypatch.chdir(tmp_path)
     return tmp_path
 
@@ -104,6 +106,9 @@ def test_a_private_mechanism_is_not_refuted(capsys):
         (["--records", "people.csv", "--domain", "Age=0:120"], "no column 'Age'; did you mean 'age'?"),
         (["--records", "people.csv", "--domain", "age=0-120"], "--domain 'age=0-120': 0:120 is a range"),
         (["--records", "people.csv", "--domain", "age=a:b"], "must hold two finite numbers"),
+        (["--records", "people.csv", "--domain", "age=0:9", "--domain", "age=0:99"], "--domain age=… is given 2 times"),
+        (["--records", "semicolons.csv"], "semicolons.csv has one column, 'age;sex': separate columns by commas"),
+        (["--records", "infinite.csv"], "column 'age': there are infinite numbers; leave these out"),
         (["--records", "people.csv", "--domain", "age=0:20"], "holds records that are not of the domain"),
         (["--records", "people.csv", "--domain", "age=3"], "--domain 'age=3': categories (3,): give at least two"),
         (["--records", "people.csv", "--domain", "age=5:1"], "--domain 'age=5:1': integers from low=5"),

@@ -406,7 +406,7 @@ def test_an_open_adjacency_is_two_relations():
         (lambda: categories("a", 1), "all of one type"),
         (lambda: categories("a", "a"), "must differ"),
         (lambda: text(0), "max_length=0 must be"),
-        (lambda: like([]), "hold no value"),
+        (lambda: like([]), "there is no value"),
         (lambda: like([1.0, math.inf]), "infinite"),
         (lambda: records(), "needs a domain"),
         (lambda: records(3), "domain 3 must be numbers"),

@@ -269,7 +269,7 @@ def test_a_frame_that_was_not_collected_is_no_outcome():
     [
         (pa.table([[1], [2]], names=["a", "a"]), "several columns are called 'a'"),
         (FRAME.lazy().select("absent"), "a LazyFrame cannot be collected"),
-        (pl.DataFrame({"a": [None]}), "column 'a' hold no value"),
+        (pl.DataFrame({"a": [None]}), "column 'a': there is no value"),
         (FRAME["age"], "must be a list of records, an array, a DataFrame of pandas or Polars"),
     ],
     ids=["names twice", "plan that fails", "nulls alone", "Series"],

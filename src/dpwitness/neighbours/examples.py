@@ -187,7 +187,7 @@ def _domain(given: Sequence[Value], what: str) -> Domain:
     present = [value for value in values if not is_missing(value)]
     missing = len(present) < len(values)
     if not present:
-        raise InvalidNeighbours(f"{what} hold no value: give records from which the domain can be read")
+        raise InvalidNeighbours(f"{what}: there is no value; give records from which the domain can be read")
     kinds = {type(value) for value in present}
     if kinds == {bool}:
         return Categories(values=(False, True), missing=missing)
@@ -197,7 +197,7 @@ def _domain(given: Sequence[Value], what: str) -> Domain:
     if kinds <= {int, float} and all(abs(value) < LARGEST_NUMBER for value in present if type(value) is int):
         least, most = float(min(present)), float(max(present))
         if not (math.isfinite(least) and math.isfinite(most)):
-            raise InvalidNeighbours(f"{what} hold infinite numbers: leave these out, or give numbers(low, high)")
+            raise InvalidNeighbours(f"{what}: there are infinite numbers; leave these out, or give numbers(low, high)")
         return Numbers(low=least, high=most if least < most else math.nextafter(least + 1, math.inf), missing=missing)
     if kinds == {str}:
         distinct = sorted(set(present))

@@ -6,7 +6,6 @@ The attack sees a system's answers alone; the data make the bundled system, and 
 import argparse
 import functools
 import math
-import re
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -56,7 +55,6 @@ OF_PERTURBATION: Final = ("sums",)
 OF_SIMULATION: Final = ("perturbation", "suppression", "system", "noise", "scale")
 OF_OWN: Final = ("values", "rate", "retries")
 #: A span of whole numbers, and how many it may hold.
-SPAN: Final = re.compile(r"(-?\d+):(-?\d+)")
 MAX_VALUES: Final = 1_000_000
 MAX_SUMS: Final = 100_000
 
@@ -328,10 +326,14 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
             raise InvalidParameter(f"--values {item!r} must be NAME=A,B,C or NAME=LOW:HIGH or NAME=@FILE, once a name")
         if text.startswith("@"):
             values = read_text(text[1:]).splitlines()
-        elif span := SPAN.fullmatch(text):
-            if not int(span[1]) <= int(span[2]) < int(span[1]) + MAX_VALUES:
+        elif len(ends := text.split(":")) == 2 and not any(isinstance(parse_value(end), str) for end in ends):
+            try:
+                low, high = map(whole, ends)
+            except argparse.ArgumentTypeError as error:
+                raise InvalidParameter(f"--values {name}={text}: {error}") from error
+            if not low <= high < low + MAX_VALUES:
                 raise InvalidParameter(f"--values {name}={text}: give FROM:TO, of at most {MAX_VALUES:,} values")
-            values = [str(value) for value in range(int(span[1]), int(span[2]) + 1)]
+            values = [str(value) for value in range(low, high + 1)]
         else:
             values = text.split(",")
         found[name] = tuple(parse_value(value.strip()) for value in values if value.strip())

@@ -70,7 +70,8 @@ def check_histogram(counts: object) -> Counts:
         raise InvalidData(f"a histogram of {len(values)} cell(s) has nothing to compare: give at least 2 cells")
     bad = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & (values <= LARGEST)))
     if len(bad):
-        raise InvalidData(f"cell {bad[0] + 1} holds {values[bad[0]]:g}: a count must be a whole number of at least 0")
+        held = f"cell {bad[0] + 1} holds {values[bad[0]]:g}"
+        raise InvalidData(f"{held}: a count must be a whole number from 0 to {LARGEST:,}")
     return values.astype(np.int64)
 
 
