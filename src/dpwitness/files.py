@@ -169,6 +169,11 @@ def shown(path: str | Path) -> str:
     return name if name.isprintable() else repr(name)
 
 
+def as_utf8(name: str) -> str:
+    """The name of a file as UTF-8 has it, where the locale has read it as something else: no halves of surrogates."""
+    return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
+
+
 def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
     """The rows of a CSV file that are not empty, each with the number of its line; raises `InvalidData`."""
     import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s

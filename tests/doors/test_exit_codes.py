@@ -544,6 +544,17 @@ def test_arguments_that_are_no_text(capsys):
     assert err == "dpwitness: error: unknown target '\\udcff': `dpwitness list` shows the bundled ones.\n"
 
 
+@pytest.mark.skipif(sys.platform == "darwin", reason="names of files are UTF-8 here")
+@pytest.mark.filterwarnings("error")
+def test_a_file_whose_name_the_locale_cannot_read(capsys, mine):
+    """It is compiled, and its witness is read back."""
+    Path("\udce9.py").write_text(MINE)
+    check = ("check", "\udce9.py:noisy", "--epsilon", 1, "--pair", "[1]", "[5]", "--seed", 1, "--runs", 20_000)
+    assert run(capsys, *check, "--save", "w.json")[::2] == (1, "")
+    assert json.loads(Path("w.json").read_text())["witness"]["mechanism"] == r"\xe9.py:noisy"
+    assert run(capsys, "replay", "w.json", "--mechanism", "\udce9.py:noisy")[0] == 1
+
+
 # What the options mean.
 
 

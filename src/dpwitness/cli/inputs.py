@@ -12,7 +12,7 @@ from dpwitness.cli.console import say
 from dpwitness.cli.options import ADJACENCIES, FORMS
 from dpwitness.cli.parser import given_input, require_each_once, settings
 from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
-from dpwitness.files import read_column, read_frame, shown
+from dpwitness.files import as_utf8, read_column, read_frame, shown
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.claims import claim_of_text
 from dpwitness.mechanisms.libraries import library_of
@@ -68,7 +68,10 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
     else:
         function = _mechanism(arguments, arguments.target)
         given = (function,)
-        named |= {"parameters": settings(arguments.set), "reference": arguments.target}
+        named |= {
+            "parameters": settings(arguments.set),
+            "reference": None if arguments.target is None else as_utf8(arguments.target),  # a witness is read back
+        }
     if arguments.outcome is not None and ":" in arguments.outcome:
         named["outcome"] = load_code(arguments.outcome)
     data = _data(arguments)

@@ -22,6 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.claims import Claim
+from dpwitness.files import as_utf8
 from dpwitness.mechanisms.mechanism import Mechanism, own_seconds
 from dpwitness.mechanisms.recording import NOISE, OWN_NOISE, CannotRecord, Draw, Place, Recorder, Recording
 from dpwitness.neighbours import Pair
@@ -256,8 +257,8 @@ class Comparison:
         if line < 1:
             return None
         return Explanation(
-            cause=cause, file=shown_file(file), line=line, text=text, on_data=on_data, on_neighbour=on_neighbour,
-            pairs=self.pairs,
+            cause=cause, file=as_utf8(shown_file(file)), line=line, text=text, on_data=on_data,
+            on_neighbour=on_neighbour, pairs=self.pairs,
         )  # fmt: skip
 
     # What is asked of the generator.

@@ -14,6 +14,7 @@ from typing import Any
 
 from dpwitness.checks import near
 from dpwitness.errors import UnknownTarget
+from dpwitness.files import as_utf8
 from dpwitness.mechanisms.libraries import library_of
 
 GROUP = "dpwitness.targets"
@@ -146,8 +147,7 @@ def _run_file(place: str) -> ModuleType:
         except (OSError, ValueError):
             hint = ""
         raise UnknownTarget(f"there is no file {place}{hint}")
-    # Read as UTF-8 whatever the locale is: numba takes no halves of surrogate pairs.
-    name = f"_dpwitness_file_{os.fsencode(path.stem).decode(errors='backslashreplace')}"
+    name = f"_dpwitness_file_{as_utf8(path.stem)}"  # numba compiles nothing of a module with another name
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UnknownTarget(f"{place} cannot be loaded as Python")
