@@ -171,7 +171,7 @@ def test_a_system_that_fails_is_gone_on_with(tmp_path):
     assert run("--oracle", system, "--answers", file) == [10, 20, 40, 140, 142]
     assert (tmp_path / "log").read_text() == "5 10 20 70 70 71 "
     assert run("--oracle", system, "--seed", 5) == [10, 20, 40, 140, 142]  # without a file, too
-    with pytest.raises(UnknownTarget, match="has no 'sistem'; it has: "):
+    with pytest.raises(UnknownTarget, match="has no 'sistem'; did you mean 'system'"):
         run("--oracle", system.replace("py:system", "py:sistem"))
 
 
