@@ -375,7 +375,8 @@ class ArrowKind:
         return hash(self.field)
 
     def __str__(self) -> str:
-        return f"{self.field.type}{'' if self.field.nullable else ' not null'}"
+        text = f"{self.field.type}{'' if self.field.nullable else ' not null'}"
+        return text if self.dictionary is None else f"{text} of {self.dictionary.to_pylist()}"
 
 
 def _of_rows(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
@@ -580,6 +581,14 @@ TABLES: Final[tuple[Tables, ...]] = (POLARS, LAZY_POLARS, ARROW)
 def tables_of(data: object) -> Tables | None:
     """The form of a table; None for anything else, DataFrames of pandas among it. Imports nothing."""
     return next((tables for tables in TABLES if tables.holds(data)), None)
+
+
+def dtype_text(dtype: Any) -> str:
+    """A type of pandas with all its settings: the categories of one in their order."""
+    categories = getattr(dtype, "categories", None)
+    if categories is None:
+        return repr(dtype)
+    return f"{dtype!r} {categories.dtype!r} {categories.tolist()!r} {dtype.ordered}"
 
 
 def is_frame(data: object) -> bool:

@@ -13,6 +13,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -72,6 +73,12 @@ DAY = datetime.datetime(2024, 1, 31, 12, 30)
 ZONE = datetime.timezone(datetime.timedelta(hours=1))
 RECORD = np.dtype([("a", "i4"), ("b", "f8")])
 
+
+def with_attributes(table, **attributes):
+    table.attrs.update(attributes)
+    return table
+
+
 #: Two outcomes that differ in one thing, given noise that both have.
 DIFFERENT = {
     "dict: a value": lambda r: ({"a": r, "b": 1}, {"a": r, "b": 2}),
@@ -87,6 +94,8 @@ DIFFERENT = {
     "set and list": lambda r: ({r}, [r]),
     "set: the number of elements": lambda r: ({"a", "b"}, {"a"}),
     "frozenset: nested": lambda r: ([r, frozenset({"a"})], [r, frozenset({"b"})]),
+    "set: a flag and a number": lambda r: ({True, "a"}, {1, "a"}),
+    "set: the sign of a zero": lambda r: ({-0.0}, {0.0}),
     "set of tuples": lambda r: ({(1, r), (2, r)}, {(1, r), (3, r)}),
     "bytes": lambda r: (b"ab\x00", b"ab"),
     "bytes and text": lambda r: (b"ab", "ab"),
@@ -129,9 +138,15 @@ DIFFERENT = {
     "array of texts": lambda r: (np.array(["a", "b"]), np.array(["a", "c"])),
     "array of objects": lambda r: (np.array([None, {"a": r}]), np.array([None, {"b": r}])),
     "matrix": lambda r: (np.array([[r, 1], [2, 3]]), np.array([[r, 1, 2, 3]])),
+    "arrays without entries": lambda r: (np.zeros((0, 2)), np.zeros((0, 3))),
+    "nested arrays without entries": lambda r: ({"n": r, "X": np.zeros((0, 2))}, {"n": r, "X": np.zeros((0, 3))}),
     "deque": lambda r: (collections.deque([r, 1]), collections.deque([r, 2])),
     "range": lambda r: (range(3), range(4)),
     "sparse": lambda r: (sparse.csr_array([[0, r]]), sparse.csr_array([[r, 0]])),
+    "sparse: a stored zero": lambda r: (
+        sparse.csr_array((np.zeros(1), ([0], [0])), shape=(1, 2)),
+        sparse.csr_array((np.zeros(1), ([0], [1])), shape=(1, 2)),
+    ),
     "frame: a value": lambda r: (pd.DataFrame({"a": [r, 1], "b": "x"}), pd.DataFrame({"a": [r, 2], "b": "x"})),
     "frame: a column": lambda r: (pd.DataFrame({"a": [r]}), pd.DataFrame({"b": [r]})),
     "frame: a row more": lambda r: (pd.DataFrame({"a": [r, 1]}), pd.DataFrame({"a": [r]})),
@@ -142,6 +157,42 @@ DIFFERENT = {
         pd.DataFrame({"a": [1, r]}, index=["y", "x"]),
     ),
     "frame: the type of a column": lambda r: (pd.DataFrame({"a": [1]}), pd.DataFrame({"a": [1.0]})),
+    "frame: categories that no row has": lambda r: (
+        pd.DataFrame({"a": pd.Categorical(["x"], categories=["x", "y"])}),
+        pd.DataFrame({"a": pd.Categorical(["x"], categories=["x", "z"])}),
+    ),
+    "frame: the order of categories": lambda r: (
+        pd.DataFrame({"a": pd.Categorical(["x"], categories=["x", "y"])}),
+        pd.DataFrame({"a": pd.Categorical(["x"], categories=["y", "x"])}),
+    ),
+    "frame: categories of the index": lambda r: (
+        pd.DataFrame({"a": [r]}, index=pd.CategoricalIndex(["x"], categories=["x", "y"])),
+        pd.DataFrame({"a": [r]}, index=pd.CategoricalIndex(["x"], categories=["x", "z"])),
+    ),
+    "frame: levels that no row has": lambda r: (
+        pd.DataFrame({"a": [r, 1]}, index=pd.MultiIndex.from_tuples([("x", 1), ("y", 1)])).iloc[:1],
+        pd.DataFrame({"a": [r, 1]}, index=pd.MultiIndex.from_tuples([("x", 1), ("z", 1)])).iloc[:1],
+    ),
+    "frame: the name of the index": lambda r: (
+        pd.DataFrame({"a": [r]}, index=pd.Index(["x"], name="of 1")),
+        pd.DataFrame({"a": [r]}, index=pd.Index(["x"], name="of 2")),
+    ),
+    "frame: the name of the columns": lambda r: (
+        pd.DataFrame({"a": [r]}).rename_axis(columns="of 1"), pd.DataFrame({"a": [r]}).rename_axis(columns="of 2"),
+    ),
+    "frame: attributes": lambda r: (with_attributes(pd.DataFrame({"a": [r]}), n=1), pd.DataFrame({"a": [r]})),
+    "series: attributes": lambda r: (with_attributes(pd.Series([r]), n=1), with_attributes(pd.Series([r]), n=2)),
+    "series: categories that no row has": lambda r: (
+        pd.Series(pd.Categorical(["x"], categories=["x", "y"])), pd.Series(pd.Categorical(["x"], categories=["x"])),
+    ),
+    "categories that no entry has": lambda r: (pd.Categorical(["a"], ["a", "b"]), pd.Categorical(["a"], ["a"])),
+    "Arrow: values of a dictionary": lambda r: (
+        pa.table({"a": pa.DictionaryArray.from_arrays([0], ["x", "y"])}),
+        pa.table({"a": pa.DictionaryArray.from_arrays([0], ["x", "z"])}),
+    ),
+    "Arrow: metadata": lambda r: (
+        pa.table({"a": [r]}).replace_schema_metadata({"n": "1"}), pa.table({"a": [r]}),
+    ),
     "series: a value": lambda r: (pd.Series([r, 1.0]), pd.Series([r, 2.0])),
     "series: a label": lambda r: (pd.Series([r], index=["a"]), pd.Series([r], index=["b"])),
     "series: the order": lambda r: (pd.Series([1, 2], index=["a", "b"]), pd.Series([2, 1], index=["b", "a"])),
@@ -322,6 +373,15 @@ def test_codes_lie_apart_from_numbers_and_from_each_other():
     assert TEXT - span < text_code("x") <= TEXT
     assert SYMBOL - span < symbol("set") <= SYMBOL
     assert EXCEPTION - span < exception_code("ValueError") <= EXCEPTION
+
+
+def test_of_long_texts_and_keys_the_beginning_is_kept_for_people():
+    long = "x" * 100_000
+    mechanism, rows = rows_of(lambda rng, data: f"{long}{data[0]}")
+    assert rows[0, 0] == text_code(f"{long}0.5")  # all of it tells outcomes apart
+    assert len(mechanism.label(rows[0, 0])) < 1_000
+    mechanism, _ = rows_of(lambda rng, data: {long: 1})
+    assert max(len(entry.name) for entry in mechanism.layout.entries) < 1_000
 
 
 @pytest.mark.parametrize("value", [object(), iter([1]), Fitted, [1, object()], array.array("d", [1.0])])

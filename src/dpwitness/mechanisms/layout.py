@@ -18,15 +18,13 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, nested, symbol
-from dpwitness.mechanisms.outcomes import LABELS, Entry, Node, Path, Row, key_codes, node_name
+from dpwitness.events.encoding import nested, symbol
+from dpwitness.mechanisms.outcomes import EQUAL, LABELS, Entry, Node, Path, Row, key_codes, node_name
 
 Rows = NDArray[np.float64]
 
 #: Entries of a layout at most, or twice as many as the largest outcome has.
 MOST: Final = 512
-#: Flags and negative zeros find what 1 and 0 find in a dict.
-_EQUAL: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}
 ROOT_NAME: Final = "outcome"
 
 
@@ -130,7 +128,7 @@ class KeyedRow(Row):
         return self._child(node, word, name) if known is None else known
 
     def _child(self, node: Node, word: str, name: object) -> Node:
-        path = (*node.path, (word, tuple(_EQUAL.get(code, code) for code in key_codes(name, self))))
+        path = (*node.path, (word, tuple(EQUAL.get(code, code) for code in key_codes(name, self))))
         child = self.layout.node(path)
         if child is None:
             outer = "" if node is self.layout.root or not node.path else node.name

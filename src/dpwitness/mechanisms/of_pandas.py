@@ -1,13 +1,15 @@
 """DataFrames, Series and other values of pandas as entries of a row; see `tabular`."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import pandas as pd  # type: ignore[import-untyped]
 
 from dpwitness.events.encoding import symbol
 from dpwitness.mechanisms.outcomes import Node, Row, append
-from dpwitness.mechanisms.shapes import SHAPED, Shape
+from dpwitness.mechanisms.shapes import SHAPED, NoShape, Shape
 from dpwitness.mechanisms.tabular import ColumnShape, TableShape, known, put_values
+from dpwitness.tables import dtype_text
 
 
 @append.register(type(pd.NA))
@@ -18,7 +20,8 @@ def _(value: object, row: Row, node: Node | None) -> None:
 @append.register(pd.Index)
 @append.register(pd.api.extensions.ExtensionArray)
 def _(value: Any, row: Row, node: Node | None) -> None:
-    row.put(symbol("array", f"{type(value).__name__} {value.dtype}"), node, type(value).__name__)
+    described = _described(value) if isinstance(value, pd.Index) else dtype_text(value.dtype)
+    row.put(symbol("array", f"{type(value).__name__} {described}"), node, type(value).__name__)
     row.add(list(value), node)
 
 
@@ -30,35 +33,69 @@ def _(value: object, row: Row, node: Node | None) -> None:
 
 @append.register(pd.DataFrame)
 def _(frame: Any, row: Row, node: Node | None) -> None:
-    shape = TableShape(
-        names=tuple(frame.columns), kinds=tuple(frame.dtypes), rows=len(frame), labels=_labels(frame.index),
-        index=frame.index.dtype,
-    )  # fmt: skip
-    shape.put([list(frame.iloc[:, number]) for number in range(len(shape.names))], row, node)
+    _table(frame, frame.dtypes).put([list(frame.iloc[:, number]) for number in range(frame.shape[1])], row, node)
+    _append_attributes(frame, row, node)
 
 
 @append.register(pd.Series)
 def _(series: Any, row: Row, node: Node | None) -> None:
-    shape = ColumnShape(name=series.name, kind=series.dtype, rows=len(series), labels=_labels(series.index))
-    shape.put(list(series), row, node)
+    _column(series).put(list(series), row, node)
+    _append_attributes(series, row, node)
+
+
+def _append_attributes(value: Any, row: Row, node: Node | None) -> None:
+    """What a user has put beside the values."""
+    if value.attrs:
+        row.add(value.attrs, row.at(node, "attribute", "attrs"))
+
+
+def _table(frame: Any, dtypes: Iterable[object]) -> TableShape:
+    labels = _labels(frame.index)
+    more = _described(frame.columns) + ("" if labels is None else _described(frame.index))
+    kinds = tuple(map(dtype_text, dtypes))
+    return TableShape(names=tuple(frame.columns), kinds=kinds, rows=len(frame), labels=labels, more=more)
+
+
+def _column(series: Any) -> ColumnShape:
+    labels = _labels(series.index)
+    more = "" if labels is None else _described(series.index)
+    return ColumnShape(name=series.name, kind=dtype_text(series.dtype), rows=len(series), labels=labels, more=more)
+
+
+def _described(index: Any) -> str:
+    """An index besides its labels: types with all their settings, and names.
+
+    Levels, as categories, keep the labels of rows that are gone.
+    """
+    levels = index.levels if isinstance(index, pd.MultiIndex) else ()
+    return repr(
+        (dtype_text(index.dtype), [_described(level) + repr(level.tolist()) for level in levels], list(index.names))
+    )
 
 
 def _frame_shape(frame: Any, values: list[object], level: int) -> Shape:
-    names, labels, kinds = known(frame.columns), _labels(frame.index), []
+    dtypes = []
     for _, series in frame.items():  # noqa: PERF102  # it has no `values()`
-        kinds.append(series.dtype)
+        dtypes.append(series.dtype)
         put_values(series.tolist(), values)
-    labels = None if labels is None else known(labels)
-    shape = TableShape(names=names, kinds=tuple(kinds), rows=len(frame), labels=labels, index=frame.index.dtype)
+    shape = _table(frame, dtypes)
+    _require_known(shape.names, shape.labels, frame)
     return TableShape, shape, ()
 
 
 def _series_shape(series: Any, values: list[object], level: int) -> Shape:
-    labels = _labels(series.index)
-    labels = None if labels is None else known(labels)
-    known([] if series.name is None else [series.name])
+    shape = _column(series)
+    _require_known([] if series.name is None else [series.name], shape.labels, series)
     put_values(series.tolist(), values)
-    return ColumnShape, ColumnShape(name=series.name, kind=series.dtype, rows=len(series), labels=labels), ()
+    return ColumnShape, shape, ()
+
+
+def _require_known(names: Iterable[object], labels: Iterable[object] | None, value: Any) -> None:
+    """As `known`, of names and labels; attributes beside the values are laid out by themselves."""
+    known(names)
+    known(labels or ())
+    if value.attrs:
+        raise NoShape
 
 
 SHAPED.update({pd.DataFrame: _frame_shape, pd.Series: _series_shape})

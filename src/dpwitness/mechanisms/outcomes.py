@@ -39,10 +39,22 @@ from numpy.typing import NDArray
 
 from dpwitness.checks import DEEPEST
 from dpwitness.codec import whole_below
-from dpwitness.events.encoding import NOT_A_NUMBER, WHOLE, array_rows, entries, nested, symbol
+from dpwitness.events.encoding import (
+    FALSE,
+    NEGATIVE_ZERO,
+    NOT_A_NUMBER,
+    TRUE,
+    WHOLE,
+    array_rows,
+    entries,
+    nested,
+    symbol,
+)
 
 #: Texts that a mechanism keeps for messages, at most: random texts would fill the memory.
 LABELS: Final = 10_000
+#: Characters that it keeps of one, and of the name of a key.
+LABEL: Final = 300
 #: Names of keys that a text lists.
 LISTED: Final = 12
 #: Behind the entry of a sequence of one entry, where the mechanism returns bare values too.
@@ -113,7 +125,7 @@ class Row:
     def label(self, entry: float, text: str) -> None:
         """Keep the text that stands behind an entry."""
         if len(self.labels) < LABELS or entry in self.labels:
-            self.labels[entry] = text
+            self.labels[entry] = _cut(text)
 
     def at(self, node: Node | None, word: str, name: object) -> Node | None:
         """The node within another that a word and a name lead to, such as "key" and "a"."""
@@ -177,8 +189,12 @@ def node_name(outer: str, word: str, name: object) -> str:
     """A node for people, such as "key 'a', value 2"; `outer` names the node that it lies in, empty at the top."""
     if isinstance(name, np.generic):
         name = name.item()
-    own = f"{word} {name!r}" if word in QUOTED else f"{word} {name}"
+    own = f"{word} {_cut(repr(name))}" if word in QUOTED else f"{word} {name}"
     return f"{outer}, {own}" if outer else own
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= LABEL else f"{text[:LABEL]}…"
 
 
 def listed(names: Sequence[object]) -> str:
@@ -242,6 +258,8 @@ def key_codes(value: object, row: Row) -> list[float]:
 
 def append_entries(value: Any, row: Row, node: Node | None) -> None:
     """The entries of a sequence, one after the other."""
+    if isinstance(value, np.ndarray) and value.ndim > 1 and not len(value):
+        row.put(symbol("shape", repr(value.shape)), node, f"shape {value.shape}")
     if not isinstance(value, np.ndarray):
         names = getattr(value, "_fields", None)
         if names is not None and isinstance(value, tuple):
@@ -410,8 +428,10 @@ def _(value: Any, row: Row, node: Node | None) -> None:
     row.put(symbol("time", value.dtype.str), node, value.dtype.str)
 
 
-#: What stands at the node of an element of a set.
+#: What stands at the node of an element of a set, but for those of `EQUAL`.
 PRESENT: Final = symbol("element")
+#: Flags and negative zeros find what 1 and 0 find in a dict.
+EQUAL: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}
 #: Types of elements that come again, so that each has a node of its own; so do whole numbers of other types.
 NAMES: Final = (str, bytes, int, type(None))
 
@@ -452,7 +472,8 @@ def _(value: Set, row: Row, node: Node | None) -> None:  # type: ignore[type-arg
         others = []  # they stand by their order
         for element in sorted(value, key=lambda element: key_codes(element, row)):
             if _comes_again(element):
-                row.put(PRESENT, row.at(node, "element", element), "present")
+                code = key_codes(element, row)[0]
+                row.put(code if code in EQUAL else PRESENT, row.at(node, "element", element), "present")
             else:
                 others.append(element)
         row.extend(others, node, "other element")

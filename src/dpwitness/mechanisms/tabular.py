@@ -32,16 +32,15 @@ class TableShape:
     """What a table is without its values; `labels` of rows are None where they are only counted."""
 
     names: tuple[object, ...]
-    kinds: tuple[object, ...]
+    kinds: tuple[str, ...]
     rows: int
     labels: tuple[object, ...] | None = None
-    index: object = None  # the type of the labels
+    more: str = ""  # what its library keeps besides
 
     def symbol(self, row: Row) -> float:
         """A symbol of columns, types and labels."""
         names = [key_codes(name, row) for name in self.names]
-        described = names, [str(kind) for kind in self.kinds], self.labels is None or str(self.index)
-        return symbol("table", repr(described))
+        return symbol("table", repr((names, self.kinds, self.labels is None, self.more)))
 
     def put(self, columns: Sequence[Sequence[object]], row: Row, node: Node | None) -> None:
         """Append the entries of a table."""
@@ -68,14 +67,15 @@ class ColumnShape:
     """What a column by itself is without its values."""
 
     name: object
-    kind: object
+    kind: str
     rows: int
     labels: tuple[object, ...] | None = None
+    more: str = ""  # as that of a table
 
     def put(self, values: Sequence[object], row: Row, node: Node | None) -> None:
         """Append the entries of a column."""
         codes = [key_codes(label, row) for label in self.labels or ()]
-        form = symbol("series", repr((key_codes(self.name, row), str(self.kind), codes)))
+        form = symbol("series", repr((key_codes(self.name, row), self.kind, self.more, codes)))
         if row.keyed:
             put_series(values, self.labels, row, node)
             shown = "0, 1, …" if self.labels is None else listed(self.labels)
@@ -138,7 +138,8 @@ def _add(library: Tables, table: type, *columns: type) -> None:
 
     def shape_of_table(value: Any) -> TableShape:
         schema = library.schema(value)
-        return TableShape(names=schema.names, kinds=schema.kinds, rows=len(value))
+        kinds, more = tuple(map(str, schema.kinds)), "" if schema.more is None else repr(schema.more)
+        return TableShape(names=schema.names, kinds=kinds, rows=len(value), more=more)
 
     def append_table(value: object, row: Row, node: Node | None) -> None:
         shape_of_table(value).put([*library.contents(value).values()], row, node)
@@ -151,7 +152,7 @@ def _add(library: Tables, table: type, *columns: type) -> None:
         return TableShape, shape, ()
 
     def shape_of_column(value: Any) -> ColumnShape:
-        return ColumnShape(name=getattr(value, "name", None), kind=library.kind(value), rows=len(value))
+        return ColumnShape(name=getattr(value, "name", None), kind=str(library.kind(value)), rows=len(value))
 
     def append_column(value: object, row: Row, node: Node | None) -> None:
         shape_of_column(value).put(library.entries(value, library.kind(value)), row, node)

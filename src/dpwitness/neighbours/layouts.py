@@ -20,7 +20,7 @@ from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Domain, Numbers, Value, key_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Data
-from dpwitness.tables import ARROW, LAZY_POLARS, POLARS, Column, Kind, Schema, Tables, installed, is_frame
+from dpwitness.tables import ARROW, LAZY_POLARS, POLARS, Column, Kind, Schema, Tables, dtype_text, installed, is_frame
 
 DType = np.dtype[Any]
 #: Types of columns that an array can hold.
@@ -254,7 +254,7 @@ class FrameLayout(NamedLayout):
 
         frame, index = self.blank, self.labels
         counted = (index.start, index.step) if isinstance(index, pd.RangeIndex) else ()
-        dtypes = tuple(map(_described, [*frame.dtypes, frame.columns.dtype, index.dtype]))
+        dtypes = tuple(map(dtype_text, [*frame.dtypes, frame.columns.dtype, index.dtype]))
         names = (*frame.columns, frame.columns.name, *index.names)
         return type(frame), dtypes, tuple(map(repr, names)), type(index), counted, repr(frame.attrs)
 
@@ -263,14 +263,6 @@ class FrameLayout(NamedLayout):
 
     def __hash__(self) -> int:
         return hash(self.key)
-
-
-def _described(dtype: Any) -> str:
-    """A type with all its settings: the categories of one in their order."""
-    categories = getattr(dtype, "categories", None)
-    if categories is None:
-        return repr(dtype)
-    return f"{dtype!r} {categories.dtype!r} {categories.tolist()!r} {dtype.ordered}"
 
 
 def _series_type(domain: Domain) -> object:

@@ -112,6 +112,7 @@ def _object_of(kind: str, content: Any) -> Any:
     names, columns, index = content[:3]
     frame = pd.DataFrame(dict(enumerate(columns)), index=index, dtype=object)
     frame.columns = names
+    frame.attrs["sent besides"] = repr(content[3:])  # the columns are objects here, whatever they were
     return frame
 
 
@@ -411,9 +412,9 @@ RemoteFunction.kind = RemoteMechanism
 @append.register
 def _(value: Tagged, row: Row, node: Node | None) -> None:
     if row.keyed and value.kind == "pandas Series":
-        labels, values = value.content
+        labels, values, besides = value.content
         put_series(values, None if labels == list(range(len(values))) else labels, row, node)
-        row.put(symbol("series", repr(labels)), row.at(node, "order of", "labels"), listed(labels))
+        row.put(symbol("series", repr((labels, besides))), row.at(node, "order of", "labels"), listed(labels))
         return
     row.put(symbol("tagged", value.kind), node, value.kind)
     row.add(value.content, node)

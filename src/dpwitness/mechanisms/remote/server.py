@@ -70,7 +70,7 @@ def object_of(kind: str, content: Any) -> Any:
         return pd.NaT if content == "NaT" else pd.NA
     if kind != wire.TABLE:
         return pd.Timestamp(content) if kind == "time Timestamp" else pd.Timedelta(content)
-    names, columns, labels, types, (ends, label_type, label_name, column_name) = content
+    names, columns, labels, types, (ends, label_type, label_name, column_name), _ = content
     if ends is None:
         column = typed(pd, labels, label_type)
         index = pd.Index(column, dtype=column.dtype, name=label_name)

@@ -36,7 +36,8 @@ class Tagged:
 #: The tag of a run that raised: its content is the name of the exception's class.
 RAISES = "raises"
 #: The tag of a table: its content is the column names, the columns, the index or None where it counts the rows from 0;
-#: then what the values do not say: the type of each column, the type and the name of the index, that of the columns.
+#: then what the values do not say: the type of each column, the type and the name of the index, that of the columns;
+#: and a text of all that it is besides, which outcomes are told apart by.
 TABLE = "table"
 
 
@@ -99,10 +100,13 @@ def _pack_object(value: Any, out: bytearray) -> None:
         types = [_type_of(value.iloc[:, k].dtype) for k in range(len(value.columns))]
         ends = [index.start, index.stop, index.step] if type(index).__name__ == "RangeIndex" else None
         kind = [ends, _type_of(index.dtype), index.name, value.columns.name]
-        pack(Tagged(TABLE, [list(value.columns), columns, None if counted else index.tolist(), types, kind]), out)
+        labels = None if counted else index.tolist()
+        pack(Tagged(TABLE, [list(value.columns), columns, labels, types, kind, _besides(value)]), out)
     elif family == "pandas" and hasattr(value, "tolist"):
         index = value.index.tolist() if hasattr(value, "iloc") else None
-        pack(Tagged("pandas " + name, [index, value.tolist()]), out)
+        besides = repr([_type_of(value.dtype), str(getattr(value, "name", None))])
+        besides += _besides(value) if hasattr(value, "iloc") else ""
+        pack(Tagged("pandas " + name, [index, value.tolist(), besides]), out)
     elif family == "pandas" and str(value) in ("NaT", "<NA>"):
         pack(Tagged("missing", str(value)), out)
     elif family == "polars" and name in _POLARS:
@@ -114,7 +118,7 @@ def _pack_object(value: Any, out: bytearray) -> None:
     elif hasattr(value, "isoformat"):
         pack(Tagged("time " + name, value.isoformat()), out)
     elif name in ("Decimal", "Fraction"):
-        pack(Tagged(name, [float(value), str(value)]), out)
+        pack(Tagged(name, [_nearest(value), str(value)]), out)
     elif name == "timedelta":
         pack(Tagged(name, [value.total_seconds(), repr(value)]), out)
     elif isinstance(value, tuple) and hasattr(value, "_fields"):
@@ -193,6 +197,25 @@ def _type_of(dtype: Any) -> object:
     """The name of a column's type; of one of categories these, in their order, and whether they are ordered."""
     categories = getattr(dtype, "categories", None)
     return str(dtype) if categories is None else [categories.tolist(), str(categories.dtype), bool(dtype.ordered)]
+
+
+def _besides(value: Any) -> str:
+    """What a table or a Series of pandas is besides its values: attributes, and the names, types and levels of axes."""
+    axes = [
+        [list(map(str, axis.names)), _type_of(axis.dtype), [level.tolist() for level in getattr(axis, "levels", ())]]
+        for axis in value.axes
+    ]
+    return repr([getattr(value, "attrs", {}), axes])
+
+
+def _nearest(value: Any) -> float:
+    """The float nearest to an exact number."""
+    try:
+        return float(value)
+    except OverflowError:  # of a fraction
+        return float("inf" if value > 0 else "-inf")
+    except ValueError:  # a signalling NaN
+        return float("nan")
 
 
 def _pack_numpy(value: Any, out: bytearray) -> None:
