@@ -179,9 +179,9 @@ def test_long_inputs_are_sent_once_for_several_runs():
 
 
 OUTCOMES = {
-    "1": 1, "-0.5e-3": -0.5e-3, "true": True, "null": None, "NaN": math.nan, "-Infinity": -math.inf, '"a"': "a",
-    "[1, 2.5, null]": [1, 2.5, None], '"\\u00e9"': "é", ' 3\t': 3, '"\\ud800"': "\ud800", "1e999": math.inf,
-    str(2**80): 2**80,
+    "1": 1, "-0": -0.0, "[0, -0]": [0.0, -0.0], "-0.5e-3": -0.5e-3, "true": True, "null": None, "NaN": math.nan,
+    "-Infinity": -math.inf, '"a"': "a", "[1, 2.5, null]": [1, 2.5, None], '"\\u00e9"': "é", ' 3\t': 3,
+    '"\\ud800"': "\ud800", "1e999": math.inf, str(2**80): 2**80,
 }  # fmt: skip
 
 

@@ -154,7 +154,7 @@ def _values(held: bytes, before: int, runs: int) -> list[object]:
         raise _too_many(runs, held.split(b"\n")[runs - before])
     if not held.translate(None, SCALARS):
         try:
-            values: list[Any] = json.loads(f"[{held[:-1].decode('ascii').replace(chr(10), ',')}]")
+            values: list[Any] = json.loads(f"[{held[:-1].decode('ascii').replace(chr(10), ',')}]", parse_int=_whole)
         except ValueError:  # one by one, to see which
             pass
         else:
@@ -165,12 +165,17 @@ def _values(held: bytes, before: int, runs: int) -> list[object]:
 
 def _value(line: bytes, number: int) -> object:
     try:
-        return json_value(line.decode())
+        return json_value(line.decode(), parse_int=_whole)
     except UnicodeDecodeError as error:
         raise Unreadable(number, f"{_shown(line)}, which is no UTF-8") from error
     except ValueError as error:
         detail = f" ({error})" if "nested" in str(error) else ""
         raise Unreadable(number, f"{_shown(line)}, which is no JSON{detail}") from error
+
+
+def _whole(digits: str) -> float:
+    """A number without a point: "-0" is what programs make of the float that other languages write as "-0.0"."""
+    return -0.0 if digits == "-0" else int(digits)
 
 
 def _shown(held: bytes) -> str:
