@@ -2,6 +2,7 @@
 
 import functools
 import os
+import random
 
 import numpy as np
 
@@ -31,6 +32,15 @@ def offset(rng, data, size):
 def compiled_offset(rng, data):
     """The same for code that numba compiles: the offset becomes a constant of it."""
     return np.round(data[0] + OFFSET) + rng.integers(0, 2)
+
+
+RESPONSES = {}
+
+
+def response(data):
+    """Randomised response that is kept, as RAPPOR keeps it; of its own law it is 0.85-DP."""
+    truth = bool(data[0])
+    return RESPONSES.setdefault(truth, truth == (random.random() < 0.7))
 
 
 SCALE = 0.2

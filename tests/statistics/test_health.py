@@ -12,8 +12,9 @@ from scipy import stats
 import dpwitness as dpw
 import remembered
 from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, InvalidOutcome
-from dpwitness.events import Interval
-from dpwitness.events.encoding import symbol
+from dpwitness.events import Interval, event_from_json
+from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, TRUE, symbol
+from dpwitness.events.event import outcome_text
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import before_search, dependence, findings, new_process
 from dpwitness.health import before_search as first_runs
@@ -287,6 +288,57 @@ def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():
     assert verdict.to_json()["notes"] == list(verdict.notes)
 
 
+def processes_that_agree(monkeypatch, but):
+    """New processes of `remembered.response` return what it returns here, but for one of them, by its number."""
+    monkeypatch.setattr(remembered, "RESPONSES", {False: False, True: True})
+
+    def ask(question):
+        values = [value != (question.number == but) for value in (0.0, 1.0)]
+        event = event_from_json(question.events[0])
+        hits = [1_024 * int(event.contains(np.array([[value]]))[0]) for value in values]
+        return tuple(
+            new_process.Answer(runs=1_024, hits=(count,), always=(float(value),))
+            for value, count in zip(values, hits, strict=True)
+        )
+
+    monkeypatch.setattr(new_process, "ask", ask)
+    limits = {"neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 500, "runs": 500}
+    return lambda: dpw.check(remembered.response, claim=1.0, **limits)
+
+
+def test_kept_noise_of_few_values_that_is_drawn_alike_again_is_found_by_further_processes(monkeypatch):
+    check = processes_that_agree(monkeypatch, but=7)
+    with pytest.raises(DependentRuns, match=r"on D it returned .* on every run, and .* in a new process; draw"):
+        check()
+
+
+def test_what_many_processes_return_alike_is_a_violation(monkeypatch):
+    verdict = processes_that_agree(monkeypatch, but=None)()
+    assert isinstance(verdict, dpw.Violation)
+    assert all("in 21 new processes too: it adds no noise" in note for note in verdict.notes)
+
+
+def test_where_further_processes_fail_nobody_is_accused(monkeypatch):
+    check = processes_that_agree(monkeypatch, but=None)
+
+    def fails(question, count):
+        raise new_process.CannotLoad("no memory")
+        yield
+
+    monkeypatch.setattr(new_process, "ask_more", fails)
+    with pytest.raises(DependentRuns, match=r"cannot be loaded \(no memory\)"):
+        check()
+
+
+@pytest.mark.new_process
+def test_each_new_process_draws_anew():
+    pair = Pair(np.array([0.0]), np.array([1.0]))
+    asked = new_process.request(PythonMechanism(Signature.of(remembered.kept, {})), pair, [POSITIVE], 1)
+    answers = [*new_process.ask_more(asked, 2)]
+    assert len({side.always for answer in answers for side in answer}) == 4
+    assert [answer[0].runs for answer in answers] == [new_process.FEW_RUNS] * 2
+
+
 def test_a_violation_of_fresh_noise_needs_no_note():
     verdict = dpw.check(remembered.noisy, seed=1, **LIMITS)
     assert isinstance(verdict, dpw.Violation)
@@ -494,6 +546,7 @@ def test_dependent_runs_are_an_error_of_the_mechanism():
 def test_an_outcome_is_named_by_what_it_is():
     a_dict, order, text = symbol("mapping"), symbol("mapping", "[]"), symbol("enum", "red")
     names = {a_dict: "a dict", order: "none", text: "red"}.get
-    assert findings.shown((a_dict, order), names) == "[a dict, none]"
-    assert findings.shown((text, 0.5), names) == "[red, 0.5]"
-    assert findings.shown((text,), {}.get) == "[another kind of value]"
+    assert outcome_text((a_dict, order), names) == "[a dict, none]"
+    assert outcome_text((text, 0.5), names) == "[red, 0.5]"
+    assert outcome_text((text,), {}.get) == "[another kind of value]"
+    assert outcome_text((TRUE, FALSE, NEGATIVE_ZERO, 2.5, NONE), {}.get) == "[True, False, -0.0, 2.5, None]"

@@ -12,8 +12,23 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief, items, number, whole
 from dpwitness.codec import Codec, Family, codec_of, real, register, write_fields, write_object
 from dpwitness.errors import InvalidParameter, InvalidWitness
-from dpwitness.events.encoding import NESTED, SYMBOL, TEXT, TEXTS, Rows, is_code, is_exception
+from dpwitness.events.encoding import (
+    FALSE,
+    LEAST_NUMBER,
+    NEGATIVE_ZERO,
+    NESTED,
+    SYMBOL,
+    TEXT,
+    TEXTS,
+    TRUE,
+    Rows,
+    is_code,
+    is_exception,
+)
 
+#: Entries of an outcome that a message shows, and how a mechanism returned those that stand for what is no number.
+SHOWN: Final = 6
+RETURNED: Final = {TRUE: "True", FALSE: "False", NEGATIVE_ZERO: "-0.0"}
 #: The text behind a number, for mechanisms that return texts; None where a number is a number.
 Label = Callable[[float], str | None]
 
@@ -182,6 +197,18 @@ def number_text(value: float) -> str:
     value = float(value)
     short = f"{value:.0f}" if math.isfinite(value) and value.is_integer() and abs(value) < EXACT else f"{value:.4g}"
     return (short if float(short) == value else repr(value)).replace("-", "−").replace("inf", "∞")
+
+
+def outcome_text(outcome: Sequence[float], label: Label) -> str:
+    """The entries of an outcome on one line: texts and kinds of values by their names where `label` has them."""
+    entries = [label(value) or _entry_text(value) for value in outcome[:SHOWN]]
+    return f"[{', '.join(entries)}{', …' if len(outcome) > SHOWN else ''}]"
+
+
+def _entry_text(value: float) -> str:
+    if value in RETURNED:
+        return RETURNED[value]
+    return number_text(value) if value < LEAST_NUMBER else f"{value:.6g}"
 
 
 def seconds_text(value: float) -> str:

@@ -9,8 +9,6 @@ import numpy as np
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import widen
-from dpwitness.events.encoding import LEAST_NUMBER
-from dpwitness.events.event import Label, number_text
 from dpwitness.evidence import Counts, detectable_at_best, rare_event, runs_needed
 from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.options import HEALTH_CHECKS
@@ -129,15 +127,3 @@ def outcome_keys(rows: Rows) -> list[bytes]:
     starts = np.arange(len(rows)) * rows.shape[1] * rows.itemsize
     data = rows.tobytes()
     return [data[start:end] for start, end in zip(starts.tolist(), (starts + lengths).tolist(), strict=True)]
-
-
-def shown(outcome: tuple[float, ...] | None, label: Label) -> str:
-    """Write an outcome on one line, texts and kinds of values by their names where `label` has them."""
-    entries = [_entry(value, label(value)) for value in (outcome or ())[:6]]
-    return f"[{', '.join(entries)}{', …' if outcome and len(outcome) > 6 else ''}]"
-
-
-def _entry(value: float, name: str | None) -> str:
-    if name is not None:
-        return name
-    return number_text(value) if value < LEAST_NUMBER else f"{value:.6g}"

@@ -11,8 +11,9 @@ import os
 import pickle
 import sys
 import time
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Generator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Any, Final
@@ -33,12 +34,15 @@ from dpwitness.mechanisms.signature import LegacyGenerator, Signature
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
+from dpwitness.runs.threads import default_workers
 
 #: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
 INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
 #: Runs on each input at most, and seconds for the new process to start and to import what it needs.
 VECTORISED_RUNS: Final = 1 << 16
 PLAIN_RUNS: Final = 1 << 10
+#: Runs on each input in one of several processes: so many that an outcome that is rare is not all of them.
+FEW_RUNS: Final = 32
 START: Final = 60.0
 CHUNK: Final = 1024
 #: Processes that are asked just now.
@@ -163,6 +167,8 @@ class Request:
     inputs: tuple[Data, Data]
     events: tuple[dict[str, object], ...]
     seed: int
+    number: int = 0  # of the new process: each draws from streams of its own
+    most: int | None = None  # runs on each input; None for as many as there is time for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,6 +243,23 @@ def ask(question: Request) -> tuple[Answer, Answer]:
     """Run the mechanism in a new process. Raises `CannotLoad` where that fails."""
     left, right = (Answer(**one) for one in _told(question))
     return left, right
+
+
+def ask_more(question: Request, count: int) -> Generator[tuple[Answer, Answer]]:
+    """Run the mechanism in so many further new processes, several at a time, a few runs each; in any order.
+
+    Raises `CannotLoad` where one of them fails.
+    """
+    questions = [replace(question, number=number, most=FEW_RUNS) for number in range(1, count + 1)]
+    pool = ThreadPoolExecutor(default_workers())
+    try:
+        for asked in as_completed([pool.submit(ask, one) for one in questions]):
+            yield asked.result()
+    except KeyboardInterrupt:
+        end()
+        raise
+    finally:
+        pool.shutdown(cancel_futures=True)
 
 
 def same_constants(function: Callable[..., object]) -> bool:
@@ -322,16 +345,20 @@ def answer(question: Request | Place) -> object:
     mechanism.marked, mechanism.conversion = question.marked, question.conversion
     mechanism.begin(question.layout, keyed=False, by_position=question.by_position)
     events = [event_from_json(event) for event in question.events]
-    return [_counted(mechanism, data, events, question.seed, side) for side, data in enumerate(question.inputs)]
+    streams = [generator(question.seed, Role.HEALTH_NEW_PROCESS, side, question.number) for side in range(2)]
+    sides = zip(question.inputs, streams, strict=True)
+    return [_counted(mechanism, data, events, rng, question.most) for data, rng in sides]
 
 
-def _counted(mechanism: Mechanism, data: Data, events: Sequence[Event], seed: int, side: int) -> dict[str, object]:
+def _counted(
+    mechanism: Mechanism, data: Data, events: Sequence[Event], rng: np.random.Generator, at_most: int | None
+) -> dict[str, object]:
     """Runs on one input: the fields of an `Answer`."""
     most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.cost.batched else (PLAIN_RUNS, 1)
+    most = most if at_most is None else at_most
     width = max(1, *(event.width for event in events))
     hits, runs, outcomes = [0] * len(events), 0, Outcomes()
     first: list[bytes] = []
-    rng = generator(seed, Role.HEALTH_NEW_PROCESS, side)
     for event in events:
         event.contains(np.full((1, width), np.nan))  # what it compiles or loads is not the mechanism's time
     end = time.monotonic() + SECONDS

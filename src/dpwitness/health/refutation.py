@@ -3,7 +3,8 @@
 Only a finding takes a violation back (`DependentRuns`): the runs depend on each other, or noise or a setting differs in
 a new process. A check that cannot be made only adds a note: the mechanism now raises, or cannot be loaded again, or an
 object of the user's cannot be sent. One case is refused even if no new process can be asked: every run on both inputs
-returned the same, and the noise may have been drawn once. A mechanism that remembers its noise shows nothing else.
+returned the same, and the noise may have been drawn once. A mechanism that remembers its noise shows nothing else; and
+since noise of few values is often the same when it is drawn again, such a mechanism is run in several new processes.
 Compiled code keeps nothing from run to run except the module-level values that were compiled into it, so only these are
 compared.
 """
@@ -11,10 +12,12 @@ compared.
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from typing import Final, TypeAlias
 
 from dpwitness.errors import DependentRuns, DPWitnessError
 from dpwitness.events import Event
+from dpwitness.events.event import outcome_text
 from dpwitness.health import new_process
 from dpwitness.health.dependence import (
     LEVEL,
@@ -25,13 +28,16 @@ from dpwitness.health.dependence import (
     refuse_dependent,
     refuse_series,
 )
-from dpwitness.health.findings import SECONDS, Outcomes, shown
+from dpwitness.health.findings import SECONDS, Outcomes
 from dpwitness.health.new_process import CannotLoad, may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 
 #: Runs of compiled code that are looked at for outcomes that never vary.
 RUNS: Final = 256
+#: Further new processes in which all runs have to return the same again, of what returned the same in every run and may
+#: remember. A memory of a fair coin does so with probability 2^−20.
+PROCESSES: Final = 20
 #: The share of a check's time that further runs of a pass may take.
 PASS_SHARE: Final = 0.02
 
@@ -52,8 +58,9 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
     shards = _of_what_was_returned(runner, shards)
+    question = _question(runner, pair, events)
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
-        answers = beside.submit(_answers, runner, pair, events)
+        answers = beside.submit(_answers, question)
         try:
             calls = _calls(runner, pair, events)
         except BaseException:  # Ctrl-C: the other result is no longer needed
@@ -66,7 +73,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     else:
         refuse_dependent(name, len(events), shards, calls)
     refuse_series(name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
-    return (*notes, *_compared(runner, answers.result(), calls, shards))
+    return (*notes, *_compared(runner, question, answers.result(), calls, shards))
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
@@ -114,7 +121,7 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
         outcomes = Outcomes()
         outcomes.add(runner.mechanism.outcomes(data, generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side), RUNS))
         if outcomes.always is not None:
-            always = shown(outcomes.always, runner.mechanism.label)
+            always = outcome_text(outcomes.always, runner.mechanism.label)
             notes.append(f"on {NAMES[side]} every one of {RUNS} runs returned {always}: it may add no noise")
     return tuple(notes)
 
@@ -127,11 +134,19 @@ def _calls(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float =
         return _text(error)
 
 
-def _answers(runner: Runner, pair: Pair, events: Sequence[Event]) -> Answers | str:
+def _question(runner: Runner, pair: Pair, events: Sequence[Event]) -> new_process.Request | str:
+    """What to ask a new process, or why it cannot be asked."""
+    try:
+        return new_process.request(runner.mechanism, pair, events, runner.seed)
+    except Exception as error:  # `CannotLoad`, or whatever an object of the user's raises when it is looked at
+        return _text(error)
+
+
+def _answers(question: new_process.Request | str) -> Answers | str:
     """The same runs in a new process, or why it cannot be asked."""
     try:
-        return new_process.ask(new_process.request(runner.mechanism, pair, events, runner.seed))
-    except Exception as error:  # `CannotLoad`, or whatever an object of the user's raises when it is looked at
+        return question if isinstance(question, str) else new_process.ask(question)
+    except Exception as error:  # as above
         return _text(error)
 
 
@@ -141,11 +156,23 @@ def _text(error: BaseException) -> str:
     return text if isinstance(error, DPWitnessError | CannotLoad) else f"{type(error).__name__}: {text}"
 
 
-def _compared(runner: Runner, answers: Answers | str, calls: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
-    """Compare with a new process: remembered noise is another there."""
+def _compared(
+    runner: Runner,
+    question: new_process.Request | str,
+    answers: Answers | str,
+    calls: Sequence[FurtherCalls],
+    shards: Shards,
+) -> tuple[str, ...]:
+    """Compare with new processes: remembered noise is another there."""
+    if isinstance(question, str):
+        return _not_compared(runner, question, calls, shards)
     if isinstance(answers, str):
         return _not_compared(runner, answers, calls, shards)
     name, label, notes = runner.mechanism.name, runner.mechanism.label, list[str]()
+    always = [here.always for here in calls]
+    several = bool(calls) and None not in always and always == [there.always for there in answers]
+    several = several and may_remember(runner.mechanism.signature.given_function)
+    there_too = f"{1 + PROCESSES} new processes" if several else "a new process"
     for side, there in enumerate(answers):
         _refuse_other_shares(name, side, shards, there)
     for side, (here, there) in enumerate(zip(calls, answers, strict=False)):  # there are none where calls failed
@@ -153,20 +180,36 @@ def _compared(runner: Runner, answers: Answers | str, calls: Sequence[FurtherCal
         if here.always is None:
             continue
         if there.always is None:
-            notes.append(
-                f"on {NAMES[side]} {here.runs} runs all returned {shown(here.always, label)}: other outcomes are rare"
-            )
+            same = outcome_text(here.always, label)
+            notes.append(f"on {NAMES[side]} {here.runs} runs all returned {same}: other outcomes are rare")
         elif here.always == there.always:
             notes.append(
-                f"on {NAMES[side]} every run returned {shown(here.always, label)}, in a new process too: it adds no "
-                "noise, or seeds its generator itself"
+                f"on {NAMES[side]} every run returned {outcome_text(here.always, label)}, in {there_too} too: "
+                "it adds no noise, or seeds its generator itself"
             )
-        elif _same_by_chance(here.runs, there.runs) < LEVEL / 4:
-            other = f"{shown(there.always, label)} in a new process"
-            raise _remembers(
-                name, f"on {NAMES[side]} it returned {shown(here.always, label)} on every run, and {other}"
-            )
+        else:
+            _refuse_another(runner, side, here, there)
+    if several:  # what is remembered may have come out the same by chance
+        try:
+            with closing(new_process.ask_more(question, PROCESSES)) as further:
+                for more in further:
+                    for side, (here, there) in enumerate(zip(calls, more, strict=True)):
+                        _refuse_another(runner, side, here, there)
+        except CannotLoad as error:
+            return _not_compared(runner, _text(error), calls, shards)
     return tuple(notes)
+
+
+def _refuse_another(runner: Runner, side: int, here: FurtherCalls, there: new_process.Answer) -> None:
+    """Raise `DependentRuns` if all runs on an input returned one outcome here, and all of them another there."""
+    if here.always is None or there.always is None or here.always == there.always:
+        return
+    if _same_by_chance(here.runs, there.runs) < LEVEL / 4:
+        one, other = (outcome_text(always, runner.mechanism.label) for always in (here.always, there.always))
+        raise _remembers(
+            runner.mechanism.name,
+            f"on {NAMES[side]} it returned {one} on every run, and {other} in a new process",
+        )
 
 
 def _remembers(name: str, text: str) -> DependentRuns:
@@ -179,9 +222,9 @@ def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shard
     Raises `DependentRuns` if no outcome ever varied on either input, and the noise may have been drawn once.
     """
     never = {
-        NAMES[side]: shown(here.always, runner.mechanism.label)
+        NAMES[side]: outcome_text(here.always, runner.mechanism.label)
         for side, here in enumerate(calls)
-        if _never_varies(here, side, shards)
+        if here.always is not None and _always_or_never(side, shards)
     }
     signature = runner.mechanism.signature
     if len(never) == len(NAMES) and may_remember(signature.given_function):
@@ -196,10 +239,10 @@ def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shard
     )
 
 
-def _never_varies(calls: FurtherCalls, side: int, shards: Shards) -> bool:
-    """Whether an input gave one outcome in all further calls, and each event in all of the confirm runs or in none."""
+def _always_or_never(side: int, shards: Shards) -> bool:
+    """Whether each event happened on an input in all of the confirm runs, or in none."""
     hits = [((totals.hits, totals.neighbour_hits)[side], totals.runs) for totals in shards.totals]
-    return calls.always is not None and all(count in (0, runs) for count, runs in hits)
+    return all(count in (0, runs) for count, runs in hits)
 
 
 def _same_by_chance(here: int, there: int) -> float:
