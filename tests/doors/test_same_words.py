@@ -16,6 +16,7 @@ import dpwitness as dpw
 from dpwitness import checks
 from dpwitness.claims import ZCDP
 from dpwitness.cli.commands import parse
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.options import options_of
 from dpwitness.problem import Effort, Statement
 
@@ -242,6 +243,15 @@ def by_position(function):
     return wrapper
 
 
+def looking_at_the_input(function):
+    @functools.wraps(function)
+    def wrapper(*given, **named):
+        rng, data = given
+        return function(rng, data, **named)
+
+    return wrapper
+
+
 def without_generator(function):
     @functools.wraps(function)
     def wrapper(data):
@@ -250,7 +260,7 @@ def without_generator(function):
     return wrapper
 
 
-@pytest.mark.parametrize("wrap", [handing_on, by_position, without_generator])
+@pytest.mark.parametrize("wrap", [handing_on, by_position, looking_at_the_input, without_generator])
 def test_a_wrapped_function_is_called_through_its_wrapper(wrap):
     @wrap
     def mechanism(rng, data, scale=0.2):
@@ -260,6 +270,24 @@ def test_a_wrapped_function_is_called_through_its_wrapper(wrap):
     assert verdict.refuted
     assert verdict.reproducible == (wrap is not without_generator)
     assert verdict.parameters == ({} if wrap is without_generator else {"scale": 0.2})
+
+
+@pytest.mark.parametrize("wrap", [functools.singledispatch, functools.cache, functools.lru_cache(maxsize=3)])
+def test_what_functools_makes_of_a_function_is_called_as_its_users_do(wrap):
+    @wrap
+    def mechanism(data, scale):
+        return [data, scale]
+
+    assert Signature.of(mechanism, {"scale": 2}).call(1, None) == [1, 2]
+
+
+async def later(rng, data):
+    return data[0]
+
+
+def test_an_async_function_has_to_be_run():
+    with pytest.raises(dpw.InvalidParameter, match=r"later is an async function: wrap it .* asyncio.run\(later\("):
+        dpw.check(later, claim=1, neighbours=ONE)
 
 
 class Model:

@@ -1,5 +1,6 @@
 """A function that the interpreter runs, one run a call or many runs a call, and what it returns as rows of numbers."""
 
+import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
@@ -77,6 +78,8 @@ def _advice(value: object) -> str:
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
     if released:
         return f"name the attributes of it that are released, as outcome={','.join(released[:NAMED])!r}"
+    if inspect.isawaitable(value):
+        return "return what asyncio.run(…) gives for it"
     if hasattr(type(value), "collect"):
         return "return what its collect() gives"
     return (

@@ -92,6 +92,8 @@ class Signature:
         """
         plain = getattr(function, "py_func", function)
         name = str(getattr(plain, "__name__", type(plain).__name__))
+        if inspect.iscoroutinefunction(plain):
+            raise InvalidParameter(f"{name} is an async function: wrap it in one that returns asyncio.run({name}(…))")
         try:
             declared, by_position = declared_by(plain)
         except (TypeError, ValueError) as error:
@@ -194,18 +196,27 @@ class LegacyGenerator:
 def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[str, ...]]:
     """The parameters of a function, and the names of those that must be given without a name.
 
-    A wrapper that hands on whatever it is given (`functools.wraps`) has those of the function behind it. Raises as
-    `inspect.signature`.
+    A wrapper that hands on whatever it is given (`functools.wraps`) has those of the function behind it. It may look at
+    the first of them by its place, as `functools.singledispatch` does: those up to the input are given without a name,
+    and where it takes no names, all of them. Raises as `inspect.signature`.
     """
-    declared = inspect.signature(function, follow_wrapped=False).parameters
-    kinds = {parameter.kind for parameter in declared.values()}
-    if hasattr(function, "__wrapped__") and kinds & {*_VARIABLE}:
+    behind = getattr(function, "__wrapped__", None)
+    try:
+        declared = inspect.signature(function, follow_wrapped=False).parameters
+    except ValueError:  # what `functools.cache` makes has none of its own
+        if behind is None:
+            raise
+        return declared_by(behind)
+    handed_on = {parameter.kind for parameter in declared.values()} & {*_VARIABLE} if behind is not None else set()
+    if handed_on:
         declared = inspect.signature(function).parameters
-    if kinds & {*_VARIABLE} == {inspect.Parameter.VAR_POSITIONAL} and hasattr(function, "__wrapped__"):
-        named = (inspect.Parameter.KEYWORD_ONLY, *_VARIABLE)
-        return declared, tuple(name for name, parameter in declared.items() if parameter.kind not in named)
-    only = inspect.Parameter.POSITIONAL_ONLY
-    return declared, tuple(name for name, parameter in declared.items() if parameter.kind is only)
+    places = [name for name, one in declared.items() if one.kind not in (inspect.Parameter.KEYWORD_ONLY, *_VARIABLE)]
+    count = sum(one.kind is inspect.Parameter.POSITIONAL_ONLY for one in declared.values())
+    if inspect.Parameter.VAR_POSITIONAL in handed_on:
+        takes_names = inspect.Parameter.VAR_KEYWORD in handed_on
+        upto = next((k + 1 for k, name in enumerate(places) if takes_names and name not in DATA_FREE), len(places))
+        count = max(count, upto)
+    return declared, tuple(places[:count])
 
 
 def _sent(function: Callable[..., object], fields: dict[str, Any], text: FunctionDef | None) -> Signature:
