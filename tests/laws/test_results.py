@@ -1,5 +1,6 @@
 """Results: their text, their one-line `repr`, and their JSON, which reads back."""
 
+import decimal
 import json
 import math
 from dataclasses import replace
@@ -345,6 +346,8 @@ def test_a_confidence_in_percent_is_never_more_than_it_is(alpha):
 @pytest.mark.parametrize(("alpha", "shown"), [(3.04e-7, "99.9999 %"), (1e-6, "99.9999 %"), (2.5e-3, "99.75 %")])
 def test_a_confidence_near_1_is_shown_by_its_nines(alpha, shown):
     assert text.confidence(alpha) == shown
+    with decimal.localcontext(prec=3, traps=[decimal.Inexact]):
+        assert text.confidence(alpha) == shown
 
 
 @pytest.mark.parametrize(

@@ -39,6 +39,17 @@ def of_exec(text, **space):
     return space["f"]
 
 
+@pytest.mark.parametrize("claim", [1.0, "zcdp:0.5"])
+@pytest.mark.parametrize("mechanism", [leaks, private])
+def test_what_numpy_raises_in_the_users_code_it_does_not_raise_here(mechanism, claim):
+    with np.errstate(all="raise"):
+        verdict = dpw.check(mechanism, claim=claim, **{**FEW, "runs": 20_000})
+        assert verdict.refuted == (mechanism is leaks)
+        assert json.loads(json.dumps(verdict.to_json()))
+        assert str(verdict)
+        assert np.geterr()["under"] == "raise"
+
+
 class Elsewhere:
     """A callable object whose class says no module, and which has no text."""
 

@@ -7,6 +7,8 @@ from concurrent.futures import Executor  # noqa: F401
 from textwrap import fill, indent
 from typing import Any, Final, ForwardRef, ParamSpec, TypeVar
 
+import numpy as np
+
 from dpwitness.checks import brief, near
 from dpwitness.claims import Claim  # noqa: F401
 from dpwitness.errors import InvalidParameter
@@ -29,6 +31,10 @@ EARLIER: Final = {
     "confidence": "alpha=…, which is 1 − confidence",
     "epsilons": "epsilon=…, a number or a list of them",
 }
+
+
+#: How we compute, whatever the user's modules have set by `np.seterr`: an underflow to 0 is no error.
+NUMPY_DEFAULTS: Final[Mapping[str, Any]] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
 
 
 def public(function: Callable[P, T]) -> Callable[P, T]:
@@ -66,7 +72,8 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
             raise TypeError(f"{function.__name__}() {error}") from None
         said = frozenset(named)
         named.update({name: default for name, default in defaults.items() if name not in named}, given=said)
-        return function(*given, **named)
+        with np.errstate(**NUMPY_DEFAULTS):
+            return function(*given, **named)
 
     called.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` and Sphinx look at first
     hints = {one.name: _hint(one.annotation) for one in signature.parameters.values()}

@@ -51,7 +51,7 @@ def divergence(order: Numbers, p: Numbers, q: Numbers) -> Floats:
 
 def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats, log_not_p: Floats) -> Floats:
     """D_α from logarithms of probabilities and of their complements; these may be −∞."""
-    with np.errstate(invalid="ignore", over="ignore", divide="ignore"):
+    with np.errstate(all="ignore"):
         x = log_p - log_q
         y = np.where(np.isneginf(log_not_q), 0.0, log_not_p - log_not_q)
         near = np.log1p(np.exp(log_q) * np.expm1(order * x) + np.exp(log_not_q) * np.expm1(order * y))

@@ -191,7 +191,8 @@ class EventBet(Bet):
         values, log_weights = bets_and_weights(claim, self.estimate)
         terms = np.array([counts.n10, counts.n11, counts.n01, counts.n00]) @ values + log_weights
         top = terms.max()
-        return float(top + math.log(np.exp(terms - top).sum()))
+        with np.errstate(under="ignore"):
+            return float(top + math.log(np.exp(terms - top).sum()))
 
     @override
     def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Floats:

@@ -4,7 +4,7 @@ import io
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_UP, Decimal
+from decimal import ROUND_UP, Context, Decimal, localcontext
 from typing import Final
 
 from dpwitness.claims import Claim
@@ -92,12 +92,13 @@ def confidence(alpha: float) -> str:
     """
     if alpha < LEAST_IN_PERCENT:
         return f"1 − {alpha:g}"
-    failing = 100 * Decimal(f"{alpha:.12g}")  # without the last digits of a difference of floats
-    if failing <= NINES:
-        failing = Decimal(1).scaleb(failing.adjusted() + (failing > Decimal(1).scaleb(failing.adjusted())))
-    else:
-        failing = failing.quantize(Decimal(1).scaleb(failing.adjusted() - 2), ROUND_UP)
-    return f"{(100 - failing).normalize():f} %"
+    with localcontext(Context(prec=28, traps=[])):  # a user's own may round to fewer digits, or refuse to round
+        failing = 100 * Decimal(f"{alpha:.12g}")  # without the last digits of a difference of floats
+        if failing <= NINES:
+            failing = Decimal(1).scaleb(failing.adjusted() + (failing > Decimal(1).scaleb(failing.adjusted())))
+        else:
+            failing = failing.quantize(Decimal(1).scaleb(failing.adjusted() - 2), ROUND_UP)
+        return f"{(100 - failing).normalize():f} %"
 
 
 def notes(texts: Sequence[str]) -> list[str]:
