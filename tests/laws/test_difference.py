@@ -18,6 +18,15 @@ XY = np.arange(600.0).reshape(300, 2), np.array([0, 1] * 150)
 FRAME = pd.DataFrame({"age": range(40), "name": "x"})
 
 
+CATEGORIES = pd.Series(pd.Categorical(["x", "y"], ["x", "y"]))
+
+
+def with_attributes(frame, **attributes):
+    frame = frame.copy()
+    frame.attrs = attributes
+    return frame
+
+
 def without(items, place):
     return [*items[:place], *items[place + 1 :]]
 
@@ -36,6 +45,7 @@ def without(items, place):
         ([None] * 20, [None] * 19 + [math.nan], "20 values: D but for value 20: None → nan"),
         (FRAME, FRAME.drop(3).reset_index(drop=True), "39 rows: D without row 4: {'age': 3, 'name': 'x'}"),
         (FRAME, FRAME.astype({"age": float}), "40 rows, column 'age' of dtype float64, where D has int64"),
+        (FRAME, FRAME.rename_axis(columns="of"), "columns named 'of', where those of D are named None"),
         (XY, (XY[0], np.r_[XY[1][:5], 0, XY[1][6:]]), "300 records: D but for record 6: label 1 → 0"),
         (XY, (XY[0][:-1], XY[1][:-1]), "299 records: D without record 300: features [598, 599], label 1"),
         ((XY[0][:-1], XY[1][:-1]), XY, "300 records: D with one more, record 300: features [598, 599], label 1"),
@@ -60,6 +70,9 @@ def test_what_differs_is_said(data, neighbour, said):
         ({1, 2}, {1, 2, 3}), (datetime.date(2024, 1, 1), datetime.datetime(2024, 1, 1)), (object(), object()),
         (pd.Series([1, 2]), pd.Series([1.0, 2.0])), (pd.Series([1, 2]), pd.Series([1, 2], index=[0, 5])),
         (pd.Series(["a"], dtype="category"), pd.Series(["a"], dtype=pd.CategoricalDtype(["a", "b"]))),
+        (CATEGORIES, CATEGORIES.cat.set_categories(["y", "x"])), (FRAME, with_attributes(FRAME, n=1)),
+        (CATEGORIES.to_frame(), CATEGORIES.cat.set_categories(["y", "x"]).to_frame()),
+        (FRAME[:2].set_axis(CATEGORIES), FRAME[:2].set_axis(CATEGORIES.cat.set_categories(["y", "x"]))),
         (XY, (XY[0].astype(int), XY[1])), (XY, (XY[0], XY[1].tolist())), (XY, (XY[0], XY[1].astype(np.int32))),
         (FRAME, FRAME[["name", "age"]]), (FRAME[:1], FRAME[:0]), (np.zeros((4, 5)), np.zeros((5, 4))),
         ({"a": [1] * 50}, {"a": [1] * 51}), ({"a": 1, "b": 2}, {"b": 2, "a": 1}), (b"x" * 80, b"x" * 79),

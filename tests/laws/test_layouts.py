@@ -650,6 +650,12 @@ def test_a_witness_of_tables_is_replayed_as_it_was(tmp_path):
     assert isinstance(dpw.replay(again, leaks_times, neighbours=relation, seed=2, workers=1), dpw.Violation)
 
 
+def with_attributes(n):
+    frame = pd.DataFrame({"x": [1]})
+    frame.attrs["n"] = n
+    return frame
+
+
 @pytest.mark.parametrize(
     ("data", "neighbour", "note"),
     [
@@ -665,6 +671,12 @@ def test_a_witness_of_tables_is_replayed_as_it_was(tmp_path):
             "their index (RangeIndex of int64, name None and Index of str, name None)",
         ),
         (pd.DataFrame({"x": [1]}), pd.DataFrame({"y": [1]}), "their columns (['x'] and ['y'])"),
+        (
+            pd.DataFrame({"x": [1]}).rename_axis(columns="a"),
+            pd.DataFrame({"x": [1]}),
+            "the names of their columns (['a'] and [None])",
+        ),
+        (with_attributes(1), with_attributes(2), "their attrs ({'n': 1} and {'n': 2})"),
         (pd.DataFrame({"x": [1]}), np.array([[1]]), "their type (DataFrame and ndarray)"),
         ([1, 2], [1, 2.5], None),
         (1, 2.5, None),

@@ -11,7 +11,7 @@ import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.neighbours.inputs import Data, shown
-from dpwitness.tables import Tables, tables_of
+from dpwitness.tables import Tables, dtype_text, tables_of
 
 #: Differing entries that are listed.
 LISTED: Final = 12
@@ -355,23 +355,36 @@ def _of_tables(data: Data, other: Data) -> str | None:
     if frame and not same(list(data.columns), list(other.columns)):
         return f"columns {_item(list(other.columns))}, where D has {_item(list(data.columns))}"
     kinds = [list(table.dtypes) if frame else [table.dtype] for table in (data, other)]
-    for k, (before, after) in enumerate(zip(*kinds, strict=True)):
-        if before != after or str(before) != str(after):
+    for k, both_kinds in enumerate(zip(*kinds, strict=True)):
+        if texts := told_apart(*both_kinds):
             column = f"column {data.columns[k]!r} " if frame else ""
-            first, second = (str(kind) if str(before) != str(after) else repr(kind) for kind in (before, after))
-            return f"{len(other)} rows, {column}of dtype {second}, where D has {first}"
+            return f"{len(other)} rows, {column}of dtype {texts[1]:.200}, where D has {texts[0]:.200}"
     if not frame and not same(data.name, other.name):
         return f"named {other.name!r}, where D is named {data.name!r}"
     rows = _rows(data, labels=False), _rows(other, labels=False)
-    texts = [] if same(*rows) else [_of_items(*rows, "row")]
+    found = [] if same(*rows) else [_of_items(*rows, "row")]
     index, other_index = _index(data.index), _index(other.index)
     if index != other_index:
-        texts.append(f"an index of {other_index}, where that of D is of {index}")
-    if not texts:
+        found.append(f"an index of {other_index}, where that of D is of {index}")
+    elif texts := told_apart(data.index.dtype, other.index.dtype):
+        found.append(f"an index of dtype {texts[1]:.200}, where that of D is of {texts[0]:.200}")
+    if not found:
         labels = not _only_counts(data.index)
         rows = _rows(data, labels=labels), _rows(other, labels=labels)
-        texts = [] if same(*rows) else [_of_items(*rows, "row")]
-    return "; ".join(texts) or None
+        found = [] if same(*rows) else [_of_items(*rows, "row")]
+    if frame and not same(list(data.columns.names), list(other.columns.names)):
+        found.append(f"columns named {other.columns.name!r}, where those of D are named {data.columns.name!r}")
+    if not same(data.attrs, other.attrs):
+        found.append(f"attrs {other.attrs!r:.80}, where D has {data.attrs!r:.80}")
+    return "; ".join(found) or None
+
+
+def told_apart(before: object, after: object) -> tuple[str, str] | None:
+    """The shortest texts of two types of pandas that differ; None where the types do not."""
+    for text in (str, repr, dtype_text):
+        if text(before) != text(after):
+            return text(before), text(after)
+    return None
 
 
 def _of_schemas(tables: Tables, data: Data, other: Data) -> str | None:

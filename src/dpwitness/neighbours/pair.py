@@ -7,7 +7,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpwitness.neighbours.difference import difference, same
+from dpwitness.neighbours.difference import difference, same, told_apart
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
 from dpwitness.tables import Schema, tables_of
 
@@ -105,12 +105,17 @@ def _unlike_frames(first: Data, second: Data) -> str | None:
     if list(first.columns) != list(second.columns):
         return _contrast("their columns", list(first.columns), list(second.columns))
     for name, *dtypes in zip(first.columns, first.dtypes, second.dtypes, strict=True):
-        if repr(dtypes[0]) != repr(dtypes[1]):
-            return _contrast(f"the type of column {name!r}", *dtypes)
+        if texts := told_apart(*dtypes):
+            return _contrast(f"the type of column {name!r}", *texts)
     kinds = [
         f"{type(frame.index).__name__} of {frame.index.dtype}, name {frame.index.name!r}" for frame in (first, second)
     ]
-    return _contrast("their index", *kinds)
+    return (
+        _contrast("their index", *kinds)
+        or _contrast("the type of their index", *(told_apart(first.index.dtype, second.index.dtype) or ("", "")))
+        or _contrast("the names of their columns", list(first.columns.names), list(second.columns.names))
+        or _contrast("their attrs", first.attrs, second.attrs)
+    )
 
 
 def _unlike_schemas(first: Schema, second: Schema) -> str | None:
