@@ -21,7 +21,18 @@ from scipy import sparse
 
 from dpwitness import InvalidOutcome, InvalidParameter, MechanismRaised, NotRefuted, Violation, check, pairs
 from dpwitness.errors import MixedKinds, SlowMechanism
-from dpwitness.events.encoding import EXCEPTION, NESTED, NONE, SYMBOL, TEXT, exception_code, nested, symbol, text_code
+from dpwitness.events.encoding import (
+    EXCEPTION,
+    NESTED,
+    NONE,
+    SYMBOL,
+    TEXT,
+    TRUE,
+    exception_code,
+    nested,
+    symbol,
+    text_code,
+)
 from dpwitness.mechanisms.layout import ROOT, KeyedRow, keyed_row
 from dpwitness.mechanisms.outcomes import Row, row_of, uniform_rows
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
@@ -373,6 +384,12 @@ def test_codes_lie_apart_from_numbers_and_from_each_other():
     assert TEXT - span < text_code("x") <= TEXT
     assert SYMBOL - span < symbol("set") <= SYMBOL
     assert EXCEPTION - span < exception_code("ValueError") <= EXCEPTION
+
+
+def test_a_flag_in_a_set_is_a_flag_for_people():
+    mechanism, rows = rows_of(lambda rng, data: {True, "a"})
+    assert TRUE in rows[0]
+    assert mechanism.label(TRUE) is None
 
 
 def test_of_long_texts_and_keys_the_beginning_is_kept_for_people():

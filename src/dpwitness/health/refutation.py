@@ -35,8 +35,8 @@ from dpwitness.runs import Role, Runner, generator
 
 #: Runs of compiled code that are looked at for outcomes that never vary.
 RUNS: Final = 256
-#: Further new processes in which all runs have to return the same again, of what returned the same in every run and may
-#: remember. A memory of a fair coin does so with probability 2^−20.
+#: Further new processes that are asked of what always returned the same and may remember: a fair coin that is kept is
+#: the same in all of them with probability 2^−20.
 PROCESSES: Final = 20
 #: The share of a check's time that further runs of a pass may take.
 PASS_SHARE: Final = 0.02

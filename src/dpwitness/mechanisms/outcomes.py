@@ -473,7 +473,8 @@ def _(value: Set, row: Row, node: Node | None) -> None:  # type: ignore[type-arg
         for element in sorted(value, key=lambda element: key_codes(element, row)):
             if _comes_again(element):
                 code = key_codes(element, row)[0]
-                row.put(code if code in EQUAL else PRESENT, row.at(node, "element", element), "present")
+                present = (code, None) if code in EQUAL else (PRESENT, "present")
+                row.put(present[0], row.at(node, "element", element), present[1])
             else:
                 others.append(element)
         row.extend(others, node, "other element")
