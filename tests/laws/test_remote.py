@@ -44,6 +44,7 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 
 THERE = '''
+import functools
 import os
 import random
 import sys
@@ -58,6 +59,21 @@ def noisy(rng, data, epsilon, scale=1.0, kept=len):
 
 def drawn(rng, data):
     return rng.random()
+
+def looking_at_the_input(function):
+    @functools.wraps(function)
+    def wrapper(*given, **named):
+        rng, data = given
+        return function(rng, data, **named)
+    return wrapper
+
+@looking_at_the_input
+def wrapped(rng, data, scale=2.0):
+    return data[0] * scale
+
+@functools.lru_cache(maxsize=None)
+def kept(data):
+    return data[0]
 
 def kind(rng, data):
     return [type(rng).__name__, type(data).__name__]
@@ -249,6 +265,11 @@ def test_what_tables_hold_besides_their_values_tells_outcomes_apart():
 @pytest.mark.parametrize(("value", "near"), [(Decimal("sNaN"), math.nan), (Fraction(-(10**400)), -math.inf)], ids=repr)
 def test_exact_numbers_that_no_float_is_near_pass(value, near):
     assert repr(client.unpacked(wire.packed(value)).content) == repr([near, str(value)])
+
+
+@pytest.mark.parametrize(("name", "data", "expected"), [("wrapped", [1.5], 3.0), ("kept", (1.5,), 1.5)])
+def test_wrappers_are_called_as_here(at, name, data, expected):
+    assert np.unique(rows_of(at(name), data)).tolist() == [expected]
 
 
 @pytest.mark.parametrize("size", [3, 8_192, 8_193, 10_000])

@@ -106,6 +106,17 @@ def typed(pd: ModuleType, values: list[object], name: Any) -> Any:
     return pd.Series(values, dtype=name).array
 
 
+def _handed_on(function: Any) -> set[str]:
+    """What a wrapper (`functools.wraps`) takes of whatever it is given: values by their place, by name."""
+    if not hasattr(function, "__wrapped__"):
+        return set()
+    try:
+        own = inspect.signature(function, follow_wrapped=False).parameters
+    except ValueError:  # what `functools.cache` makes has none of its own
+        return set()
+    return {p.kind.name for p in own.values()} & {"VAR_POSITIONAL", "VAR_KEYWORD"}
+
+
 def unpacked(held: bytes) -> Any:
     """Return the value of a message."""
     return wire.Reader(held, object_of, array_of).value()
@@ -117,6 +128,8 @@ class Service:
     def __init__(self) -> None:
         self.function: Any = None
         self.by_position: list[str] = []
+        self.places: list[str] = []
+        self.handed_on: set[str] = set()
         self.stored: dict[int, Any] = {}
         self.shared: dict[int, tuple[Any, bytes]] = {}
         self.generators: dict[int, Any] = {}
@@ -151,7 +164,17 @@ class Service:
         self.function = operator.attrgetter(name)(module)
         parameters = inspect.signature(self.function).parameters
         self.by_position = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_ONLY]
+        self.places = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+        self.handed_on = _handed_on(self.function)
         return {"parameters": [_parameter(p) for p in parameters.values()]}
+
+    def without_name(self, data: str) -> list[str]:
+        """The first parameters, which are given without a name: as `signature.declared_by` has it here."""
+        if "VAR_POSITIONAL" not in self.handed_on:
+            return self.by_position
+        if "VAR_KEYWORD" not in self.handed_on or data not in self.places:
+            return self.places
+        return self.places[: max(self.places.index(data) + 1, len(self.by_position))]
 
     def held(self, number: int) -> Any:
         """Return a value that was sent: the same one as long as no run changes it, else a new copy."""
@@ -216,6 +239,7 @@ class Service:
         summary = operator.attrgetter(*names) if names else None
         name, seeded = request["generator"], request["seed_globals"]
         inputs, parameters = request["inputs"], request["parameters"]
+        without_name = self.without_name(request["data"])
         rngs: list[object] = [None for _ in inputs]
         outcomes: list[list[object]] = [[] for _ in inputs]
         turns = [side for turned in request["order"] for side in ((1, 0) if turned else range(len(inputs)))]
@@ -235,7 +259,7 @@ class Service:
                 arguments[name] = rngs[side]
             try:
                 first: list[object] = []
-                for key in self.by_position:
+                for key in without_name:
                     if key not in arguments:  # it has its default, which cannot be sent
                         break
                     first.append(arguments.pop(key))
