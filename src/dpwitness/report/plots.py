@@ -168,11 +168,22 @@ def _picture(draw_into: "Callable[[Axes], None]", title: str) -> Markup:
 
 
 def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
-    """The δ that a claim allows at each ε: the largest G(q) − e^ε·q over a fine grid of q. For drawing, no evidence."""
-    rates = 1 / (1 + np.exp(-LOG_ODDS))
-    allowed = np.array([claimed_power(claim, float(q)) for q in rates])
-    found = np.max(allowed - np.exp(epsilons)[:, None] * rates, axis=1)
-    return np.asarray(np.maximum(found, max(claim.largest(0.0), 0.0)))
+    """The δ that a claim allows at each ε: the largest G(q) − e^ε·q. For drawing, no evidence.
+
+    Between two points of the grid a concave G lies below the lines through the two points before and the two behind;
+    where these meet is looked at too. So the result is nowhere too small: it is exact where G is a polygon, and less
+    than 0.5 % too large where G is smooth.
+    """
+    q = np.concatenate([[0.0], 1 / (1 + np.exp(-LOG_ODDS)), [1.0]])
+    p = np.array([claimed_power(claim, float(rate)) for rate in q])
+    rise, width = np.diff(p), np.diff(q)
+    before, behind = (rise / width)[:-2], (rise / width)[2:]
+    with np.errstate(divide="ignore", invalid="ignore"):  # of one line
+        part = np.nan_to_num((rise[1:-1] - behind * width[1:-1]) / (before - behind))
+    part = np.clip(part, 0.0, width[1:-1])
+    meet = np.minimum(p[1:-2] + before * part, p[2:-1] - behind * (width[1:-1] - part))
+    p, q = np.append(p, np.minimum(meet, 1.0)), np.append(q, q[1:-2] + part)
+    return np.asarray(np.max(p - np.exp(epsilons)[:, None] * q, axis=1))
 
 
 def claimed_power(claim: Claim, rate: float) -> float:
