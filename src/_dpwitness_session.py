@@ -31,3 +31,5 @@ class Session:
     records: list[dict[str, Any]] = field(default_factory=list)
     unwritten: list[str] = field(default_factory=list)  # why there is no report
     terminated: float | None = None  # when SIGTERM came
+    ran: bool = False  # whether any test did
+    interrupted: bool = False  # whether tests were left out

@@ -2,6 +2,7 @@
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -78,6 +79,33 @@ def test_compare_of_reports_goes_test_by_test(verdicts):
     shown = str(compare(report(passed, passed), report(passed, violated)))
     assert shown.startswith("newly refuted: test_it.py::test (assertion 2)\n")
     assert shown.endswith("1 newly refuted, 1 unchanged")
+
+
+def test_compare_sees_lost_power_new_verdicts_and_last_bits(verdicts):
+    passed, violated, _ = verdicts
+    nothing = {**passed, "detectable": None, "detectable_epsilon": None}
+    for old, new, how in ((passed, nothing, "worse"), (nothing, passed, "better")):
+        for found in (compare(old, new), compare(report(old), report(new))):
+            (change,) = found.changes
+            assert change.kind == "other values"
+            assert re.fullmatch(rf"would have caught .*\bnothing\b.*: {how}", change.details[-1])
+    assert kinds(report({"verdict": "unhealthy", "reason": "too slow"}), report(passed)) == ["now with a verdict"]
+    leaks = {**passed, "floating_point": violated}
+    for old, new in ((passed, leaks), (report(passed), report(leaks)), (passed, {**passed, "others": [leaks]})):
+        (change,) = compare(old, new).changes
+        assert change.kind == "newly refuted by last bits"
+        assert change.details[-1].startswith("refuted by the last bits: ε ≥ ")
+        (change,) = compare(new, old).changes
+        assert change.details == ("not refuted by the last bits any more",)
+        assert not compare(old, new).newly_refuted
+
+
+@pytest.mark.parametrize(
+    "damage", [{"parameters": [1]}, {"parameters": None}, {"lower_bound": 10**400}, {"detectable": 10**400}]
+)
+def test_compare_refuses_damaged_reports(verdicts, damage):
+    with pytest.raises(InvalidWitness, match="the new result is a damaged report"):
+        compare(report(verdicts[0]), report({**verdicts[0], **damage}))
 
 
 @pytest.mark.campaign

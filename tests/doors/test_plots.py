@@ -1,11 +1,16 @@
 """Plots of results: axes of matplotlib, with a legend that names every line."""
 
+from dataclasses import replace
+
 import matplotlib as mpl
 import numpy as np
 import pytest
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from report_pages import HOSTILE, hostile, results
+
+import dpwitness as dpw
+from dpwitness.report.plots import plot_profile
 
 mpl.use("agg")
 
@@ -36,6 +41,24 @@ def test_a_verdict_shows_both_rates_and_what_the_claim_allows():
     allowed = np.e * counts.neighbour_hits / counts.runs
     lines = [line for line in axes.lines if line.get_label().startswith("allowed")]
     assert lines[0].get_xdata() == pytest.approx([allowed, allowed])
+
+
+def test_what_a_claim_allows_is_shown_where_one_was_tested():
+    """A claim of ε = 0 allows δ; a bound tests none, whatever its δ."""
+    found = results()["violation"]
+    for claim, tested in ((dpw.ApproxDP(0.0, 0.2), found), (dpw.ApproxDP(1.0, 0.01), results()["bound"])):
+        given = replace(tested, witness=replace(tested.witness, claim=claim))
+        allowed = given.counts.neighbour_hits / given.counts.runs + 0.2
+        drawn = [line.get_label() for line in given.plot(Figure().add_subplot()).lines]
+        labels = [label for label in drawn if label.startswith("allowed")]
+        assert labels == ([f"allowed on D at the rate seen on D′: {allowed:.4g}"] if tested is found else [])
+        assert (f"the claim allows {allowed:.4g} on D" in given.to_html()) == (tested is found)
+        assert ("allow" in str(given)) == (tested is found)
+
+
+def test_a_profile_of_a_name_with_dollars_is_drawn(tmp_path):
+    plot_profile(replace(results()["profile"], mechanism="$a_{$"), tmp_path / "profile.svg")
+    assert (tmp_path / "profile.svg").stat().st_size
 
 
 def test_every_line_of_a_curve_is_in_the_legend_and_the_title_has_runs_and_parameters():

@@ -7,6 +7,7 @@ from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 
+import numpy as np
 import pytest
 from report_pages import HOSTILE, hostile, huge, results
 
@@ -16,6 +17,7 @@ from dpwitness.neighbours.pair import Pair
 from dpwitness.report.files import result_from_json, session_page
 from dpwitness.report.markup import LONGEST, element
 from dpwitness.report.page import Entry, marked, page
+from dpwitness.results.text import at_least
 from dpwitness.results.verdict import Outputs
 
 KINDS = ("violation", "pass", "cells", "bound", "curve", "profile")
@@ -107,7 +109,7 @@ def test_numbers_of_a_violation_are_those_of_the_result():
     found = results()["violation"]
     text = Reader(found.to_html()).text
     counts = found.counts
-    assert f"ε ≥ {found.lower_bound:.4g} with confidence 99.9999 %" in text
+    assert f"ε ≥ {at_least(found.lower_bound)} with confidence 99.9999 %" in text
     assert f"{counts.hits:,} of {counts.runs:,} runs" in text
     assert f"{found.seed}" in text
     assert "α = 1e-06" in text
@@ -245,6 +247,24 @@ def test_verdicts_under_other_adjacencies_stand_below_the_first():
     assert "1e-06 under another adjacency" in read.text
 
 
+def test_last_bits_under_another_adjacency_are_a_finding():
+    found = results()
+    leaks = replace(found["pass"], floating_point=found["violation"], log_e_value=3.0)
+    passed = replace(found["pass"], log_e_value=-1.0, others=(leaks,))
+    assert "Refuted: the last bits" in passed.to_html()
+    assert "Refuted: the last bits" not in found["pass"].to_html()
+    assert passed.margin == leaks.margin == pytest.approx(np.log(1 / leaks.alpha) - 3.0)
+
+
+def test_a_page_of_times_does_not_say_that_time_was_left_out():
+    found = results()["violation"]
+    for observe in (None, "time"):
+        read = Reader(replace(found, witness=replace(found.witness, observe=observe)).to_html())
+        assert ("Not tested: time" in read.text) == (observe is None)
+        assert ("Side channels: how long a run takes" in read.text) == (observe is None)
+        assert ("The time of a run was part of its outcome" in read.text) == (observe == "time")
+
+
 def test_a_claim_of_a_class_that_only_the_tests_define_costs_no_page():
     found = results()["violation"].to_json()
     record = {**found, "claim": "own claim", "test": "test_a.py::test_a", "assertion": 1}
@@ -321,6 +341,7 @@ def test_the_command_draws_saved_results(tmp_path, capsys):
         ('{"log_e_value": 1}', "verdict"),
         ('{"format": "dpwitness-report/1"}', "session is damaged"),
         ('{"format": "dpwitness-report/1", "assertions": [{"alpha": "x"}]}', "session is damaged"),
+        (f'{{"format": "dpwitness-report/1", "assertions": [{{"alpha": 1{"0" * 400}}}]}}', "session is damaged"),
     ],
 )
 def test_what_is_no_result_is_refused_by_name(content, message, tmp_path, capsys):

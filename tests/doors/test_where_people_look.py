@@ -268,6 +268,10 @@ def test_escapes_are_those_of_github(tmp_path, monkeypatch):
     row = {"test": "t|x", "assertion": 2, "claim": None, "verdict": "error", "reason": "a\n<b> `c` | d", "alpha": 0.1}
     last = github.table([row], "one").splitlines()[-1]
     assert last == "| t\\|x (2) |  | error | a &lt;b> \\`c\\` \\| d |  | 0.1 |"
+    row |= {"test": "test_a.py::test_b[![x](http://e/)]", "reason": "__x__, a_b, *c*, ~~d~~"}
+    last = github.table([row], "one").splitlines()[-1]
+    test = r"test_a.py::test_b\[!\[x\](http://e/)\] (2)"
+    assert last == rf"| {test} |  | error | \_\_x\_\_, a_b, \*c\*, \~\~d\~\~ |  | 0.1 |"
 
 
 @pytest.fixture

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import dpwitness as dpw
@@ -40,7 +42,7 @@ from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
 from dpwitness.results.profile import BandEvent, profile_from_json
 from dpwitness.results.schema import SAVED, schemas
-from dpwitness.results.verdict import verdict_from_json
+from dpwitness.results.verdict import replay_text, verdict_from_json
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
 EVENT = Interval(coordinate=0, low=0.5)
@@ -293,10 +295,10 @@ def test_texts_of_results():
     assert str(RESULTS["crossed"]).splitlines() == [
         "VIOLATED: f(epsilon=1, cutoff=[1, 'inf']) is not 0.693147-DP: its profile lies above the claim's, with "
         "confidence 99.9 %",
-        "  ε       0      0.1    0.2   0.3    0.4    0.5    0.6    0.7    0.8",
-        "  δ(ε) ≥  0.375  0.349  0.32  0.288  0.252  0.213  0.169  0.118  0.0122",
+        "  ε       0      0.1    0.2    0.3    0.4    0.5    0.6    0.7    0.8",
+        "  δ(ε) ≥  0.375  0.348  0.319  0.287  0.252  0.212  0.169  0.118  0.0122",
         "  false positive rate   0.001    0.01    0.1    0.5",
-        "  true positive rate ≥  0.00225  0.0225  0.225  0.781",
+        "  true positive rate ≥  0.00224  0.0224  0.224  0.78",
         *str(RESULTS["violated"]).splitlines()[1:7],
         "  note: one",
         "  note: two",
@@ -327,6 +329,69 @@ def test_repr_is_one_short_line(value):
     assert repr(value).startswith(f"<{type(value).__name__}")
     assert "\n" not in repr(value)
     assert len(repr(value)) < 160
+
+
+@given(st.floats(0, 1e300), st.integers(1, 6))
+def test_bounds_are_rounded_so_that_they_stay_true(value, digits):
+    low, high = text.at_least(value, digits), text.at_most(value, digits)
+    assert float(low) <= value <= float(high)
+    nearest = f"{value:.{digits}g}"
+    assert nearest in (low, high)
+    assert (low == high) == (float(nearest) == value)
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high"),
+    [
+        (1.0225021, "1.022", "1.023"),
+        (0.99998, "0.9999", "1"),
+        (0.3, "0.3", "0.3"),
+        (0.0, "0", "0"),
+    ],
+)
+def test_bounds_of_four_digits(value, low, high):
+    assert (text.at_least(value), text.at_most(value)) == (low, high)
+
+
+def test_a_bound_is_rounded_down_wherever_it_is_said():
+    bound = replace(RESULTS["bound"], epsilon_lower_bound=1.0225021)
+    passed = replace(RESULTS["passed"], epsilon_lower_bound=1.0225021, detectable_epsilon=1.0225021)
+    for said in (str(bound), bound.to_html(), str(passed), passed.to_html()):
+        assert "1.022" in said
+    assert "1.023" not in str(bound) + bound.to_html()
+    assert "would have caught ε ≥ 1.023" in str(passed)
+    event = replace(PROFILE.events[0], line=BandLine(slope=1.0, difference=0.99971, q_low=0.0, q_high=0.0002))
+    profile = replace(PROFILE, events=(event,))
+    assert "δ(ε) ≥  0.999" in str(profile)
+    assert "<td>0.999</td>" in profile.to_html()
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [{"slope": 1e308}, {"slope": -1.0}, {"difference": 1e308}, {"q_low": 1e308}, {"q_high": 5.0}, {"q_high": -1.0}],
+)
+def test_a_band_of_what_are_no_probabilities_is_refused(damage):
+    written = json.loads(json.dumps(PROFILE.to_json()))
+    written["events"][0] |= damage
+    with pytest.raises(InvalidWitness, match="the profile is damaged"):
+        profile_from_json(written)
+
+
+def test_a_file_forges_no_line_of_a_report():
+    forged = "f\nVIOLATED: other is not 1-DP"
+    witness = replace(WITNESS, mechanism=forged, description=f"{forged}\x1b[31m")
+    found = replace(RESULTS["passed"], mechanism=forged, notes=(forged,), witness=witness, parameters={"a": forged})
+    profile = replace(PROFILE, mechanism=forged)
+    for shown in (str(found), repr(found), replay_text(witness, found), str(witness), str(profile), repr(profile)):
+        assert not any(line.startswith("VIOLATED") for line in shown.splitlines())
+        assert r"f\nVIOLATED" in shown
+        assert shown.replace("\n", "").isprintable()
+
+
+def test_a_p_value_that_no_double_is_small_enough_for_is_not_0():
+    curve = replace(RESULTS["curve"], lines=(replace(LINE, p_values=(0.0, 1.0)),))
+    assert str(curve).splitlines()[2].split() == ["0.5", "<1e-300"]
+    assert "<td>&lt;1e-300</td>" in curve.to_html()
 
 
 @pytest.mark.parametrize("alpha", [0, 1.0, -1e-6])
@@ -374,7 +439,12 @@ def test_long_numbers_of_an_event_are_rounded_where_people_read_them(event, show
 
 @pytest.mark.parametrize(
     ("claim", "bound", "says"),
-    [(PureDP(1.0), 1.0, "ε > 1"), (ZCDP(0.5), 0.50000001, "ρ > 0.5"), (GaussianDP(0.25), 0.2, "μ > 0.25")],
+    [
+        (PureDP(1.0), 1.0, "ε > 1"),
+        (PureDP(0.9999999), 0.99999991, "ε > 0.999999"),
+        (ZCDP(0.5), 0.50000001, "ρ > 0.5"),
+        (GaussianDP(0.25), 0.2, "μ > 0.25"),
+    ],
 )
 def test_a_bound_that_reads_no_larger_than_the_claim_is_said_to_be_above_it(claim, bound, says):
     """A refuted claim of ε = 1 shows ε > 1: "so ε ≥ 1" would read as no violation."""

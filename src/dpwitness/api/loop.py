@@ -31,6 +31,7 @@ from dpwitness.mechanisms.resolve import Requirements
 from dpwitness.mechanisms.signature import own_copy
 from dpwitness.neighbours import Pair, Pairs, adjacent
 from dpwitness.problem import Effort, Problem, Statement, prepare
+from dpwitness.results.text import at_least
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Role, Runner, generator, order
 from dpwitness.values import shown
@@ -177,7 +178,7 @@ def bound_so_far(claim: Claim, estimate: Estimate | None, effort: Effort, *, alp
         (counts,) = totals
         if effort.progress is not None and counts.runs >= due:
             due = counts.runs * 3 // 2 + 1
-            text = f"{claim.symbol} ≥ {lower_bound(bet_on(counts, claim, estimate), claim, alpha=alpha):.3g}"
+            text = f"{claim.symbol} ≥ {at_least(lower_bound(bet_on(counts, claim, estimate), claim, alpha=alpha), 3)}"
         return text
 
     return shown

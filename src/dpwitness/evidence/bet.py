@@ -296,8 +296,13 @@ class EventBet(Bet):
         """The same stakes, and what other runs showed."""
         return replace(self, counts=counts)
 
-    def comparison(self, claim: Claim) -> str:
-        """What the claim allows on D beside what was seen on D′, for people; empty where that says nothing."""
+    def comparison(self, claim: Claim | None) -> str:
+        """What the claim allows on D beside what was seen on D′, for people; empty where that says nothing.
+
+        None: no claim was tested.
+        """
+        if claim is None:
+            return ""
         seen = self.counts.neighbour_hits / max(self.counts.runs, 1)
         allowed = claim.largest(seen)
         if not self.counts.runs or (claim.parameter == 0 and allowed <= seen):
@@ -393,11 +398,11 @@ class CellsBet(Bet):
         """The same stakes, and what other runs showed."""
         return replace(self, counts=counts)
 
-    def comparison(self, claim: Claim) -> str:
-        """The divergence that was seen beside what the claim allows, for people."""
-        order, most = self.estimate.order, self.family.largest_divergence(self.estimate.order, claim.parameter)
-        allowed = f", {most:.4g} allowed" if claim.parameter else ""
-        cells = len(self.estimate.log_ratios)
+    def comparison(self, claim: Claim | None) -> str:
+        """The divergence that was seen beside what the claim allows, for people. None: no claim was tested."""
+        order, cells, allowed = self.estimate.order, len(self.estimate.log_ratios), ""
+        if claim is not None:
+            allowed = f", {self.family.largest_divergence(order, claim.parameter):.4g} allowed"
         return f"divergence of order {order:g} over {cells} cells: {self.divergence_seen:.4g} seen{allowed}"
 
     @property
@@ -445,7 +450,7 @@ class GradedBet(Bet):
         """The same stakes, and what other runs showed."""
         return replace(self, counts=counts)
 
-    def comparison(self, claim: Claim) -> str:
+    def comparison(self, claim: Claim | None) -> str:
         """As of the event, and that it was not all."""
         beside = EventBet(self.counts, self.estimate).comparison(claim)
         cells = math.isqrt(len(self.counts.cells))
@@ -508,7 +513,7 @@ class Shared(Bet):
         usable = [excess for excess in found if excess is not None]
         return (lambda parameter: max(excess(parameter) for excess in usable)) if usable else None
 
-    def comparison(self, claim: Claim) -> str:
+    def comparison(self, claim: Claim | None) -> str:
         """That of the cells."""
         return self.cells.comparison(claim)
 
@@ -609,9 +614,9 @@ class WeightedBet(Bet):
         """The same stakes, and what other runs showed."""
         return replace(self, counts=counts)
 
-    def comparison(self, claim: Claim) -> str:
-        """What the claim allows on D beside what was seen on D′, for people."""
-        if not self.counts.runs:
+    def comparison(self, claim: Claim | None) -> str:
+        """As `EventBet`'s."""
+        if claim is None or not self.counts.runs:
             return ""
         _, q = weighted_rates(self.counts)
         return f"allowed on D at the rate seen on D′: {claim.largest(q):.4g}"

@@ -9,6 +9,7 @@ from _dpwitness_session import Session
 from dpwitness.errors import InvalidData
 from dpwitness.files import write_atomically, write_json
 from dpwitness.report import github, sarif
+from dpwitness.results.text import at_least, at_most
 
 
 def lines(session: Session) -> list[str]:
@@ -35,10 +36,10 @@ def lines(session: Session) -> list[str]:
         match record["verdict"]:
             case "not-refuted":
                 place = _place(record) if len(same) == 1 else f"{record['test']}: {len(same)} assertions"
-                caught = _range(record["parameter"], [one["detectable"] for one in same])
+                caught = _range(record["parameter"], [one["detectable"] for one in same], at_most)
                 text.append(f"  {place}: {record['claim']}, would have caught {caught} {record['power']}")
-                if by_bits := [found for one in same if (found := _by_bits(one))]:
-                    exceeded = _range(by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits])
+                if by_bits := [found for one in same if (found := github.bits_refuted(one))]:
+                    exceeded = _range(by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits], at_least)
                     text.append(f"    floating point: refuted by the last bits, {exceeded}")
             case "violated":
                 text.append(f"  {_place(record)}: {record['claim']} VIOLATED, {github.shown(record)}")
@@ -55,23 +56,21 @@ def _alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
     for place, record in enumerate(records):
         plain = record["verdict"] == "not-refuted" and record["detectable"] is not None
         alone = not plain or record.get("note")
-        key = place if alone else (record["test"], record["claim"], record["parameter"], _by_bits(record) is None)
+        key = (
+            place
+            if alone
+            else (record["test"], record["claim"], record["parameter"], github.bits_refuted(record) is None)
+        )
         groups.setdefault(key, []).append(record)
     return list(groups.values())
 
 
-def _by_bits(record: dict[str, Any]) -> dict[str, Any] | None:
-    """What the last bits refute, of the first adjacency where they do."""
-    each = (record, *record.get("others", ()))
-    return next(filter(None, (verdict.get("floating_point") for verdict in each)), None)
-
-
-def _range(parameter: str, values: list[float | None]) -> str:
+def _range(parameter: str, values: list[float | None], shown: Callable[[float], str]) -> str:
     """A parameter that is at least this, from the least of several values to the largest; None: nothing is shown."""
     found = [value for value in values if value is not None]
     if not found:
         return "nothing"
-    return f"{parameter} ≥ {'–'.join(dict.fromkeys(f'{end(found):.4g}' for end in (min, max)))}"
+    return f"{parameter} ≥ {'–'.join(dict.fromkeys(shown(end(found)) for end in (min, max)))}"
 
 
 def annotations(session: Session, root: Path) -> list[str]:
@@ -114,6 +113,7 @@ def write(session: Session, path: str, *, html: bool = False) -> None:
         "seed": session.seed,
         "alpha": session.alpha,
         "alpha_spent": math.fsum(record["alpha"] for record in session.records),
+        **({"interrupted": True} if session.interrupted else {}),
         "assertions": session.records,
     }
     if html:

@@ -7,10 +7,11 @@ from typing import Any, Final
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidWitness
+from dpwitness.report.github import bits_refuted
 from dpwitness.results.bound import Bound, bound_from_json
 from dpwitness.results.curve import Curve, curve_from_json
 from dpwitness.results.profile import Profile, profile_from_json
-from dpwitness.results.text import named
+from dpwitness.results.text import at_least, at_most, named
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation, verdict_from_json
 
 REPORT: Final = "dpwitness-report/1"
@@ -19,8 +20,8 @@ SAME: Final = 0.01
 #: The level of the figures of Ding et al. 2018, of p-values by Holm.
 LEVEL: Final = 0.05
 #: Kinds of changes, the most important first.
-KINDS: Final = ("newly refuted", "no longer refuted", "no verdict any more", "other claim or mechanism", "added",
-                "removed", "other values")  # fmt: skip
+KINDS: Final = ("newly refuted", "newly refuted by last bits", "no longer refuted", "no verdict any more",
+                "now with a verdict", "other claim or mechanism", "added", "removed", "other values")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -28,7 +29,8 @@ class Finding:
     """What a result says of one mechanism and claim.
 
     `refuted` is None where there is no verdict, as of a bound or of a check that failed; `bounds` were shown to be
-    exceeded, `caught` would have been found by a pass, each by what it is of.
+    exceeded, `caught` would have been found by a pass, each by what it is of. `by_bits`: what the last bits of a pass
+    refute, for people; empty where they refute nothing.
     """
 
     mechanism: str
@@ -37,6 +39,7 @@ class Finding:
     bounds: Mapping[str, float] = field(default_factory=dict)
     caught: Mapping[str, float] = field(default_factory=dict)
     reason: str = ""
+    by_bits: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -116,11 +119,14 @@ def _of_verdict(verdict: Verdict) -> Finding:
         refuted=isinstance(verdict, Violation),
         bounds={sign: verdict.lower_bound},
         caught={sign: float(verdict.detectable)} if passed else {},  # type: ignore[arg-type]  # of a pass a number
+        by_bits="" if verdict.bits_refuted is None else verdict.bits_refuted.exceeded,
     )
 
 
 def _of_bound(bound: Bound) -> Finding:
-    return Finding(mechanism=bound.call, claim=str(bound.seen.claim), bounds={bound.parameter: bound.lower_bound})
+    return Finding(
+        mechanism=bound.call, claim=str(bound.witness.claim.at(0.0)), bounds={bound.parameter: bound.lower_bound}
+    )
 
 
 def _of_profile(profile: Profile) -> Finding:
@@ -152,7 +158,7 @@ def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, Find
         for record in report["assertions"]:
             number = f" (assertion {record['assertion']})" if record["assertion"] != 1 else ""
             yield f"{record['test']}{number}", _of_record(record)
-    except (KeyError, TypeError, ValueError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise InvalidWitness(f"{what} is a damaged report: {type(error).__name__}: {error}") from error
 
 
@@ -160,13 +166,14 @@ def _of_record(record: Mapping[str, Any]) -> Finding:
     if record["verdict"] not in ("violated", "not-refuted"):
         return Finding(mechanism="", claim="", reason=str(record["reason"]))
     sign, caught = str(record["parameter"]), record["detectable"]
-    passed = record["verdict"] == "not-refuted"
+    passed, by_bits = record["verdict"] == "not-refuted", bits_refuted(record)
     return Finding(
         mechanism=named(str(record["mechanism"]), record["parameters"]),
         claim=str(record["claim"]),
         refuted=not passed,
         bounds={sign: float(record["lower_bound"])},
         caught={sign: math.inf if caught is None else float(caught)} if passed else {},
+        by_bits="" if by_bits is None else f"{by_bits['parameter']} ≥ {at_least(by_bits['lower_bound'])}",
     )
 
 
@@ -177,21 +184,26 @@ def _change(name: str, old: Finding | None, new: Finding | None) -> Change | Non
         return Change(kind="removed", name=shown)
     if old is None:
         kind = "newly refuted" if new.refuted else "added"
-        return Change(kind=kind, name=shown, details=tuple(_values({}, new.bounds, "≥")))
+        return Change(kind=kind, name=shown, details=tuple(_values({}, new.bounds)))
     details = [
         *(f"{what} {before} → {after}" for what, before, after in (
             ("mechanism", old.mechanism, new.mechanism), ("claim", old.claim, new.claim),
         ) if before != after and before and after),
         *([new.reason] if new.reason else []),
-        *_values(old.bounds, new.bounds, "≥"),
+        *_values(old.bounds, new.bounds),
         *_caught(old.caught, new.caught),
+        *_by_bits(old, new),
     ]  # fmt: skip
     if new.refuted and not old.refuted:
         kind = "newly refuted"
     elif old.refuted and not new.refuted:
         kind = "no longer refuted" if new.refuted is False or not new.reason else "no verdict any more"
+    elif new.by_bits and not old.by_bits:
+        kind = "newly refuted by last bits"
     elif new.reason and not old.reason:
         kind = "no verdict any more"
+    elif old.reason and not new.reason:
+        kind = "now with a verdict"
     elif (old.mechanism, old.claim) != (new.mechanism, new.claim):
         kind = "other claim or mechanism"
     elif details and new.reason != (old.reason or None):
@@ -201,10 +213,10 @@ def _change(name: str, old: Finding | None, new: Finding | None) -> Change | Non
     return Change(kind=kind, name=shown, details=tuple(details))
 
 
-def _values(old: Mapping[str, float], new: Mapping[str, float], sign: str) -> Sequence[str]:
-    """The values that differ, from old to new."""
+def _values(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]:
+    """The lower bounds that differ, from old to new."""
     return [
-        f"{name} {sign} {_text(old[name])} → {_text(value)}" if name in old else f"{name} {sign} {_text(value)}"
+        f"{name} ≥ {at_least(old[name])} → {at_least(value)}" if name in old else f"{name} ≥ {at_least(value)}"
         for name, value in new.items()
         if name not in old or not _same(old[name], value)
     ]
@@ -217,13 +229,18 @@ def _caught(old: Mapping[str, float], new: Mapping[str, float]) -> Sequence[str]
         before = old.get(name)
         if before is not None and not _same(before, value):
             how = "better" if value < before else "worse"
-            found.append(f"would have caught {name} ≥ {_text(before)} → {_text(value)}: {how}")
+            texts = ["nothing" if math.isinf(least) else f"{name} ≥ {at_most(least)}" for least in (before, value)]
+            found.append(f"would have caught {' → '.join(texts)}: {how}")
     return found
 
 
+def _by_bits(old: Finding, new: Finding) -> Sequence[str]:
+    """Of passes: whether the last bits refute the claim now, or do no longer."""
+    if new.by_bits and not old.by_bits:
+        return [f"refuted by the last bits: {new.by_bits}"]
+    gone = old.by_bits and new.refuted is False and not new.by_bits
+    return ["not refuted by the last bits any more"] if gone else []
+
+
 def _same(old: float, new: float) -> bool:
-    return old == new or abs(new - old) <= SAME * max(abs(old), abs(new))
-
-
-def _text(value: float) -> str:
-    return "∞" if math.isinf(value) else f"{value:.4g}"
+    return old == new or (math.isfinite(old - new) and abs(new - old) <= SAME * max(abs(old), abs(new)))

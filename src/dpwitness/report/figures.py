@@ -88,14 +88,17 @@ def bars(title: str, description: str, rows: Sequence[Bar], mark: tuple[float, s
     return drawing(title, description, top + len(rows) * ROW, drawn)
 
 
-def event_rates(witness: Witness) -> Markup:
-    """How often the event was seen on D and on D′, and what the claim allows on D; nothing without runs."""
+def event_rates(witness: Witness, *, tested: bool) -> Markup:
+    """How often the event was seen on D and on D′, and what the claim allows on D if it was tested.
+
+    Nothing without runs.
+    """
     if not witness.counts.runs:
         return Markup()
-    seen, most = rates(witness), allowed(witness)
+    seen, most = rates(witness), allowed(witness) if tested else None
     texts = [f"on {rate.name} in {rate.text} ({rate.share:.4g})" for rate in seen]
     mark = None
-    if most is not None and witness.claim.parameter:
+    if most is not None:
         mark = (most, f"allowed on D {most:.4g}")
         texts.append(f"at the rate seen on D′ the claim allows {most:.4g} on D")
     rows = [

@@ -80,8 +80,10 @@ def _of_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[st
             ("Session", f"pytest, profile {value['profile']}, seed {value['seed']}"),
             ("False alarms", f"α = {value['alpha']:g} for the whole session, of which {spent:.3g} was spent"),
         ]
+        if value.get("interrupted"):
+            facts.append(("End", "interrupted: tests that were still to come are left out"))
         return [_of_record(record, str(value["seed"])) for record in records], facts
-    except (KeyError, ValueError, TypeError) as error:
+    except (KeyError, ValueError, TypeError, OverflowError) as error:
         raise InvalidWitness(f"the report of a session is damaged: {error}") from error
 
 

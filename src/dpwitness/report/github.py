@@ -5,16 +5,20 @@ the mechanism (see `report.source`).
 """
 
 import os
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 from dpwitness.report.source import Place, below_root
+from dpwitness.results.text import at_most
 
 Record = Mapping[str, Any]
 #: Escapes in the message of a workflow command; in its properties two more. Percent comes first.
 IN_MESSAGE: Final = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
 IN_PROPERTY: Final = (*IN_MESSAGE, (":", "%3A"), (",", "%2C"))
+#: What makes something of a text in Markdown; an underscore within a word does not.
+MARKUP: Final = re.compile(r"[\\|`*~\[\]]|(?<![^\W_])_|_(?![^\W_])")
 HEAD: Final = ("Test", "Claim", "Verdict", "Shown", "Confirm runs", "α")
 
 
@@ -52,7 +56,7 @@ def _escaped(text: str, escapes: Sequence[tuple[str, str]]) -> str:
 def table(records: Sequence[Record], headline: str) -> str:
     """A Markdown section with a row for each record."""
     rows = [HEAD, ("---",) * len(HEAD), *map(_row, records)]
-    lines = [f"| {' | '.join(map(_cell, row))} |" for row in rows]
+    lines = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(["### dpwitness", "", headline, "", *lines, ""])
 
 
@@ -60,7 +64,8 @@ def _row(record: Record) -> tuple[str, ...]:
     number = f" ({record['assertion']})" if record["assertion"] > 1 else ""
     runs = f"{record['runs']['confirm']:,}" if "runs" in record else ""
     verdict = {"violated": "**violated**"}.get(record["verdict"], record["verdict"].replace("-", " "))
-    return (f"{record['test']}{number}", record["claim"] or "", verdict, shown(record), runs, f"{record['alpha']:.3g}")
+    test, claim, found = map(_cell, (f"{record['test']}{number}", record["claim"] or "", shown(record)))
+    return (test, claim, verdict, found, runs, f"{record['alpha']:.3g}")
 
 
 def shown(record: Record) -> str:
@@ -69,16 +74,22 @@ def shown(record: Record) -> str:
         case "violated":
             return str(record["exceeded"])
         case "not-refuted" if record["detectable"] is not None:
-            return f"would have caught {record['parameter']} ≥ {record['detectable']:.4g}"
+            return f"would have caught {record['parameter']} ≥ {at_most(record['detectable'])}"
         case "not-refuted":
             return "would have caught nothing"
         case _:
             return str(record["reason"])
 
 
+def bits_refuted(record: Record) -> Record | None:
+    """What the last bits refute, of the first adjacency where they do."""
+    each = (record, *record.get("others", ()))
+    return next(filter(None, (verdict.get("floating_point") for verdict in each)), None)
+
+
 def _cell(text: str) -> str:
-    """A text in a cell of a Markdown table."""
-    return " ".join(text.split()).replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;").replace("`", "\\`")
+    """A text in a cell of a Markdown table: it stays text."""
+    return MARKUP.sub(r"\\\g<0>", " ".join(text.split())).replace("<", "&lt;")
 
 
 def append_summary(text: str) -> str | None:

@@ -5,6 +5,7 @@ from dpwitness.report.markup import Markup, own, table
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
+from dpwitness.results.text import at_least
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 
 Shown = Verdict | Bound | Curve | Profile
@@ -26,7 +27,7 @@ def fields(result: Shown) -> Markup:
         ("Mechanism", own(result.call)),
         ("Algorithm and its correctness", "Tested by running it, not proved. This report says what was found."),
         ("Implementation: finite precision", _precision(result)),
-        ("Implementation: side channels", "Not tested: time, memory and power used by a run are no outcomes here."),
+        ("Implementation: side channels", _side_channels(result)),
         ("Composition", "The outcome of one run was tested. Other releases from the same data are not known."),
         ("Utility", "Not evaluated."),
         ("Bias", "Not evaluated: systemic, human and statistical bias are outside a test of privacy."),
@@ -49,9 +50,9 @@ def _parameter(result: Shown) -> str:
         case Violation():
             return f"Claimed: {result.claim}. Lower bound found: {result.exceeded}."
         case NotRefuted():
-            return f"Claimed: {result.claim}. Lower bound found: {result.parameter} ≥ {result.lower_bound:.4g}."
+            return f"Claimed: {result.claim}. Lower bound found: {result.parameter} ≥ {at_least(result.lower_bound)}."
         case Bound():
-            return f"Lower bound found: {result.parameter} ≥ {result.lower_bound:.4g}. No claim was tested."
+            return f"Lower bound found: {result.parameter} ≥ {at_least(result.lower_bound)}. No claim was tested."
         case Curve() | Profile():
             return "No claim was tested." if result.claim is None else f"Claimed: {result.claim}."
 
@@ -61,11 +62,23 @@ def _variant(result: Shown) -> str:
     return "Not stated: no claim was tested." if claim is None else f"{claim.short}, {claim.variant}."
 
 
+def _side_channels(result: Shown) -> str:
+    if timed(result):
+        return "The time of a run was part of its outcome, on one machine. Not tested: memory and power used by a run."
+    return "Not tested: time, memory and power used by a run are no outcomes here."
+
+
+def timed(result: Shown) -> bool:
+    """Whether how long a run takes was part of its outcome."""
+    witness = None if isinstance(result, Curve) else result.witness
+    return witness is not None and witness.observe == "time"
+
+
 def _precision(result: Shown) -> str:
     match result:
         case Violation() if result.by_bits:
             return "Refuted: the last bits of floating-point outcomes tell the inputs apart."
-        case NotRefuted() if result.floating_point is not None:
+        case NotRefuted() if result.bits_refuted is not None:
             return "Refuted: the last bits of floating-point outcomes tell the inputs apart; see the warnings."
         case _:
             return "No finding in this result; that is no proof."

@@ -11,19 +11,18 @@ from typing import Final
 import numpy as np
 
 from dpwitness.events import is_partition, outcomes_of, statistic_of
-from dpwitness.evidence.bet import bet_on
 from dpwitness.mechanisms.catalog import registered
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both, summary
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.report import figures
 from dpwitness.report.markup import LONGEST_NAME, Child, Markup, element, join, name, own, readable, table
-from dpwitness.report.nist import Shown, fields
+from dpwitness.report.nist import Shown, fields, timed
 from dpwitness.report.style import COMMON, PAGE
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
-from dpwitness.results.text import UNKNOWN, confidence, relation_text
+from dpwitness.results.text import UNKNOWN, at_least, confidence, p_value, relation_text
 from dpwitness.results.verdict import EARLY, ENOUGH, Course, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
@@ -212,10 +211,8 @@ def _sentence(result: Shown) -> Child:
             return [call, f" was tested against the claim {result.claim}. {caught}"]
         case Bound():
             of = f" at δ = {result.delta:g}" if result.delta else result.witness.claim.condition
-            return [
-                call,
-                f" has {result.parameter} ≥ {result.lower_bound:.4g}{of} with confidence {confidence(result.alpha)}.",
-            ]
+            least, sure = at_least(result.lower_bound), confidence(result.alpha)
+            return [call, f" has {result.parameter} ≥ {least}{of} with confidence {sure}."]
         case Profile():
             if result.claim is None:
                 return [
@@ -334,7 +331,7 @@ def _bounds(result: Shown) -> list[tuple[str, Child]]:
     rows: list[tuple[str, Child]] = []
     if isinstance(result, Verdict | Bound):
         sure = f"with confidence {confidence(result.alpha)}"
-        least = f"{result.parameter} ≥ {result.lower_bound:.4g}"
+        least = f"{result.parameter} ≥ {at_least(result.lower_bound)}"
         rows.append(("Lower bound", f"{result.exceeded if isinstance(result, Violation) else least} {sure}"))
     if isinstance(result, Verdict):
         rows.insert(0, ("Claimed", own(str(result.claim))))
@@ -354,11 +351,11 @@ def _pictures(result: Shown) -> list[Markup]:
         from dpwitness.report.plots import pictures  # matplotlib takes 0.3 s
 
         return [_figure(drawn, text) for drawn, text in pictures(result)]
-    counts, witness = result.counts, result.seen
+    counts, witness = result.counts, result.witness
     kind = "normal approximation" if witness.weighted else "Clopper–Pearson"
     interval = f"Lines on the bars: 95 % intervals ({kind}) for a fixed number of runs."
     return [
-        _figure(figures.event_rates(witness), "How often the event was seen. ", interval),
+        _figure(figures.event_rates(witness, tested=result.tested), "How often the event was seen. ", interval),
         Markup()
         if witness.weighted
         else _figure(figures.cells(counts, witness.event), "In colour: on D; grey: on D′; shaded: the event."),
@@ -397,7 +394,7 @@ def _numbers(result: Shown) -> Markup:
     if isinstance(result, Curve):
         head = [f"test {result.parameter}", *(f"p at ε = {line.epsilon:g}" for line in result.lines)]
         rows = [
-            [f"{test:g}", *(f"{line.p_values[k]:.3g}" for line in result.lines)]
+            [f"{test:g}", *(p_value(line.p_values[k]) for line in result.lines)]
             for k, test in enumerate(result.lines[0].test_epsilons[:ROWS])
         ]
         left = len(result.lines[0].test_epsilons) - len(rows)
@@ -407,9 +404,9 @@ def _numbers(result: Shown) -> Markup:
         return table(head, rows, caption=caption, class_="numbers")
     points = np.linspace(0.0, result.largest_epsilon, POINTS) if result.largest_epsilon else np.zeros(1)
     band = [
-        [f"{at:.3g}", f"{delta:.3g}"] for at, delta in zip(points, np.atleast_1d(result.delta(points)), strict=True)
+        [f"{at:.3g}", at_least(delta, 3)] for at, delta in zip(points, np.atleast_1d(result.delta(points)), strict=True)
     ]
-    rates = [[f"{at:g}", f"{result.power(at):.3g}"] for at in SHOWN_RATES]
+    rates = [[f"{at:g}", at_least(result.power(at), 3)] for at in SHOWN_RATES]
     return join(
         table(("ε", "δ(ε) ≥"), band, caption="Lower band of the privacy profile", class_="numbers"),
         table(("false positive rate", "true positive rate ≥"), rates, caption="Power of tests", class_="numbers"),
@@ -470,16 +467,15 @@ def _with_marks(entries: Sequence[str], differing: set[int]) -> Markup:
 
 def _witness(result: Shown, replay: str) -> Markup:
     """The witness in words, and the command that counts it on fresh runs."""
-    witness = None if isinstance(result, Curve) else result.witness if isinstance(result, Profile) else result.seen
+    witness = None if isinstance(result, Curve) else result.witness
     if witness is None:
         return Markup()
-    counts = witness.counts
     rows: list[tuple[str, Child]] = [
         ("Event", own(witness.description)),
         ("On D", witness.rates[0]),
         ("On D′", witness.rates[1]),
     ]
-    if comparison := bet_on(counts, witness.claim, witness.estimate).comparison(witness.claim):
+    if comparison := witness.comparison(tested=not isinstance(result, Bound)):
         rows.append(("Claim", comparison))
     if witness.explanation is not None:
         rows.append(("Where in the code", own(f"{witness.explanation} ({witness.explanation.basis})")))
@@ -533,7 +529,11 @@ def _limits(result: Shown) -> list[str]:
         texts.append("That the mechanism is private: other events or inputs may show a violation.")
         texts.append("Events that are too rare to be seen in so many runs.")
     texts.append("Other parameters, other versions, and other code around the mechanism.")
-    texts.append("Side channels: how long a run takes, how much memory it needs, what it logs.")
+    if timed(result):
+        texts.append("How long a run takes on other machines, or when they are busy with something else.")
+        texts.append("Other side channels: how much memory a run needs, what it logs.")
+    else:
+        texts.append("Side channels: how long a run takes, how much memory it needs, what it logs.")
     texts.append("Several releases from the same data, unless the tested function makes all of them.")
     texts.append("Runs are taken to be independent of each other; what keeps something between runs breaks this.")
     return texts

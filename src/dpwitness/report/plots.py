@@ -62,20 +62,20 @@ def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) 
 
 def _draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
     """How often the event was seen on each input, and what the claim allows on D."""
-    claim = result.seen.claim
-    for place, (rate, colour) in enumerate(zip(rates(result.seen), ("C0", "0.6"), strict=True)):
+    witness = result.witness
+    for place, (rate, colour) in enumerate(zip(rates(witness), ("C0", "0.6"), strict=True)):
         low, high = rate.ends
         text = f"on {rate.name}: {rate.text}"
         errors = [[rate.share - low], [high - rate.share]]
         axes.barh(place, rate.share, 0.6, color=colour, label=text, xerr=errors, capsize=4)
-    most = allowed(result.seen)
-    if most is not None and claim.parameter:
+    most = allowed(witness) if result.tested else None
+    if most is not None:
         label = f"allowed on D at the rate seen on D′: {most:.4g}"
         axes.plot([most, most], [-0.4, 0.4], color="C3", ls="--", label=label)
     axes.set(
         yticks=[0, 1], yticklabels=["D", "D′"], ylim=(1.6, -0.6), xlabel="share of runs in the event", xlim=(0, None)
     )
-    event = result.witness.description
+    event = witness.description
     axes.set_title(_plain(f"{result.call}\n{event if len(event) <= 80 else event[:79] + '…'}"), fontsize="small")
     axes.legend(fontsize="small")
 
@@ -202,7 +202,7 @@ def plot_profile(result: Profile, path: str | Path) -> None:
     left, right = figure.subplots(1, 2)
     _draw_profile(left, result)
     _draw_trade_off(right, result)
-    figure.suptitle(result.call if len(result.call) <= 80 else result.mechanism, fontsize="medium")
+    figure.suptitle(_plain(result.call if len(result.call) <= 80 else result.mechanism), fontsize="medium")
     _write(figure, path)
 
 

@@ -1,14 +1,11 @@
 """A lower bound of the true ε of a mechanism, or of the parameter of another family of claims."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar
 
-from typing_extensions import override
-
 from dpwitness.results.fields import read_result
-from dpwitness.results.text import confidence, notes
+from dpwitness.results.text import at_least, confidence, notes
 from dpwitness.results.verdict import EARLY, WitnessedResult
-from dpwitness.results.witness import Witness
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -22,6 +19,8 @@ class Bound(WitnessedResult):
         *("mechanism", "parameters", "delta", "confidence", "epsilon_lower_bound"), *WitnessedResult.json_keys
     )  # fmt: skip
 
+    tested: ClassVar[bool] = False  # the claim of its witness is the bound
+
     delta: float
     confidence: float
 
@@ -31,17 +30,14 @@ class Bound(WitnessedResult):
         return self.witness.alpha
 
     @property
-    @override
-    def seen(self) -> Witness:
-        return replace(self.witness, claim=self.witness.claim.at(0.0))  # what it states is the bound
-
-    @property
     def _headline(self) -> str:
         of = f" at δ = {self.delta:g}" if self.delta else self.witness.claim.condition
-        return f"{self.parameter} ≥ {self.lower_bound:.4g}{of} with confidence {confidence(self.alpha)}: {self.call}"
+        return (
+            f"{self.parameter} ≥ {at_least(self.lower_bound)}{of} with confidence {confidence(self.alpha)}: {self.call}"
+        )
 
     def __str__(self) -> str:
-        lines = [self._headline, *self.seen.lines()]
+        lines = [self._headline, *self.witness.lines(tested=self.tested)]
         if self.ended in EARLY:
             lines.append("  stopped early; the bound is valid for the runs that were counted")
         return "\n".join([*lines, *notes(self.notes), self.spent()])

@@ -7,7 +7,7 @@ from dpwitness.checks import brief
 from dpwitness.claims import Claim
 from dpwitness.evidence.counts import Counts
 from dpwitness.results.fields import RunCounts, read_result
-from dpwitness.results.text import notes, table
+from dpwitness.results.text import notes, p_value, table
 from dpwitness.results.verdict import EARLY, Result
 
 
@@ -106,7 +106,7 @@ class Curve(Result):
         """A table: one row a test ε, one column an ε of the mechanism."""
         head = [f"test {self.parameter}", *(f"ε = {line.epsilon:g}" for line in self.lines)]
         rows = [
-            [f"{test:g}", *(f"{line.p_values[i]:.3g}" for line in self.lines)]
+            [f"{test:g}", *(p_value(line.p_values[i]) for line in self.lines)]
             for i, test in enumerate(self.lines[0].test_epsilons)
         ]
         each = list(dict.fromkeys(f"{line.counts[0].runs:,}" for line in self.lines))

@@ -1,5 +1,6 @@
 """A lower band of a privacy profile and of the power of tests, and whether a claim lies outside it."""
 
+import math
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
@@ -13,7 +14,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.profile_band import BandLine, ProfileBand, detectable_delta
 from dpwitness.neighbours import Pair
 from dpwitness.results.fields import Alpha, Detectable, RunCounts, read_result
-from dpwitness.results.text import confidence, inputs, label, notes, table
+from dpwitness.results.text import at_least, confidence, inputs, label, notes, table
 from dpwitness.results.verdict import EARLY, Result
 from dpwitness.results.witness import DescribedEvent, Witness, versions
 
@@ -46,7 +47,11 @@ class BandEvent:
 
     @classmethod
     def from_keys(cls, *, event: DescribedEvent, counts: Counts, line: BandLine) -> "BandEvent":
-        """Build it from the keys of its object."""
+        """Build it from the keys of its object. Raises `ValueError` for bounds of what are no probabilities."""
+        if not (0 <= line.slope <= math.exp(MOST_EPSILON) and abs(line.difference) <= 1 + line.slope):
+            raise ValueError(f"slope={line.slope!r} and difference={line.difference!r} bound no probabilities")
+        if not (0 <= line.q_low <= 1 and 0 <= line.q_high <= 1):
+            raise ValueError(f"q_low={line.q_low!r} and q_high={line.q_high!r} must lie between 0 and 1")
         return cls(event=event.event, description=event.description, counts=counts, line=line)
 
 
@@ -191,9 +196,9 @@ class Profile(Result):
         step = next((step for step in STEPS if top / step <= COLUMNS), STEPS[-1])
         epsilons = np.arange(0.0, top + 1e-9, step)
         head = ["ε", *(f"{epsilon:g}" for epsilon in epsilons)]
-        rows = [["δ(ε) ≥", *(f"{self.delta(epsilon):.3g}" for epsilon in epsilons)]]
+        rows = [["δ(ε) ≥", *(at_least(self.delta(epsilon), 3) for epsilon in epsilons)]]
         rates = ["false positive rate", *(f"{rate:g}" for rate in SHOWN_RATES)]
-        powers = ["true positive rate ≥", *(f"{self.power(rate):.3g}" for rate in SHOWN_RATES)]
+        powers = ["true positive rate ≥", *(at_least(self.power(rate), 3) for rate in SHOWN_RATES)]
         return [f"  {line}" for text in (table(head, rows), table(rates, [powers])) for line in text.splitlines()]
 
     def __repr__(self) -> str:

@@ -1,10 +1,12 @@
 """Pieces of the text that people read: numbers, inputs and parameters on one line, tables, one label a line."""
 
 import io
+import json
+import math
 import re
 import textwrap
 from collections.abc import Mapping, Sequence
-from decimal import ROUND_UP, Context, Decimal, localcontext
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_UP, Context, Decimal, localcontext
 from typing import Final
 
 from dpwitness.claims import Claim
@@ -23,15 +25,22 @@ LEAST_IN_PERCENT: Final = 1e-12
 COLUMNS: Final = 72
 #: A failing share of so many percent or less is shown by the nines that it leaves.
 NINES: Final = Decimal("0.01")
+#: A context of our own: a user's may round to fewer digits, or refuse to round.
+EXACT: Final = Context(prec=28, traps=[])
 #: Ends of events with more digits behind the point than people compare.
 LONG: Final = re.compile(r"(at least|at most|above|below|from) (−?)(\d+\.\d{7,}(?:e[-+]?\d+)?)")
 #: Significant digits of these, in turn, until no two of them look the same.
 DIGITS: Final = (4, 6, 9)
 
 
+def one_line(text: str) -> str:
+    """A text on one line, with what cannot be seen escaped as in JSON: a file must not forge a line of a report."""
+    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+
+
 def label(name: str, value: str) -> str:
     """A labelled line."""
-    return f"  {name:<{MARGIN - 3}} {value}"
+    return f"  {name:<{MARGIN - 3}} {one_line(value)}"
 
 
 def wrapped_label(name: str, value: str) -> list[str]:
@@ -66,15 +75,33 @@ def rate(hits: int, runs: int) -> str:
     return f"{hits:,} of {runs:,} runs ({hits / runs:.4g})" if runs else "no runs"
 
 
+def at_least(value: float, digits: int = 4) -> str:
+    """A lower bound in so many significant digits, rounded down, so that what is printed was shown."""
+    return _towards(value, digits, ROUND_FLOOR)
+
+
+def at_most(value: float, digits: int = 4) -> str:
+    """An upper bound in so many significant digits, rounded up; so is what would have been caught from there on."""
+    return _towards(value, digits, ROUND_CEILING)
+
+
+def _towards(value: float, digits: int, rounding: str) -> str:
+    if value and math.isfinite(value):
+        with localcontext(EXACT):
+            exact = Decimal(repr(float(value)))
+            value = float(exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), rounding))
+    return f"{value:.{digits}g}"
+
+
 def exceeded(claim: Claim, lower_bound: float, digits: int = 4) -> str:
     """By how much a refuted claim is exceeded: the lower bound of its parameter.
 
     Where that does not read as more than the claim, only that the parameter is larger, which its refutation shows.
     """
-    least = f"{lower_bound:.{digits}g}"
+    least = at_least(lower_bound, digits)
     if lower_bound > claim.parameter and float(least) > claim.parameter:
         return f"{claim.symbol} ≥ {least}"
-    return f"{claim.symbol} > {claim.parameter:g}"
+    return f"{claim.symbol} > {at_least(claim.parameter, 6)}"
 
 
 def named(mechanism: str, values: Mapping[str, object]) -> str:
@@ -82,7 +109,7 @@ def named(mechanism: str, values: Mapping[str, object]) -> str:
     parameters = [
         f"{name}={value:g}" if isinstance(value, float) else f"{name}={value}" for name, value in values.items()
     ]
-    return f"{mechanism}({', '.join(parameters)})" if parameters or " " not in mechanism else mechanism
+    return one_line(f"{mechanism}({', '.join(parameters)})" if parameters or " " not in mechanism else mechanism)
 
 
 def confidence(alpha: float) -> str:
@@ -92,7 +119,7 @@ def confidence(alpha: float) -> str:
     """
     if alpha < LEAST_IN_PERCENT:
         return f"1 − {alpha:g}"
-    with localcontext(Context(prec=28, traps=[])):  # a user's own may round to fewer digits, or refuse to round
+    with localcontext(EXACT):
         failing = 100 * Decimal(f"{alpha:.12g}")  # without the last digits of a difference of floats
         if failing <= NINES:
             failing = Decimal(1).scaleb(failing.adjusted() + (failing > Decimal(1).scaleb(failing.adjusted())))
@@ -103,7 +130,12 @@ def confidence(alpha: float) -> str:
 
 def notes(texts: Sequence[str]) -> list[str]:
     """A line for each note."""
-    return [f"  note: {text}" for text in texts]
+    return [f"  note: {one_line(text)}" for text in texts]
+
+
+def p_value(p: float) -> str:
+    """A p-value; one that no double is small enough for is not 0."""
+    return f"{p:.3g}" if p else "<1e-300"
 
 
 def relation_text(relation: Relation | None) -> str:

@@ -22,7 +22,7 @@ from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.display import Displayed
 from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seconds, Seed, read_result
-from dpwitness.results.text import confidence, exceeded, label, named, notes, relation_text
+from dpwitness.results.text import at_least, at_most, confidence, exceeded, label, named, notes, relation_text
 from dpwitness.results.witness import Witness
 
 #: Why confirm runs may end before their number or their evidence says so, for people.
@@ -78,8 +78,8 @@ class Outputs(JsonFields):
             raise ValueError("outputs need one number, and a text or two edges, for each of their bins")
         if any(a >= b for a, b in pairwise(self.edges)):
             raise ValueError("the edges of a histogram must rise")
-        if not max(sum(self.on_data), sum(self.on_neighbour)) <= self.runs:
-            raise ValueError(f"runs={self.runs} is less than the runs in the bins")
+        if not max(sum(self.on_data), sum(self.on_neighbour), 1) <= self.runs:
+            raise ValueError(f"runs={self.runs} must be at least 1, and the runs in the bins")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -132,6 +132,9 @@ class WitnessedResult(Result):
         *("seed", "reproducible", "seconds", "versions", "notes"),
     )
 
+    #: Whether the claim of its witness was tested: texts and figures then show what that allows.
+    tested: ClassVar[bool] = True
+
     witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
     epsilon_lower_bound: float  # of the parameter of the claim's family; ε in nats
     search_runs: Count
@@ -146,11 +149,6 @@ class WitnessedResult(Result):
     def counts(self) -> Counts:
         """The confirm runs."""
         return self.witness.counts
-
-    @property
-    def seen(self) -> Witness:
-        """The witness as texts and figures show it: with what its claim allows where a claim was tested."""
-        return self.witness
 
     @property
     def lower_bound(self) -> float:
@@ -218,6 +216,17 @@ class CheckResult(WitnessedResult, ABC):
         raise TypeError(
             f"a {type(self).__name__} is neither true nor false: ask verdict.refuted, or isinstance(verdict, Violation)"
         )
+
+    @property
+    def margin(self) -> float:
+        """How many nats of evidence were short of a refutation, under the adjacency where it was nearest."""
+        return min(math.log(1 / verdict.alpha) - verdict.log_e_value for verdict in (self, *self.others))
+
+    @property
+    def bits_refuted(self) -> "Violation | None":
+        """What the last bits of a pass refute, of the first adjacency where they do."""
+        found = (verdict.floating_point for verdict in (self, *self.others))
+        return next((violation for violation in found if violation is not None), None)
 
     @property
     def p_value(self) -> float:
@@ -381,7 +390,7 @@ class NotRefuted(CheckResult):
     @property
     def caught(self) -> str:
         """What it would have caught, for people."""
-        return f"{self.claim.symbol} ≥ {self.detectable:.4g}" if math.isfinite(self.detectable) else "nothing"
+        return f"{self.claim.symbol} ≥ {at_most(self.detectable)}" if math.isfinite(self.detectable) else "nothing"
 
     @property
     def power(self) -> str:
@@ -400,7 +409,7 @@ class NotRefuted(CheckResult):
             f"  this event would have caught {self.caught} {self.power}",
             *([f"  in as many runs {tail}"] if (tail := self.tail) else []),
             *enough,
-            f"  {self.claim.symbol} lower bound {self.lower_bound:.4g} with confidence {confidence(self.alpha)}",
+            f"  {self.claim.symbol} lower bound {at_least(self.lower_bound)} with confidence {confidence(self.alpha)}",
             *([] if self.floating_point is None else self.floating_point.finding()),
         ]
 

@@ -28,7 +28,7 @@ from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.results.fields import Alpha, Count, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import inputs, label, named, rate, rounded, wrapped_label
-from dpwitness.values import Unreadable
+from dpwitness.values import Unreadable, unreadable_in
 
 FORMAT: Final = "dpwitness-witness/2"
 #: Of a file of pytest's that holds a witness beside what was tested.
@@ -236,7 +236,7 @@ class Witness(JsonFields):
     def _adjacent(self) -> bool:
         """Whether its relation, if it is known, calls its inputs neighbours. Raises `InvalidWitness`."""
         try:
-            return self.relation is None or adjacent(self.relation, self.pair, self.data)
+            return self.relation is None or self.unreadable_inputs or adjacent(self.relation, self.pair, self.data)
         except DPWitnessError:
             raise
         except Exception as error:  # of a relation that was not made for whatever stands in a file
@@ -276,9 +276,18 @@ class Witness(JsonFields):
         """The parameters that a file could not hold."""
         return tuple(name for name, value in self.parameters.items() if isinstance(value, Unreadable))
 
-    def lines(self) -> list[str]:
-        """Inputs, event, observed rates and what the claim allows, a line each."""
-        counts, claim = self.counts, self.claim
+    @property
+    def unreadable_inputs(self) -> bool:
+        """Whether it was read from a file that could not hold its inputs."""
+        return any(map(unreadable_in, self.pair.sides))
+
+    def comparison(self, *, tested: bool = True) -> str:
+        """What was seen beside what the claim allows, for people; `tested`: whether a claim was."""
+        claim = self.claim if tested else None
+        return bet_on(self.counts, self.claim, self.estimate).comparison(claim)
+
+    def lines(self, *, tested: bool = True) -> list[str]:
+        """Inputs, event, observed rates and, where a claim was tested, what it allows, a line each."""
         first, second = inputs(
             self.pair.data, self.pair.neighbour, None if self.relation is None else self.relation.unit
         )
@@ -291,7 +300,7 @@ class Witness(JsonFields):
             label("on D", self.rates[0]),
             label("on D′", self.rates[1]),
         ]
-        if comparison := bet_on(counts, claim, self.estimate).comparison(claim):
+        if comparison := self.comparison(tested=tested):
             lines.append(f"  {comparison}")
         if (event := weighted_of(self.event)) is not None:
             lines.append(f"  {event.how}")
