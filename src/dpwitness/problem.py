@@ -6,6 +6,7 @@
 import inspect
 import math
 import numbers
+import os
 import secrets
 import sys
 import time
@@ -15,6 +16,7 @@ from concurrent.futures import Executor
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
+from pathlib import Path
 from typing import Any, Final, Self, cast, get_args
 
 from dpwitness.candidate import Candidate
@@ -519,4 +521,8 @@ def _name(function: object) -> str:
 def _reference(function: object) -> str:
     function = getattr(plain_function(function), "py_func", plain_function(function))
     module = getattr(function, "__module__", None) or "?"  # a function made by `exec` is of none
+    script = getattr(sys.modules["__main__"], "__file__", None)
+    if module == "__main__" and script is not None:  # by this name another process finds it
+        below = Path(script).resolve().is_relative_to(Path.cwd().resolve())
+        module = os.path.relpath(script) if below else script
     return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"

@@ -1,6 +1,8 @@
 import json
 import math
+import sys
 from dataclasses import replace
+from types import ModuleType
 
 import numpy as np
 import pytest
@@ -22,6 +24,8 @@ from dpwitness.evidence import Estimate
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, bits, pairs, queries
+from dpwitness.problem import _reference
+from dpwitness.results.verdict import verdict_from_json
 from dpwitness.values import Unreadable, value_from_json, value_to_json
 
 finite = st.floats(-1e6, 1e6)
@@ -392,6 +396,53 @@ def test_a_parameter_that_no_file_can_hold_is_asked_for(tmp_path):
     with pytest.raises(InvalidParameter, match=r"the parameter law=<ufunc 'sin'> of .* cannot be written to a file"):
         dpw.replay(again, noisy)
     assert isinstance(dpw.replay(again, noisy, parameters={"law": np.sin}, seed=3), dpw.Violation)
+
+
+def test_a_function_of_a_script_is_named_by_its_file(tmp_path, monkeypatch):
+    """The name `__main__:noisy` is that of another script in the process that replays it."""
+    main = ModuleType("__main__")
+    monkeypatch.setitem(sys.modules, "__main__", main)
+    (tmp_path / "elsewhere").mkdir()
+
+    def noisy():
+        pass
+
+    noisy.__module__, noisy.__qualname__ = "__main__", "noisy"
+    assert _reference(noisy) == "__main__:noisy"  # typed in: of no file
+    main.__file__ = str(tmp_path / "script.py")
+    monkeypatch.chdir(tmp_path)
+    assert _reference(noisy) == "script.py:noisy"
+    monkeypatch.chdir("elsewhere")
+    assert _reference(noisy) == f"{tmp_path / 'script.py'}:noisy"
+
+
+class Ledger:
+    def __init__(self, entries):
+        self.entries = entries
+
+    def __repr__(self):
+        return f"Ledger of {self.entries}"
+
+
+def test_inputs_that_no_file_can_hold_are_asked_for(tmp_path):
+    def counted(rng, ledger):
+        return ledger.entries + rng.laplace(0, 0.3)
+
+    given = [(Ledger(1), Ledger(0))]
+    verdict = dpw.check(counted, claim=1.0, neighbours=given, seed=1, runs=5_000, bits=False)
+    again = through_a_file(verdict.witness, tmp_path)
+    assert again.unreadable_inputs
+    assert again.to_json() == verdict.witness.to_json()
+    assert str(again) == str(verdict.witness)
+    loaded = verdict_from_json(json.loads(json.dumps(verdict.to_json())))
+    assert "Ledger of 1" in loaded.to_html()
+    for neighbours in (None, [(Ledger(2), Ledger(0))]):
+        with pytest.raises(InvalidWitness, match=r"no file can hold the inputs .*: give a pair that looks so"):
+            dpw.replay(again, counted, neighbours=neighbours)
+    with pytest.raises(InvalidWitness, match="no file can hold the inputs"):
+        dpw.shrink(loaded, counted)
+    for neighbours in (given, [(Ledger(0), Ledger(1))]):  # which of them was D is known
+        assert dpw.replay(again, counted, neighbours=neighbours, seed=3, runs=5_000).refuted
 
 
 def test_a_file_does_not_say_which_inputs_of_a_target_are_adjacent():

@@ -8,8 +8,9 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Annotated, Any, Final, cast
 
 import numpy as np
@@ -31,7 +32,16 @@ from dpwitness.mechanisms.claims import as_claim
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import takes
-from dpwitness.neighbours import Data, Pair, Pairs, Relation, as_relation, require_adjacent
+from dpwitness.neighbours import (
+    Data,
+    Pair,
+    Pairs,
+    Relation,
+    as_relation,
+    input_to_json,
+    proposed_pairs,
+    require_adjacent,
+)
 from dpwitness.neighbours import smaller as smaller_pairs
 from dpwitness.options import AnyMechanism, Option, ReplayOptions, ShrinkOptions
 from dpwitness.problem import Effort, Problem, Statement, given_parameters, plain_function
@@ -50,6 +60,10 @@ AnyWitness = Annotated[
 ]
 
 
+#: So many pairs of a relation are looked at for one that looks like that of a witness.
+CANDIDATES: Final = 1000
+
+
 @public
 def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpack[ReplayOptions]) -> Verdict:
     """Count a witness's event on fresh runs of its pair: no search, a new seed.
@@ -60,7 +74,8 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
     that does not take the witness's parameters; else as `check`.
     """
-    witness = _as_witness(witness)
+    neighbours = None if options["neighbours"] is None else as_relation(options["neighbours"])
+    witness = _with_its_inputs(_as_witness(witness), neighbours)
     alpha = witness.alpha if options["alpha"] is None else options["alpha"]
     runs, seed = options["runs"], options["seed"]
     own = {"alpha": alpha, "runs": 1 if runs is None else runs, "detectable_ratio": 1.0, "bits": False}
@@ -69,7 +84,7 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     if runs is None:
         effort = replace(effort, runs=max(10 * witness.counts.runs, 100_000, runs_needed(claim, alpha)))
     require_budget(claim, effort)
-    relation, data = _relation_of(witness, options["neighbours"], options["data"])
+    relation, data = _relation_of(witness, neighbours, options["data"])
     require_adjacent(relation, witness.pair, data, what="the witness's pair")
     if seed == witness.seed:
         raise InvalidParameter(f"seed={seed} made this witness: its runs are not fresh; give another seed, or none")
@@ -120,13 +135,14 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
         if not isinstance(seen_again, Violation):
             raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")
         violation = seen_again
-    old = violation.witness
+    neighbours = None if options["neighbours"] is None else as_relation(options["neighbours"])
+    old = _with_its_inputs(violation.witness, neighbours)
     if weighted_of(old.event) is not None:
         return violation  # its interval is as simple as an event can be, and its shifts are for just these inputs
     if mechanism is None and options["make"] is None:
         mechanism = load_registered(old.mechanism)
     mechanism = mechanism_or_factory(mechanism, options["make"])
-    relation, data = _relation_of(old, options["neighbours"], options["data"])
+    relation, data = _relation_of(old, neighbours, options["data"])
     require_adjacent(relation, old.pair, data, what="the witness's pair")
     seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
     effort = Effort.of({**options, "alpha": violation.alpha, "seed": seed, "bits": False})
@@ -176,6 +192,24 @@ def _as_witness(given: AnyWitness) -> Witness:
     return given
 
 
+def _with_its_inputs(witness: Witness, neighbours: Relation | None) -> Witness:
+    """A witness whose inputs no file could hold, with the pair among those given that looks like it.
+
+    Raises `InvalidWitness` where there is none.
+    """
+    if not witness.unreadable_inputs:
+        return witness
+    given = () if neighbours is None else islice(proposed_pairs(neighbours), CANDIDATES)
+    looks = [input_to_json(side) for side in witness.pair.sides]
+    for pair in given:
+        for one in (pair, pair.swapped()):
+            if [input_to_json(side) for side in one.sides] == looks:
+                return replace(witness, pair=one)
+    raise InvalidWitness(
+        f"no file can hold the inputs {witness.pair} of the witness: give a pair that looks so, neighbours=[(D, D′)]"
+    )
+
+
 def _statement_of(
     witness: Witness,
     mechanism: Any,
@@ -210,14 +244,12 @@ def _rows_of(witness: Witness) -> Requirements:
     return Requirements(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
 
 
-def _relation_of(
-    witness: Witness, neighbours: Relation | Sequence[object] | None, data: object
-) -> tuple[Relation, Data | None]:
+def _relation_of(witness: Witness, neighbours: Relation | None, data: object) -> tuple[Relation, Data | None]:
     """The relation and D that a witness is judged by: those given, else its own, else its pair alone.
 
     With a relation given, the witness's own data count for nothing: they would decide which lengths are adjacent.
     """
-    relation = witness.relation or Pairs((witness.pair,)) if neighbours is None else as_relation(neighbours)
+    relation = witness.relation or Pairs((witness.pair,)) if neighbours is None else neighbours
     if data is not None:
         return relation, relation.take(data)
     return relation, witness.data if neighbours is None else None

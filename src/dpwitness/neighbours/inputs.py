@@ -20,7 +20,7 @@ from dpwitness.checks import brief, too_deep
 from dpwitness.codec import Codec
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.tables import tables_of
-from dpwitness.values import unreadable_in, value_from_json, value_to_json
+from dpwitness.values import value_from_json, value_to_json
 
 #: An input: any Python object.
 Data = Any
@@ -294,7 +294,10 @@ def input_to_json(data: Data) -> object:
 
 
 def input_from_json(value: Any) -> Data:
-    """Build an input from unchecked JSON. Raises `InvalidNeighbours`; runs no code of the file."""
+    """Build an input from unchecked JSON; what no file can hold is `Unreadable`, for people alone.
+
+    Raises `InvalidNeighbours`; runs no code of the file.
+    """
     if isinstance(value, int | float | list) and not isinstance(value, bool):
         return as_finite_numbers(value)
     try:
@@ -302,8 +305,6 @@ def input_from_json(value: Any) -> Data:
         data = value_from_json(value["list"] if listed else value)
     except ValueError as error:
         raise InvalidNeighbours(f"input {brief(value)}: {error}") from error
-    if unreadable_in(data):
-        raise InvalidNeighbours(f"input {brief(value)} holds what no file can hold: give the pair itself")
     return as_input(data)
 
 
