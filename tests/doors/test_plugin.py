@@ -570,6 +570,7 @@ def test_the_runs_of_a_replay_are_not_those_of_the_check_behind_it(project, monk
 
     def replay(saved, problem, effort):
         seeds["replay"] = effort.seed
+        raise MechanismTimeout("enough")
 
     def check(problem, runner, effort, **more):
         seeds.update(check=runner.seed, effort=effort.seed)
@@ -725,7 +726,7 @@ def test_the_ledger_says_passes_of_one_test_and_claim_in_one_line():
     others += [{"test": "b", "assertion": k, **passed, "detectable": 1.1} for k in (1, 2)]
     session = SimpleNamespace(records=records + others, alpha=1e-6)
     assert dpwitness.plugin.ledger.lines(session)[2:] == [
-        "  a: 3 assertions: ε = 1, would have caught ε ≥ 1.026–1.038 with 95 % power",
+        "  a: 3 assertions: ε = 1, would have caught ε ≥ 1.027–1.038 with 95 % power",
         "  a (assertion 3): ε = 1, would have caught ε ≥ 1.03 with 95 % power",
         "    seen",
         "  a (assertion 5): ε(8) = 2, would have caught ε ≥ 2.1 with about 95 % power",
@@ -811,6 +812,100 @@ def test_a_witness_is_saved_replayed_first_and_kept_when_fixed(project, pytester
     test.write_text(test.read_text().replace("1 / epsilon", "0.5 / epsilon"))
     run("--dp-seed=4").stdout.fnmatch_lines(["E *saved in .dpwitness/*: seen again on fresh runs"])
     assert json.loads(path.read_text())["status"] == "refutes"
+
+
+def test_a_witness_is_fixed_only_where_the_replay_could_have_seen_it(project, pytester):
+    run = project(FAILS.replace("neighbours=one", "neighbours=one, bits=False"))
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.5 / epsilon", "0.93 / epsilon"))
+    run("--dp-runs=4000000", "--dp-detectable-ratio=1.01").assert_outcomes(failed=1)
+    (path,) = saved(pytester)
+    few = run("--dp-seed=2", "--dp-runs=20000")
+    few.assert_outcomes(passed=1)
+    few.stdout.fnmatch_lines(
+        ["    the witness in .dpwitness/* was not seen again, in too few runs to say that it is fixed: they would *"]
+    )
+    assert json.loads(path.read_text())["status"] == "refutes"
+
+
+def test_what_a_replay_leaves_open():
+    found = dpw.check(noisy, epsilon=1.0, claim=0.5, neighbours=dpw.queries(1), seed=1, runs=50_000, bits=False)
+    saved = dpwitness.plugin.asserter.Saved(witness=found.witness)
+
+    def mended(rng, queries, epsilon):
+        return queries[0] + rng.laplace(0, 2 / epsilon)
+
+    def other(rng, queries, epsilon):
+        return -100.0
+
+    def asked(mechanism, **settings):
+        replayed = dpw.replay(found, mechanism, **{"seed": 2, "runs": 50_000, **settings})
+        assert isinstance(replayed, dpw.NotRefuted)
+        return saved.open_question(replayed)
+
+    assert found.lower_bound > 0.6
+    assert asked(mended) is None
+    assert asked(noisy, claim=5.0) == "refuted ε = 0.5, and does not refute ε = 5"
+    assert asked(other) in [
+        f"was not seen again: its event happened in {share} of the runs on D" for share in ("all", "none")
+    ]
+    assert asked(mended, runs=400).startswith("was not seen again, in too few runs to say that it is fixed: they would")
+
+
+def test_a_witness_whose_replay_fails_is_not_called_fixed(project, pytester, monkeypatch):
+    run = project(FAILS)
+    run().assert_outcomes(failed=1)
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
+
+    def too_slow(*arguments, **settings):
+        raise MechanismTimeout("bad took too long")
+
+    monkeypatch.setattr(dpwitness.plugin.asserter, "replay", too_slow)
+    result = run("--dp-seed=2")
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines(["    the witness in .dpwitness/* could not be replayed: bad took too long"])
+    assert json.loads(saved(pytester)[0].read_text())["status"] == "refutes"
+
+
+@pytest.mark.parametrize("pair", ["(Ledger(), Ledger(1))", r"('a\ud800b', 'ab')"])
+def test_inputs_that_no_file_can_hold_are_not_saved(project, pytester, pair):
+    run = project(
+        f"""
+    class Ledger(list):
+        def __init__(self, *entries):
+            super().__init__(entries)
+
+        def __deepcopy__(self, memo):
+            return self
+
+    def counted(rng, data):
+        return len(data) + rng.laplace(0, 0.3)
+
+    def test_counted(assert_private):
+        assert_private(counted, epsilon=1.0, neighbours=[{pair}], runs=5_000, bits=False)
+    """
+    )
+    for seed in (1, 2):  # the second one finds no damaged file
+        result = run(f"--dp-seed={seed}")
+        result.assert_outcomes(failed=1)
+        result.stdout.fnmatch_lines(["E *the witness could not be saved: no file can hold its inputs *"])
+    assert saved(pytester) == []
+
+
+@pytest.mark.parametrize(
+    ("test", "name"),
+    [
+        ("tests/test_a.py::test_b", "test_a.py-test_b-"),
+        ("tests/test_a.py::test_b[1/2]", "test_a.py-test_b-1-2-"),
+        ("test_a.py::Test::test_b[//]", "test_a.py-Test-test_b-"),
+    ],
+)
+def test_files_of_witnesses_are_named_by_file_and_test(tmp_path, test, name):
+    path = dpwitness.plugin.asserter.Database(tmp_path, "kept", test)._path(1)
+    assert path.parent == tmp_path / "kept"
+    assert path.name.startswith(name)
+    assert len(path.name) == len(name) + len("01234567.json")
 
 
 def test_half_of_alpha_goes_to_the_replay(project, pytester, tmp_path):
@@ -903,7 +998,7 @@ def test_the_claim_of_today_is_replayed(project, pytester):
     test.write_text(test.read_text().replace("bad, epsilon=1.0, neighbours", "bad, epsilon=1.0, claim=2.0, neighbours"))
     result = run("--dp-seed=2")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["    fixed: the witness in .dpwitness/* no longer refutes; it is kept and replayed"])
+    result.stdout.fnmatch_lines(["    the witness in .dpwitness/* refuted ε = 1, and does not refute ε = 2"])
 
 
 @pytest.mark.campaign

@@ -35,7 +35,8 @@ from dpwitness.errors import (
     SlowMechanism,
 )
 from dpwitness.events import is_of_bits
-from dpwitness.evidence import runs_needed
+from dpwitness.evidence import bet_on, runs_needed
+from dpwitness.evidence.bounds import lower_bound
 from dpwitness.files import read_text, write_json
 from dpwitness.health import before_search, findings
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -44,6 +45,7 @@ from dpwitness.options import SHRINK_TIME, AnyMechanism, AssertOptions, options_
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.report.github import shown
 from dpwitness.report.source import place, place_of
+from dpwitness.results.text import at_most
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.results.witness import DATABASE_FORMAT, Witness
 from dpwitness.runs import Runner
@@ -61,8 +63,8 @@ class Saved:
     witness: Witness | None = None
     note: str | None = None
 
-    def replay(self, problem: Problem, effort: Effort) -> Verdict | None:
-        """Count its event on fresh runs at the claim of today; None where the mechanism no longer takes its inputs."""
+    def replay(self, problem: Problem, effort: Effort) -> Verdict:
+        """Count its event on fresh runs at the claim of today. Raises `MechanismError`."""
         assert self.witness is not None
         needed = runs_needed(problem.claim, effort.alpha)
         runs = max(min(effort.runs, max(10 * self.witness.counts.runs, 100_000)), needed)
@@ -79,10 +81,22 @@ class Saved:
                 seed=effort.seed,
                 workers=effort.workers,
             )
-        except MechanismError:
-            return None  # it rejects these inputs now; the check that follows says whether it works at all
         finally:  # the check that follows is of the same mechanism, and need not write rows as an earlier file has them
             problem.mechanism.begin(None, keyed=False, by_position=False)
+
+    def open_question(self, replayed: NotRefuted) -> str | None:
+        """Why a replay that does not refute leaves open whether the mechanism is mended; None where it does not."""
+        assert self.witness is not None
+        witness, counts = self.witness, replayed.counts
+        if replayed.claim != witness.claim:
+            return f"refuted {witness.claim}, and does not refute {replayed.claim}"
+        if counts.hits in (0, counts.runs):  # as of outcomes that have other entries now
+            return f"was not seen again: its event happened in {'all' if counts.hits else 'none'} of the runs on D"
+        seen = lower_bound(bet_on(witness.counts, witness.claim, witness.estimate), witness.claim, alpha=witness.alpha)
+        if replayed.detectable <= seen:
+            return None
+        symbol, most = witness.claim.symbol, at_most(replayed.detectable)
+        return f"was not seen again, in too few runs to say that it is fixed: they would have caught {symbol} ≥ {most}"
 
 
 class Database:
@@ -100,7 +114,8 @@ class Database:
     def _path(self, assertion: int) -> Path | None:
         if self._folder is None:
             return None
-        name = re.sub(r"[^\w.-]+", "-", self._test.rpartition("/")[2])[:80].strip("-")
+        file, _, rest = self._test.partition("::")
+        name = re.sub(r"[^\w.-]+", "-", f"{file.rpartition('/')[2]}-{rest}")[:80].strip("-")
         digest = hashlib.blake2b(f"{self._test}\0{assertion}".encode(), digest_size=4).hexdigest()
         return self._folder / f"{name}-{digest}.json"
 
@@ -119,6 +134,8 @@ class Database:
             witness = Witness.from_json(value.get("witness"))
         except ValueError as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
+        if witness.unreadable_inputs:  # of an earlier version
+            return Saved(path=path, note=f"{self.shown(path)} holds inputs that no file can hold; it was not replayed")
         # A pair that was adjacent then may not be now: its replay could fail a correct mechanism.
         if value.get("neighbours") != _fingerprint(relation, data):
             return Saved(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
@@ -127,12 +144,18 @@ class Database:
         return Saved(path=path, value=value, witness=witness)
 
     def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
-        """Keep a witness; return where. Raises `OSError` or `InvalidData` where it cannot be written."""
+        """Keep a witness; return where.
+
+        Raises `OSError` or `InvalidData` where it cannot be written, `InvalidWitness` where it could not be read back.
+        """
         path = self._path(assertion)
         if path is None:
             return None
+        value = witness.to_json()
+        if Witness.from_json(value).unreadable_inputs:
+            raise InvalidWitness(f"no file can hold its inputs {witness.pair}")
         path.parent.mkdir(parents=True, exist_ok=True)
-        _write(path, self._test, assertion, "refutes", _fingerprint(relation, data), witness.to_json())
+        _write(path, self._test, assertion, "refutes", _fingerprint(relation, data), value)
         return path
 
     def mark(self, saved: Saved, status: str) -> str | None:
@@ -223,7 +246,7 @@ class Asserter:
                 {
                     **verdict.to_json(),
                     "claim": str(verdict.claim),
-                    "margin": math.log(1 / verdict.alpha) - verdict.log_e_value,
+                    "margin": verdict.margin,
                     "note": note,
                     "place": called,
                     "source": place_of(mechanism, verdict.witness.mechanism, self._root),
@@ -314,13 +337,20 @@ class Asserter:
         note = saved.note
         if saved.witness is not None:
             effort = replace(effort, alpha=effort.alpha / 2)  # half for the witness, half for what may be new
-            replayed = saved.replay(problem, replace(effort, seed=self._seed("replay")))
-            if isinstance(replayed, Violation) and saved.path is not None:
-                place = self._database.shown(saved.path)
-                seen = f"saved in {place}: seen again on fresh runs"
-                return replayed, _all_notes(seen, self._mark(saved, "refutes")), True
-            if replayed is not None and replayed.ended == "interrupted":
-                return replayed, None, True
+            assert saved.path is not None
+            place = self._database.shown(saved.path)
+            try:
+                replayed = saved.replay(problem, replace(effort, seed=self._seed("replay")))
+            except MechanismError as error:  # the check that follows says whether it works at all
+                note = f"the witness in {place} could not be replayed: {_one_line(error)}"
+            else:
+                if isinstance(replayed, Violation):
+                    seen = f"saved in {place}: seen again on fresh runs"
+                    return replayed, _all_notes(seen, self._mark(saved, "refutes")), True
+                if replayed.ended == "interrupted":
+                    return replayed, None, True
+                question = saved.open_question(replayed)
+                note = None if question is None else f"the witness in {place} {question}"
         try:
             verdict = check_problem(problem, runner.restarted(), effort, notes=tuple(notes))
         except MechanismTimeout as error:
@@ -331,7 +361,7 @@ class Asserter:
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
             return verdict, _all_notes(trouble, self._save(problem, verdict)), False
         if verdict.ended != "interrupted":
-            if saved.witness is not None:
+            if saved.witness is not None and note is None:
                 note = self._mark(saved, "fixed")
             for finding in findings.of_verdict(verdict):
                 if finding.name not in suppressed:
