@@ -34,8 +34,8 @@ PROFILES = {"dev": (1_000_000, 10.0, 1.1), "ci": (4_000_000, 60.0, 1.05), "night
 BITS: dict[str, bool | str] = {"report": True, "strict": "strict", "off": False}
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
-#: The options that name a file which is written at the end.
-FILES = ("report", "sarif", "report_html")
+#: The options that name a file which is written at the end, and what such a file has near its beginning.
+FILES = {"report": b'"dpwitness-report/1"', "sarif": b"sarif-schema-2.1.0", "report_html": b"dpwitness</title>"}
 #: A pyproject.toml that may have settings: `[tool.dpwitness]`, or a table `[tool]` with whatever is in it.
 HAS_SETTINGS = re.compile(rb"""tool["']?\s*\.\s*["']?dpwitness|^\s*\[\s*["']?tool["']?\s*\]""", re.MULTILINE)
 RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
@@ -86,8 +86,8 @@ def _option(
 ) -> V | D:
     """An option of the command line, else of the ini file, else the default. Raises `pytest.UsageError`."""
     text = config.getoption(key, None)
-    text = config.getini(key) if text is None else text
-    if text in ("", None):
+    text = config.getini(key) or None if text is None else text
+    if text is None:
         return default
     try:
         value = kind(text)
@@ -149,7 +149,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for key in ("alpha", "runs", "max_time", "detectable_ratio", "bits"):
         if value := _option(config, f"dp_{key}", str, bool, "given", None):
             chosen[key.replace("_", "-")] = value
-    seed = given("dp_seed", _whole, lambda v: v >= 0, "a whole number", secrets.randbits(32))
+    seed = given("dp_seed", _whole, lambda v: v >= 0, "a whole number of at least 0", secrets.randbits(32))
     config.stash[SESSION] = Session(
         profile=profile,
         seed=worker.get("dpwitness_seed", seed),
@@ -175,13 +175,14 @@ def pytest_configure(config: pytest.Config) -> None:
         family_given=given("dp_family_size", _whole, lambda v: v >= 1, "a whole number of at least 1", None),
         workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
     )
-    for option in FILES if not worker else ():
+    for option, mark in FILES.items() if not worker else ():
         if (path := getattr(config.stash[SESSION], option)) is not None:
             from dpwitness.errors import InvalidData
-            from dpwitness.files import check_writable
+            from dpwitness.files import check_replaceable, check_writable
 
             try:
                 check_writable(path)
+                check_replaceable(path, mark)
             except InvalidData as error:
                 raise pytest.UsageError(f"--dp-{option.replace('_', '-')}: {error}") from error
     config.pluginmanager.register(VerdictCollector(config), "dpwitness-verdicts")
@@ -354,6 +355,7 @@ class VerdictCollector:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep what a report carries."""
+        self.session.ran = True
         if carried := getattr(report, "dpwitness", None):
             self.session.records += json.loads(carried)
             _end_on_sigterm(self.config)
@@ -367,9 +369,11 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         return
     shared.records += shared.pending  # of a test that was interrupted
     shared.pending.clear()
+    shared.interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED or shared.terminated is not None
     if shared.terminated is not None:
         session.exitstatus = 128 + signal.SIGTERM
-    if shared.records or any(getattr(shared, option) is not None for option in FILES):
+    # A session without a test, as of --collect-only, leaves the files of an earlier one as they are.
+    if shared.records or (shared.ran and any(getattr(shared, option) is not None for option in FILES)):
         from dpwitness.plugin.ledger import write_files
 
         if write_files(shared):  # as a disk that is full by now: the summary still has the verdicts

@@ -20,6 +20,8 @@ from dpwitness.errors import InvalidData
 PREFIX: Final = ".dpwitness-"
 #: Bytes that are read of one file: a device such as /dev/zero has no end.
 LARGEST = 1 << 28
+#: Bytes of a file that say of which kind it is.
+HEAD: Final = 4096
 #: Standard input as a path.
 STDIN: Final = "-"
 #: The process's own open files: what stands under these names must not be replaced, whatever it is.
@@ -55,6 +57,19 @@ def overwrites(path: str | Path, other: str | Path) -> bool:
         return os.path.realpath(path) == os.path.realpath(other)
     except ValueError:  # no file has such a name
         return False
+
+
+def check_replaceable(path: str | Path, mark: bytes) -> None:
+    """Raise `InvalidData` for a file that is there and of another kind than is to be written: no `mark` in its head."""
+    if not os.path.isfile(path):
+        return
+    try:
+        with open(path, "rb") as file:
+            head = file.read(HEAD)
+    except OSError as error:
+        raise _unwritable(path, error) from error
+    if head and mark not in head:
+        raise InvalidData(f"{path} is there, and was not written by this option: delete it, or give another name")
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:

@@ -19,6 +19,7 @@ from _dpwitness_pytest import SESSION
 from dpwitness.errors import MechanismTimeout
 from dpwitness.evidence import log_e_value
 from dpwitness.problem import Effort
+from dpwitness.report.files import session_page
 from dpwitness.results.witness import Witness
 from running import soon
 
@@ -212,7 +213,8 @@ def test_a_family_smaller_than_the_collection_is_refused(project):
         ("--dp-runs=0", "dp_runs='0' must be a whole number of at least 1"),
         ("--dp-runs=1.5", "dp_runs='1.5' must be a whole number of at least 1"),
         ("--dp-max-time=-1", "dp_max_time='-1' must be a positive number of seconds, or a time such as 30s or 2m"),
-        ("--dp-seed=-1", "dp_seed='-1' must be a whole number"),
+        ("--dp-seed=-1", "dp_seed='-1' must be a whole number of at least 0"),
+        ("--dp-report=", "dp_report='' must be a file"),
         ("--dp-detectable-ratio=0.5", "dp_detectable_ratio='0.5' must be a number between 1 and 2"),
         ("--dp-profile=fast", "dp_profile='fast' must be one of dev, ci, nightly"),
     ],
@@ -221,6 +223,31 @@ def test_bad_options_are_refused_in_a_line(project, option, message):
     result = project(PASSES)(option)
     assert result.ret == pytest.ExitCode.USAGE_ERROR
     result.stderr.fnmatch_lines([f"ERROR: {message}"])
+
+
+def test_a_session_without_a_test_leaves_the_report_of_an_earlier_one(project, tmp_path):
+    run = project(PASSES)
+    files = [tmp_path / name for name in ("r.json", "r.sarif", "r.html")]
+    options = [f"--dp-{option}={file}" for option, file in zip(("report", "sarif", "report-html"), files, strict=True)]
+    run(*options).assert_outcomes(passed=1)
+    before = [file.read_text() for file in files]
+    for nothing in (("--collect-only",), ("-k", "no_such"), ("no_such.py",)):
+        run(*options, *nothing)
+        assert [file.read_text() for file in files] == before
+    assert "interrupted" not in json.loads(before[0])
+    run(*options, "--dp-seed=2").assert_outcomes(passed=1)  # its own files are written again
+    assert files[0].read_text() != before[0]
+
+
+@pytest.mark.parametrize("option", ["report", "sarif", "report-html"])
+def test_a_file_that_is_no_report_is_not_overwritten(project, pytester, option):
+    run = project(PASSES)
+    test = pytester.path / "test_it.py"
+    before = test.read_text()
+    result = run(f"--dp-{option}=test_it.py")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines([f"ERROR: --dp-{option}: test_it.py is there, and was not written by this option: *"])
+    assert test.read_text() == before
 
 
 @pytest.mark.campaign
@@ -603,7 +630,10 @@ def test_sigterm_keeps_the_ledger_and_the_witness(project, pytester, tmp_path):
     report = tmp_path / "r.json"
     result = run(f"--dp-report={report}", no_reraise_ctrlc=True)
     assert result.ret == 143
-    assert [entry["verdict"] for entry in json.loads(report.read_text())["assertions"]] == ["violated"]
+    value = json.loads(report.read_text())
+    assert [entry["verdict"] for entry in value["assertions"]] == ["violated"]
+    assert value["interrupted"]
+    assert "interrupted: tests that were still to come are left out" in session_page(value)
     assert list(pytester.path.glob(".dpwitness/**/*.json"))
     assert signal.getsignal(signal.SIGTERM) is before
 
