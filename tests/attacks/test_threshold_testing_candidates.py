@@ -130,9 +130,7 @@ def test_check_refutes_the_instances_without_help(name):
 
 
 def test_check_refutes_gptt_with_parameters_of_its_own():
-    verdict = dpw.check(
-        threshold_testing.gptt, epsilon=1.0, claim=1.5, parameters={"epsilon1": 0.5, "epsilon2": 2.0}, seed=2
-    )
+    verdict = dpw.check(threshold_testing.gptt, claim=1.5, parameters={"epsilon1": 0.5, "epsilon2": 2.0}, seed=2)
     assert isinstance(verdict, dpw.Violation)
 
 

@@ -305,6 +305,7 @@ def test_texts_of_results():
         "  runs: 20 search, 10 confirm; 1.2 s; seed 7",
     ]
     assert str(RESULTS["bound"]).startswith("ε ≥ 0.75 at δ = 0.1 with confidence 99.9999 %: f(")
+    assert str(replace(RESULTS["bound"], delta=0.9999999)).startswith("ε ≥ 0.75 at δ = 0.9999999 with")
 
 
 def test_a_curve_has_lines_of_the_same_tests():

@@ -188,7 +188,7 @@ def stuck(rng, data):
 
 
 def test_not_even_one_run_in_time_is_an_error():
-    with pytest.raises(MechanismTimeout, match=r"give (more time|max_time=)"):
+    with pytest.raises(MechanismTimeout, match="give a larger max_time"):
         checked(stuck, max_time=0.1)
 
 

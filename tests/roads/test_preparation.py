@@ -112,6 +112,16 @@ def test_delta_reaches_a_parameter_of_that_name():
     assert values(gaussian, epsilon=1.0, parameters={"epsilon": 1, "delta": 0.1}) == {"epsilon": 1.0, "delta": 0.1}
 
 
+def test_a_violation_says_that_the_mechanism_has_a_delta_and_the_claim_has_none():
+    def leaks(rng, data, epsilon, delta=1e-5):
+        return data[0] + 0.01 * rng.random()
+
+    settings = {"neighbours": dpw.pairs(([0.0], [1.0])), "runs": 2_000, "search_runs": 500, "seed": 1, "bits": False}
+    said = "the mechanism ran with delta=1e-05, the claim has δ = 0: give delta=1e-05 if it claims that δ"
+    assert said in dpw.check(leaks, epsilon=1.0, **settings).notes
+    assert said not in dpw.check(leaks, epsilon=1.0, delta=1e-5, **settings).notes
+
+
 @pytest.mark.parametrize(
     ("function", "given"),
     [

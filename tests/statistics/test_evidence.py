@@ -324,6 +324,18 @@ def test_the_score_test_is_miettinens(hits, others, delta):
     assert value == pytest.approx(expected, rel=tolerance)
 
 
+@pytest.mark.parametrize(
+    ("counts", "claim"),
+    [
+        (Counts(n10=3, n00=99_997), ApproxDP(2.0, 1e-9)),  # none of the three is left when they are thinned
+        (Counts(n10=1000), ApproxDP(10.0, 1e-5)),
+        (Counts(n11=1000), ApproxDP(0.0)),
+    ],
+)
+def test_the_score_test_has_a_p_value_of_1_where_nothing_varies(counts, claim):
+    assert p_value(counts, claim, method="score", seed=1) == 1.0
+
+
 @pytest.mark.parametrize(("p", "q", "epsilon"), soon(CASES, 2))
 def test_median_runs_to_refutation_are_within_15_percent_of_an_oracle(p, q, epsilon):
     """log(1/α)/KL* runs are what an oracle needs that knows P and P′; the hint comes from a search sample."""

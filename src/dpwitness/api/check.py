@@ -157,7 +157,8 @@ def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tu
     if problem.mechanism.signature.fast_noise:  # whose last bits are not those of the mechanism
         effort = replace(effort, bits=False)
     known = before_search.required(problem, runner) if notes is None else notes
-    return check_each_adjacency(problem, runner, effort, partial(_check_relation, notes=known))
+    verdict = check_each_adjacency(problem, runner, effort, partial(_check_relation, notes=known))
+    return _with_notes(verdict, *_own_delta(problem)) if isinstance(verdict, Violation) else verdict
 
 
 Check = Callable[[Problem, Runner, Effort], Verdict]
@@ -210,6 +211,14 @@ def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
         if own
         else ()
     )
+
+
+def _own_delta(problem: Problem) -> tuple[str, ...]:
+    """That the mechanism has a δ and a claim of ε has none, which may be a mistake of who states it."""
+    claim, delta = problem.claim, problem.mechanism.signature.parameters.get("delta")
+    if claim.symbol != "ε" or claim.largest(0.0) or not isinstance(delta, float) or not 0 < delta < 1:
+        return ()
+    return (f"the mechanism ran with delta={delta:g}, the claim has δ = 0: give delta={delta:g} if it claims that δ",)
 
 
 def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:

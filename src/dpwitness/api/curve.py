@@ -252,7 +252,7 @@ def _line(
         for i, (c, test) in enumerate(zip(counts, tests.claims, strict=True))
     ]
     asked = runner.notes
-    if min(values) < SUSPICIOUS:
+    if any(value < SUSPICIOUS for value in values):
         done = done.unless_interrupted(lambda: check_refutation(runner, pair, events, done.shards))
         asked = done.notes
     line = PValueCurve(

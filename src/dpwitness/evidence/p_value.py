@@ -80,20 +80,21 @@ def _score(counts: Counts, plane: HalfPlane, seed: int) -> float:
     )
 
     n, hits, other = counts.runs, counts.hits, counts.neighbour_hits
-    if plane.intercept == 0:
-        if hits == 0 or other == 0:  # the score statistic of a ratio needs both
-            hits, other, n = hits + 1, other + 1, n + 2
-        result = test_proportions_2indep(
-            hits, n, other, n, value=plane.slope, compare="ratio", method="score", alternative="larger"
-        )
-    else:
-        least = plane.intercept / plane.slope
-        with np.errstate(divide="ignore", invalid="ignore"):  # it reports the ratio, too, which other = 0 does not have
+    # It reports ratios, too, which rates of 0 or 1 do not have.
+    with np.errstate(divide="ignore", invalid="ignore"):
+        if plane.intercept == 0:
+            if hits == 0 or other == 0:  # the score statistic of a ratio needs both
+                hits, other, n = hits + 1, other + 1, n + 2
             result = test_proportions_2indep(
-                _thinned(counts, plane, seed), n, other, n, value=least, compare="diff", method="score",
-                alternative="larger",
+                hits, n, other, n, value=plane.slope, compare="ratio", method="score", alternative="larger"
+            )
+        else:
+            result = test_proportions_2indep(
+                _thinned(counts, plane, seed), n, other, n, value=plane.intercept / plane.slope, compare="diff",
+                method="score", alternative="larger",
             )  # fmt: skip
-    return float(result.pvalue)
+    value = float(result.pvalue)
+    return 1.0 if math.isnan(value) else value  # no hits, or hits alone, on both sides: nothing varies
 
 
 def holm(p_values: Sequence[float]) -> list[float]:

@@ -224,7 +224,7 @@ def stated_claim(
     parameter = None if epsilon is None else float(epsilon)
     if is_claim(claim):
         if delta is not None:
-            raise InvalidClaim(f"claim={claim} already states its δ: leave delta={brief(delta)} out")
+            raise InvalidClaim(f"claim={claim} is the whole claim: leave delta={brief(delta)} out")
         return StatedClaim(claim=claim, epsilon=parameter, delta=None)
     given = cast("float | None", epsilon if claim is None else claim)  # a number: it is no claim
     if given is not None:

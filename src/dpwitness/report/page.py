@@ -210,9 +210,8 @@ def _sentence(result: Shown) -> Child:
             caught = f"These runs would have caught {result.caught} {result.power}. This is no proof of privacy."
             return [call, f" was tested against the claim {result.claim}. {caught}"]
         case Bound():
-            of = f" at δ = {result.delta:g}" if result.delta else result.witness.claim.condition
             least, sure = at_least(result.lower_bound), confidence(result.alpha)
-            return [call, f" has {result.parameter} ≥ {least}{of} with confidence {sure}."]
+            return [call, f" has {result.parameter} ≥ {least}{result.condition} with confidence {sure}."]
         case Profile():
             if result.claim is None:
                 return [

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 from typing import ClassVar
 
+from dpwitness.claims.claim import shown
 from dpwitness.results.fields import read_result
 from dpwitness.results.text import at_least, confidence, notes
 from dpwitness.results.verdict import EARLY, WitnessedResult
@@ -30,11 +31,14 @@ class Bound(WitnessedResult):
         return self.witness.alpha
 
     @property
+    def condition(self) -> str:
+        """What the bound holds fixed: " at δ = 1e-05"; empty if nothing."""
+        return f" at δ = {shown(self.delta)}" if self.delta else self.witness.claim.condition
+
+    @property
     def _headline(self) -> str:
-        of = f" at δ = {self.delta:g}" if self.delta else self.witness.claim.condition
-        return (
-            f"{self.parameter} ≥ {at_least(self.lower_bound)}{of} with confidence {confidence(self.alpha)}: {self.call}"
-        )
+        least, sure = at_least(self.lower_bound), confidence(self.alpha)
+        return f"{self.parameter} ≥ {least}{self.condition} with confidence {sure}: {self.call}"
 
     def __str__(self) -> str:
         lines = [self._headline, *self.witness.lines(tested=self.tested)]
