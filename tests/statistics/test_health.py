@@ -321,7 +321,7 @@ def test_what_many_processes_return_alike_is_a_violation(monkeypatch):
 def test_where_further_processes_fail_nobody_is_accused(monkeypatch):
     check = processes_that_agree(monkeypatch, but=None)
 
-    def fails(question, count):
+    def fails(question, count, runs):
         raise new_process.CannotLoad("no memory")
         yield
 
@@ -334,9 +334,9 @@ def test_where_further_processes_fail_nobody_is_accused(monkeypatch):
 def test_each_new_process_draws_anew():
     pair = Pair(np.array([0.0]), np.array([1.0]))
     asked = new_process.request(PythonMechanism(Signature.of(remembered.kept, {})), pair, [POSITIVE], 1)
-    answers = [*new_process.ask_more(asked, 2)]
+    answers = [*new_process.ask_more(asked, 2, runs=5)]
     assert len({side.always for answer in answers for side in answer}) == 4
-    assert [answer[0].runs for answer in answers] == [new_process.FEW_RUNS] * 2
+    assert [answer[0].runs for answer in answers] == [5, 5]
 
 
 def test_a_violation_of_fresh_noise_needs_no_note():

@@ -41,8 +41,6 @@ INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
 #: Runs on each input at most, and seconds for the new process to start and to import what it needs.
 VECTORISED_RUNS: Final = 1 << 16
 PLAIN_RUNS: Final = 1 << 10
-#: Runs on each input in one of several processes: so many that an outcome that is rare is not all of them.
-FEW_RUNS: Final = 32
 START: Final = 60.0
 CHUNK: Final = 1024
 #: Processes that are asked just now.
@@ -245,12 +243,12 @@ def ask(question: Request) -> tuple[Answer, Answer]:
     return left, right
 
 
-def ask_more(question: Request, count: int) -> Generator[tuple[Answer, Answer]]:
-    """Run the mechanism in so many further new processes, several at a time, a few runs each; in any order.
+def ask_more(question: Request, count: int, runs: int) -> Generator[tuple[Answer, Answer]]:
+    """Run the mechanism in so many further new processes, several at a time, with so many runs each; in any order.
 
     Raises `CannotLoad` where one of them fails.
     """
-    questions = [replace(question, number=number, most=FEW_RUNS) for number in range(1, count + 1)]
+    questions = [replace(question, number=number, most=runs) for number in range(1, count + 1)]
     pool = ThreadPoolExecutor(default_workers())
     try:
         for asked in as_completed([pool.submit(ask, one) for one in questions]):

@@ -38,6 +38,8 @@ RUNS: Final = 256
 #: Further new processes that are asked of what always returned the same and may remember: a fair coin that is kept is
 #: the same in all of them with probability 2^−20.
 PROCESSES: Final = 20
+#: Runs on each input in each of them at most: of a slow mechanism every run counts.
+FEW_RUNS: Final = 32
 #: The share of a check's time that further runs of a pass may take.
 PASS_SHARE: Final = 0.02
 
@@ -191,7 +193,9 @@ def _compared(
             _refuse_another(runner, side, here, there)
     if several:  # what is remembered may have come out the same by chance
         try:
-            with closing(new_process.ask_more(question, PROCESSES)) as further:
+            least = min(here.runs for here in calls)
+            enough = next((n for n in range(1, FEW_RUNS) if _same_by_chance(least, n) < LEVEL / 4), FEW_RUNS)
+            with closing(new_process.ask_more(question, PROCESSES, enough)) as further:
                 for more in further:
                     for side, (here, there) in enumerate(zip(calls, more, strict=True)):
                         _refuse_another(runner, side, here, there)
