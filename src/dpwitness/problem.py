@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
+from contextlib import suppress
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
@@ -518,11 +519,17 @@ def _name(function: object) -> str:
     return str(getattr(function, "__name__", type(function).__name__))
 
 
+def _from_here(file: Path) -> str:
+    """A file from the working folder, if it lies below it."""
+    with suppress(OSError, ValueError):  # the folder was removed, or the file lies elsewhere
+        file = file.relative_to(Path.cwd())
+    return str(file)
+
+
 def _reference(function: object) -> str:
     function = getattr(plain_function(function), "py_func", plain_function(function))
     module = getattr(function, "__module__", None) or "?"  # a function made by `exec` is of none
     script = getattr(sys.modules["__main__"], "__file__", None)
-    if module == "__main__" and script is not None:  # by this name another process finds it
-        below = Path(script).resolve().is_relative_to(Path.cwd().resolve())
-        module = os.path.relpath(script) if below else script
+    if module == "__main__" and script is not None and os.path.isfile(script):  # by this name another process finds it
+        module = _from_here(Path(script).resolve())
     return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"

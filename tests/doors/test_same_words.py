@@ -252,6 +252,34 @@ def looking_at_the_input(function):
     return wrapper
 
 
+def taking_the_generator(function):
+    """By its place, which is the last one of a function that takes it there."""
+
+    @functools.wraps(function)
+    def wrapper(rng, *given, **named):
+        return function(*given, rng=rng, **named)
+
+    return wrapper
+
+
+def taking_the_input(function):
+    @functools.wraps(function)
+    def wrapper(*given, data, **named):
+        return function(*given, data=data, **named)
+
+    return wrapper
+
+
+@pytest.mark.parametrize("wrap", [handing_on, taking_the_generator, taking_the_input])
+def test_a_wrapper_gets_by_name_what_it_takes_at_another_place(wrap):
+    @wrap
+    def mechanism(data, scale=0.2, rng=None):
+        return data[0] + rng.laplace(0, scale)
+
+    signature = Signature.of(mechanism, {"scale": 0.0})
+    assert signature.call([1.0], np.random.default_rng(1)) == 1.0
+
+
 def without_generator(function):
     @functools.wraps(function)
     def wrapper(data):

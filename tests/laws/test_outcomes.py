@@ -269,6 +269,17 @@ def test_a_full_leak_is_refuted(kind):
     json.dumps(verdict.to_json(), allow_nan=False)
 
 
+def test_attributes_of_a_table_may_hold_any_object():
+    """One that is no outcome counts by its kind."""
+    found = []
+    for source in (object(), object(), Signature):
+        table, row = pd.DataFrame({"a": [1.0]}), Row()
+        table.attrs["source"] = source
+        row_of(table, row)
+        found.append(list(row.entries))
+    assert found[0] == found[1] != found[2]
+
+
 @pytest.mark.parametrize("kind", some(DIFFERENT))
 def test_randomised_response_is_not(kind):
     assert isinstance(checked(responding, 0.5, parameters={"kind": kind}, outcome=same), NotRefuted)

@@ -117,7 +117,7 @@ def test_a_violation_says_that_the_mechanism_has_a_delta_and_the_claim_has_none(
         return data[0] + 0.01 * rng.random()
 
     settings = {"neighbours": dpw.pairs(([0.0], [1.0])), "runs": 2_000, "search_runs": 500, "seed": 1, "bits": False}
-    said = "the mechanism ran with delta=1e-05, the claim has δ = 0: give delta=1e-05 if it claims that δ"
+    said = "the mechanism ran with delta=1e-05, the claim has δ = 0: state that δ too if it is claimed"
     assert said in dpw.check(leaks, epsilon=1.0, **settings).notes
     assert said not in dpw.check(leaks, epsilon=1.0, delta=1e-5, **settings).notes
 
@@ -127,7 +127,7 @@ def test_a_violation_says_that_the_mechanism_has_a_delta_and_the_claim_has_none(
     [
         (gaussian, {"epsilon": 1.0, "parameters": {"epsilon": 3}}),
         (gaussian, {"epsilon": 1.0, "delta": 1e-3, "parameters": {"delta": 0.1}}),
-        (gaussian, {"epsilon": 1.0, "claim": 3.0, "parameters": {"epsilon": [3.0]}}),
+        (gaussian, {"epsilon": 1.0, "claim": 3.0, "parameters": {"epsilon": 3.0}}),
         (renamed, {"epsilon": 1.0, "neighbours": None, "parameters": {"budget": 3}}),
     ],
 )
@@ -135,6 +135,14 @@ def test_a_parameter_is_not_given_two_values(function, given):
     """A right mechanism would run at ε = 3, be judged at 1, and be refuted."""
     with pytest.raises(InvalidParameter, match=r"(epsilon|delta)=.* and parameters=.* give '\w+' two values"):
         job(function, **given)
+
+
+@pytest.mark.parametrize("own", [None, [0.5, 0.5], np.array([0.5, 0.5])])
+def test_a_budget_that_is_split_stands_beside_the_whole(own):
+    def split(rng, data, epsilon):
+        return data[0] + rng.laplace(0, 1.0 if epsilon is None else 1 / sum(epsilon))
+
+    assert values(split, epsilon=1.0, parameters={"epsilon": own}).keys() == {"epsilon"}
 
 
 def test_a_tolerance_called_eps_stands_beside_epsilon():

@@ -321,20 +321,34 @@ def test_what_many_processes_return_alike_is_a_violation(monkeypatch):
 def test_where_further_processes_fail_nobody_is_accused(monkeypatch):
     check = processes_that_agree(monkeypatch, but=None)
 
-    def fails(question, count, runs):
-        raise new_process.CannotLoad("no memory")
-        yield
-
-    monkeypatch.setattr(new_process, "ask_more", fails)
-    with pytest.raises(DependentRuns, match=r"cannot be loaded \(no memory\)"):
+    monkeypatch.setattr(new_process, "ask_more", lambda *given: (answers for answers in ()))
+    with pytest.raises(DependentRuns, match=r"cannot be loaded \(of several, one alone answered\)"):
         check()
+
+
+def test_of_further_processes_those_that_answer_alike_are_counted(monkeypatch):
+    """One fails, which tells nothing."""
+    numbers = iter(range(1000))
+
+    def of(question):
+        number = next(numbers)
+        if number == 3:
+            raise new_process.CannotLoad("no memory")
+        return ask(question)
+
+    check = processes_that_agree(monkeypatch, but=None)
+    ask = new_process.ask
+    monkeypatch.setattr(new_process, "ask", of)
+    verdict = check()
+    assert isinstance(verdict, dpw.Violation)
+    assert all("in 20 new processes too: it adds no noise" in note for note in verdict.notes)
 
 
 @pytest.mark.new_process
 def test_each_new_process_draws_anew():
     pair = Pair(np.array([0.0]), np.array([1.0]))
     asked = new_process.request(PythonMechanism(Signature.of(remembered.kept, {})), pair, [POSITIVE], 1)
-    answers = [*new_process.ask_more(asked, 2, runs=5)]
+    answers = [*new_process.ask_more(asked, 2, 5, None)]
     assert len({side.always for answer in answers for side in answer}) == 4
     assert [answer[0].runs for answer in answers] == [5, 5]
 

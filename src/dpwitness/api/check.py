@@ -218,7 +218,7 @@ def _own_delta(problem: Problem) -> tuple[str, ...]:
     claim, delta = problem.claim, problem.mechanism.signature.parameters.get("delta")
     if claim.symbol != "ε" or claim.largest(0.0) or not isinstance(delta, float) or not 0 < delta < 1:
         return ()
-    return (f"the mechanism ran with delta={delta:g}, the claim has δ = 0: give delta={delta:g} if it claims that δ",)
+    return (f"the mechanism ran with delta={delta:g}, the claim has δ = 0: state that δ too if it is claimed",)
 
 
 def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:

@@ -133,7 +133,7 @@ class TradeOff(PolygonClaim):
         a, f = np.array(points).T
         slopes = -np.diff(f) / np.diff(a)
         # Over all corners: slopes between corners that are 10⁻¹³ apart are wrong by a thousandth, and lines are long.
-        intercepts = np.max(1 - f - slopes[:, None] * a, axis=1)
+        intercepts = np.array([np.max(1 - f - slope * a) for slope in slopes])
         return slopes, np.maximum(intercepts + 1e-15, 0.0)
 
     def __str__(self) -> str:

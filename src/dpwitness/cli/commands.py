@@ -96,7 +96,7 @@ def parse(given: list[str]) -> argparse.Namespace:
         meant = f"; give {EARLIER[name]}" if name in EARLIER else near(name, arguments.parser.options, prefix="--")
         others = [command for command, below in top.commands.items() if name in below.options]
         if others and not meant:
-            meant = f"; it is an option of {' and '.join(others)}"
+            meant = f"; it is an option of {', '.join(others)}"
         arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant if name.startswith('-') else ''}")
     return arguments
 

@@ -13,6 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Generator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
@@ -243,16 +244,19 @@ def ask(question: Request) -> tuple[Answer, Answer]:
     return left, right
 
 
-def ask_more(question: Request, count: int, runs: int) -> Generator[tuple[Answer, Answer]]:
+def ask_more(question: Request, count: int, runs: int, seconds: float | None) -> Generator[tuple[Answer, Answer]]:
     """Run the mechanism in so many further new processes, several at a time, with so many runs each; in any order.
 
-    Raises `CannotLoad` where one of them fails.
+    What answers within so many seconds; a process that fails is left out.
     """
     questions = [replace(question, number=number, most=runs) for number in range(1, count + 1)]
     pool = ThreadPoolExecutor(default_workers())
     try:
-        for asked in as_completed([pool.submit(ask, one) for one in questions]):
-            yield asked.result()
+        for asked in as_completed([pool.submit(ask, one) for one in questions], seconds):
+            with suppress(CannotLoad):
+                yield asked.result()
+    except TimeoutError:
+        return
     except KeyboardInterrupt:
         end()
         raise

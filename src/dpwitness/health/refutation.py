@@ -40,6 +40,8 @@ RUNS: Final = 256
 PROCESSES: Final = 20
 #: Runs on each input in each of them at most: of a slow mechanism every run counts.
 FEW_RUNS: Final = 32
+#: Seconds that they have at least.
+LEAST_SECONDS: Final = 10.0
 #: The share of a check's time that further runs of a pass may take.
 PASS_SHARE: Final = 0.02
 
@@ -174,9 +176,14 @@ def _compared(
     always = [here.always for here in calls]
     several = bool(calls) and None not in always and always == [there.always for there in answers]
     several = several and may_remember(runner.mechanism.signature.given_function)
-    there_too = f"{1 + PROCESSES} new processes" if several else "a new process"
     for side, there in enumerate(answers):
         _refuse_other_shares(name, side, shards, there)
+    there_too = "a new process"
+    if several and not isinstance(question, str):  # what is remembered may have come out the same by chance
+        alike = _alike_in_more(runner, question, calls, shards)
+        if not alike:
+            return _not_compared(runner, "of several, one alone answered", calls, shards)
+        there_too = f"{1 + alike} new processes"
     for side, (here, there) in enumerate(zip(calls, answers, strict=False)):  # there are none where calls failed
         _refuse_repeats(name, side, here, shards, there)
         if here.always is None:
@@ -191,17 +198,24 @@ def _compared(
             )
         else:
             _refuse_another(runner, side, here, there)
-    if several:  # what is remembered may have come out the same by chance
-        try:
-            least = min(here.runs for here in calls)
-            enough = next((n for n in range(1, FEW_RUNS) if _same_by_chance(least, n) < LEVEL / 4), FEW_RUNS)
-            with closing(new_process.ask_more(question, PROCESSES, enough)) as further:
-                for more in further:
-                    for side, (here, there) in enumerate(zip(calls, more, strict=True)):
-                        _refuse_another(runner, side, here, there)
-        except CannotLoad as error:
-            return _not_compared(runner, _text(error), calls, shards)
     return tuple(notes)
+
+
+def _alike_in_more(runner: Runner, question: new_process.Request, calls: Sequence[FurtherCalls], shards: Shards) -> int:
+    """In how many further new processes both inputs gave what they always gave here. Raises `DependentRuns`.
+
+    Those are asked that answer in the time that is left to the check, or in `LEAST_SECONDS`.
+    """
+    least, alike = min(here.runs for here in calls), 0
+    enough = next((n for n in range(1, FEW_RUNS) if _same_by_chance(least, n) < LEVEL / 4), FEW_RUNS)
+    seconds = None if runner.deadline is None else max(runner.deadline.left, LEAST_SECONDS)
+    with closing(new_process.ask_more(question, PROCESSES, enough, seconds)) as further:
+        for answers in further:
+            for side, (here, there) in enumerate(zip(calls, answers, strict=True)):
+                _refuse_another(runner, side, here, there)
+                _refuse_other_shares(runner.mechanism.name, side, shards, there)
+            alike += all(here.always == there.always for here, there in zip(calls, answers, strict=True))
+    return alike
 
 
 def _refuse_another(runner: Runner, side: int, here: FurtherCalls, there: new_process.Answer) -> None:

@@ -86,7 +86,7 @@ def load_object(name: str) -> object:
         except AttributeError as error:
             names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
             known = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES))
-            meant = near(attribute, names) or f"; it has: {known or 'no functions'}"
+            meant = near(attribute, names) or (f"; it has: {known}" if known else "; it has no functions")
             raise UnknownTarget(f"{place} has no {attribute!r}{meant}") from error
         except Exception as error:  # a property, or a module's __getattr__
             raise UnknownTarget(f"{name} cannot be loaded: {_described(error)}") from error

@@ -44,9 +44,17 @@ def _(series: Any, row: Row, node: Node | None) -> None:
 
 
 def _append_attributes(value: Any, row: Row, node: Node | None) -> None:
-    """What a user has put beside the values."""
+    """What a user has put beside the values; of an object that is no outcome, of which kind it is."""
     if value.attrs:
-        row.add(value.attrs, row.at(node, "attribute", "attrs"))
+        row.add({name: _outcome_or_kind(one) for name, one in value.attrs.items()}, row.at(node, "attribute", "attrs"))
+
+
+def _outcome_or_kind(value: Any) -> Any:
+    try:
+        Row().add(value)
+    except TypeError:
+        return type(value).__qualname__
+    return value
 
 
 def _table(frame: Any, dtypes: Iterable[object]) -> TableShape:

@@ -2,8 +2,9 @@
 
 import inspect
 from ast import FunctionDef
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from numbers import Real
 from typing import Any, Final
 
 import numpy as np
@@ -204,10 +205,11 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
     try:
         declared = inspect.signature(function, follow_wrapped=False).parameters
     except ValueError:  # what `functools.cache` makes has none of its own
-        if behind is None:
+        if behind is None or inspect.ismethod(function):
             raise
         return declared_by(behind)
-    handed_on = {parameter.kind for parameter in declared.values()} & {*_VARIABLE} if behind is not None else set()
+    own = declared
+    handed_on = {parameter.kind for parameter in own.values()} & {*_VARIABLE} if behind is not None else set()
     if handed_on:
         declared = inspect.signature(function).parameters
     places = [name for name, one in declared.items() if one.kind not in (inspect.Parameter.KEYWORD_ONLY, *_VARIABLE)]
@@ -215,8 +217,15 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
     if inspect.Parameter.VAR_POSITIONAL in handed_on:
         takes_names = inspect.Parameter.VAR_KEYWORD in handed_on
         upto = next((k + 1 for k, name in enumerate(places) if takes_names and name not in DATA_FREE), len(places))
-        count = max(count, upto)
+        if not (takes_names and _taken_elsewhere(own, places)):
+            count = max(count, upto)
     return declared, tuple(places[:count])
+
+
+def _taken_elsewhere(own: Mapping[str, inspect.Parameter], places: Sequence[str]) -> bool:
+    """Whether a wrapper takes one of these parameters by its name, or at another place than the function behind it."""
+    named = [(k, name) for k, (name, one) in enumerate(own.items()) if one.kind not in _VARIABLE]
+    return any(name in places and places.index(name) != k for k, name in named)
 
 
 def _sent(function: Callable[..., object], fields: dict[str, Any], text: FunctionDef | None) -> Signature:
@@ -268,7 +277,7 @@ def require_no_other(names: Collection[str], given: Mapping[str, object], option
 
     The mechanism would run with one value and be judged by another.
     """
-    if names and all(name in given and not np.all(given[name] == value) for name in names):
+    if names and all(isinstance(other := given.get(name), Real) and other != value for name in names):
         name = min(names)
         raise InvalidParameter(
             f"{option}={value:g} and parameters={{{name!r}: {brief(given[name])}}} (command line: --set) give {name!r} "

@@ -22,7 +22,7 @@ from dpwitness.report.style import COMMON, PAGE
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
-from dpwitness.results.text import UNKNOWN, at_least, confidence, p_value, relation_text
+from dpwitness.results.text import UNKNOWN, at_least, at_most, confidence, p_value, relation_text
 from dpwitness.results.verdict import EARLY, ENOUGH, Course, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
@@ -420,7 +420,7 @@ def _evidence(result: Shown) -> Markup:
     if not isinstance(result, Verdict):
         return Markup()
     needed = math.log(1 / result.alpha)
-    least = f"{result.p_value:.3g}" if result.p_value else "1e-300"
+    least = at_most(result.p_value, 3) if result.p_value else "1e-300"
     points = () if result.course is None else result.course.evidence
     drawn = figures.evidence(result.log_e_value, needed, points)
     over = "Log e-value over the runs, in nats" if points else "Log e-value at the end of the runs, in nats"

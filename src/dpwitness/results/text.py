@@ -5,6 +5,7 @@ import json
 import math
 import re
 import textwrap
+import unicodedata
 from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_UP, Context, Decimal, localcontext
 from typing import Final
@@ -35,7 +36,9 @@ DIGITS: Final = (4, 6, 9)
 
 def one_line(text: str) -> str:
     """A text on one line, with what cannot be seen escaped as in JSON: a file must not forge a line of a report."""
-    return text if text.isprintable() else "".join(c if c.isprintable() else json.dumps(c)[1:-1] for c in text)
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or unicodedata.category(c) == "Zs" else json.dumps(c)[1:-1] for c in text)
 
 
 def label(name: str, value: str) -> str:
@@ -88,7 +91,7 @@ def at_most(value: float, digits: int = 4) -> str:
 def _towards(value: float, digits: int, rounding: str) -> str:
     if value and math.isfinite(value):
         with localcontext(EXACT):
-            exact = Decimal(repr(float(value)))
+            exact = Decimal(f"{value:.12g}")  # without the last digits of a sum of floats
             value = float(exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), rounding))
     return f"{value:.{digits}g}"
 

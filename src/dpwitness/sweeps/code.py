@@ -59,14 +59,15 @@ def files_of(name: str) -> list[Path]:
     places = spec.submodule_search_locations
     if places is not None:
         return sorted(file for place in places for file in Path(place).rglob("*.py") if file.is_file())
-    return [Path(spec.origin)] if spec.origin is not None and spec.origin.endswith(".py") else []
+    origin = Path(spec.origin or "")
+    return [origin] if origin.suffix == ".py" and origin.is_file() else []  # no file within an archive
 
 
 def imported(source: bytes) -> set[str]:
     """The modules that a source imports, by the first part of their names."""
     try:
         nodes = [*ast.walk(ast.parse(source))]
-    except (SyntaxError, ValueError):  # a template, or for another Python: it is not run
+    except (SyntaxError, ValueError, RecursionError, MemoryError):  # a template, or for another Python: it is not run
         return set()
     names = [one.name for node in nodes if isinstance(node, ast.Import) for one in node.names]
     names += [node.module or "" for node in nodes if isinstance(node, ast.ImportFrom) and not node.level]

@@ -384,9 +384,9 @@ def run(
     """
     checks.whole("workers", workers, 1, MOST_WORKERS)
     results: dict[str, CaseResult] = {}
-    wanted = replace(wanted, code=code_of(wanted.modules))
     if output is not None:
         check_writable(output)
+        wanted = replace(wanted, code=code_of(wanted.modules))
         if Path(output).is_file() and Path(output).stat().st_size:
             wanted, results = results_in(output, wanted, seed_given=seed_given)
 

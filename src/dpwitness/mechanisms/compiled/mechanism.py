@@ -135,7 +135,7 @@ class CompiledMechanism(Mechanism):
                 return self._filled(runs, rng, rows)
             failure = raised(self.name, error, runs.start + at % n, runs.pair.sides[at // n])
             if self.plain is None:  # asked by who compiles it
-                raise failure from error
+                raise described_on_both_inputs(self.fill, runs.pair, failure) from error
             rng.bit_generator.state = before
             self._raise_as_python(runs, at % n, rng, failure)
         if self.shape is not None and not self.shape.fits(rows):

@@ -106,15 +106,23 @@ def typed(pd: ModuleType, values: list[object], name: Any) -> Any:
     return pd.Series(values, dtype=name).array
 
 
-def _handed_on(function: Any) -> set[str]:
-    """What a wrapper (`functools.wraps`) takes of whatever it is given: values by their place, by name."""
+def _handed_on(function: Any, places: list[str]) -> set[str]:
+    """What a wrapper (`functools.wraps`) takes of whatever it is given: values by their place, by name.
+
+    `places`: the parameters of the function behind it. Of one that takes these by name too, no places where it has one
+    of them by its name, or at another place.
+    """
     if not hasattr(function, "__wrapped__"):
         return set()
     try:
         own = inspect.signature(function, follow_wrapped=False).parameters
     except ValueError:  # what `functools.cache` makes has none of its own
         return set()
-    return {p.kind.name for p in own.values()} & {"VAR_POSITIONAL", "VAR_KEYWORD"}
+    taken = {p.kind.name for p in own.values()} & {"VAR_POSITIONAL", "VAR_KEYWORD"}
+    named = [(k, p.name) for k, p in enumerate(own.values()) if p.kind.name not in taken]
+    if len(taken) > 1 and any(name in places and places.index(name) != k for k, name in named):
+        taken.remove("VAR_POSITIONAL")
+    return taken
 
 
 def unpacked(held: bytes) -> Any:
@@ -165,7 +173,7 @@ class Service:
         parameters = inspect.signature(self.function).parameters
         self.by_position = [p.name for p in parameters.values() if p.kind is p.POSITIONAL_ONLY]
         self.places = [p.name for p in parameters.values() if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-        self.handed_on = _handed_on(self.function)
+        self.handed_on = _handed_on(self.function, self.places)
         return {"parameters": [_parameter(p) for p in parameters.values()]}
 
     def without_name(self, data: str) -> list[str]:
