@@ -91,7 +91,7 @@ def at_most(value: float, digits: int = 4) -> str:
 def _towards(value: float, digits: int, rounding: str) -> str:
     if value and math.isfinite(value):
         with localcontext(EXACT):
-            exact = Decimal(f"{value:.12g}")  # without the last digits of a sum of floats
+            exact = Decimal(repr(float(value)))
             value = float(exact.quantize(Decimal(1).scaleb(exact.adjusted() + 1 - digits), rounding))
     return f"{value:.{digits}g}"
 
