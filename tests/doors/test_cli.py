@@ -335,7 +335,7 @@ def test_bound(capsys):
         (["check", "svt", "--epsilon", "1", "--bits", "strict", "--no-bits"], "not allowed with argument --bits"),
         (["check", "svt", "--epsilon", "1", "--direction", "up"], "--direction says more of --queries"),
         (["check", "svt", "--epsilon", "1", "--may-move", "one"], "--may-move says more of --queries"),
-        (["check", "svt", "--epsilon", "1", "--plot", "x.svg"], "--plot x.svg; it is an option of profile and curve; "),
+        (["check", "svt", "--epsilon", "1", "--plot", "x.svg"], "--plot x.svg; it is an option of profile, curve; "),
         (["check", "svt", "--epsilonn", "1"], "--epsilonn 1; did you mean '--epsilon'?; see"),
         (["check", "mine.py:noisysum", "--epsilon", "1"], "has no 'noisysum'; did you mean 'noisy_sum'?"),
         (["check", "svt", "--epsilon", "1", "--pair", "[1]", "[1]"], "pair [1], twice: both inputs are the same"),

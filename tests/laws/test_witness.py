@@ -409,11 +409,17 @@ def test_a_function_of_a_script_is_named_by_its_file(tmp_path, monkeypatch):
 
     noisy.__module__, noisy.__qualname__ = "__main__", "noisy"
     assert _reference(noisy) == "__main__:noisy"  # typed in: of no file
-    main.__file__ = str(tmp_path / "script.py")
+    main.__file__ = "<stdin>"
+    assert _reference(noisy) == "__main__:noisy"
+    script = tmp_path / "script.py"
+    script.touch()
+    main.__file__ = str(script)
     monkeypatch.chdir(tmp_path)
     assert _reference(noisy) == "script.py:noisy"
     monkeypatch.chdir("elsewhere")
-    assert _reference(noisy) == f"{tmp_path / 'script.py'}:noisy"
+    assert _reference(noisy) == f"{script}:noisy"
+    (tmp_path / "elsewhere").rmdir()
+    assert _reference(noisy) == f"{script}:noisy"  # the working folder was removed
 
 
 class Ledger:
