@@ -258,8 +258,14 @@ def test_what_tables_hold_besides_their_values_tells_outcomes_apart():
         table = table.copy()
         table.attrs["n"] = 1
         tables.append(table)
+    for held in ({1}, [1], np.ones(1), np.zeros(1), object()):
+        table = frame.copy()
+        table.attrs["n"] = held
+        tables.append(table)
     rows = {tuple(row(client.unpacked(wire.packed(table)))) for table in tables}
     assert len(rows) == len(tables)
+    table.attrs["n"] = object()  # which lies elsewhere
+    assert tuple(row(client.unpacked(wire.packed(table)))) in rows
 
 
 @pytest.mark.parametrize(("value", "near"), [(Decimal("sNaN"), math.nan), (Fraction(-(10**400)), -math.inf)], ids=repr)

@@ -205,7 +205,22 @@ def _besides(value: Any) -> str:
         [list(map(str, axis.names)), _type_of(axis.dtype), [level.tolist() for level in getattr(axis, "levels", ())]]
         for axis in value.axes
     ]
-    return repr([getattr(value, "attrs", {}), axes])
+    return repr([_attribute(getattr(value, "attrs", {})), axes])
+
+
+def _attribute(value: Any) -> object:
+    """What a user has put beside values; of an object of another kind its kind, since it may show where it lies."""
+    if isinstance(value, dict):
+        return [[_attribute(key), _attribute(one)] for key, one in value.items()]
+    if isinstance(value, (list, tuple)):
+        return [type(value).__name__, *map(_attribute, value)]
+    if isinstance(value, (set, frozenset)):
+        return [type(value).__name__, *sorted(repr(_attribute(one)) for one in value)]
+    if hasattr(value, "tolist"):
+        return [str(value.dtype), value.tolist()]
+    if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
+        return value
+    return value.isoformat() if hasattr(value, "isoformat") else type(value).__qualname__
 
 
 def _nearest(value: Any) -> float:
