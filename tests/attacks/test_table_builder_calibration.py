@@ -284,6 +284,10 @@ def test_more_questions_and_more_attributes_find_no_less(runs):
 
 def test_of_noise_that_is_wider_than_any_law_nothing_is_claimed():
     assert parameter_right((40_000, -40_000, 12_345), 13_334, 2, 1) is None
+
+
+@pytest.mark.campaign
+def test_of_noise_as_wide_as_the_widest_law_a_parameter_is_claimed():
     assert 0 < parameter_right((29_000, -29_000, 12_345), 9_667, 2, 1) < 1
 
 

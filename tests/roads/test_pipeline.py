@@ -210,11 +210,11 @@ def test_time_runs_out():
 
     def stuck(rng, value):
         if value > 0.5:
-            time.sleep(1.5)
+            time.sleep(0.6)
         return rng.random()
 
     with pytest.raises(MechanismTimeout, match="in time"):
-        dpw.check(stuck, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=0.5, outcome=lambda x: x)
+        dpw.check(stuck, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=0.2, outcome=lambda x: x)
 
 
 @pytest.mark.parametrize(
