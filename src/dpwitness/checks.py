@@ -81,6 +81,13 @@ def json_value(text: str, deepest: int = DEEPEST, **read: Any) -> object:
     return json.loads(text, **read)
 
 
+def escaped(text: str, keep: Callable[[str], bool]) -> str:
+    """The text with what cannot be printed escaped as in JSON, but for characters to be kept."""
+    if text.isprintable():
+        return text
+    return "".join(c if c.isprintable() or keep(c) else json.dumps(c)[1:-1] for c in text)
+
+
 def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = "") -> str:
     """A question after the names that may be meant, where some like the given one are known; else nothing.
 

@@ -33,10 +33,6 @@ EARLIER: Final = {
 }
 
 
-#: How we compute, whatever the user's modules have set by `np.seterr`: an underflow to 0 is no error.
-NUMPY_DEFAULTS: Final[Mapping[str, Any]] = {"divide": "warn", "over": "warn", "under": "ignore", "invalid": "warn"}
-
-
 def public(function: Callable[P, T]) -> Callable[P, T]:
     """Give a function that takes `**options` the options listed under its name: defaults, signature and docstring.
 
@@ -72,7 +68,7 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
             raise TypeError(f"{function.__name__}() {error}") from None
         said = frozenset(named)
         named.update({name: default for name, default in defaults.items() if name not in named}, given=said)
-        with np.errstate(**NUMPY_DEFAULTS):
+        with np.errstate(all="warn", under="ignore"):  # as by default, whatever the user's modules have set
             return function(*given, **named)
 
     called.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` and Sphinx look at first

@@ -211,17 +211,26 @@ def _below(f: Callable[[float], float]) -> Points:
     return _hull(_corners(a, y, slopes))
 
 
-def _corners(a: Floats, y: Floats, slopes: Floats) -> list[tuple[float, float]]:
-    """Where the lines of the neighbouring intervals meet, an interval at a time; its ends where they do not."""
-    width, height = np.diff(a)[1:-1], np.diff(y)[1:-1]
+def meeting_points(x: Floats, y: Floats, slopes: Floats) -> tuple[Floats, Floats]:
+    """Where the lines through two points before and two points behind meet, one for each interval between.
+
+    `slopes`: those of the intervals. A convex function through the points lies nowhere below these; where lines do not
+    meet within the interval, one of its ends stands for that.
+    """
+    width, height = np.diff(x)[1:-1], np.diff(y)[1:-1]
     before, behind = slopes[:-2], slopes[2:]
     bend = behind - before
     # From the left end along `before`, to the right end along `behind`.
     meets = np.divide(behind * width - height, bend, out=np.zeros_like(bend), where=bend > 0)
     across = np.clip(meets, 0.0, width)
-    lower = np.minimum(y[1:-2] + before * across, y[2:-1] - behind * (width - across))
+    return x[1:-2] + across, np.minimum(y[1:-2] + before * across, y[2:-1] - behind * (width - across))
+
+
+def _corners(a: Floats, y: Floats, slopes: Floats) -> list[tuple[float, float]]:
+    """The points at which neighbouring lines meet, and both ends."""
+    at, lower = meeting_points(a, y, slopes)
     first = (0.0, max(float(y[1] - slopes[1] * a[1]), 0.0))
-    corners = [first, *zip((a[1:-2] + across).tolist(), np.maximum(lower - LOST, 0.0).tolist(), strict=True)]
+    corners = [first, *zip(at.tolist(), np.maximum(lower - LOST, 0.0).tolist(), strict=True)]
     fall, rest = -float(slopes[-2]), float(y[-2])
     zero = float(a[-2]) + rest / fall if fall > 0 else math.inf
     return [*corners, *([(zero, 0.0)] if zero < 1 else []), (1.0, 0.0)]

@@ -5,7 +5,6 @@ This is loaded before anything that may fail or be interrupted, so it imports th
 
 import argparse
 import contextlib
-import json
 import os
 import shlex
 import shutil
@@ -19,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
-from dpwitness.checks import text_of
+from dpwitness.checks import escaped, text_of
 from dpwitness.errors import DPWitnessError
 
 if TYPE_CHECKING:
@@ -46,9 +45,7 @@ def printable(text: str) -> str:
 
     A witness file holds texts; a terminal would obey the control characters in them.
     """
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or c == "\n" else json.dumps(c)[1:-1] for c in text)
+    return escaped(text, "\n".__eq__)
 
 
 def one_line(text: str) -> str:

@@ -248,8 +248,9 @@ class EventBet(Bet):
             seen = float(claim.reached(p, self.counts.neighbour_hits / n))
             share = min(max(seen, 0.0) / claim.parameter, 1.0)
 
-        few = n * claim.smallest(p, share * claim.parameter) <= FEW
-        power = self._power_of_few(values, log_weights, threshold) if few else None
+        power: Callable[[float], float] | None = None
+        if n * claim.smallest(p, share * claim.parameter) <= FEW:
+            power = self._power_of_few(values, log_weights, threshold)
 
         def excess(parameter: float) -> float:
             q = claim.smallest(p, share * parameter)

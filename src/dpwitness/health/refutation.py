@@ -179,7 +179,7 @@ def _compared(
     for side, there in enumerate(answers):
         _refuse_other_shares(name, side, shards, there)
     there_too = "a new process"
-    if several and not isinstance(question, str):  # what is remembered may have come out the same by chance
+    if several:  # what is remembered may have come out the same by chance
         alike = _alike_in_more(runner, question, calls, shards)
         if not alike:
             return _not_compared(runner, "of several, one alone answered", calls, shards)

@@ -130,16 +130,16 @@ class InputConversion:
     ----------
     lists_as_arrays
         Lists of numbers become arrays: the mechanism cannot do with lists.
-    empty
+    dtype
         The type of the array that a list without entries becomes: it must not follow from what is not there.
-    common
-        The type of all arrays, where whole numbers on one side stand beside others: each list by itself would become
-        an array of another type, in which noise may be cut off. None: whole numbers stay whole.
+    mixed
+        Whether it is that of all arrays, where whole numbers on one side stand beside others: each list by itself would
+        become an array of another type, in which noise may be cut off.
     """
 
     lists_as_arrays: bool = False
-    empty: str = "float64"
-    common: str | None = None
+    dtype: str = "float64"
+    mixed: bool = False
 
     @classmethod
     def to_arrays(cls, pair: Pair) -> "InputConversion | None":
@@ -148,8 +148,8 @@ class InputConversion:
         if both[0] is None or both[1] is None:
             return None
         types = {array.dtype.name for array in both if array is not None and array.size}
-        kind = np.result_type(*types).name if types else "float64"
-        return cls(lists_as_arrays=True, empty=kind, common=kind if len(types) > 1 else None)
+        dtype = np.result_type(*types).name if types else "float64"
+        return cls(lists_as_arrays=True, dtype=dtype, mixed=len(types) > 1)
 
     def source(self, data: Data) -> Callable[[], Data]:
         """Return what hands out an input, a fresh copy each time where it could be changed.
@@ -165,8 +165,8 @@ class InputConversion:
                 "give arrays, or form='array'"
             )
         if not array.size:
-            array = np.empty(array.shape, self.empty)
-        return copier(array if self.common is None else array.astype(self.common))
+            array = np.empty(array.shape, self.dtype)
+        return copier(array.astype(self.dtype) if self.mixed else array)
 
 
 #: Outcomes, one a row, in the encoding of `dpwitness.events.encoding`; NaN behind the end of each.

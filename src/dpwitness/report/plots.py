@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.claims import Claim
+from dpwitness.claims.trade_off import meeting_points
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import write_atomically
 from dpwitness.report.figures import allowed, rates
@@ -176,13 +177,8 @@ def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
     """
     q = np.concatenate([[0.0], 1 / (1 + np.exp(-LOG_ODDS)), [1.0]])
     p = np.array([claimed_power(claim, float(rate)) for rate in q])
-    rise, width = np.diff(p), np.diff(q)
-    before, behind = (rise / width)[:-2], (rise / width)[2:]
-    with np.errstate(divide="ignore", invalid="ignore"):  # of one line
-        part = np.nan_to_num((rise[1:-1] - behind * width[1:-1]) / (before - behind))
-    part = np.clip(part, 0.0, width[1:-1])
-    meet = np.minimum(p[1:-2] + before * part, p[2:-1] - behind * (width[1:-1] - part))
-    p, q = np.append(p, np.minimum(meet, 1.0)), np.append(q, q[1:-2] + part)
+    at, lower = meeting_points(q, -p, -np.diff(p) / np.diff(q))  # of −G, which is convex
+    p, q = np.append(p, np.minimum(-lower, 1.0)), np.append(q, at)
     return np.asarray(np.max(p - np.exp(epsilons)[:, None] * q, axis=1))
 
 

@@ -1,7 +1,6 @@
 """Pieces of the text that people read: numbers, inputs and parameters on one line, tables, one label a line."""
 
 import io
-import json
 import math
 import re
 import textwrap
@@ -10,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_UP, Context, Decimal, localcontext
 from typing import Final
 
+from dpwitness.checks import escaped
 from dpwitness.claims import Claim
 from dpwitness.neighbours import Relation
 from dpwitness.neighbours.difference import both
@@ -36,9 +36,7 @@ DIGITS: Final = (4, 6, 9)
 
 def one_line(text: str) -> str:
     """A text on one line, with what cannot be seen escaped as in JSON: a file must not forge a line of a report."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() or unicodedata.category(c) == "Zs" else json.dumps(c)[1:-1] for c in text)
+    return escaped(text, lambda c: unicodedata.category(c) == "Zs")
 
 
 def label(name: str, value: str) -> str:

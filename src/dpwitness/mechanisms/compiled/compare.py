@@ -6,7 +6,7 @@ code from a cache. None of it may change what is tested unseen.
 
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -54,21 +54,20 @@ def first_difference(
     own = np.random.Generator(np.random.SFC64())
     began = time.perf_counter()
     made: list[Rows] = []
-    close: list[tuple[int, Unlike]] = []
-    for run in range(runs):
-        own.bit_generator.state = rng.bit_generator.state
-        try:
+
+    def compared() -> Iterator[tuple[int, Unlike | None]]:
+        for run in range(runs):
+            own.bit_generator.state = rng.bit_generator.state
             made.append(compiled.pair_outcomes(one, rng))
-        except CompiledDisagrees as error:  # what it raised Python did not
-            return str(error)
-        for side, data in enumerate(pair.sides):
-            found = _unlike(compiled, plain, data, own, made[-1][side, 0], run)
-            if found is not None and found.certain:
-                return found.text
-            close += [] if found is None else [(side, found)]
-        if time.perf_counter() - began > seconds:
-            break
-    return _noticeable(close, made)
+            for side, data in enumerate(pair.sides):
+                yield side, _unlike(compiled, plain, data, own, made[-1][side, 0], run)
+            if time.perf_counter() - began > seconds:
+                break
+
+    try:
+        return _first_noticeable(compared(), made)
+    except CompiledDisagrees as error:  # what it raised Python did not
+        return str(error)
 
 
 class Agreement:
@@ -149,23 +148,23 @@ def _difference_in_runs(
 ) -> str | None:
     """Compare the runs of these numbers, which `rng` is at the beginning of; `outcomes`: those of all of the runs."""
     own = np.random.Generator(np.random.SFC64())
-    done, close = 0, []
-    for run in numbers:
-        if run > done:
-            compiled.pair_outcomes(runs.part(done, run), rng)
-        own.bit_generator.state = state = rng.bit_generator.state
-        rows = compiled.pair_outcomes(runs.part(run, run + 1), rng)
-        done = run + 1
-        for side in (1, 0) if runs.order[run] else (0, 1):
-            if runs.coupled:  # both sides begin alike; else the second draws behind the first
-                own.bit_generator.state = state
-            found = _unlike(compiled, plain, runs.pair.sides[side], own, rows[side, 0], run)
-            if found is not None and found.certain:
-                return found.text
-            close += [] if found is None else [(side, found)]
-        if time.perf_counter() > deadline:
-            break
-    return _noticeable(close, [outcomes])
+
+    def compared() -> Iterator[tuple[int, Unlike | None]]:
+        done = 0
+        for run in numbers:
+            if run > done:
+                compiled.pair_outcomes(runs.part(done, run), rng)
+            own.bit_generator.state = state = rng.bit_generator.state
+            rows = compiled.pair_outcomes(runs.part(run, run + 1), rng)
+            done = run + 1
+            for side in (1, 0) if runs.order[run] else (0, 1):
+                if runs.coupled:  # both sides begin alike; else the second draws behind the first
+                    own.bit_generator.state = state
+                yield side, _unlike(compiled, plain, runs.pair.sides[side], own, rows[side, 0], run)
+            if time.perf_counter() > deadline:
+                break
+
+    return _first_noticeable(compared(), [outcomes])
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,11 +201,16 @@ class Unlike:
         return False
 
 
-def _noticeable(close: Sequence[tuple[int, Unlike]], made: Sequence[Rows]) -> str | None:
-    """The first of differences in last digits that is one beside the noise, by all runs that were made, (2, n, width).
+def _first_noticeable(compared: Iterable[tuple[int, Unlike | None]], made: Sequence[Rows]) -> str | None:
+    """The first difference that is certain, else the first in last digits that is one beside the noise.
 
-    `close`: each with its side.
+    `compared`: the side of each run, and its difference. `made`: all runs in the end, each of shape (2, n, width).
     """
+    close: list[tuple[int, Unlike]] = []
+    for side, found in compared:
+        if found is not None and found.certain:
+            return found.text
+        close += [] if found is None else [(side, found)]
     sides = [[rows[side] for rows in made] for side in (0, 1)]
     return next((found.text for side, found in close if found.beside(sides[side])), None)
 

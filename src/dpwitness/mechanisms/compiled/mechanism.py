@@ -118,7 +118,8 @@ class CompiledMechanism(Mechanism):
         # Apart, not in one block: an index out of bounds must not reach the other input.
         inputs = _arrays(runs.pair)
         n = len(runs)
-        before, state = rng.bit_generator.state, sfc64_state(rng)
+        state = sfc64_state(rng)
+        before = state.copy()
         try:
             both, memory = rows.reshape(2 * n, -1), np.empty(self._scratch)
             length = self._fill(rng, state, runs.coupled, runs.order, *inputs, self._values, both, position, memory)
@@ -136,7 +137,7 @@ class CompiledMechanism(Mechanism):
             failure = raised(self.name, error, runs.start + at % n, runs.pair.sides[at // n])
             if self.plain is None:  # asked by who compiles it
                 raise described_on_both_inputs(self.fill, runs.pair, failure) from error
-            rng.bit_generator.state = before
+            state[:] = before
             self._raise_as_python(runs, at % n, rng, failure)
         if self.shape is not None and not self.shape.fits(rows):
             if not self._of_file:  # whose event stands by position
