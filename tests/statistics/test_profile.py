@@ -29,7 +29,7 @@ from dpwitness.evidence.profile_band import (
     lower_means,
 )
 from dpwitness.exact import gaussian_delta
-from dpwitness.report.plots import claimed_delta
+from dpwitness.report.plots import claimed_delta, claimed_power, claimed_powers
 from dpwitness.results.profile import profile_from_json
 
 #: The parameter of `gaussian_mechanism` that makes it N(q, 1): μ = 1.
@@ -271,6 +271,15 @@ def test_the_picture_of_a_claim_with_corners_is_exact(epsilon, delta):
     truth = np.maximum(1 - q - np.exp(at) * q, delta)
     assert claimed_delta(ApproxDP(epsilon, delta), at) == pytest.approx(truth, abs=1e-12)
     assert claimed_delta(TradeOff([(0.0, 1 - delta), (q, q), (1 - delta, 0.0)]), at) == pytest.approx(truth, abs=1e-12)
+
+
+@pytest.mark.parametrize("claim", [ApproxDP(1.05), ApproxDP(3.05, 0.01), GaussianDP(1.0)])
+def test_the_picture_draws_no_smaller_power_than_a_claim_allows(claim):
+    rates = np.linspace(0.0, 1.0, 20_001)
+    allowed = np.array([claimed_power(claim, float(rate)) for rate in rates])
+    drawn = np.interp(rates, *claimed_powers(claim))
+    assert np.all(drawn >= allowed - 1e-12)
+    assert np.all(drawn <= allowed + 2e-3)
 
 
 @pytest.mark.campaign
