@@ -3,6 +3,7 @@
 import gc
 import os
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 import numba
@@ -58,6 +59,13 @@ def loaded() -> None:
     dpw.check(noisy, epsilon=1.0, neighbours=dpw.queries(1), seed=1, runs=50_000)
 
 
+def told_here(question: new_process.Request | new_process.Place, further: new_process.Further) -> list[object]:
+    """What this process answers for a new one and for one further."""
+    if isinstance(question, new_process.Place):
+        return [new_process.answer(question)]
+    return [new_process.answer(question), new_process.answer(replace(question, number=1), further)]
+
+
 @pytest.fixture(autouse=True)
 def asked_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     """The health check of a violation asks this process for the runs of a new one, whose start takes seconds.
@@ -66,7 +74,7 @@ def asked_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) 
     made, but where memory is what a test is about.
     """
     if request.node.get_closest_marker("new_process") is None:
-        monkeypatch.setattr(new_process, "_told", new_process.answer)
+        monkeypatch.setattr(new_process, "_told", told_here)
     if request.path.name not in ABOUT_MEMORY:
         monkeypatch.setattr(dependence, "MORE_RUNS", dependence.ENOUGH_RUNS)
 

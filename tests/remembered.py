@@ -1,8 +1,10 @@
 """Mechanisms that keep something between runs, in a file that a new process can load; numpy alone, to load it fast."""
 
 import functools
+import multiprocessing
 import os
 import random
+import time
 
 import numpy as np
 
@@ -41,6 +43,39 @@ def response(data):
     """Randomised response that is kept, as RAPPOR keeps it; of its own law it is 0.85-DP."""
     truth = bool(data[0])
     return RESPONSES.setdefault(truth, truth == (random.random() < 0.7))
+
+
+COIN = random.random() < 0.5
+FLIP = float(COIN)
+
+
+def varied(data):
+    """A coin that is drawn when the file is imported, and rarely turned round."""
+    return (bool(data[0]) ^ COIN) ^ (random.random() < 0.05)
+
+
+def compiled_coin(rng, data):
+    return data[0] + (FLIP + rng.laplace())
+
+
+CALLS = []
+
+
+def first_is_unlike(data):
+    CALLS.append(data)
+    return 1.0 if len(CALLS) > 1 else -1.0
+
+
+def fails_in_forks(data):
+    if multiprocessing.parent_process():
+        raise RuntimeError("not here")
+    return data[0]
+
+
+def hangs_in_forks(data):
+    while multiprocessing.parent_process():
+        time.sleep(0.1)
+    return data[0]
 
 
 SCALE = 0.2

@@ -1,6 +1,8 @@
 """Runs of a mechanism in a new process, which loads it again: noise that this process remembers is drawn again there.
 
 The process is one of those that run remote mechanisms. It calls `answered` once, with a pickled `Request` of this one.
+Before it loads the mechanism itself it forks, and each of these further processes loads it for itself: noise of few
+values is often the same when it is drawn once more, and seldom when it is drawn twenty times.
 """
 
 import builtins
@@ -10,14 +12,15 @@ import numbers
 import os
 import pickle
 import sys
+import threading
 import time
-from collections.abc import Callable, Generator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
+import warnings
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -36,6 +39,10 @@ from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, generator
 from dpwitness.runs.threads import default_workers
+
+if TYPE_CHECKING:
+    from multiprocessing.connection import Connection as Pipe
+    from multiprocessing.process import BaseProcess
 
 #: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
 INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
@@ -166,8 +173,17 @@ class Request:
     inputs: tuple[Data, Data]
     events: tuple[dict[str, object], ...]
     seed: int
-    number: int = 0  # of the new process: each draws from streams of its own
-    most: int | None = None  # runs on each input; None for as many as there is time for
+    number: int = 0  # of the process: each draws from streams of its own
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Further:
+    """How many more processes load the mechanism, the seconds of all, and of each the runs and seconds on an input."""
+
+    processes: int = 20
+    seconds: float = 2 * SECONDS
+    runs: int = 32
+    runs_seconds: float = 0.1 * SECONDS
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,44 +254,26 @@ def _is_plain(value: object) -> bool:
     return value is None or isinstance(value, str | bytes | numbers.Number)
 
 
-def ask(question: Request) -> tuple[Answer, Answer]:
-    """Run the mechanism in a new process. Raises `CannotLoad` where that fails."""
-    left, right = (Answer(**one) for one in _told(question))
-    return left, right
+def ask(question: Request, further: Further) -> list[tuple[Answer, Answer]]:
+    """Run the mechanism in a new process and in further ones; the first one's answer, then of those that gave one.
 
-
-def ask_more(question: Request, count: int, runs: int, seconds: float | None) -> Generator[tuple[Answer, Answer]]:
-    """Run the mechanism in so many further new processes, several at a time, with so many runs each; in any order.
-
-    What answers within so many seconds; a process that fails is left out.
+    Raises `CannotLoad` where the first one fails. Of the further ones a failure tells nothing.
     """
-    questions = [replace(question, number=number, most=runs) for number in range(1, count + 1)]
-    pool = ThreadPoolExecutor(default_workers())
-    try:
-        for asked in as_completed([pool.submit(ask, one) for one in questions], seconds):
-            with suppress(CannotLoad):
-                yield asked.result()
-    except TimeoutError:
-        return
-    except KeyboardInterrupt:
-        end()
-        raise
-    finally:
-        pool.shutdown(cancel_futures=True)
+    return [(Answer(**left), Answer(**right)) for left, right in _told(question, further)]
 
 
 def same_constants(function: Callable[..., object]) -> bool:
-    """Whether the module-level numbers and arrays that a function uses are the same in a new process.
+    """Whether the module-level numbers and arrays that a function uses are the same in new processes.
 
     They are compiled into it: noise among them would be the same in every run. True where it uses none. Raises
     `CannotLoad` where they cannot be read.
     """
     here = constants(function)
-    return here is None or _told(place_of(function)) == here
+    return here is None or all(there == here for there in _told(place_of(function), Further()))
 
 
-def _told(question: Request | Place) -> Any:
-    """What a new process answers: data alone. Raises `CannotLoad`."""
+def _told(question: Request | Place, further: Further) -> list[Any]:
+    """What new processes answer: data alone. Raises `CannotLoad`."""
     path = [str(Path(entry or ".").resolve()) for entry in sys.path]
     try:
         asked = pickle.dumps(question)
@@ -285,17 +283,18 @@ def _told(question: Request | Place) -> Any:
         "do": "call",
         "place": __name__,
         "name": answered.__name__,
-        "arguments": [path, asked],
+        "arguments": [path, asked, asdict(further)],
     }
     try:
         connection = Connection(sys.executable)
     except OSError as error:
         raise CannotLoad(f"no new process could be asked ({error})") from error
     _RUNNING.add(connection)
+    seconds = START + 4 * SECONDS + further.seconds
     try:
-        said = connection.ask(request, START + 4 * SECONDS)
+        said = connection.ask(request, seconds)
     except MechanismTimeout as error:
-        raise CannotLoad(f"a new process did not answer within {START + 4 * SECONDS:g} s") from error
+        raise CannotLoad(f"a new process did not answer within {seconds:g} s") from error
     except MechanismCrashed as error:
         raise CannotLoad(f"in a new process: {error}") from error
     except ValueError as error:  # more than one message holds
@@ -306,7 +305,7 @@ def _told(question: Request | Place) -> Any:
     if "error" in said:
         kind, text, _ = said["error"]
         raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
-    return said["value"]
+    return list(said["value"])
 
 
 def end() -> None:
@@ -315,15 +314,76 @@ def end() -> None:
         connection.end()
 
 
-def answered(path: list[str], question: bytes) -> object:
-    """Answer a pickled question, in the new process."""
+def answered(path: list[str], question: bytes, further: dict[str, Any]) -> list[object]:
+    """Answer a pickled question, in the new process: its own answer, then those of further ones."""
     os.environ[INSIDE] = "1"
     sys.path[:] = path
-    return answer(pickle.loads(question))
+    others = _others(question, Further(**further))  # first: nothing of the mechanism is loaded yet
+    return [answer(pickle.loads(question)), *others]
 
 
-def answer(question: Request | Place) -> object:
-    """Do what the new process is for: load the function, run it on both inputs and count; or read its constants."""
+def _others(question: bytes, further: Further) -> list[object]:
+    """The answers of processes that begin as this one is now, where the system can fork; else as Python was started."""
+    import multiprocessing
+    from multiprocessing.connection import wait
+
+    context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
+    asked, end = iter(range(1, 1 + further.processes)), time.monotonic() + further.seconds
+    running: "dict[Pipe, BaseProcess]" = {}
+    answers = []
+    try:
+        while (left := end - time.monotonic()) > 0:
+            while len(running) < default_workers() and (number := next(asked, None)) is not None:
+                here, there = context.Pipe(duplex=False)
+                running[here] = context.Process(target=_answer_through, args=(there, question, number, further))
+                with warnings.catch_warnings():
+                    # The threads of this process: one reads messages, and those of linear algebra are made for forks.
+                    warnings.simplefilter("ignore", DeprecationWarning)
+                    running[here].start()
+                there.close()
+            if not running:
+                break
+            ready = wait(list(running), left)
+            for here in [pipe for pipe in running if pipe in ready]:
+                with suppress(EOFError):  # the mechanism failed there
+                    answers.append(here.recv())
+                _end(here, running.pop(here))
+    finally:
+        for here, process in running.items():
+            _end(here, process)
+    return answers
+
+
+def _end(pipe: "Pipe", process: "BaseProcess") -> None:
+    pipe.close()
+    process.kill()
+    process.join()
+
+
+def _end_with(parent: "BaseProcess") -> None:
+    parent.join()
+    os._exit(1)
+
+
+def _answer_through(pipe: "Pipe", question: bytes, number: int, further: Further) -> None:
+    """Send the answer of a further process through a pipe, or nothing where the mechanism fails."""
+    from multiprocessing import parent_process
+
+    parent = parent_process()
+    assert parent is not None
+    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+    with open(os.devnull, "wb") as nothing:  # what the mechanism prints was seen already
+        for output in (1, 2):
+            os.dup2(nothing.fileno(), output)
+    asked = pickle.loads(question)
+    pipe.send(answer(replace(asked, number=number) if isinstance(asked, Request) else asked, further))
+
+
+def answer(question: Request | Place, further: Further | None = None) -> object:
+    """Do what a new process is for: load the function, run it on both inputs and count; or read its constants.
+
+    `further`: of a further process, which makes fewer runs.
+    """
     if isinstance(question, Place):
         return constants(load(question))
     place = question.function
@@ -349,21 +409,23 @@ def answer(question: Request | Place) -> object:
     events = [event_from_json(event) for event in question.events]
     streams = [generator(question.seed, Role.HEALTH_NEW_PROCESS, side, question.number) for side in range(2)]
     sides = zip(question.inputs, streams, strict=True)
-    return [_counted(mechanism, data, events, rng, question.most) for data, rng in sides]
+    return [_counted(mechanism, data, events, rng, further) for data, rng in sides]
 
 
 def _counted(
-    mechanism: Mechanism, data: Data, events: Sequence[Event], rng: np.random.Generator, at_most: int | None
+    mechanism: Mechanism, data: Data, events: Sequence[Event], rng: np.random.Generator, further: Further | None
 ) -> dict[str, object]:
     """Runs on one input: the fields of an `Answer`."""
     most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.cost.batched else (PLAIN_RUNS, 1)
-    most = most if at_most is None else at_most
+    most, seconds = (most, SECONDS) if further is None else (further.runs, further.runs_seconds)
     width = max(1, *(event.width for event in events))
     hits, runs, outcomes = [0] * len(events), 0, Outcomes()
     first: list[bytes] = []
     for event in events:
         event.contains(np.full((1, width), np.nan))  # what it compiles or loads is not the mechanism's time
-    end = time.monotonic() + SECONDS
+    if further is not None:  # the first call of a process may be unlike all others, as one that makes a connection is
+        mechanism.outcomes(data, rng, 1, start=0, least=width)
+    end = time.monotonic() + seconds
     while runs < most and (runs == 0 or time.monotonic() < end):
         rows = mechanism.outcomes(data, rng, chunk, start=runs, least=width)
         outcomes.add(rows)

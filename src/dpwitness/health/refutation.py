@@ -4,7 +4,7 @@ Only a finding takes a violation back (`DependentRuns`): the runs depend on each
 a new process. A check that cannot be made only adds a note: the mechanism now raises, or cannot be loaded again, or an
 object of the user's cannot be sent. One case is refused even if no new process can be asked: every run on both inputs
 returned the same, and the noise may have been drawn once. A mechanism that remembers its noise shows nothing else; and
-since noise of few values is often the same when it is drawn again, such a mechanism is run in several new processes.
+since noise of few values is often the same when it is drawn again, a mechanism is loaded in several new processes.
 Compiled code keeps nothing from run to run except the module-level values that were compiled into it, so only these are
 compared.
 """
@@ -12,7 +12,7 @@ compared.
 from collections import Counter
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
+from dataclasses import replace
 from typing import Final, TypeAlias
 
 from dpwitness.errors import DependentRuns, DPWitnessError
@@ -29,24 +29,19 @@ from dpwitness.health.dependence import (
     refuse_series,
 )
 from dpwitness.health.findings import SECONDS, Outcomes
-from dpwitness.health.new_process import CannotLoad, may_remember
+from dpwitness.health.new_process import Answer, CannotLoad, Further, may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 
 #: Runs of compiled code that are looked at for outcomes that never vary.
 RUNS: Final = 256
-#: Further new processes that are asked of what always returned the same and may remember: a fair coin that is kept is
-#: the same in all of them with probability 2^−20.
-PROCESSES: Final = 20
-#: Runs on each input in each of them at most: of a slow mechanism every run counts.
-FEW_RUNS: Final = 32
-#: Seconds that they have at least.
+#: Seconds that further new processes have at least, for slow mechanisms that always returned the same and may remember.
 LEAST_SECONDS: Final = 10.0
 #: The share of a check's time that further runs of a pass may take.
 PASS_SHARE: Final = 0.02
 
-#: What a new process answers about D and about D′.
-Answers: TypeAlias = tuple[new_process.Answer, new_process.Answer]
+#: What each new process answers about D and about D′.
+Answers: TypeAlias = list[tuple[Answer, Answer]]
 
 ADVICE: Final = "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
 NAMES: Final = ("D", "D′")
@@ -64,7 +59,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     shards = _of_what_was_returned(runner, shards)
     question = _question(runner, pair, events)
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
-        answers = beside.submit(_answers, question)
+        answers = beside.submit(_answers, question, Further())
         try:
             calls = _calls(runner, pair, events)
         except BaseException:  # Ctrl-C: the other result is no longer needed
@@ -146,10 +141,10 @@ def _question(runner: Runner, pair: Pair, events: Sequence[Event]) -> new_proces
         return _text(error)
 
 
-def _answers(question: new_process.Request | str) -> Answers | str:
-    """The same runs in a new process, or why it cannot be asked."""
+def _answers(question: new_process.Request | str, further: Further) -> Answers | str:
+    """The same runs in new processes, or why none can be asked."""
     try:
-        return question if isinstance(question, str) else new_process.ask(question)
+        return question if isinstance(question, str) else new_process.ask(question, further)
     except Exception as error:  # as above
         return _text(error)
 
@@ -173,56 +168,73 @@ def _compared(
     if isinstance(answers, str):
         return _not_compared(runner, answers, calls, shards)
     name, label, notes = runner.mechanism.name, runner.mechanism.label, list[str]()
+    _refuse_others(runner, calls, shards, answers)
     always = [here.always for here in calls]
-    several = bool(calls) and None not in always and always == [there.always for there in answers]
-    several = several and may_remember(runner.mechanism.signature.given_function)
-    for side, there in enumerate(answers):
-        _refuse_other_shares(name, side, shards, there)
-    there_too = "a new process"
-    if several:  # what is remembered may have come out the same by chance
-        alike = _alike_in_more(runner, question, calls, shards)
-        if not alike:
+    processes = 1
+    alike = bool(calls) and None not in always and always == [there.always for there in answers[0]]
+    if alike and may_remember(runner.mechanism.signature.given_function):  # what is kept may be the same by chance
+        answers = _of_slow(runner, question, calls, shards, answers)
+        processes = sum(always == [there.always for there in one] for one in answers)
+        if processes < 2:
             return _not_compared(runner, "of several, one alone answered", calls, shards)
-        there_too = f"{1 + alike} new processes"
-    for side, (here, there) in enumerate(zip(calls, answers, strict=False)):  # there are none where calls failed
+    for side, (here, there) in enumerate(zip(calls, answers[0], strict=False)):  # there are none where calls failed
         _refuse_repeats(name, side, here, shards, there)
         if here.always is None:
             continue
+        same = outcome_text(here.always, label)
         if there.always is None:
-            same = outcome_text(here.always, label)
             notes.append(f"on {NAMES[side]} {here.runs} runs all returned {same}: other outcomes are rare")
         elif here.always == there.always:
+            new = "a new process" if processes < 2 else f"{processes} new processes"
             notes.append(
-                f"on {NAMES[side]} every run returned {outcome_text(here.always, label)}, in {there_too} too: "
-                "it adds no noise, or seeds its generator itself"
+                f"on {NAMES[side]} every run returned {same}, in {new} too: it adds no noise, or seeds its generator "
+                "itself"
             )
-        else:
-            _refuse_another(runner, side, here, there)
     return tuple(notes)
 
 
-def _alike_in_more(runner: Runner, question: new_process.Request, calls: Sequence[FurtherCalls], shards: Shards) -> int:
-    """In how many further new processes both inputs gave what they always gave here. Raises `DependentRuns`.
+def _of_slow(
+    runner: Runner, question: new_process.Request, calls: Sequence[FurtherCalls], shards: Shards, answers: Answers
+) -> Answers:
+    """Answers of as many new processes as are usual, each of as many runs as tell kept outcomes apart.
 
-    Those are asked that answer in the time that is left to the check, or in `LEAST_SECONDS`.
+    Of a slow mechanism every run counts: those are asked that answer in the time that is left to the check, or in
+    `LEAST_SECONDS`. Raises `DependentRuns`.
     """
-    least, alike = min(here.runs for here in calls), 0
-    enough = next((n for n in range(1, FEW_RUNS) if _same_by_chance(least, n) < LEVEL / 4), FEW_RUNS)
-    seconds = None if runner.deadline is None else max(runner.deadline.left, LEAST_SECONDS)
-    with closing(new_process.ask_more(question, PROCESSES, enough, seconds)) as further:
-        for answers in further:
-            for side, (here, there) in enumerate(zip(calls, answers, strict=True)):
-                _refuse_another(runner, side, here, there)
-                _refuse_other_shares(runner.mechanism.name, side, shards, there)
-            alike += all(here.always == there.always for here, there in zip(calls, answers, strict=True))
-    return alike
+    usual, least = Further(), min(here.runs for here in calls)
+    enough = next((n for n in range(1, usual.runs) if _another(least, n)), usual.runs)
+    if sum(there.runs >= enough for one in answers for there in one) >= 2 * (1 + usual.processes):
+        return answers
+    seconds = LEAST_SECONDS if runner.deadline is None else max(runner.deadline.left, LEAST_SECONDS)
+    more = _answers(question, replace(usual, runs=enough, runs_seconds=SECONDS, seconds=seconds))
+    if isinstance(more, str):
+        return answers
+    _refuse_others(runner, calls, shards, more)
+    return more
 
 
-def _refuse_another(runner: Runner, side: int, here: FurtherCalls, there: new_process.Answer) -> None:
+def _refuse_others(runner: Runner, calls: Sequence[FurtherCalls], shards: Shards, answers: Answers) -> None:
+    """Raise `DependentRuns` if outcomes are others in new processes: in the first one, in each further, in all of them.
+
+    Each of the three is tested at a third of the level, so that further ones take little from the first.
+    """
+    further = answers[1:]
+    for side in range(len(NAMES)):
+        alone = [one[side] for one in further]
+        hits = tuple(map(sum, zip(*(there.hits for there in alone), strict=True)))
+        together = Answer(runs=sum(there.runs for there in alone), hits=hits, always=None)
+        for there, tests in ((answers[0][side], 1), *((one, len(alone)) for one in alone), (together, 1)):
+            _refuse_other_shares(runner.mechanism.name, side, shards, there, LEVEL / (12 * tests))
+    for one in answers:
+        for side, (here, there) in enumerate(zip(calls, one, strict=False)):  # there are none where calls failed
+            _refuse_another(runner, side, here, there)
+
+
+def _refuse_another(runner: Runner, side: int, here: FurtherCalls, there: Answer) -> None:
     """Raise `DependentRuns` if all runs on an input returned one outcome here, and all of them another there."""
     if here.always is None or there.always is None or here.always == there.always:
         return
-    if _same_by_chance(here.runs, there.runs) < LEVEL / 4:
+    if _another(here.runs, there.runs):
         one, other = (outcome_text(always, runner.mechanism.label) for always in (here.always, there.always))
         raise _remembers(
             runner.mechanism.name,
@@ -263,25 +275,26 @@ def _always_or_never(side: int, shards: Shards) -> bool:
     return all(count in (0, runs) for count, runs in hits)
 
 
-def _same_by_chance(here: int, there: int) -> float:
-    """The largest probability that independent runs all return one outcome here, and all another there.
+def _another(here: int, there: int) -> bool:
+    """Whether independent runs would hardly all return one outcome here, and all another there.
 
-    That of p^here·(1 − p)^there over p.
+    The probability is at most that of p^here·(1 − p)^there over p, and there are as many tests as processes.
     """
     both = here + there
-    return float((here / both) ** here * (there / both) ** there)
+    chance = (here / both) ** here * (there / both) ** there
+    return float(chance) < LEVEL / (4 * (1 + Further().processes))
 
 
-def _refuse_other_shares(name: str, side: int, shards: Shards, there: new_process.Answer) -> None:
-    """Raise `DependentRuns` if the share of runs in an event differs between a new process and the confirm runs."""
+def _refuse_other_shares(name: str, side: int, shards: Shards, there: Answer, level: float) -> None:
+    """Raise `DependentRuns` if the share of runs in an event differs between new processes and the confirm runs."""
     for totals, others in zip(shards.totals, there.hits, strict=False):  # there are none where the time is an outcome
         hits, runs = (totals.hits, totals.neighbour_hits)[side], totals.runs
-        if fisher_p_value(hits, runs, others, there.runs) < LEVEL / (4 * len(shards.totals)):
+        if fisher_p_value(hits, runs, others, there.runs) < level / len(shards.totals):
             other = f"in {others} of {there.runs} in a new process"
             raise _remembers(name, f"on {NAMES[side]} the event happened in {hits} of {runs} runs, and {other}")
 
 
-def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, there: new_process.Answer) -> None:
+def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, there: Answer) -> None:
     """Raise `DependentRuns` if outcomes that repeat here are rarer in a new process, as with a pool of noise."""
     if here.series is None:
         return
