@@ -59,16 +59,22 @@ class Boundary:
         p, q = (np.nan_to_num(np.asarray(value, np.float64)) for value in (p, q))
         low, high = np.searchsorted(at.q, q), np.searchsorted(at.p, p)
         low, high = np.broadcast_arrays(np.clip(low, 0, last), np.clip(high, 0, last))
-        outside = low < high
-        middle = (low + high) // 2  # within the region: a half-plane that is near
+        low = np.minimum(low, high)  # within the region: where p would be too much, as a test detects it
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             pull, push = slopes / (at.p * (1 - at.p)), 1 / (at.q * (1 - at.q))
-            low, high = np.where(outside, low, middle), np.where(outside, high, middle)
             for _ in range(math.ceil(math.log2(last + 1)) if last else 0):
                 half = (low + high) // 2
                 rises = (at.q[half] - q) * push[half] > (p - at.p[half]) * pull[half]
                 low, high = np.where(rises, low, half), np.where(rises, half, high)
-        return high
+            # At a corner the two half-planes are unlike each other.
+            before = np.maximum(high - 1, 0)
+            clearer = self._standard_errors(before, p, q) > self._standard_errors(high, p, q)
+        return np.where(clearer, before, high)
+
+    def _standard_errors(self, place: Any, p: Floats, q: Floats) -> Floats:
+        """By how many standard errors of a run of independent sides (p, q) exceeds the half-planes."""
+        slope, intercept = self.planes.slope[place], self.planes.intercept[place]
+        return np.asarray((p - slope * q - intercept) / np.sqrt(p * (1 - p) + slope**2 * q * (1 - q)))
 
     def usual(self) -> int:
         """The place where p + q is nearest to 1, for bets without an estimate."""
@@ -163,10 +169,8 @@ def _root(rising: Callable[[float], float], low: float, high: float) -> float:
 
 Points = tuple[tuple[float, float], ...]
 
-#: Contacts on each side of the polygon.
-PER_SIDE: Final = 48
-#: Sides from which on fewer contacts are taken of each.
-MANY: Final = 64
+#: Log-odds of q between two contacts on a side of a polygon, at most: a corner of two sides has one so near on each.
+SPACING: Final = 0.05
 #: The smallest q of a contact, as a share of the largest of its side.
 LEAST: Final = 1e-12
 #: Slopes at most: beyond them a double overflows.
@@ -258,14 +262,13 @@ def _contacts(kind: type[PolygonClaim], points: Points) -> Contacts:
     sides = _sides(np.minimum(slopes, STEEPEST), intercepts)
     if not sides:  # nothing is claimed
         sides = [(1.0, 1.0, 0.0, 1.0)]
-    each = PER_SIDE if len(sides) <= MANY else 4
     q, hints = [], []
     for slope, intercept, low, high in sides:
         low = max(low, high * LEAST, 1e-305)
         ends = np.array([low, min(high, 1 - 1e-12)])
         first, last = np.log(ends) - np.log1p(-ends)
-        odds = np.linspace(first, last, each + 2)[1:-1]
-        q.append(1 / (1 + np.exp(-odds)))
+        each = math.ceil((last - first) / SPACING) or 1
+        q.append(1 / (1 + np.exp(-(first + (last - first) * (np.arange(each) + 0.5) / each))))
         hints.append(np.tile([[slope], [intercept]], each))
     at, side = np.concatenate(q), np.concatenate(hints, axis=1)
     p = np.minimum(side[0] * at + side[1], 1 - 1e-15)

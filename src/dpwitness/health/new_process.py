@@ -329,7 +329,7 @@ def _others(question: bytes, further: Further) -> list[object]:
 
     context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
     asked, end = iter(range(1, 1 + further.processes)), time.monotonic() + further.seconds
-    running: "dict[Pipe, BaseProcess]" = {}
+    running: dict[Pipe, BaseProcess] = {}
     answers = []
     try:
         while (left := end - time.monotonic()) > 0:

@@ -93,13 +93,15 @@ class GrowthAt(Objective):
         q = np.minimum(q + 1 / runs, 1.0)  # one imagined hit under D′: one that it merely missed promises nothing
         allowed = s * q + t
         grows = lower > allowed
-        values = (
-            self._short_of(p, q, runs, standard_errors)
-            if self.claim.curved
-            else np.log(np.maximum(lower, 1e-30) / allowed)
-            - np.log(np.maximum(allowed, 1.0))
-            - self._undetected(p, HalfPlane(s, t))
-        )
+        if not self.claim.curved:
+            values = np.log(np.maximum(lower, 1e-30) / allowed) - np.log(np.maximum(allowed, 1.0))
+            values -= self._undetected(p, HalfPlane(s, t))
+        elif self.claim.parameter > 0:
+            values = self._short_of(p, q, runs, standard_errors)
+        else:
+            # Every event falls short of no excess by nothing: the share of what is allowed that would go undetected.
+            values = (lower - allowed - self._needed(p, HalfPlane(s, t))) / np.maximum(allowed - q, 1e-12)
+            values = np.minimum(values, 0.0)
         if grows.any():
             joint = np.minimum(joint, lower)
             s, t = (part[grows] if np.ndim(part) else part for part in (s, t))
@@ -114,9 +116,18 @@ class GrowthAt(Objective):
     def _undetected(self, p: Floats, plane: HalfPlane) -> Floats:
         """By how much the detectable privacy loss exceeds the claim's, for probability p under D; at most 50.
 
+        For q = (p − t)e^−x/s the drift is (p − t)(1 − e^−x).
+        """
+        hits = p - plane.intercept
+        share = np.where(hits > 0, self._needed(p, plane) / np.maximum(hits, 1e-30), 50.0)
+        # Beyond 0.99 there is no such x; the share still tells the rare from the very rare.
+        return np.asarray(np.minimum(-np.log1p(-np.minimum(share, 0.99)) + np.maximum(share - 0.99, 0.0), 50.0))
+
+    def _needed(self, p: Floats, plane: HalfPlane) -> Floats:
+        """The drift that is detectable, for probability p under D: a difference of probabilities.
+
         With S² = n·E[X²] the log wealth of a small bet λ has mean nλμ − λ²S²/2 and standard deviation λS: at the best λ
-        it exceeds b = log(1/α) with 95 % power where the drift μ is at least (1.645 + √(2b))·S/n. For
-        q = (p − t)e^−x/s the drift is (p − t)(1 − e^−x).
+        it exceeds b = log(1/α) with 95 % power where the drift μ is at least (1.645 + √(2b))·S/n.
         """
         s, t = plane.slope, plane.intercept
         hits = p - t
@@ -126,10 +137,7 @@ class GrowthAt(Objective):
         if np.any(t):
             square = square + t**2 * (1 - p - q + joint)
         # 32: the bets of the grid have half of the wealth, a sixteenth each.
-        needed = (1.645 + np.sqrt(2 * (self.log_threshold + np.log(32)))) * np.sqrt(square / self.planned)
-        share = np.where(hits > 0, needed / np.maximum(hits, 1e-30), 50.0)
-        # Beyond 0.99 there is no such x; the share still tells the rare from the very rare.
-        return np.asarray(np.minimum(-np.log1p(-np.minimum(share, 0.99)) + np.maximum(share - 0.99, 0.0), 50.0))
+        return np.asarray((1.645 + np.sqrt(2 * (self.log_threshold + np.log(32)))) * np.sqrt(square / self.planned))
 
 
 def _planned(planned: int, cost: float, affordable: float) -> int:
