@@ -28,7 +28,7 @@ The data that is read is unchecked. Each value is checked where it is read, and 
 
 import inspect
 import types
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache, partial
 from operator import attrgetter
@@ -36,6 +36,7 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias,
 from typing import get_type_hints as hints_of
 
 from dpwitness.checks import brief, finite, text
+from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidWitness
 
 T = TypeVar("T")
 #: A class, or another type as annotations write it.
@@ -336,6 +337,18 @@ def read_fields(kind: Kind, name: str, value: object) -> Any:
             arguments[key.argument] = part
     make: Callable[..., Any] = getattr(kind, "from_keys", None) or kind
     return make(**arguments)
+
+
+class UnknownKind(InvalidWitness, InvalidNeighbours, InvalidClaim):
+    """A file holds a kind of event, relation or claim that no module registers which was imported."""
+
+    @classmethod
+    def of(cls, what: str, kind: str, known: Iterable[str]) -> "UnknownKind":
+        """The error for one kind; `known`: those there are."""
+        return cls(
+            f"{what} kind {brief(kind)} is unknown: import the module that registers it (on the command line --import "
+            f"MODULE); known are {', '.join(known)}"
+        )
 
 
 class Family:

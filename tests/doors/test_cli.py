@@ -12,6 +12,8 @@ import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.cli.commands import parse, repeating
 from dpwitness.cli.parser import settings
+from dpwitness.events import event
+from dpwitness.neighbours import relation
 
 MINE = '''
 import numpy as np
@@ -226,6 +228,98 @@ def test_replay_of_a_users_own_function_asks_for_it(capsys, mine):
     assert code == 2
     assert "its code is not run unless you name it" in err
     assert run(capsys, "replay", "w.json", "--mechanism", "mine.py:noisy_sum")[0] == 1
+
+
+KINDS = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from dpwitness.events import Event, register_event
+from dpwitness.neighbours import Relation, register_relation
+
+
+@register_event
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Above(Event):
+    kind: ClassVar[str] = "above a limit of mine"
+    limit: float
+    width = 1
+    complexity = 0, 0
+
+    def contains(self, rows):
+        return rows[:, 0] > self.limit
+
+    def describe(self, noun="value", label=None):
+        return f"{noun} above {self.limit}"
+
+
+class Near(Relation):
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        return iter(())
+
+    def contains(self, pair, data=None):
+        return True
+
+    def to_json(self):
+        return {"kind": "near by mine"}
+
+
+register_relation("near by mine", lambda value: Near())
+"""
+
+
+@pytest.fixture
+def own_kinds(capsys, mine, monkeypatch):
+    """A result of `mine.py:noisy_sum` whose event and relation `kinds.py` registers; `both.py` has all of it."""
+    monkeypatch.setattr(event._FAMILY, "kinds", dict(event._FAMILY.kinds))
+    monkeypatch.setattr(relation, "_READERS", dict(relation._READERS))
+    (mine / "kinds.py").write_text(KINDS)
+    (mine / "both.py").write_text(MINE + KINDS)
+    run(capsys, "check", "mine.py:noisy_sum", "--epsilon", 1, "--pair", "[0]", "[5]", "--save", "own.json")
+    value = json.loads((mine / "own.json").read_text())
+    value["witness"] |= {
+        "event": {"kind": "above a limit of mine", "limit": 2.5}, "relation": {"kind": "near by mine"},
+        "input": [5], "neighbour": [0], "estimate": {"p": 0.9, "q": 0.1, "both": 0.1},
+    }  # fmt: skip
+    (mine / "own.json").write_text(json.dumps(value))
+    return mine
+
+
+UNKNOWN = r"(event|relation) kind '.* mine' is unknown: import the module that registers it \(.* --import MODULE\)"
+
+
+@pytest.mark.parametrize("given", [("both.py:noisy_sum",), ("mine.py:noisy_sum", "--import", "kinds.py")])
+def test_a_witness_of_own_kinds_is_replayed_once_their_module_is_imported(capsys, own_kinds, given):
+    replay = ("replay", "own.json", "--runs", 20_000, "--mechanism")
+    code, _, err = run(capsys, *replay, "mine.py:noisy_sum")
+    assert code == 2
+    assert re.search(UNKNOWN, err)
+    assert "damaged" not in err
+    assert run(capsys, *replay, *given)[0] == 1
+
+
+def test_python_loads_the_module_of_a_mechanism_before_it_reads_the_witness(own_kinds):
+    with pytest.raises(dpw.InvalidWitness, match=UNKNOWN):
+        dpw.replay("own.json", "mine.py:noisy_sum")
+    assert isinstance(dpw.replay("own.json", "both.py:noisy_sum", runs=20_000), dpw.Violation)
+
+
+def test_shrinking_loads_the_module_before_it_reads_the_witness(own_kinds):
+    found = dpw.shrink("own.json", "both.py:noisy_sum", runs=20_000, max_time=1)
+    assert isinstance(found, dpw.Violation)
+
+
+@pytest.mark.parametrize("command", [("report", "own.json", "-o", "page.html"), ("compare", "own.json", "own.json")])
+def test_own_kinds_of_results_are_imported_by_an_option(capsys, own_kinds, command):
+    code, _, err = run(capsys, *command)
+    assert code == 2
+    assert re.search(UNKNOWN, err)
+    assert run(capsys, *command, "--import", "kinds.py")[0] == 0
+    code, _, err = run(capsys, *command, "--import", "none.py")
+    assert code == 2
+    assert "there is no file none.py" in err
 
 
 def test_a_curve_names_all_its_lines(capsys, tmp_path, monkeypatch):

@@ -142,7 +142,7 @@ OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "m
           "domain": "neighbours", "column": "data", "python": "mechanism",
           "target": "mechanism", "program": "mechanism", "seeded": "mechanism", "batch": "mechanism"}  # fmt: skip
 MUST = {"curve": ("--epsilon", "1", "--claims", "1")}
-PRINTED = {"save", "json", "sarif", "quiet", "plot", "traceback", "help"}
+PRINTED = {"imports", "save", "json", "sarif", "quiet", "plot", "traceback", "help"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

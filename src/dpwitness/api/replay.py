@@ -74,6 +74,9 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
     that does not take the witness's parameters; else as `check`.
     """
+    reference = mechanism if isinstance(mechanism, str) else None
+    if reference is not None:  # before the witness is read: its module may register what that holds
+        mechanism = load(reference)
     neighbours = None if options["neighbours"] is None else as_relation(options["neighbours"])
     witness = _with_its_inputs(_as_witness(witness), neighbours)
     alpha = witness.alpha if options["alpha"] is None else options["alpha"]
@@ -92,12 +95,8 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
         effort = replace(effort, seed=secrets.randbits(32))
     if options["make"] is not None:
         mechanism = mechanism_or_factory(mechanism, options["make"])
-    reference = None
     if mechanism is None:  # a file never decides which code runs: only the bundled targets are known by name alone
         mechanism, reference = load_registered(witness.mechanism), witness.mechanism
-    elif isinstance(mechanism, str):
-        reference = mechanism
-        mechanism = load(reference)
     given = given_parameters(options["parameters"])
     parameters = witness.parameters | given
     _check_parameters(witness, mechanism, parameters, given)
@@ -131,7 +130,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
     """
     if not isinstance(violation, Violation):
         replayed: dict[str, Any] = {name: value for name, value in options.items() if name not in ("runs", "given")}
-        seen_again = replay(_as_witness(violation), mechanism, **replayed)
+        seen_again = replay(violation, mechanism, **replayed)
         if not isinstance(seen_again, Violation):
             raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")
         violation = seen_again

@@ -12,7 +12,7 @@ from dpwitness.claims.claim import Claim, HalfPlane
 from dpwitness.claims.epsilon_delta import ApproxDP, PrivacyProfile, PureDP
 from dpwitness.claims.renyi import ZCDP, RenyiDP
 from dpwitness.claims.trade_off import GaussianDP, TradeOff
-from dpwitness.codec import Codec, Family, register, write_object
+from dpwitness.codec import Codec, Family, UnknownKind, register, write_object
 from dpwitness.errors import InvalidClaim
 
 __all__ = [
@@ -49,8 +49,10 @@ def claim_from_json(value: object) -> Claim:
     if not isinstance(value, Mapping):
         raise InvalidClaim(f"claim={brief(value)} must be an object")
     kind = value.get("kind", ApproxDP.kind)
-    if not isinstance(kind, str) or kind not in _FAMILY.kinds:
-        raise InvalidClaim(f"claim kind {brief(kind)} is unknown; known are {', '.join(_FAMILY.kinds)}")
+    if not isinstance(kind, str):
+        raise InvalidClaim(f"claim={brief(value)} must be an object whose kind is one of {', '.join(_FAMILY.kinds)}")
+    if kind not in _FAMILY.kinds:
+        raise UnknownKind.of("claim", kind, _FAMILY.kinds)
     try:
         claim: Claim = _FAMILY.read(kind, "claim", {name: item for name, item in value.items() if name != "kind"})
     except KeyError as error:

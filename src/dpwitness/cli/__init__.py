@@ -46,7 +46,7 @@ def _run(given: list[str], trace: bool) -> int:
             code: int = arguments.run(arguments)
     except SystemExit as error:  # of the user's code, while it was imported or ran
         named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome", "oracle")]
-        whose = " or ".join(filter(None, named)) or arguments.command
+        whose = " or ".join(filter(None, [*named, *getattr(arguments, "imports", [])])) or arguments.command
         raise BadInput(
             f"{whose} called sys.exit({text_of(error.code, repr)}): take that out, it ends the check"
         ) from error

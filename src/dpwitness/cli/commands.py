@@ -134,6 +134,7 @@ def parser(*, attacks: bool = True) -> Parser:
         nargs="+",
         help="what --save or --dp-report wrote (-: standard input)",
     )
+    options.importing(page)
     page.add_argument(
         "-o", "--output", type=WRITTEN, metavar="FILE", required=True, help="the page, one file that needs no other"
     )
@@ -230,6 +231,7 @@ def write_report(arguments: argparse.Namespace) -> int:
     from dpwitness.report.files import report
 
     check_places(arguments)
+    options.import_modules(arguments)
     write_atomically(arguments.output, report(arguments.results))
     return NOT_REFUTED
 

@@ -3,6 +3,7 @@
 import argparse
 
 from dpwitness.cli.console import NOT_REFUTED, VIOLATED
+from dpwitness.cli.options import import_modules, importing
 from dpwitness.cli.parser import READ, WRITTEN, command
 
 
@@ -19,6 +20,7 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
     kinds = "a file of --save or --dp-report"
     below.add_argument("old", type=READ, metavar="OLD.json", help=kinds)
     below.add_argument("new", type=READ, metavar="NEW.json", help=f"{kinds}, of the same kind (-: standard input)")
+    importing(below)
     below.add_argument("--save", type=WRITTEN, metavar="FILE", help="write the result as JSON")
     below.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
 
@@ -30,6 +32,7 @@ def run(arguments: argparse.Namespace) -> int:
     from dpwitness.results.fields import read_json
 
     check_places(arguments)
+    import_modules(arguments)
     found = compare(read_json(arguments.old), read_json(arguments.new))
     code = VIOLATED if found.newly_refuted else NOT_REFUTED
     return hand_over(arguments, code, found.to_json, lambda: str(found))

@@ -9,7 +9,7 @@ from typing import Any, Final
 
 from dpwitness.checks import near
 from dpwitness.cli.console import say
-from dpwitness.cli.options import ADJACENCIES, FORMS
+from dpwitness.cli.options import ADJACENCIES, FORMS, import_modules
 from dpwitness.cli.parser import given_input, require_each_once, settings
 from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import as_utf8, read_column, read_frame, shown
@@ -61,10 +61,11 @@ def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, A
     if arguments.claim is not None:  # read before the user's code is loaded, which may take long
         named["claim"] = claim_of_text(arguments.claim)
     if arguments.command == "replay":
-        witness = Witness.load(arguments.witness)
+        import_modules(arguments)
         named_here = arguments.mechanism is not None or arguments.program is not None
+        # Before the witness is read: its module may register what that holds.
         function = _mechanism(arguments, arguments.mechanism) if named_here else None
-        given: tuple[Any, ...] = (witness, function)
+        given: tuple[Any, ...] = (Witness.load(arguments.witness), function)
     else:
         function = _mechanism(arguments, arguments.target)
         given = (function,)

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from typing import Any, Final
 
-from dpwitness.cli.parser import CLAIM, CODE, PROGRAM, READ, WRITTEN, number, seconds, span, threads, whole
+from dpwitness.cli.parser import CLAIM, CODE, MODULE, PROGRAM, READ, WRITTEN, number, seconds, span, threads, whole
 from dpwitness.options import REQUIRED, Option, options_of
 
 #: What the text of an option is turned into, where it does not stay text.
@@ -125,6 +125,29 @@ def witness(parser: argparse.ArgumentParser) -> None:
         metavar="TARGET",
         help="the mechanism, where the witness names no bundled one: a file never decides which code runs",
     )
+    importing(parser)
+
+
+def importing(parser: argparse.ArgumentParser) -> None:
+    """--import: what registers the kinds that a file holds, which never decides itself which code runs."""
+    parser.add_argument(
+        "--import",
+        dest="imports",
+        type=MODULE,
+        metavar="MODULE",
+        action="append",
+        default=[],
+        help="package.module or path/file.py to import first: it registers your own events, relations or claims "
+        "(repeatable)",
+    )
+
+
+def import_modules(arguments: argparse.Namespace) -> None:
+    """Import what --import names. Raises `UnknownTarget`."""
+    from dpwitness.mechanisms.catalog import load_module
+
+    for place in arguments.imports:
+        load_module(place)
 
 
 def python(parser: argparse.ArgumentParser) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.checks import brief, items, number, whole
-from dpwitness.codec import Codec, Family, codec_of, real, register, write_fields, write_object
+from dpwitness.codec import Codec, Family, UnknownKind, codec_of, real, register, write_fields, write_object
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events.encoding import (
     FALSE,
@@ -367,10 +367,10 @@ def event_from_json(value: object) -> Event:
     if not isinstance(value, Mapping):
         raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
     name = value.get("kind")
-    if not isinstance(name, str) or name not in _FAMILY.kinds:
-        raise InvalidWitness(
-            f"event kind {name!r} is unknown; known are {', '.join(_FAMILY.kinds)}, and what imported modules register"
-        )
+    if not isinstance(name, str):
+        raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
+    if name not in _FAMILY.kinds:
+        raise UnknownKind.of("event", name, _FAMILY.kinds)
     try:
         event: Event = _FAMILY.read(name, "event", value)
     except (KeyError, TypeError, ValueError, OverflowError) as error:

@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, items
 from dpwitness.checks import kind as check_kind
-from dpwitness.codec import Codec, Family, JsonFields, keys_of, read_fields, register
+from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, Input, as_array, as_input
 from dpwitness.neighbours.pair import Pair, holds
@@ -252,8 +252,10 @@ def relation_from_json(value: Any) -> Relation:
     Raises `InvalidNeighbours`.
     """
     kind = value.get("kind") if isinstance(value, Mapping) else None
-    if not isinstance(kind, str) or kind not in _READERS:
+    if not isinstance(kind, str):
         raise InvalidNeighbours(f"relation {brief(value)} must be an object whose kind is one of {', '.join(_READERS)}")
+    if kind not in _READERS:
+        raise UnknownKind.of("relation", kind, _READERS)
     return _READERS[kind]({name: item for name, item in value.items() if name != "kind"})
 
 

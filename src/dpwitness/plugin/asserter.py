@@ -24,6 +24,7 @@ from dpwitness.api.door import EARLIER
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
 from dpwitness.checks import brief, json_value, near
+from dpwitness.codec import UnknownKind
 from dpwitness.errors import (
     DPWitnessError,
     InvalidData,
@@ -132,6 +133,8 @@ class Database:
             if not isinstance(value, Mapping) or value.get("format") != DATABASE_FORMAT:
                 raise InvalidWitness(f"its format is not {DATABASE_FORMAT!r}")
             witness = Witness.from_json(value.get("witness"))
+        except UnknownKind as error:
+            raise InvalidWitness(f"{path}: {error}") from error
         except ValueError as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
         if witness.unreadable_inputs:  # of an earlier version

@@ -7,18 +7,20 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 from dpwitness.checks import brief, json_value
-from dpwitness.codec import Codec, codec_of, mapping, or_infinite, read_fields, real, whole_below
+from dpwitness.codec import Codec, UnknownKind, codec_of, mapping, or_infinite, read_fields, real, whole_below
 from dpwitness.errors import BadInput, InvalidWitness
 from dpwitness.files import read_text, shown
 from dpwitness.values import value_from_json, value_to_json
 
 
 def read_result(kind: object, what: str, value: object) -> Any:
-    """Build a result from unchecked JSON; `what` names it in messages. Raises `InvalidWitness`."""
+    """Build a result from unchecked JSON; `what` names it in messages. Raises `InvalidWitness`, as `UnknownKind`."""
     try:
         return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
     except KeyError as error:
         raise InvalidWitness(f"the {what} lacks {error}") from error
+    except UnknownKind:  # the file may be whole
+        raise
     except Exception as error:  # of a wrong value, and whatever a class of another package raises for one
         raise InvalidWitness(f"the {what} is damaged: {str(error) or type(error).__name__}") from error
 
