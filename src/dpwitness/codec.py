@@ -346,8 +346,8 @@ class UnknownKind(InvalidWitness, InvalidNeighbours, InvalidClaim):
     def of(cls, what: str, kind: str, known: Iterable[str]) -> "UnknownKind":
         """The error for one kind; `known`: those there are."""
         return cls(
-            f"{what} kind {brief(kind)} is unknown: import the module that registers it (on the command line --import "
-            f"MODULE); known are {', '.join(known)}"
+            f"{what} kind {brief(kind)} is unknown: import the module that registers it by register_{what} (on the "
+            f"command line --import MODULE); known are {', '.join(known)}"
         )
 
 

@@ -4,6 +4,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from xml.etree import ElementTree
 
 import pytest
@@ -11,9 +12,11 @@ import pytest
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.cli.commands import parse, repeating
+from dpwitness.cli.output import hand_over
 from dpwitness.cli.parser import settings
 from dpwitness.events import event
 from dpwitness.neighbours import relation
+from dpwitness.report.files import result_from_json
 
 MINE = '''
 import numpy as np
@@ -287,7 +290,7 @@ def own_kinds(capsys, mine, monkeypatch):
     return mine
 
 
-UNKNOWN = r"(event|relation) kind '.* mine' is unknown: import the module that registers it \(.* --import MODULE\)"
+UNKNOWN = r"kind '.* mine' is unknown: import the module that registers it by register_.* --import MODULE"
 
 
 @pytest.mark.parametrize("given", [("both.py:noisy_sum",), ("mine.py:noisy_sum", "--import", "kinds.py")])
@@ -298,6 +301,18 @@ def test_a_witness_of_own_kinds_is_replayed_once_their_module_is_imported(capsys
     assert re.search(UNKNOWN, err)
     assert "damaged" not in err
     assert run(capsys, *replay, *given)[0] == 1
+
+
+def test_a_result_that_cannot_be_read_back_is_saved_with_an_error(capsys, own_kinds):
+    run(capsys, "replay", "own.json", "--mechanism", "both.py:noisy_sum", "--runs", 20_000, "--save", "new.json")
+    event._FAMILY.kinds.pop("above a limit of mine")
+    found = SimpleNamespace(save="new.json", json=False, traceback=False)
+    value = json.loads((own_kinds / "new.json").read_text())
+    assert hand_over(found, 1, lambda: value, lambda: "report", read=result_from_json) == 1
+    assert hand_over(found, 0, lambda: value, lambda: "report", read=result_from_json) == 2
+    out, err = capsys.readouterr()
+    assert out == "report\nreport\n"
+    assert "dpwitness: error: new.json was written, and cannot be read back: event kind 'above a limit of" in err
 
 
 def test_python_loads_the_module_of_a_mechanism_before_it_reads_the_witness(own_kinds):

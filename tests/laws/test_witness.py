@@ -1,8 +1,9 @@
 import json
 import math
 import sys
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from types import ModuleType
+from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -19,7 +20,7 @@ from dpwitness.errors import (
     InvalidWitness,
     UnknownTarget,
 )
-from dpwitness.events import Interval, OutcomeSet
+from dpwitness.events import Event, Interval, OutcomeSet
 from dpwitness.evidence import Estimate
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
@@ -502,6 +503,55 @@ def test_what_has_no_hash_names_no_column():
     array = {"array": [], "dtype": "float64"}
     with pytest.raises(ValueError, match="unhashable type"):
         value_from_json({"dataframe": [[array, "float64", [1.0]]], "index": {"range": [0, 1, 1], "name": None}})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unregistered(Event):
+    """A kind of event that no file can be read back with."""
+
+    kind: ClassVar[str] = "unregistered"
+    width: ClassVar[int] = 1
+    complexity: ClassVar[tuple[int, int]] = 0, 0
+
+    def describe(self, noun="value", label=None):
+        return "mine"
+
+
+class Misnamed(Relation):
+    """A relation that writes another one, which does not hold its pairs."""
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        return iter(())
+
+    def contains(self, pair, data=None):
+        return True
+
+    def to_json(self):
+        return pairs(([9.0], [0.0])).to_json()
+
+
+class Failing(Misnamed):
+    def to_json(self):
+        raise ZeroDivisionError("no luck")
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"event": Unregistered()}, "event kind 'unregistered' is unknown: import the module that registers it by"),
+        ({"relation": Misnamed()}, "the inputs .* are not neighbours under the relation in the file"),
+        ({"relation": Failing()}, "its to_json raised ZeroDivisionError: no luck"),
+    ],
+)
+def test_what_could_not_be_read_back_is_not_written(violation, tmp_path, changes, message):
+    with pytest.raises(InvalidWitness, match=f"w.json was not written, since it could not be read back: .*{message}"):
+        replace(violation.witness, **changes).save(tmp_path / "w.json")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_result_stands_without_a_relation_that_cannot_write_itself(violation):
+    found = replace(violation, witness=replace(violation.witness, relation=Failing()))
+    assert found.to_json()["witness"]["relation"] is None
 
 
 def test_whatever_a_reader_of_another_package_raises_is_one_line(violation, monkeypatch):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, annotate, deliver, show
-from dpwitness.errors import InvalidData
+from dpwitness.errors import InvalidData, InvalidWitness
 from dpwitness.files import check_writable, json_text, overwrites, shown, write_json
 from dpwitness.mechanisms.catalog import load
 from dpwitness.report import github, sarif
@@ -41,14 +41,18 @@ def hand_over(
     report: Callable[[], str],
     plot: Callable[[str], object] | None = None,
     last: Callable[[], object] | None = None,
+    read: Callable[[object], object] | None = None,
 ) -> int:
     """Print a result as --json asks, then write --save and --plot; return the exit code (see `deliver`).
 
     `value` gives it as JSON values, `report` as text, `plot` draws it into a file; `last` is done after all that.
+    `read` makes a result of JSON values, to see whether the file can be read back.
     """
     steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
     if (save := getattr(arguments, "save", None)) is not None:
         steps.append(lambda: write_json(save, value()))
+        if read is not None:
+            steps.append(lambda: _require_readable(save, value(), read))
     if plot is not None and arguments.plot is not None:
         steps.append(lambda: plot(arguments.plot))
     if last is not None:
@@ -61,6 +65,14 @@ def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, object]]
         show(json_text(value()))
     else:
         show(report(), wrap=True)
+
+
+def _require_readable(path: str, value: object, read: Callable[[object], object]) -> None:
+    """Raise `InvalidWitness` for a file that was written and cannot be read back: its kinds are of no known class."""
+    try:
+        read(value)
+    except InvalidWitness as error:
+        raise InvalidWitness(f"{shown(path)} was written, and cannot be read back: {error}") from error
 
 
 def mark_violation(

@@ -260,16 +260,19 @@ def relation_from_json(value: Any) -> Relation:
 
 
 def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
-    """A relation as JSON values; None where it cannot be written."""
-    return None if relation is None else relation.to_json()
+    """A relation as JSON values; None where it cannot be written. Raises `InvalidNeighbours` if its `to_json` does."""
+    if relation is None:
+        return None
+    with _named(relation, "to_json"):
+        return relation.to_json()
 
 
 def _write(relation: Relation) -> dict[str, object] | None:
     """A relation as it can be read back; None for one that only another package could build again."""
-    written = relation.to_json()
     try:
+        written = relation_to_json(relation)
         relation_from_json(written)
-    except InvalidNeighbours:
+    except InvalidNeighbours:  # the result that it is of stands without it
         return None
     return written
 

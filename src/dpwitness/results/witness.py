@@ -23,7 +23,7 @@ from dpwitness.evidence.bet import WeightedBet, weighted_rates
 from dpwitness.files import shown, write_json
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.outcomes import Entry
-from dpwitness.neighbours import Pair, Relation, adjacent
+from dpwitness.neighbours import Pair, Relation, adjacent, relation_to_json
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.results.fields import Alpha, Count, Parameters, Seed, Texts, read_json, read_result
@@ -186,8 +186,19 @@ class Witness(JsonFields):
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file, whole or not at all. Raises `InvalidData`."""
-        write_json(_place(path), self.to_json())
+        """Write it to a file, whole or not at all. Raises `InvalidData`; `InvalidWitness` if it could not be read back.
+
+        As where its event is of a class of your own that is not registered, or its relation writes another one.
+        """
+        place = _place(path)
+        try:
+            relation_to_json(self.relation)  # what it raises: the witness itself leaves out a relation that fails
+            value = self.to_json()
+            Witness.from_json(value)
+        except Exception as error:  # of any kind: it may be of another package's class
+            text = str(error) if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {error}"
+            raise InvalidWitness(f"{shown(place)} was not written, since it could not be read back: {text}") from error
+        write_json(place, value)
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Witness":
