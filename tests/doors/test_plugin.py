@@ -1089,6 +1089,76 @@ def test_the_database_can_be_moved_and_disabled(project, pytester):
     assert len(list((pytester.path / "build" / "witnesses").glob("*.json"))) == 1
 
 
+OWN_RELATION = """
+    from dpwitness.neighbours import Pair, Relation, as_finite_numbers as numbers
+
+    class Failing(Relation):
+        def candidates(self, data=None, *, centre=0.0, scale=1.0):
+            yield Pair(numbers([1.0]), numbers([0.0]))
+
+        def to_json(self):
+            raise ZeroDivisionError("no luck")
+
+    def test_bad(assert_private):
+        assert_private(bad, epsilon=1.0, neighbours=Failing())
+"""
+
+
+def test_a_violation_outlives_a_relation_that_cannot_write_itself(project, pytester):
+    result = project(OWN_RELATION)("--dp-report=dp.json")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E *PrivacyViolation: VIOLATED: bad(epsilon=1) is not 1-DP",
+            "E *the witness could not be saved: neighbours=*: its to_json raised ZeroDivisionError: no luck",
+            "1 assertion in 1 test: 1 violated; *",
+        ]
+    )
+    (record,) = json.loads((pytester.path / "dp.json").read_text())["assertions"]
+    assert (record["verdict"], record["witness"]["relation"]) == ("violated", None)
+    assert saved(pytester) == []
+
+
+def test_a_verdict_that_cannot_be_written_down_is_one_still(project, monkeypatch):
+    monkeypatch.setattr(dpw.Violation, "to_json", lambda self: 1 / 0)
+    result = project(FAILS)()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        [
+            "E *PrivacyViolation: VIOLATED: bad(epsilon=1) is not 1-DP",
+            "1 assertion in 1 test: 1 error; *",
+            "*violated, but it could not be written down: ZeroDivisionError: division by zero",
+        ]
+    )
+
+
+LEAVES = """
+    import sys
+
+    def leaves(rng, q, epsilon):
+        sys.exit(3)
+
+    def test_it(assert_private):
+        assert_private(leaves, epsilon=1.0, neighbours=one)
+"""
+
+
+def test_a_mechanism_that_leaves_is_told_in_one_line_and_recorded(project):
+    result = project(LEAVES)()
+    result.assert_outcomes(failed=1)
+    said = "leaves called sys.exit(3): take that out, it ends the check"
+    result.stdout.fnmatch_lines([f"E *BadInput: {said}", "1 assertion in 1 test: 1 error; *", f"  *test_it: {said}"])
+
+
+def test_an_unforeseen_error_is_recorded_and_raised(project, monkeypatch):
+    monkeypatch.setattr(dpwitness.plugin.asserter.findings, "check_names", lambda _: 1 / 0)
+    result = project(PASSES)()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["E *ZeroDivisionError: division by zero", "  *test_good: ZeroDivisionError: division by zero"]
+    )
+
+
 def test_a_damaged_file_of_the_database_is_named(project, pytester):
     run = project(FAILS)
     run()

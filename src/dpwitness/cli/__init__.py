@@ -7,9 +7,8 @@ time to import is imported by `main`, so that an interruption or a failure there
 import sys
 from collections.abc import Sequence
 
-from dpwitness.checks import text_of
+from dpwitness.checks import left
 from dpwitness.cli.console import Interrupts, explain, of_command, reserved_stdout, streams
-from dpwitness.errors import BadInput
 
 __all__ = ["main"]
 
@@ -47,7 +46,5 @@ def _run(given: list[str], trace: bool) -> int:
     except SystemExit as error:  # of the user's code, while it was imported or ran
         named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome", "oracle")]
         whose = " or ".join(filter(None, [*named, *getattr(arguments, "imports", [])])) or arguments.command
-        raise BadInput(
-            f"{whose} called sys.exit({text_of(error.code, repr)}): take that out, it ends the check"
-        ) from error
+        raise left(whose, error) from error
     return code

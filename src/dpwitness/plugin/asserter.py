@@ -23,7 +23,7 @@ from dpwitness.api.check import check_problem, require_budget
 from dpwitness.api.door import EARLIER
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
-from dpwitness.checks import brief, json_value, near
+from dpwitness.checks import brief, json_value, left, near, text_of
 from dpwitness.codec import UnknownKind
 from dpwitness.errors import (
     DPWitnessError,
@@ -242,24 +242,17 @@ class Asserter:
             verdict, note, replayed = self._assert(mechanism, self._all_settings(settings))
         except DPWitnessError as error:
             kind = "unhealthy" if isinstance(error, HealthCheckFailed) else "error"
-            self._record({"verdict": kind, "reason": str(error), "claim": None, "place": called})
+            self._record_error(str(error), called, kind)
             failure = error
+        except SystemExit as error:
+            whose = text_of(getattr(mechanism, "__name__", mechanism))
+            failure = left(whose, error)
+            self._record_error(str(failure), called)
+        except Exception as error:  # of the user's code, or a fault of ours
+            self._record_error(_one_line(error), called)
+            raise
         else:
-            self._record(
-                {
-                    **verdict.to_json(),
-                    "claim": str(verdict.claim),
-                    "margin": verdict.margin,
-                    "note": note,
-                    "place": called,
-                    "source": place_of(mechanism, verdict.witness.mechanism, self._root),
-                    **(
-                        {"text": verdict.report(), "exceeded": verdict.exceeded}
-                        if isinstance(verdict, Violation)
-                        else {"power": verdict.power}
-                    ),
-                }
-            )
+            self._record_verdict(verdict, note, called, place_of(mechanism, verdict.witness.mechanism, self._root))
             if verdict.ended == "interrupted":
                 raise KeyboardInterrupt
             if isinstance(verdict, NotRefuted):
@@ -375,7 +368,7 @@ class Asserter:
         """Save a witness and return a note about it. The violation stays, even if the file cannot be written."""
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
-        except (OSError, ValueError, TypeError) as error:
+        except (Exception, SystemExit) as error:  # of any kind: what was proved is not lost to it
             return f"the witness could not be saved: {_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
@@ -385,6 +378,31 @@ class Asserter:
             return self._database.mark(saved, status)
         except (OSError, InvalidData) as error:
             return f"its file could not be marked as {status}: {_one_line(error)}"
+
+    def _record_verdict(self, verdict: Verdict, note: str | None, called: object, source: object) -> None:
+        """Record a verdict; one that cannot be written down, as by a class of the user's that fails, in a line."""
+        try:
+            record = {
+                **verdict.to_json(),
+                "claim": str(verdict.claim),
+                "margin": verdict.margin,
+                "note": note,
+                "place": called,
+                "source": source,
+                **(
+                    {"text": verdict.report(), "exceeded": verdict.exceeded}
+                    if isinstance(verdict, Violation)
+                    else {"power": verdict.power}
+                ),
+            }
+        except Exception as error:
+            self._record_error(f"{verdict.verdict}, but it could not be written down: {_one_line(error)}", called)
+        else:
+            self._record(record)
+
+    def _record_error(self, reason: str, called: object, kind: str = "error") -> None:
+        """Record an assertion without a verdict."""
+        self._record({"verdict": kind, "reason": reason, "claim": None, "place": called})
 
     def _record(self, record: dict[str, Any]) -> None:
         """Onto the test's report: for the ledger, and the properties of the test in JUnit files."""
