@@ -1,10 +1,12 @@
 """A library is one new file, found by its entry point: this one has 18 lines, of which its claim takes 3."""
 
+import random
 import sys
 
 import pytest
 
 from dpwitness import ApproxDP, NotRefuted, Violation, check, pairs
+from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.libraries import library_of, registered
 
 LIBRARY = '''
@@ -43,10 +45,10 @@ class Query:
 
 
 @pytest.fixture
-def noiseworks(tmp_path, monkeypatch):
+def noiseworks(request, tmp_path, monkeypatch):
     """The installed library, and the file that makes its objects mechanisms."""
     (tmp_path / "noiseworks.py").write_text(PACKAGE)
-    (tmp_path / "noiseworks_dpwitness.py").write_text(LIBRARY.lstrip())
+    (tmp_path / "noiseworks_dpwitness.py").write_text(getattr(request, "param", LIBRARY).lstrip())
     metadata = tmp_path / "noiseworks-1.0.dist-info"
     metadata.mkdir()
     (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: noiseworks\nVersion: 1.0\n")
@@ -77,3 +79,45 @@ def test_without_it_the_object_is_refused(tmp_path, monkeypatch):
     sys.modules.pop("noiseworks")
     with pytest.raises(ValueError, match="is not callable"):
         check(query, epsilon=1.0, neighbours=pairs((0.0, 1.0)))
+
+
+LIMITS = {"neighbours": pairs((0.0, 1.0)), "seed": 1, "search_runs": 2_000, "runs": 20_000}
+
+
+class Other:
+    """An object of no library, which says its ε itself."""
+
+    epsilon = 1.0
+
+    def __call__(self, x):
+        return x + random.expovariate(1.0) - random.expovariate(1.0)
+
+
+@pytest.mark.parametrize(
+    ("noiseworks", "warning"),
+    [
+        ("import not_installed", r"\(noiseworks_dpwitness:LIBRARY\) cannot be loaded: ModuleNotFoundError: No module"),
+        ("import sys; sys.exit(1)", "cannot be loaded: SystemExit: 1; it is left out"),
+        ("from json import loads as LIBRARY", "is no object of a class derived from Library but <function loads"),
+        (LIBRARY.replace("Noiseworks()", "Noiseworks"), "is no object of a class derived from Library but <class"),
+        (LIBRARY.replace("type(thing).__module__", "1 / 0"), "its recognises raised ZeroDivisionError: .* left out"),
+    ],
+    indirect=["noiseworks"],
+)
+def test_a_broken_library_hides_no_other_object(noiseworks, warning):
+    with pytest.warns(UserWarning, match=f"the library 'noiseworks'.* {warning}"):
+        assert library_of(Other()).claim(Other()) == ApproxDP(epsilon=1.0)
+
+
+@pytest.mark.parametrize(
+    ("noiseworks", "message"),
+    [
+        (LIBRARY.replace("ApproxDP(epsilon=", "dict(a=1)[").replace("loss)", "loss]"), "claim raised KeyError: 1.0"),
+        (LIBRARY.replace("ApproxDP(epsilon=thing.privacy_loss)", "'one'"), "claim gave 'one', no claim"),
+        (LIBRARY.replace("lambda value: thing.answer(float(value))", "5"), "function gave 5, no function"),
+    ],
+    indirect=["noiseworks"],
+)
+def test_what_a_library_does_wrong_is_one_line_that_names_it(noiseworks, message):
+    with pytest.raises(InvalidParameter, match=f"^the library 'noiseworks': its {message}$"):
+        check(noiseworks.Query(1.0), **LIMITS)
