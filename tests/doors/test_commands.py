@@ -81,6 +81,19 @@ def test_compare_of_reports_goes_test_by_test(verdicts):
     assert shown.endswith("1 newly refuted, 1 unchanged")
 
 
+def test_compare_calls_what_an_interrupted_session_lacks_not_run(verdicts):
+    passed, violated, _ = verdicts
+    cut_off = {**report(passed), "interrupted": True}
+    found = compare(report(passed, passed), cut_off)
+    assert [change.kind for change in found.changes] == ["not run"]
+    assert str(found).splitlines()[1:] == [
+        "the new session was interrupted: what it did not come to is not compared", "1 not run, 1 unchanged",
+    ]  # fmt: skip
+    assert found.to_json()["interrupted"]
+    assert not compare(cut_off, report(passed)).interrupted
+    assert kinds(report(passed, passed), {**report(violated), "interrupted": True}) == ["newly refuted", "not run"]
+
+
 def test_compare_sees_lost_power_new_verdicts_and_last_bits(verdicts):
     passed, violated, _ = verdicts
     nothing = {**passed, "detectable": None, "detectable_epsilon": None}

@@ -15,13 +15,15 @@ from dpwitness.results.text import at_least, at_most, named
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation, verdict_from_json
 
 REPORT: Final = "dpwitness-report/1"
+OF_REPORT: Final = "report of pytest"
 #: Values that differ by less, relatively, are the same: another seed moves them by as much.
 SAME: Final = 0.01
 #: The level of the figures of Ding et al. 2018, of p-values by Holm.
 LEVEL: Final = 0.05
 #: Kinds of changes, the most important first.
 KINDS: Final = ("newly refuted", "newly refuted by last bits", "no longer refuted", "no verdict any more",
-                "now with a verdict", "other claim or mechanism", "added", "removed", "other values")  # fmt: skip
+                "now with a verdict", "other claim or mechanism", "added", "removed", "not run",
+                "other values")  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,10 +55,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
-    """All differences between two results, and how many findings of both are the same."""
+    """All differences between two results, and how many findings of both are the same.
+
+    `interrupted`: the new one is the report of a session that was cut off, so that what it lacks was not run.
+    """
 
     changes: tuple[Change, ...]
     unchanged: int
+    interrupted: bool = False
 
     @property
     def newly_refuted(self) -> bool:
@@ -75,7 +81,8 @@ class Comparison:
         ]
         kinds = [change.kind for change in self.changes]
         counts = [f"{kinds.count(kind)} {kind}" for kind in KINDS if kind in kinds]
-        return "\n".join([*lines, ", ".join([*counts, f"{self.unchanged} unchanged"])])
+        cut_off = ["the new session was interrupted: what it did not come to is not compared"] * self.interrupted
+        return "\n".join([*lines, *cut_off, ", ".join([*counts, f"{self.unchanged} unchanged"])])
 
 
 def compare(old: object, new: object) -> Comparison:
@@ -86,11 +93,12 @@ def compare(old: object, new: object) -> Comparison:
     if len(before) == len(after) == 1:  # of two single results, whatever they are of
         before, after = {"": next(iter(before.values()))}, {"": next(iter(after.values()))}
     changes, unchanged = [], 0
+    interrupted = isinstance(new, Mapping) and kind == OF_REPORT and bool(new.get("interrupted"))
     for name in dict.fromkeys([*before, *after]):
-        found = _change(name, before.get(name), after.get(name))
+        found = _change(name, before.get(name), after.get(name), missing="not run" if interrupted else "removed")
         changes += [] if found is None else [found]
         unchanged += found is None
-    return Comparison(changes=tuple(changes), unchanged=unchanged)
+    return Comparison(changes=tuple(changes), unchanged=unchanged, interrupted=interrupted)
 
 
 def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
@@ -98,7 +106,7 @@ def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
     if not isinstance(value, Mapping):
         raise InvalidWitness(f"{what} is {brief(value)}: give a file written by --save or --dp-report")
     if value.get("format") == REPORT:
-        return "report of pytest", dict(_of_report(what, value))
+        return OF_REPORT, dict(_of_report(what, value))
     if "band" in value:
         return "profile", {"profile": _of_profile(profile_from_json(value))}
     if "lines" in value:
@@ -177,11 +185,11 @@ def _of_record(record: Mapping[str, Any]) -> Finding:
     )
 
 
-def _change(name: str, old: Finding | None, new: Finding | None) -> Change | None:
-    """What changed of one finding; None if nothing did."""
+def _change(name: str, old: Finding | None, new: Finding | None, *, missing: str) -> Change | None:
+    """What changed of one finding; None if nothing did. `missing`: the kind where the new result lacks it."""
     shown = name or (new or old or Finding(mechanism="", claim="")).mechanism
     if new is None:
-        return Change(kind="removed", name=shown)
+        return Change(kind=missing, name=shown)
     if old is None:
         kind = "newly refuted" if new.refuted else "added"
         return Change(kind=kind, name=shown, details=tuple(_values({}, new.bounds)))
