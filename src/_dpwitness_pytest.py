@@ -36,8 +36,10 @@ BITS: dict[str, bool | str] = {"report": True, "strict": "strict", "off": False}
 ONE_SIGNAL = 0.5
 #: The options that name a file which is written at the end, and what such a file has near its beginning.
 FILES = {"report": b'"dpwitness-report/1"', "sarif": b"sarif-schema-2.1.0", "report_html": b"dpwitness</title>"}
-#: A pyproject.toml that may have settings: `[tool.dpwitness]`, or a table `[tool]` with whatever is in it.
-HAS_SETTINGS = re.compile(rb"""tool["']?\s*\.\s*["']?dpwitness|^\s*\[\s*["']?tool["']?\s*\]""", re.MULTILINE)
+#: A pyproject.toml that may have settings: `[tool.dpwitness]`, or a table `tool` with whatever is in it.
+HAS_SETTINGS = re.compile(
+    rb"""tool["']?\s*\.\s*["']?dpwitness|^\s*\[\s*["']?tool["']?\s*\]|^\s*["']?tool["']?\s*=""", re.MULTILINE
+)
 RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
 
 

@@ -17,6 +17,7 @@ import dpwitness.plugin.asserter
 import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
 from _dpwitness_pytest import SESSION
 from dpwitness.errors import MechanismTimeout
+from dpwitness.events import Feature, FeatureEvent, Interval
 from dpwitness.evidence import log_e_value
 from dpwitness.problem import Effort
 from dpwitness.report.files import session_page
@@ -842,6 +843,32 @@ def test_a_witness_is_saved_replayed_first_and_kept_when_fixed(project, pytester
     test.write_text(test.read_text().replace("1 / epsilon", "0.5 / epsilon"))
     run("--dp-seed=4").stdout.fnmatch_lines(["E *saved in .dpwitness/*: seen again on fresh runs"])
     assert json.loads(path.read_text())["status"] == "refutes"
+
+
+OF_BITS = FeatureEvent(
+    feature=Feature(name="trailing zeros", columns=(0,)), within=Interval(coordinate=0, low=11.0)
+)  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"observe": "time"}, 'was saved with observe="time" and was not replayed'),
+        ({"event": OF_BITS.to_json()}, 'was saved with bits="strict" and was not replayed'),
+    ],
+)
+def test_a_witness_of_other_settings_is_left_out_and_that_is_said(project, pytester, changes, why):
+    run = project(FAILS)
+    run()
+    (path,) = saved(pytester)
+    value = json.loads(path.read_text())
+    value["witness"] |= changes
+    path.write_text(json.dumps(value))
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
+    result = run()
+    result.assert_outcomes(passed=1)
+    result.stdout.fnmatch_lines([f"    .dpwitness/*.json {why}"])
 
 
 def test_a_witness_is_fixed_only_where_the_replay_could_have_seen_it(project, pytester):

@@ -165,8 +165,12 @@ def test_the_plugin_draws_fast_noise_where_the_project_or_the_assertion_says_so(
 
 
 @pytest.mark.parametrize(
-    "table", ["[tool]\ndpwitness = {seed = 9}", "[ tool . 'dpwitness' ]\nseed = 9", "tool.dpwitness.seed = 9"]
-)
+    "table",
+    [
+        "[tool]\ndpwitness = {seed = 9}", "[ tool . 'dpwitness' ]\nseed = 9", "tool.dpwitness.seed = 9",
+        "tool = { dpwitness = { seed = 9 } }",
+    ],
+)  # fmt: skip
 def test_the_plugin_knows_the_table_however_it_is_written(pytester, table, monkeypatch):
     monkeypatch.setenv("PYTEST_ADDOPTS", "-p no:hypothesispytest -p no:benchmark")
     pytester.makepyprojecttoml(table)

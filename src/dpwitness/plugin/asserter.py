@@ -324,12 +324,12 @@ class Asserter:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name in ("unlike_inputs", "input_ignored") else []
         saved = self._database.load(self._count, problem.relation, problem.data)
-        if saved.witness is not None and saved.witness.observe != (
-            None if problem.mechanism.time_at is None else "time"
-        ):
-            saved = replace(saved, witness=None)  # of a session in which outcomes were others
+        observe = None if problem.mechanism.time_at is None else "time"
+        if saved.witness is not None and saved.witness.observe != observe:  # outcomes were others then
+            how = "with" if saved.witness.observe else "without"
+            saved = self._not_replayed(saved, f'was saved {how} observe="time" and was not replayed')
         if saved.witness is not None and is_of_bits(saved.witness.event) and effort.bits != "strict":
-            saved = replace(saved, witness=None)  # of a session in which what bits show was a violation
+            saved = self._not_replayed(saved, 'was saved with bits="strict" and was not replayed')
         note = saved.note
         if saved.witness is not None:
             effort = replace(effort, alpha=effort.alpha / 2)  # half for the witness, half for what may be new
@@ -363,6 +363,11 @@ class Asserter:
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
+
+    def _not_replayed(self, saved: Saved, why: str) -> Saved:
+        """A saved witness that today's settings leave out, with a note that says so."""
+        assert saved.path is not None
+        return replace(saved, witness=None, note=f"{self._database.shown(saved.path)} {why}")
 
     def _save(self, problem: Problem, verdict: Violation) -> str | None:
         """Save a witness and return a note about it. The violation stays, even if the file cannot be written."""
