@@ -30,7 +30,7 @@ from dpwitness.api import replay as shrinking
 from dpwitness.api.check import confirm_candidate
 from dpwitness.api.replay import replay, shrink, smallest
 from dpwitness.claims import ApproxDP, HalfPlane
-from dpwitness.errors import InvalidNeighbours, MechanismRaised, MixedKinds
+from dpwitness.errors import InvalidNeighbours, InvalidParameter, MechanismRaised, MixedKinds
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
@@ -57,6 +57,14 @@ def isvt2_refuted():
 @cache
 def isvt2_shrunk():
     return shrink(isvt2_refuted(), isvt2)
+
+
+def test_the_runs_of_the_check_are_not_fresh_ones_of_its_smaller_witness():
+    small = isvt2_shrunk().witness
+    assert small.seed != isvt2_refuted().seed
+    for seed in (isvt2_refuted().seed, small.seed):
+        with pytest.raises(InvalidParameter, match=f"seed={seed} made this witness"):
+            replay(small, isvt2, seed=seed)
 
 
 def refutes(found):

@@ -89,9 +89,9 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     require_budget(claim, effort)
     relation, data = _relation_of(witness, neighbours, options["data"])
     require_adjacent(relation, witness.pair, data, what="the witness's pair")
-    if seed == witness.seed:
+    if seed is not None and _made(witness, seed):
         raise InvalidParameter(f"seed={seed} made this witness: its runs are not fresh; give another seed, or none")
-    while effort.seed == witness.seed:
+    while _made(witness, effort.seed):
         effort = replace(effort, seed=secrets.randbits(32))
     if options["make"] is not None:
         mechanism = mechanism_or_factory(mechanism, options["make"])
@@ -143,7 +143,7 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
     mechanism = mechanism_or_factory(mechanism, options["make"])
     relation, data = _relation_of(old, neighbours, options["data"])
     require_adjacent(relation, old.pair, data, what="the witness's pair")
-    seed = int(np.random.SeedSequence((violation.seed, 0x5347)).generate_state(1, np.uint64)[0])
+    seed = _shrinking_seed(violation.seed)
     effort = Effort.of({**options, "alpha": violation.alpha, "seed": seed, "bits": False})
     statement = _statement_of(old, mechanism, options, claim=violation.claim, parameters=old.parameters)
 
@@ -173,6 +173,16 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
         notes=violation.notes,
         others=violation.others,
     )
+
+
+def _shrinking_seed(seed: int) -> int:
+    """The seed with which a violation of that seed is made smaller."""
+    return int(np.random.SeedSequence((seed, 0x5347)).generate_state(1, np.uint64)[0])
+
+
+def _made(witness: Witness, seed: int) -> bool:
+    """Whether the runs of a seed made a witness, or the one that it was made smaller from: they are not fresh."""
+    return witness.seed in (seed, _shrinking_seed(seed))
 
 
 def _as_witness(given: AnyWitness) -> Witness:
