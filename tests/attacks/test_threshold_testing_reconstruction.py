@@ -16,7 +16,13 @@ from dpwitness.reconstruction.threshold_testing.attack import (
     reconstruct_supported,
     score,
 )
-from dpwitness.reconstruction.threshold_testing.oracle import ThresholdOracle, check_histogram, paper_oracle
+from dpwitness.reconstruction.threshold_testing.oracle import (
+    Noise,
+    ThresholdOracle,
+    check_histogram,
+    paper_oracle,
+    queries_of,
+)
 from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, copies_for
 from reference_gptt import partition_by_comparing, reconstruct_by_comparing, threshold_answers
 
@@ -82,7 +88,7 @@ def test_majorities_have_their_probability(copies):
     p = 1 - np.exp(-epsilon2 * (1 - z)) / 2
     expected = binom.sf(copies // 2, copies, p)
     same = binom.sf(copies // 2, copies, np.exp(-epsilon2 * z) / 2)
-    size = oracle_at(counts, z, epsilon2=epsilon2, seed=2).larger(copies)[0]
+    size = oracle_at(counts, z, epsilon2=epsilon2, seed=2).larger(copies).sizes[0]
     low, high = binom.isf(1 - 1e-9, n, expected), binom.isf(1e-9, n, expected) + 1
     assert low <= size <= high
     assert expected - same > 0.05  # the test could tell the two apart
@@ -183,6 +189,29 @@ def test_with_the_support_known_the_small_parts_are_their_counts():
         claimed = np.flatnonzero(found.known)
         hits += set(claimed) == set(range(5)) and found.guess[:5].tolist() == list(range(5))
     assert hits >= binom.isf(1 - 1e-9, 200, 0.95)
+
+
+@pytest.mark.parametrize("answers", ["always", "never", "coin", "coin a question"])
+def test_with_the_support_known_answers_that_contradict_it_claim_nothing(answers):
+    rng, kept = np.random.default_rng(1), {}
+    system = {
+        "always": lambda signs: True,
+        "never": lambda signs: False,
+        "coin": lambda signs: rng.random() < 0.5,
+        "coin a question": lambda signs: kept.setdefault(signs.tobytes(), rng.random() < 0.5),
+    }[answers]
+    found = reconstruct_supported(queries_of(system, 60, noise=Noise(epsilon1=1.0, threshold=3)), 10)
+    assert not found.known.any()
+    assert found.confidence == 0
+
+
+@pytest.mark.parametrize("z", [0.0, 0.4, 5.9, 6.0])
+def test_with_the_support_known_a_system_of_ones_own_is_read(z):
+    counts = np.array([*range(11), 4, 4])
+    noise = Noise(epsilon1=1.0, threshold=3)
+    found = reconstruct_supported(queries_of(lambda signs: signs @ counts >= z, 13, noise=noise), 10)
+    assert found.known.tolist() == [*[True] * 5, *[False] * 6, True, True]
+    assert found.guess[found.known].tolist() == counts[found.known].tolist()
 
 
 @pytest.mark.parametrize(

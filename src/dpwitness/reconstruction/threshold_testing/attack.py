@@ -77,10 +77,16 @@ def ordered_partition(oracle: Queries, *, copies: int = 1) -> Cells:
     finite ε₂ every comparison is the majority over `copies` copies (Theorem 3.5; a tie counts as ⊥); the sets are no
     longer nested, and their sizes are what is compared.
     """
+    return _partition(oracle, copies)[0]
+
+
+def _partition(oracle: Queries, copies: int) -> tuple[Cells, bool | None]:
+    """The parts of `ordered_partition`, and whether the sets are nested; None: not known."""
     if not copies >= 1:
         raise InvalidParameter(f"copies={copies!r} must be at least 1")
-    _, part = np.unique(-oracle.larger(copies), return_inverse=True)
-    return part.ravel()
+    sizes, nested = oracle.larger(copies)
+    _, part = np.unique(-sizes, return_inverse=True)
+    return part.ravel(), nested
 
 
 def reconstruct(oracle: Queries, *, copies: int = 1) -> Reconstruction:
@@ -112,7 +118,8 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
     """Algorithm 3's own attack: where all counts from 0 to k occur, the smallest parts are those of 0, 1 and so on.
 
     Theorem 5.12: with θ = α = ⌈ln(1/δ)/ε₁⌉ and k > 2α, part i is the cells of count i for all i ≤ k − 2α, with
-    probability at least 1 − δ. The parts' numbers are guessed, and those up to k − 2α (`support` is k) claimed.
+    probability at least 1 − δ. The parts' numbers are guessed, and those up to k − 2α (`support` is k) claimed; none
+    where the answers contradict that: there are no more parts than these, or sets larger(·) are not nested.
 
     Raises `InvalidParameter` for an oracle of unknown ε₁ or another θ, for a δ out of range, and for k at most 2α.
     """
@@ -125,9 +132,16 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
         )
     if not support > 2 * alpha:
         raise InvalidParameter(f"support={support} must exceed 2α = {2 * alpha}: below, Theorem 5.12 says nothing")
-    part = ordered_partition(oracle, copies=copies)
-    known = part <= support - 2 * alpha
-    return Reconstruction(guess=part, known=known, confidence=1 - delta, method="partition", queries=oracle.queries)
+    part, nested = _partition(oracle, copies)
+    # With z in 0..2α, as it is with that probability, the cells of count k − 2α + 1 have a part of their own, too.
+    holds = nested is not False and part.max() > support - 2 * alpha
+    return Reconstruction(
+        guess=part,
+        known=(part <= support - 2 * alpha) & holds,
+        confidence=1 - delta if holds else 0.0,
+        method="partition",
+        queries=oracle.queries,
+    )
 
 
 def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:

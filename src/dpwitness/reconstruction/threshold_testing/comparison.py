@@ -234,10 +234,13 @@ def _tabulated(ascending: Cells) -> Cells:
 def fresh_sums(
     base: Signs, known: Flags, counts: Cells, cells: Cells, targets: Cells, rng: np.random.Generator
 ) -> tuple[Signs, Cells]:
-    """Random sums for as many of the targets as can be, and what each adds to the base sum; none where they are few."""
+    """Random sums for as many of the targets as can be, and what each adds to the base sum.
+
+    None where they are few, or all of one value: answers that do not depend on the sums would come as predicted.
+    """
     found = [(random_sum(base, known, counts, cells, target, rng), target) for target in targets.tolist()]
     some = [(signs, target) for signs, target in found if signs is not None]
-    if len(some) < FEWEST_FRESH_SUMS:
+    if len(some) < FEWEST_FRESH_SUMS or len({target for _, target in some}) < 2:
         return np.zeros((0, len(base)), np.int8), targets[:0]
     return np.array([signs for signs, _ in some]), np.array([target for _, target in some])
 

@@ -6,7 +6,8 @@ system: one call of private threshold testing on a histogram whose counts are kn
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final, Protocol, TypeAlias
+from itertools import pairwise
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,6 +97,13 @@ class Noise:
             raise InvalidParameter(f"epsilon_totals={self.epsilon_totals!r} must be positive")
 
 
+class LargerSets(NamedTuple):
+    """The sizes of the sets larger(v), shape (cells,), and whether of each two one holds the other; None: not known."""
+
+    sizes: Cells
+    nested: bool | None
+
+
 class Queries:
     """All that the attacks of this family may do: ask an `Oracle`, many questions at a time, and count what was asked.
 
@@ -149,19 +157,25 @@ class Queries:
         positives = self._positives(_questions(changes), copies)
         return np.split(positives, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
 
-    def larger(self, copies: int = 1) -> Cells:
-        """|larger(v)| of Algorithm 3: for how many cells u the majority of x_u − x_v's copies is ⊤; shape (cells,).
+    def larger(self, copies: int = 1) -> LargerSets:
+        """larger(v) of Algorithm 3: the cells u of which the majority of x_u − x_v's copies is ⊤.
 
         cells² questions, x_v − x_v included, those of one v at once.
         """
         sizes, all_cells = np.zeros(self.cells, np.int64), np.arange(self.cells)
+        of_size: dict[int, Flags] = {}
+        nested = True
         for v in range(self.cells):
             signs = np.zeros(self.cells, np.int8)
             itself = self.ask(signs, copies)
             signs[v] = -1
-            positives = np.append(self.ask_each(signs, np.delete(all_cells, v), 1, copies), itself)
-            sizes[v] = np.count_nonzero(2 * positives > copies)
-        return sizes
+            positives = np.insert(self.ask_each(signs, np.delete(all_cells, v), 1, copies), v, itself)
+            cells = 2 * positives > copies
+            sizes[v] = np.count_nonzero(cells)
+            nested &= bool(np.array_equal(of_size.setdefault(int(sizes[v]), cells), cells))
+        ordered = [cells for _, cells in sorted(of_size.items())]
+        nested &= all(np.all(small <= large) for small, large in pairwise(ordered))
+        return LargerSets(sizes, nested)
 
     @property
     def sells_totals(self) -> bool:
@@ -251,7 +265,7 @@ class ThresholdOracle(Queries):
         ]
 
     @override
-    def larger(self, copies: int = 1) -> Cells:
+    def larger(self, copies: int = 1) -> LargerSets:
         from scipy.stats import binom
 
         # The same law without cells² draws: cells of one count have their probabilities in common.
@@ -261,14 +275,14 @@ class ThresholdOracle(Queries):
         if self.noise.epsilon2 == np.inf:
             # x_u − x_v ≥ z, compared as differences: both sides are exact in integers.
             behind = np.searchsorted(values, values + int(np.ceil(self._z)), side="left")
-            return np.asarray(np.concatenate([np.cumsum(number[::-1])[::-1], [0]])[behind][cells])
+            return LargerSets(np.concatenate([np.cumsum(number[::-1])[::-1], [0]])[behind][cells], nested=True)
         sizes = np.zeros(len(cells), np.int64)
         for k, value in enumerate(values):
             # Each pair is ⊤ with the probability of its majority (Theorem 3.5; a tie counts as ⊥).
             majority = binom.sf(copies // 2, copies, self._top_probability(values - value))
             here = np.flatnonzero(cells == k)
             sizes[here] = self._rng.binomial(number, majority, size=(len(here), len(values))).sum(axis=1)
-        return sizes
+        return LargerSets(sizes, nested=None)
 
     def _top_probability(self, values: Floats) -> Floats:
         return laplace_cdf(self.noise.epsilon2 * (values - self._z))

@@ -89,9 +89,11 @@ class DistanceEstimator:
         return float(self.distance(self.comparison.positives(signs[None], copies), copies)[0])
 
     def measure_base(self) -> float:
-        """The distance of the base sum, to `BASE_ERROR`."""
+        """The distance of the base sum, to `BASE_ERROR` where any sum comes near z."""
         copies = self.copies_for(BASE_ERROR)
         y = self.measure(self.base.signs, copies)
+        if not len(self.base.above) and y < -REACH * self.scale:
+            return y  # the sum of all cells is far below z: no sum comes near, so that nothing can be measured
         # The second time with as many copies as its distance from z asks for.
         copies = int(min(copies * (2 * np.exp(abs(y) / self.scale) - 1), MOST_COPIES))
         return self.measure(self.base.signs, copies)
@@ -314,7 +316,12 @@ class _Measurement:
         if not len(signs):
             return 0
         copies = estimator.copies_for(FRESH_ERROR)
-        measured = estimator.distance(estimator.comparison.positives(signs, copies), copies)
         reach = FRESH_REACH * estimator.scale  # beyond it only the side is measured well
-        right = np.abs(np.clip(measured, -reach, reach) - np.clip(self.offset + values, -reach, reach)) < 0.5
-        return len(signs) if right.all() else 0
+        positives = estimator.comparison.positives(signs, copies)
+        measured = np.clip(estimator.distance(positives, copies), -reach, reach)
+        expected = np.clip(self.offset + values, -reach, reach)
+        # Answers that do not depend on the sums may come near all of them, but show no difference between them.
+        upper = values == values.max()
+        apart, expected_apart = (float(one[upper].mean() - one[~upper].mean()) for one in (measured, expected))
+        right = bool(np.all(np.abs(measured - expected) < 0.5)) and apart > expected_apart / 2
+        return len(signs) if right else 0

@@ -133,6 +133,11 @@ class OwnSystemResult(Result):
         lines = [f"counts of {self.cells} cells through {self.asked.oracle}: {self.asked.questions:,} questions"]
         if self.stopped is not None:
             lines.append(f"  stopped: {self.stopped}; no count is claimed before the test at the end")
+        elif not self.claimed and self.support is not None:
+            lines.append(
+                f"  no count is claimed: the answers contradict Theorem 5.12, so not every count up to {self.support} "
+                "occurs, or ε₁ or ε₂ is wrong"
+            )
         elif not self.claimed:
             lines.append("  no count is claimed: what was found did not pass the attack's own test")
         else:
