@@ -12,7 +12,7 @@ from dpwitness.machine import Deadline
 from dpwitness.reconstruction.questions import Asking, system_of
 from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
 from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
-from dpwitness.reconstruction.subset_sum.confidence import claims_of_fit, held_out_scale
+from dpwitness.reconstruction.subset_sum.confidence import PAIRED, claims_of_fit, held_out_scale, together_matter
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Reconstruction,
     Subsets,
@@ -69,6 +69,31 @@ def test_of_answers_that_are_no_sums_of_bits_no_more_is_claimed_than_is_right(an
         seen += found.confidence.between
     assert claimed <= right + 8  # two standard deviations of how many are right
     assert bool(seen) == between
+
+
+@pytest.mark.parametrize("deviation", [0.0, 0.5])
+@pytest.mark.parametrize("together", [np.bitwise_or, np.bitwise_xor])
+def test_nothing_is_claimed_where_people_add_another_number_together(together, deviation):
+    def answers(subset, bits, rng):
+        added = bits & subset
+        return together(added[::2], added[1::2]).sum() + rng.normal(0, deviation)
+
+    for seed in range(2):
+        found = attacked(answers, seed)[0]
+        assert found.confidence.expected_right == SIZE / 2
+        assert "together" in found.confidence.basis
+
+
+@pytest.mark.parametrize(
+    "errors", [np.zeros_like, np.sign, np.exp, lambda x: x**9], ids=["none", "±", "lognormal", "far"]
+)
+def test_sums_with_errors_of_any_law_show_no_pair_of_people(errors):
+    rng = np.random.default_rng(2)
+    bits, shown = rng.integers(0, 2, SIZE), 0
+    for _ in range(20):
+        subsets = Subsets.drawn(rng, 12 * SIZE, SIZE)
+        shown += together_matter(subsets, subsets.sums(bits.astype(float)) + errors(rng.normal(0, 1, len(subsets))))
+    assert shown <= binom.isf(1e-6, 20, PAIRED)
 
 
 @pytest.mark.parametrize(

@@ -30,6 +30,7 @@ from dpwitness.reconstruction.subset_sum.confidence import (
     held_out_scale,
     people_between,
     pooled_scale,
+    together_matter,
 )
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     NORMAL,
@@ -398,7 +399,10 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     except AttackStopped:  # no time for more than there is
         final = reconstruction
     claims = np.where(final.bits == reconstruction.bits, claims, 0.5)
-    if not np.any(claims > 0.5):
+    if np.any(claims > 0.5) and together_matter(*sample):
+        claims = np.full(plan.size, 0.5)
+        basis = "none: some people add another number together than each alone, so the answers are no sums of bits"
+    elif not np.any(claims > 0.5):
         basis = "none: a constant predicts answers that it did not use as well as it does"
     confidence = Confidence(
         expected_right=float(claims.sum()),

@@ -9,6 +9,7 @@ such scales, and all further differences between people, that the answers leave 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Final
 
 import numpy as np
@@ -30,6 +31,12 @@ LEAST: Final = 0.02
 #: Standard errors, and parts of a count beyond them, by which a person is between 0 and 1: none in 15,000 is by chance.
 BETWEEN_ERRORS: Final = 4.0
 BETWEEN: Final = 0.05
+#: The share of systems that answer sums of bits in which some pair of people seems to add another number together.
+PAIRED: Final = 1e-3
+#: Of least squares: what is added to the diagonal, in parts of the number of answers; and up to what part of the
+#: answers' spread errors are those of rounding.
+RIDGE: Final = 1e-9
+ROUNDING: Final = 1e-6
 #: Standard deviations by which people's values may differ beyond their bits, in counts.
 FURTHER: Final = np.append(0.0, np.geomspace(0.01, 10.0, 61))
 
@@ -177,6 +184,37 @@ def people_between(plain: Reconstruction, scale: Scale) -> Flags:
     means, variances = _values(plain)
     far = BETWEEN_ERRORS * np.sqrt(variances) + BETWEEN
     return np.asarray((means > far) & (means < min(scale.low, 1.0) - far))
+
+
+def together_matter(subsets: Subsets, answers: Floats) -> bool:
+    """Whether two people add another number together than each without the other: then answers are no sums.
+
+    Of each pair, the slope of the errors of plain least squares on whether both are in a subset, in standard errors.
+    Subsets are drawn, so errors of any law that do not depend on them show none.
+    """
+    number, people = len(answers), subsets.people
+    spare = number - people - 1
+    if spare <= 0 or people < 2:
+        return False
+    sizes, together = subsets.moments(np.ones(number)), subsets.gram()
+    centred = together - np.outer(sizes, sizes) / number
+    centred[np.diag_indices(people)] += RIDGE * number  # conditions may not tell people apart
+    errors = answers - answers.mean()
+    values: Floats = np.linalg.solve(centred, subsets.moments(errors)).astype(np.float64)
+    errors = errors - subsets.sums(values)
+    errors -= errors.mean()
+    spread = math.sqrt(float(errors @ errors) / spare)
+    if spread <= ROUNDING * float(np.std(answers)):
+        return False
+    # Of how many subsets each pair makes one or the other kind: both, one, the other one, neither.
+    first, second = np.triu_indices(people, 1)
+    both = together[first, second]
+    kinds = np.stack([both, sizes[first] - both, sizes[second] - both, number - sizes[first] - sizes[second] + both])
+    told = kinds.min(axis=0) > 0
+    slopes = subsets.weighted(errors, errors)[0][first, second][told]
+    deviation = spread / np.sqrt(np.sum(1 / kinds[:, told], axis=0))
+    most = -NormalDist().inv_cdf(PAIRED / (2 * max(len(slopes), 1)))
+    return bool(np.any(np.abs(slopes) > most * deviation))
 
 
 def claims_of_sums(claims: Floats, bits: Bits, between: Flags, scale: Scale) -> Floats:
