@@ -11,7 +11,7 @@ from scipy.stats import binom, norm
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.questions import Asking, system_of
 from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
-from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
+from dpwitness.reconstruction.subset_sum.attack import Plan, Sample, coarse_gain, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.confidence import PAIRED, claims_of_fit, held_out_scale, together_matter
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Reconstruction,
@@ -224,6 +224,13 @@ def test_garbage_among_the_answers_is_outvoted():
         assert found.adversary == "adaptive"
         right += int(np.sum(found.reconstruction.bits == bits))
     assert right >= binom.ppf(1e-6, 3 * SIZE, norm.cdf(0.5 / 0.375))
+
+
+@pytest.mark.parametrize("answer", [7.0, 0.1, -1e6, 0.0])
+def test_round_off_of_a_constant_has_no_gain(answer):
+    for seed in range(50):
+        subsets = Subsets.drawn(np.random.default_rng(seed), 100, SIZE)
+        assert coarse_gain(Sample(subsets, np.full(100, answer))) == 1
 
 
 def test_answers_that_are_nearly_all_alike_are_decoded_by_those_that_differ():

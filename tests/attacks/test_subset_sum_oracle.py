@@ -28,6 +28,8 @@ def nothing(rng):
     return lambda subset: 10 + rng.normal(0, 30)
 def silent(subset):
     return None
+def huge(subset):
+    return 1e308
 """
 
 
@@ -170,6 +172,7 @@ def test_a_callable_of_one_subset_is_an_oracle():
     [
         (("--oracle", "noisy"), "--size is needed"),
         (("--oracle", "silent", "--size", "8"), "gave None for question 1, ["),
+        (("--oracle", "huge", "--size", "8", "--json"), "1e+308 for question 1, ["),
         (("--oracle", "gone", "--size", "8"), "has no 'gone'"),
         (
             ("--oracle", "noisy", "--size", "64", "--queries", "20"),
@@ -199,7 +202,7 @@ def test_a_callable_of_one_subset_is_an_oracle():
     ],
 )
 def test_bad_input_is_one_clear_line(capsys, mine, arguments, message):
-    given = [mine + word if word in ("noisy", "silent", "gone") else word for word in arguments]
+    given = [mine + word if word in ("noisy", "silent", "huge", "gone") else word for word in arguments]
     err = attack(capsys, *given, code=2)
     assert message in err
     assert len(err.splitlines()) == 1

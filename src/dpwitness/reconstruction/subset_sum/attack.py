@@ -73,6 +73,8 @@ CROSSWISE: Final = 2 / math.pi
 ALIKE: Final = 0.9
 #: The gain of such answers must be less than this, and `SHOWN` standard errors above 0.
 COARSE: Final = 0.5
+#: In parts of the answers: what they differ by within it is round-off.
+ROUND_OFF: Final = 1e-12
 #: Tells the generator of the subsets from all others made of the same seed.
 STREAM: Final = 1
 
@@ -430,7 +432,10 @@ def coarse_gain(sample: Sample) -> float:
     the slope of answers on the sizes of their subsets, taking half of the people for ones.
     """
     answers = sample.answers
-    if not len(answers) or np.unique(answers, return_counts=True)[1].max() <= ALIKE * len(answers):
+    # What answers differ by may be round-off, of which a gain would make sums.
+    if not len(answers) or np.ptp(answers) <= ROUND_OFF * np.abs(answers).max():
+        return 1.0
+    if np.unique(answers, return_counts=True)[1].max() <= ALIKE * len(answers):
         return 1.0
     sizes = sample.subsets.sums(np.full(sample.subsets.people, 0.5))
     sizes -= sizes.mean()

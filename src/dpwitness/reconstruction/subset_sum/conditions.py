@@ -15,8 +15,9 @@ import numpy as np
 
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_rows, shown
+from dpwitness.reconstruction.subset_sum import oracle
 from dpwitness.reconstruction.subset_sum.linear_decoding import Flags, Subsets
-from dpwitness.reconstruction.transcript import Form, as_number
+from dpwitness.reconstruction.transcript import Form
 
 #: Of a person: a number or a text.
 Value: TypeAlias = int | float | str
@@ -49,10 +50,10 @@ class Oracle(Protocol):
 
 FORM: Final[Form[Condition]] = Form(
     family="subset_sum",
-    answer="a finite number",
+    answer=oracle.FORM.answer,
     written=lambda condition: dict(condition),
     handed=lambda condition: copy.deepcopy(dict(condition)),
-    read=as_number,
+    read=oracle.as_sum,
     of_system=("size", "attributes"),
 )
 

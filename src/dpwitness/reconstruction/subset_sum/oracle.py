@@ -29,6 +29,8 @@ LARGEST_MATRIX: Final = 1 << 31
 EXPONENTIAL_LIMIT: Final = 24
 #: E² fair bits of binomial errors fit into 64 bits.
 LARGEST_ERROR: Final = 10**6
+#: The squares of so large answers still have a sum, which results and their JSON need.
+LARGEST_ANSWER: Final = 1e100
 
 
 class Oracle(Protocol):
@@ -41,12 +43,18 @@ class Oracle(Protocol):
         """The noisy sum of the secret bits of the people who are True in `subset`, shape (people,)."""
 
 
+def as_sum(value: object) -> float | None:
+    """A number of at most `LARGEST_ANSWER` in size; None for anything else."""
+    number = as_number(value)
+    return number if number is not None and abs(number) <= LARGEST_ANSWER else None
+
+
 FORM: Final[Form[Flags]] = Form(
     family="subset_sum",
-    answer="a finite number",
+    answer=f"a finite number, of at most {LARGEST_ANSWER:g} in size",
     written=lambda subset: np.flatnonzero(subset).tolist(),  # the people of the subset, from 0
     handed=np.copy,
-    read=as_number,
+    read=as_sum,
     of_system=("size",),
 )
 
