@@ -141,6 +141,14 @@ def test_an_exception_of_the_system():
         asking(lambda question: 1 / question).ask([0, 1])  # at once: nothing says that it ever answers
 
 
+def test_an_exception_of_several_lines_is_one_line_of_a_message():
+    def failing(question):
+        raise OSError("503\n  try later")
+
+    with pytest.raises(OracleFailed, match=r"raised OSError: 503 try later at question 1, 7$"):
+        asking(failing).ask([7])
+
+
 def test_an_exception_without_a_text():
     def silent(question):
         raise Silent
@@ -162,6 +170,7 @@ def test_the_budget_stops_before_a_batch_that_does_not_fit():
         ask.ask(iter([7, 8, 9]))  # its length is not known: it is asked as far as the budget goes
     assert ask.asked == 5
     assert stopped.value.answers == (7, 8)
+    assert str(stopped.value) == "--budget 5 is used up: 5 questions were asked, and the attack asks more: allow more"
     with pytest.raises(InvalidParameter, match="--budget 0"):
         Limits(budget=0)
 
@@ -260,7 +269,8 @@ def test_a_quota_ends_in_the_answers_before():
     ask = asking(system, clock=time.clock())
     found = ask.ask_some(iter(range(1218)))
     assert found[:800].tolist() == list(range(800))
-    assert np.isnan(found[800:]).sum() == ask.missing == 418
+    assert np.isnan(found[800:]).all()
+    assert (ask.asked, ask.missing) == (810, 10)  # the others were never asked
     assert "ConnectionError: 503 at question 801, 800 (tried 4 times); the 9 questions after it" in ask.stopped
     calls = len(system.called)
     assert calls == 800 + 4 + 9
@@ -305,3 +315,10 @@ def test_answers_after_the_budget_are_left_out():
     assert ask.stopped is None
     assert np.isnan(ask.ask_some(range(3))).tolist() == [False, True, True]
     assert ask.stopped.startswith("--budget 4 is used up")
+    assert (ask.asked, ask.missing) == (4, 0)
+
+
+def test_questions_that_were_never_asked_are_none_without_an_answer():
+    ask = asking(lambda question: question if question < 5 else None, retries=0)
+    assert np.isnan(ask.ask_some(range(200))).sum() == 195
+    assert (ask.asked, ask.missing) == (15, 10)

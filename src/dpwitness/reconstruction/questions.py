@@ -78,7 +78,7 @@ def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) 
         try:
             oracle = thing(**arguments)
         except Exception as error:  # the user's code: it may raise anything
-            raise OracleFailed(f"oracle {name} could not be made: {type(error).__name__}: {text_of(error)}") from error
+            raise OracleFailed(f"oracle {name} could not be made: {type(error).__name__}: {_line_of(error)}") from error
     if callable(ask_all := getattr(oracle, "ask_all", None)):
 
         def answers(questions: Sequence[Q]) -> Sequence[object]:
@@ -271,7 +271,6 @@ class Asking(Generic[Q]):
             self.stopped = str(stopped)
         elif not self._answered and self._refused:
             raise self._refused[0]
-        self.missing += int(np.isnan(answers).sum())
         return answers
 
     def recorded(self, questions: Iterable[Q]) -> NDArray[np.float64]:
@@ -340,7 +339,7 @@ class Asking(Generic[Q]):
             if row.answer is not None:
                 continue
             if len(unanswered) >= self.left:
-                stopped = stopped or self._over_budget(len(unanswered) + 1)
+                stopped = stopped or self._over_budget()
                 if whole:
                     return rows, stopped
                 continue
@@ -358,6 +357,7 @@ class Asking(Generic[Q]):
             one = shown_question(unanswered[0].question)
             stopped = AttackStopped(f"{number} no answer in the file, question {one} among them")
         self.asked += len(unanswered)
+        self.missing += len(unanswered)
         return rows, stopped
 
     def _fill(self, batch: list[tuple[Q, Row]], system: System[Q], whole: bool) -> None:
@@ -390,7 +390,7 @@ class Asking(Generic[Q]):
                 more = f"; the {others} questions after it got no answer either" if others else ""
                 raise AttackStopped(f"{first}{more}") from first
         if allowed < len(batch):
-            raise self._over_budget(len(batch) - allowed)
+            raise self._over_budget()
 
     def _given(self, batch: list[Q], system: System[Q], *, first: bool) -> Sequence[object] | OracleFailed:
         """What the system gives for some questions, or why it gives nothing, also where it is tried again.
@@ -413,7 +413,7 @@ class Asking(Generic[Q]):
             except Exception as error:  # the user's code: it may raise anything
                 often = f" (tried {tried} times)" if tried > 1 else ""
                 failed = OracleFailed(
-                    f"oracle {system.name} raised {type(error).__name__}: {text_of(error)} at question "
+                    f"oracle {system.name} raised {type(error).__name__}: {_line_of(error)} at question "
                     f"{self._place(batch)}{often}{self._where_kept}"
                 )
                 failed.__cause__ = error
@@ -448,6 +448,7 @@ class Asking(Generic[Q]):
     def _count(self, row: Row) -> None:
         """One question more was asked, which the transcript gets with its answer, if it has one."""
         self.asked += 1
+        self.missing += row.answer is None
         if self.transcript is not None and not row.id:
             self.transcript.add(row)
 
@@ -455,12 +456,13 @@ class Asking(Generic[Q]):
     def _where_kept(self) -> str:
         return "" if self._save is None else "; the answers so far are kept"
 
-    def _over_budget(self, number: int) -> AttackStopped:
+    def _over_budget(self, number: int | None = None) -> AttackStopped:
+        """`number`: of further questions, if it is known."""
         asked = self.asked + self._unused
-        return AttackStopped(
-            f"--budget {self.limits.budget} is used up: {asked} questions were asked, and the next step asks "
-            f"{number} more; allow at least {asked + number}"
-        )
+        more = "the attack asks more: allow more"
+        if number is not None:
+            more = f"the next step asks {number} more; allow at least {asked + number}"
+        return AttackStopped(f"--budget {self.limits.budget} is used up: {asked} questions were asked, and {more}")
 
     def _keep(self) -> None:
         """Write the answers where the last time is long ago, against a kill; a long file less often."""
@@ -498,7 +500,12 @@ class Asking(Generic[Q]):
             self._next = now + pause + number / limits.rate
 
 
+def _line_of(error: Exception) -> str:
+    """The text of what a system raised, which may have several lines, for a message of one."""
+    return " ".join(text_of(error).split())
+
+
 def _short(value: object) -> str:
     """What came instead of an answer, for a message."""
-    text = text_of(value, repr)
+    text = " ".join(text_of(value, repr).split())
     return text if len(text) <= 80 else f"{text[:60]} … ({type(value).__name__})"
