@@ -20,6 +20,8 @@ def limited(answer, quota):
     return system
 def counts(rng):
     return limited(lambda c: int(COUNTS[c["age"]].sum() + rng.integers(-2, 3)), 2600)
+def few_counts(rng):
+    return limited(lambda c: int(COUNTS[c["age"]].sum() + rng.integers(-2, 3)), 20)
 def all_counts(rng):
     return limited(lambda c: int(COUNTS[c["age"]].sum() + rng.integers(-2, 3)), 10**9)
 def sums(rng):
@@ -49,6 +51,16 @@ def test_a_quota_ends_in_a_result_that_says_so(capsys, tmp_path, name):
     result = attack(capsys, tmp_path, name)
     assert "PermissionError: quota at question" in result["stopped"]
     assert result["questions"] >= 30
+
+
+def test_too_few_answers_before_the_end_say_what_ended_them(capsys, tmp_path):
+    (tmp_path / "mine.py").write_text(MINE)
+    oracle = ("--oracle", f"{tmp_path / 'mine.py'}:few_counts", "--retries", "0")
+    assert main(["attack", *TABLE, *oracle, "--seed", "1"]) == 2
+    error = capsys.readouterr().err
+    assert "PermissionError: quota at question 21, " in error
+    assert "the answers until then are too few for a result" in error
+    assert len(error.splitlines()) == 1
 
 
 def test_a_part_of_the_counts_that_the_answers_tell(capsys, tmp_path):

@@ -330,4 +330,14 @@ def test_a_claim_that_is_withheld_is_said(capsys, tmp_path):
     assert main([*command, "--partitions", "100"]) == 0
     text = capsys.readouterr().out
     assert "  no claim     all answers are multiples of 10: they are rounded" in text
-    assert "the answers do not tell how right they are" in text
+    assert text.startswith("NOTHING CLAIMED: 16 counts of 'age'; the answers do not tell how right they are\n")
+    assert main([*command, "--recover", "perturbation"]) == 0
+    assert capsys.readouterr().out.startswith("NOTHING CLAIMED: noise within ±")
+
+
+def test_round_off_of_exact_answers_is_no_dependent_noise():
+    rng = np.random.default_rng(1)
+    selections, people = rng.random((400, 12)) < 0.5, rng.integers(10, 90_000, 400).astype(float)
+    trend = np.linspace(-1, 1, 400)  # in the order of the questions
+    assert confidence._independent(selections, people, 1e-11 * trend) == 1
+    assert confidence._independent(selections, people, trend) < 1e-9

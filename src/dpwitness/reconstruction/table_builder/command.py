@@ -17,7 +17,7 @@ from dpwitness.cli import options as shared
 from dpwitness.cli.console import NOT_REFUTED, live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import READ, VALUES, command, number, whole
-from dpwitness.errors import InvalidParameter
+from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import read_text
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
@@ -265,7 +265,12 @@ def _attack_own(options: Options) -> HistogramResult | PerturbationResult | None
     true = None if goal is None or table is None else goal.true_counts(table)
 
     def attack(asking: Asking[Condition], seed: int) -> tuple[Histogram | Perturbation, str | None]:
-        found = _attack(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
+        try:
+            found = _attack(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
+        except InvalidParameter as error:
+            if asking.stopped is None:
+                raise
+            raise AttackStopped(f"{asking.stopped}; the answers until then are too few for a result") from error
         return found, asking.stopped
 
     ended = attack_own(options, FORM, options.asks_for(values), attack)

@@ -187,8 +187,8 @@ def _independent(selections: BoolArray, people: FloatArray, residuals: FloatArra
     n = len(residuals)
     noise = residuals - residuals.mean()
     variance = float(noise @ noise) / n
-    if not variance > 0:
-        return 1.0
+    if not variance > (ROUND_OFF * max(1.0, float(np.abs(people).max(initial=0.0)))) ** 2:
+        return 1.0  # exact answers, but for round-off
     chances = []
     groups = (
         np.arange(n) * 16 // n,
@@ -210,6 +210,8 @@ def _independent(selections: BoolArray, people: FloatArray, residuals: FloatArra
     return min(1.0, len(chances) * min(chances))
 
 
+#: In parts of the largest count: errors of a fit to exact answers.
+ROUND_OFF: Final = 1e-9
 #: Standard errors of an estimate that can tell fractions, and of one whose nearest whole number is as good as sure.
 TELLING, DECISIVE = 0.2, 0.15
 #: A check fails where assumptions that hold would fail it less often than that.

@@ -129,7 +129,10 @@ class HistogramResult(Result):
         where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in found.where.items())
         of = f"{size} counts of {found.attribute!r}{f' (where {where})' if where else ''}"
         if truth is None:
-            heading = f"RECOVERED: {of}{self._sureness()}"
+            heading = f"NOTHING CLAIMED: {of}; the answers do not tell how right they are"
+            if found.claims is not None:
+                least = math.floor(min(found.claims) * 1e4) / 1e4
+                heading = f"RECOVERED: {of}, each right with probability {least:.4f} or more"
         else:
             heading = (
                 f"RECOVERED: {truth.right} of {of} exactly; {truth.right_as_published} answers were right as published"
@@ -153,12 +156,6 @@ class HistogramResult(Result):
         label, last = rows[-1]  # below which the table stands
         rows[-1] = (label, "\n".join([str(last), *self._table()]))
         return report_text(heading, rows, seconds=self.about.seconds, seed=self.about.seed)
-
-    def _sureness(self) -> str:
-        if self.found.claims is None:
-            return "; the answers do not tell how right they are"
-        least = math.floor(min(self.found.claims) * 1e4) / 1e4
-        return f", each right with probability {least:.4f} or more"
 
     def _table(self) -> Iterator[str]:
         """Counts: wrong or doubtful ones first, where there are too many."""
@@ -283,6 +280,8 @@ class PerturbationResult(Result):
             ("queries", f"{found.queries:,}"),
         ]
         heading = f"FOUND: noise within ±{found.guess}{verdict}"
+        if confidence is None and self.noise_bound is None:
+            heading = f"NOTHING CLAIMED: noise within ±{found.guess} is a guess"
         return report_text(heading, rows, seconds=self.about.seconds, seed=self.about.seed)
 
     @override
