@@ -15,7 +15,6 @@ from typing import Final, NamedTuple
 
 import numpy as np
 
-from dpwitness.errors import AttackStopped
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     FARTHEST,
@@ -28,6 +27,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Subsets,
     checked,
     least_squares_adversary,
+    require_time,
     within_reach,
 )
 
@@ -90,8 +90,7 @@ def corrected_answers(asked: Subsets, answers: Floats, deadline: Deadline | None
     uncertain, weight, corrected = people / 16, 0.0, np.zeros(number)
     best = answers, float(np.var(answers))
     for step in range(ROUNDS):
-        if deadline is not None and not deadline.left:
-            raise AttackStopped("--max-time is over before the fit is: allow more, or a smaller --queries or --size")
+        require_time(deadline, "before the fit is")
         variance = 1 / (1 / uncertain - weight)
         without = (expected / uncertain - weight * corrected) * variance
         score = _estimated(answers - without, variance, normal=step < NORMAL_ROUNDS)

@@ -44,6 +44,12 @@ def suited(law: str) -> str:
     return "least-squares" if law in FITTED else "polynomial"
 
 
+def require_time(deadline: Deadline | None, when: str, smaller: str = "--queries or --size") -> None:
+    """Raise `AttackStopped` where the time is over."""
+    if deadline is not None and not deadline.left:
+        raise AttackStopped(f"--max-time is over {when}: allow more, or a smaller {smaller}")
+
+
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reconstruction:
     """What an adversary made of the answers.
@@ -449,8 +455,7 @@ def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> 
     """By expectation propagation; both arguments in parts of the errors' variance."""
     belief = Belief.of(len(moments))
     for _ in range(STEPS):
-        if deadline is not None and not deadline.left:
-            raise AttackStopped("--max-time is over before the least-squares fit is: allow more, or a smaller --size")
+        require_time(deadline, "before the least-squares fit is", "--size")
         if belief.step(gram, moments)[2] < SETTLED:
             break
     return belief
@@ -505,11 +510,7 @@ def polynomial_adversary(
         violated = (residual > bound + TOLERANCE) & ~chosen
         if not violated.any():
             break
-        if deadline is not None and not deadline.left:
-            raise AttackStopped(
-                f"--max-time is over after {programs} linear programs of {size} people: allow more, or a smaller "
-                "--queries or --size"
-            )
+        require_time(deadline, f"after {programs} linear programs of {size} people")
         near = ~chosen & (residual > NEAR * bound)
         worst = np.argsort(-np.where(near, residual, 0.0))[: size if programs else 2 * size]
         chosen[worst[near[worst]]] = True
@@ -545,8 +546,7 @@ def least_absolute_adversary(
     people, common = asked.people, 0.0
     weights, fractions = np.ones(len(asked)), np.full(people, 0.5)
     for _ in range(FITS):
-        if deadline is not None and not deadline.left:
-            raise AttackStopped("--max-time is over before the fit is: allow more, or a smaller --queries or --size")
+        require_time(deadline, "before the fit is")
         gram, moments = asked.weighted(weights, answers)
         if not offset:
             gram, moments = gram[:-1, :-1], moments[:-1]
