@@ -206,6 +206,25 @@ def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
     return [(number, row) for number, row in enumerate(rows, 1) if row]
 
 
+def read_named_rows(path: str | Path, empty: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
+    """The names of a CSV file's columns, and its rows as `read_rows` has them, with cells without space around them.
+
+    `empty`: to follow the path, of a file without rows. Raises `InvalidData` for it, for columns without a name of
+    their own, and for uneven rows.
+    """
+    rows, place = read_rows(path), shown(path)
+    if len(rows) < 2:
+        raise InvalidData(f"{place} {empty}")
+    header, *others = [(line, [cell.strip() for cell in row]) for line, row in rows]
+    names = header[1]
+    if len(set(names)) != len(names) or "" in names:
+        raise InvalidData(f"{place}: every column needs a name of its own, not {', '.join(map(repr, names))}")
+    for line, row in others:
+        if len(row) != len(names):
+            raise InvalidData(f"{place}, line {line}: {len(row)} values for {len(names)} columns")
+    return names, others
+
+
 def read_frame(path: str | Path) -> Any:
     """A CSV file with a header line as a DataFrame, types as pandas reads them. Raises `InvalidData`."""
     import pandas as pd

@@ -14,7 +14,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import read_rows, shown
+from dpwitness.files import read_named_rows, shown
 from dpwitness.reconstruction.subset_sum import oracle
 from dpwitness.reconstruction.subset_sum.linear_decoding import Flags, Subsets
 from dpwitness.reconstruction.transcript import Form
@@ -172,20 +172,14 @@ def read_attributes(path: str, secret: str | None, kinds: Collection[str]) -> At
 
     Raises `InvalidData`, with the line, for missing values, uneven rows, and a header without names.
     """
-    rows, place = read_rows(path), shown(path)
-    if len(rows) < 2:
-        raise InvalidData(f"{place} holds no people: it needs a header line and at least one line a person")
-    header = [cell.strip() for cell in rows[0][1]]
-    if len(set(header)) != len(header) or "" in header:
-        raise InvalidData(f"{place}: every column needs a name of its own, not {', '.join(map(repr, header))}")
+    place = shown(path)
+    header, rows = read_named_rows(path, "holds no people: it needs a header line and at least one line a person")
     columns: dict[str, list[str]] = {name: [] for name in header}
-    for line, row in rows[1:]:
-        if len(row) != len(header):
-            raise InvalidData(f"{place}, line {line}: {len(row)} values for {len(header)} columns")
+    for line, row in rows:
         for name, cell in zip(header, row, strict=True):
-            if not cell.strip():
+            if not cell:
                 raise InvalidData(f"{place}, line {line}: the value of {name!r} is missing; fill it in")
-            columns[name].append(cell.strip())
+            columns[name].append(cell)
     columns.pop(secret or "", None)
     if not columns:
         raise InvalidData(f"{place} has no column but {secret!r}: give what is known of the people")

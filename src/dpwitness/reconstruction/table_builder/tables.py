@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import read_rows, shown
+from dpwitness.files import read_named_rows, shown
 
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -134,26 +134,20 @@ def read_table(path: str | Path) -> Table:
 
     Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are no whole numbers.
     """
-    rows, place = read_rows(path), shown(path)
-    if len(rows) < 2:
-        raise InvalidData(f"{place} holds no table: it needs a header line and at least one row")
-    header = [cell.strip() for cell in rows[0][1]]
-    if len(set(header)) != len(header) or "" in header:
-        raise InvalidData(f"{place}: every column needs a name of its own, not {', '.join(map(repr, header))}")
+    place = shown(path)
+    header, rows = read_named_rows(path, "holds no table: it needs a header line and at least one row")
     columns: dict[str, list[Value]] = {name: [] for name in header}
-    for number, row in rows[1:]:
-        if len(row) != len(header):
-            raise InvalidData(f"{place}, line {number}: {len(row)} values for {len(header)} columns")
+    for number, row in rows:
         for name, cell in zip(header, row, strict=True):
-            if not cell.strip() or cell.strip().lower() in ("nan", "na", "null", "?"):
+            if not cell or cell.lower() in ("nan", "na", "null", "?"):
                 raise InvalidData(
                     f"{place}, line {number}: the value of {name!r} is missing; fill it in or leave the row out"
                 )
-            columns[name].append(parse_value(cell.strip()))
+            columns[name].append(parse_value(cell))
     if "count" not in columns:
         return Table.from_columns(columns)
     counts: list[int] = []
-    for (number, _), count in zip(rows[1:], columns.pop("count"), strict=True):
+    for (number, _), count in zip(rows, columns.pop("count"), strict=True):
         if not isinstance(count, int) or not 0 <= count <= LARGEST:
             raise InvalidData(f"{place}, line {number}: count {count!r} must be a whole number from 0 to 2^40")
         counts.append(count)
