@@ -16,6 +16,7 @@ import dpwitness
 from dpwitness import NotRefuted, Violation, Witness, check, queries, replay
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Event, Interval, event_from_json, register_event
+from dpwitness.runs.shards import tally_of_rows
 from dpwitness.search.learners import Proposal, register_learner, selection
 
 
@@ -188,3 +189,20 @@ def test_an_event_that_looks_further_than_its_width_is_refused(monkeypatch):
     monkeypatch.setattr(selection, "LEARNERS", [Totals()])
     with pytest.raises(InvalidParameter, match="width=1 of an event of kind 'fraction of the total' is too small"):
         check("histogram", epsilon=0.5, search_runs=2_000, runs=2_000, seed=1)
+
+
+class FirstHalf(SumAbove):
+    def contains(self, rows):
+        return np.arange(len(rows)) < len(rows) // 2
+
+
+class AboveMean(SumAbove):
+    def contains(self, rows):
+        return rows[:, 0] > rows[:, 0].mean()
+
+
+@pytest.mark.parametrize("event", [FirstHalf, AboveMean])
+def test_an_event_that_does_not_look_at_each_row_alone_is_refused(event):
+    x, y = np.random.default_rng(1).laplace(size=(2, 500, 1))
+    with pytest.raises(InvalidParameter, match="must look at each row alone, and give the same"):
+        tally_of_rows(event(terms=1, threshold=0.0), x, y)

@@ -257,8 +257,8 @@ def _require_widths(runner: Runner, pair: Pair, events: Sequence[Event]) -> None
         own = type(event).__module__.partition(".")[0] == "dpwitness"
         if not own and looks_beyond(runner.mechanism, pair, event.contains, event.width):
             raise InvalidParameter(
-                f"width={event.width!r} of an event of kind {event.kind!r} is too small: it looks at entries behind "
-                "those; let `width` say how many columns `contains` reads"
+                f"width={event.width!r} of an event of kind {event.kind!r} is too small, or its answers change: let "
+                "`width` say how many columns `contains` reads, and let it look at each row alone"
             )
 
 
