@@ -9,13 +9,13 @@ import pytest
 from scipy.stats import norm
 
 from dpwitness import NotRefuted, Violation, Witness, bound, check, pairs, replay, shrink
-from dpwitness.claims import HalfPlane, claim_from_json, register_claim
+from dpwitness.claims import Claim, HalfPlane, claim_from_json, register_claim
 from dpwitness.errors import InvalidClaim
 
 
 @register_claim
 @dataclass(frozen=True, slots=True)
-class TotalVariation:
+class TotalVariation(Claim):
     """P[M(D) ∈ S] ≤ P[M(D′) ∈ S] + δ."""
 
     kind: ClassVar[str] = "total-variation"
@@ -120,3 +120,10 @@ def test_its_parameter_is_bounded():
     found = bound(gaussian, claim=TotalVariation(0.0), neighbours=LIMITS["neighbours"], runs=400_000, seed=1)
     assert 0.95 * TRUE <= found.lower_bound <= TRUE
     assert str(found).startswith("δ ≥ 0.3")
+
+
+def test_a_pass_is_printed_and_written():
+    passed = check(gaussian, claim=TotalVariation(TRUE), **LIMITS)
+    assert isinstance(passed, NotRefuted)
+    assert "rarer than" in str(passed)
+    assert passed.to_json()["claim"]["kind"] == "total-variation"
