@@ -206,3 +206,9 @@ def test_an_event_that_does_not_look_at_each_row_alone_is_refused(event):
     x, y = np.random.default_rng(1).laplace(size=(2, 500, 1))
     with pytest.raises(InvalidParameter, match="must look at each row alone, and give the same"):
         tally_of_rows(event(terms=1, threshold=0.0), x, y)
+
+
+@pytest.mark.parametrize("learner", [Sums, 3])
+def test_a_learner_without_propose_is_refused(learner):
+    with pytest.raises(InvalidParameter, match="must be an object with a method `propose`"):
+        register_learner(learner)

@@ -9,6 +9,8 @@ from typing import TypeVar
 
 import numpy as np
 
+from dpwitness.checks import brief
+from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import Rows
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners.additive_score import AdditiveScores
@@ -40,6 +42,8 @@ L = TypeVar("L", bound=Learner)
 
 def register_learner(learner: L) -> L:
     """Have a learner asked in every search from now on, after those that there are; returns it."""
+    if isinstance(learner, type) or not callable(getattr(learner, "propose", None)):
+        raise InvalidParameter(f"learner={brief(learner)} must be an object with a method `propose`, not a class")
     LEARNERS.append(learner)
     return learner
 
