@@ -1,6 +1,7 @@
 """A claim is one new file: a bound of the total variation takes the 45 lines of the class here."""
 
 import json
+import math
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -127,3 +128,44 @@ def test_a_pass_is_printed_and_written():
     assert isinstance(passed, NotRefuted)
     assert "rarer than" in str(passed)
     assert passed.to_json()["claim"]["kind"] == "total-variation"
+
+
+def of(**members):
+    """A claim as the one above, but for some members."""
+    return type("Own", (TotalVariation,), {"__slots__": (), **members})(0.4)
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        (
+            {"half_plane": lambda claim, p=None, q=None: HalfPlane(0.5, 0.0)},
+            r"its half-plane p ≤ 0.5·q \+ 0 must rise",
+        ),
+        ({"half_plane": lambda claim, p=None, q=None: HalfPlane(-1.0, 1.5)}, r"its half-plane p ≤ -1·q \+ 1.5 must"),
+        ({"half_plane": lambda claim, p=None, q=None: HalfPlane(math.nan)}, "its half-plane p ≤ nan·q"),
+        (
+            {
+                "largest": lambda claim, q: min(1.0, q + 0.5 if q < 0.35 else max(0.85, q + 0.05)),
+                "half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 0.05),
+            },
+            r"largest\(.*: only a convex region has such half-planes",
+        ),
+        ({"largest": lambda claim, q: q / 2}, r"largest\(q\) must not fall in q, and be at least q"),
+        ({"largest": lambda claim, q: 1 / 0}, "the claim Own cannot be asked what it allows: ZeroDivisionError: "),
+    ],
+)
+def test_half_planes_that_cut_the_region_are_refused(members, message):
+    """They accused a mechanism that ignores its input."""
+    with pytest.raises(InvalidClaim, match=message):
+        check(gaussian, claim=of(**members), **LIMITS)
+
+
+class Bare:
+    def half_plane(self, p=None, q=None):
+        return HalfPlane(1.0, 0.4)
+
+
+def test_a_claim_that_lacks_members_is_refused():
+    with pytest.raises(InvalidClaim, match=r"the claim Bare lacks .*largest.*: let its class inherit dpwitness"):
+        check(gaussian, claim=Bare(), **LIMITS)

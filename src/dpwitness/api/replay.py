@@ -180,9 +180,9 @@ def _shrinking_seed(seed: int) -> int:
     return int(np.random.SeedSequence((seed, 0x5347)).generate_state(1, np.uint64)[0])
 
 
-def _made(witness: Witness, seed: int) -> bool:
+def _made(witness: Witness, seed: int | None) -> bool:
     """Whether the runs of a seed made a witness, or the one that it was made smaller from: they are not fresh."""
-    return witness.seed in (seed, _shrinking_seed(seed))
+    return seed is not None and witness.seed in (seed, _shrinking_seed(seed))
 
 
 def _as_witness(given: AnyWitness) -> Witness:

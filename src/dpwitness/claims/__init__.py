@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import Final, TypeGuard, TypeVar
 
 from dpwitness.checks import brief
-from dpwitness.claims.claim import Claim, HalfPlane
+from dpwitness.claims.claim import Claim, HalfPlane, require_region
 from dpwitness.claims.epsilon_delta import ApproxDP, PrivacyProfile, PureDP
 from dpwitness.claims.renyi import ZCDP, RenyiDP
 from dpwitness.claims.trade_off import GaussianDP, TradeOff
@@ -28,6 +28,7 @@ __all__ = [
     "claim_from_json",
     "is_claim",
     "register_claim",
+    "require_region",
 ]
 
 

@@ -98,6 +98,50 @@ class Claim(Protocol):
         return f"no single event rarer than {probability:.3g} on D could have refuted it"
 
 
+#: Probabilities at which a claim of another package is compared with its own half-planes.
+RATES: Final = 1 / (1 + np.exp(np.linspace(-14.0, 14.0, 57)))
+#: What a half-plane may cut off by rounding, as a share.
+ROUNDING: Final = 1e-9
+
+
+def require_region(claim: Claim) -> None:
+    """Raise `InvalidClaim` unless the half-planes of a claim of another package contain what it allows.
+
+    A half-plane that cuts the region would accuse mechanisms that keep the claim. It is asked at `RATES`, for each with
+    three estimates beyond what is allowed; a claim without all members of `Claim` is refused too.
+    """
+    if type(claim).__module__.partition(".")[0] == "dpwitness":
+        return
+    name = f"the claim {type(claim).__name__}"
+    members = [member for member in (*vars(Claim), *Claim.__annotations__) if not member.startswith("_")]
+    missing = [member for member in members if not hasattr(claim, member)]
+    if missing:
+        raise InvalidClaim(f"{name} lacks {', '.join(missing)}: let its class inherit dpwitness.claims.Claim")
+    try:
+        allowed = np.array([float(claim.largest(float(q))) for q in RATES])
+        planes = [claim.half_plane()]
+        for share in (0.01, 0.3, 1.0):
+            beyond = allowed + share * (1 - allowed)
+            planes += [claim.half_plane(float(p), float(q)) for p, q in zip(beyond, RATES, strict=True)]
+        slope, intercept = np.array([(plane.slope, plane.intercept) for plane in planes], np.float64).T
+    except InvalidClaim:
+        raise
+    except Exception as error:  # whatever the user's class raises
+        raise InvalidClaim(f"{name} cannot be asked what it allows: {type(error).__name__}: {error}") from error
+    if not (np.all((allowed >= RATES) & (allowed <= 1)) and np.all(np.diff(allowed[::-1]) >= 0)):
+        raise InvalidClaim(f"{name}: largest(q) must not fall in q, and be at least q, as equal inputs are private")
+    bound = slope[:, None] * RATES + intercept[:, None]
+    wrong = ~((slope >= 0) & np.isfinite(intercept))
+    wrong |= ~np.all(bound >= np.minimum(allowed, 1.0) * (1 - ROUNDING), axis=1)
+    if wrong.any():
+        first = int(np.argmax(wrong))
+        q = float(RATES[int(np.argmin(bound[first] - allowed))])
+        raise InvalidClaim(
+            f"{name}: its half-plane p ≤ {slope[first]:g}·q + {intercept[first]:g} must rise and contain all that it "
+            f"allows, and largest({q:.3g}) is {claim.largest(q):.3g}: only a convex region has such half-planes"
+        )
+
+
 def in_range(claim: object, name: str, least: float, most: float, *, above: bool = False) -> None:
     """Make a claim's field a float, and raise `InvalidClaim` unless it lies from `least` (or above it) to `most`."""
     value = number(name, getattr(claim, name), InvalidClaim)

@@ -19,6 +19,7 @@ from dpwitness.claims import (
     TradeOff,
     claim_from_json,
     is_claim,
+    require_region,
 )
 from dpwitness.errors import BadInput, InvalidClaim, InvalidParameter
 from dpwitness.files import read_text, shown
@@ -169,7 +170,10 @@ def _falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | None:
     """What was given as a claim, a text read, an accountant by its profile. Raises `InvalidClaim`."""
     if isinstance(claim, str):
-        return claim_of_text(claim)
+        claim = claim_of_text(claim)
+    if is_claim(claim):
+        require_region(claim)
+        return claim
     return claim_of(claim) if is_accountant(claim) else claim  # type: ignore[return-value]  # the rest of the union
 
 
@@ -231,7 +235,9 @@ def stated_claim(
         tested = _of_epsilon(thing, library, given, delta, d_in, own=claim is None)
         return StatedClaim(claim=tested, epsilon=parameter, delta=delta)
     carried = library.claim(thing, d_in)
-    if carried is None:
+    if carried is not None:
+        require_region(carried)
+    else:
         raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
     if delta is not None and getattr(carried, "delta", None) is None:
         raise InvalidClaim(
