@@ -15,7 +15,7 @@ import pytest
 import dpwitness
 from dpwitness import NotRefuted, Violation, Witness, check, queries, replay
 from dpwitness.errors import InvalidParameter, InvalidWitness
-from dpwitness.events import Event, Interval, event_from_json, register_event
+from dpwitness.events import Event, Interval, event_from_json, members_of, register_event
 from dpwitness.runs.shards import tally_of_rows
 from dpwitness.search.learners import Proposal, register_learner, selection
 
@@ -206,6 +206,37 @@ def test_an_event_that_does_not_look_at_each_row_alone_is_refused(event):
     x, y = np.random.default_rng(1).laplace(size=(2, 500, 1))
     with pytest.raises(InvalidParameter, match="must look at each row alone, and give the same"):
         tally_of_rows(event(terms=1, threshold=0.0), x, y)
+    with pytest.raises(InvalidParameter, match="must look at each row alone, and give the same"):
+        members_of([event(terms=1, threshold=0.0)], x)
+
+
+class Numbers(SumAbove):
+    def contains(self, rows):
+        return 2 * (rows[:, 0] > 0)
+
+
+class Changes(SumAbove):
+    def contains(self, rows):
+        rows[:] = 0
+        return rows[:, 0] > 0
+
+
+class Fails(SumAbove):
+    def contains(self, rows):
+        return rows["sum"] > 0
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (Numbers, r"`contains` of Numbers returned .*: it must be an array with one bool for each row"),
+        (Changes, "`contains` of Changes raised ValueError: assignment destination is read-only"),
+        (Fails, "`contains` of Fails raised IndexError: only integers"),
+    ],
+)
+def test_what_an_event_does_wrong_is_one_line_that_names_it(event, message):
+    with pytest.raises(InvalidParameter, match=message):
+        members_of([event(terms=1, threshold=0.0)], np.ones((4, 1)))
 
 
 @pytest.mark.parametrize("learner", [Sums, 3])

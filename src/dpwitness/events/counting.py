@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.events.encoding import Rows
-from dpwitness.events.event import Event, Partition, thresholds_of
+from dpwitness.events.event import Event, Partition, in_event, thresholds_of
 from dpwitness.events.intervals import Interval, Outside
 from dpwitness.jit import compiled, compiled_late, inlined
 
@@ -222,7 +222,7 @@ def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
             single.append(k)
             ends.append((interval.coordinate, interval.low, interval.high, interval is not event))
         else:
-            members[k] = event.contains(rows)
+            members[k] = in_event(event, rows)
     if single:
         columns, low, high, outside = (np.array(part)[:, None] for part in zip(*ends, strict=True))
         absent = np.full((len(rows), 1), np.nan)  # what an entry behind the row is
@@ -296,7 +296,7 @@ class Nested(Partition):
             return self._cells(thresholds_of(self.events[-1])[self.family].value(rows))
         cells = np.zeros(len(rows), np.int64)
         for event in self.events:
-            cells += event.contains(rows)
+            cells += in_event(event, rows)
         return cells
 
     def _cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:

@@ -106,6 +106,37 @@ class Event(Counted, Protocol):
         return write_fields(self)
 
 
+def in_event(event: Counted, rows: Rows) -> NDArray[np.bool_]:
+    """Which rows, of D and of D′, lie in an event; those of other packages must look at each row alone.
+
+    What depends on the place of a row, or on other rows, could tell the sides apart by itself. So their answers count
+    in an order that has nothing to do with the sides, and must be the same in halves of it. Raises `InvalidParameter`.
+    """
+    if type(event).__module__.partition(".")[0] == "dpwitness":
+        return event.contains(rows)
+    found = np.empty(len(rows), np.bool_)
+    for part in np.array_split(np.random.default_rng(len(rows)).permutation(len(rows)), 2):
+        found[part] = _answer(event, rows[part])
+    if not np.array_equal(_answer(event, rows), found):
+        raise InvalidParameter(
+            f"`contains` of {type(event).__name__} must look at each row alone, and give the same each time"
+        )
+    return found
+
+
+def _answer(event: Counted, rows: Rows) -> NDArray[np.bool_]:
+    """What an event of another package says of rows, which it cannot change. Raises `InvalidParameter`."""
+    kept, name = rows.view(), f"`contains` of {type(event).__name__}"
+    kept.flags.writeable = False
+    try:
+        answer = event.contains(kept)
+    except Exception as error:  # whatever the user's class raises
+        raise InvalidParameter(f"{name} raised {type(error).__name__}: {error}") from error
+    if not isinstance(answer, np.ndarray) or answer.dtype != np.bool_ or answer.shape != (len(rows),):
+        raise InvalidParameter(f"{name} returned {brief(answer)}: it must be an array with one bool for each row")
+    return answer
+
+
 def widen(rows: Rows, width: int) -> Rows:
     """Rows of shape (…, n, at least `width`): those given, with absent entries appended where they are narrower."""
     if rows.shape[-1] >= width:

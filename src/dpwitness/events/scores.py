@@ -27,6 +27,7 @@ from dpwitness.events.event import (
     as_noun,
     column,
     edge,
+    in_event,
     is_partition,
     joined,
     number_text,
@@ -246,7 +247,7 @@ class SplitEvent(Event, Partition):
 
     @override
     def cell_of(self, rows: Rows) -> NDArray[np.int64]:
-        score, inside = self.score, self.event.contains(rows)
+        score, inside = self.score, in_event(self.event, rows)
         if len(score.coordinates) > 1:
             outside, within = self._places(score.score(rows))
             return np.asarray(np.where(inside, within, outside))

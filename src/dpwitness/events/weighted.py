@@ -17,6 +17,7 @@ from dpwitness.events.event import (
     Label,
     Partition,
     Statistic,
+    in_event,
     is_partition,
     register_event,
     row_of_numbers,
@@ -99,7 +100,7 @@ class Weighted(Event, Partition):
 
     @override
     def cell_of(self, rows: Rows) -> NDArray[np.int64]:
-        return np.where(self.event.contains(rows[:, self.offset :]), rows[:, 0], 0.0).astype(np.int64)
+        return np.where(in_event(self.event, rows[:, self.offset :]), rows[:, 0], 0.0).astype(np.int64)
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:

@@ -17,8 +17,8 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import Tally
-from dpwitness.errors import DependentRuns, InvalidParameter
-from dpwitness.events import Counted, is_partition
+from dpwitness.errors import DependentRuns
+from dpwitness.events import Counted, in_event, is_partition
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, Turns
 from dpwitness.neighbours import Pair
@@ -211,27 +211,6 @@ def _count(events: Sequence[Counted], block: Rows, totals: Cells) -> None:
             total[4 : 4 + event.cells**2] += np.bincount(i * event.cells + j, minlength=event.cells**2)
             a, b = event.inside[i], event.inside[j]
         else:
-            a, b = _members(event, block.reshape(2 * rows, width)).reshape(2, rows)
+            a, b = in_event(event, block.reshape(2 * rows, width)).reshape(2, rows)
         both, hits, others = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
         total[:4] += (hits - both, both, others - both, rows - hits - others + both)
-
-
-def _members(event: Counted, rows: Rows) -> NDArray[np.bool_]:
-    """Which rows fall into an event; of other packages, each must be looked at alone.
-
-    Their answers count in an order that has nothing to do with the sides, and must be the same in halves of it.
-    """
-    if type(event).__module__.partition(".")[0] == "dpwitness":
-        return event.contains(rows)
-    seen = rows.view()
-    seen.flags.writeable = False
-    inside = np.empty(len(rows), np.bool_)
-    for part in np.array_split(np.random.default_rng(len(rows)).permutation(len(rows)), 2):
-        some = seen[part]
-        some.flags.writeable = False
-        inside[part] = event.contains(some)
-    if not np.array_equal(inside, event.contains(seen)):
-        raise InvalidParameter(
-            f"`contains` of {type(event).__name__} must look at each row alone, and give the same each time"
-        )
-    return inside
