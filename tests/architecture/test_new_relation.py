@@ -7,7 +7,7 @@ import pytest
 
 from dpwitness import NotRefuted, Violation, Witness, check, replay, shrink
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours import Pair, Relation, as_finite_numbers, register_relation
+from dpwitness.neighbours import Pair, Relation, as_finite_numbers, proposed_pairs, register_relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,3 +94,32 @@ def test_a_class_that_is_no_relation_is_told_what_to_inherit():
 
     with pytest.raises(InvalidNeighbours, match=r"inherits dpwitness\.neighbours\.Relation"):
         check(noisy_maximum, claim=1.0, neighbours=Duck())
+
+
+class Scaled(Relation):
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        yield Pair(np.array([0.0]), np.array([scale]))
+
+
+def test_candidates_of_a_scale_are_told_to_define_contains():
+    with pytest.raises(InvalidNeighbours, match=r"it has no `contains` of its own, .* and scale 1 alone, .*: define"):
+        check(noisy_maximum, claim=0.5, neighbours=Scaled(), runs=500)
+
+
+class OneBuffer(Relation):
+    """Adjacent: 0 and 1. It fills one array again and again."""
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        buffer = np.zeros(1)
+        for value in (1.0, 0.0):
+            buffer[0] = value
+            yield Pair(buffer, np.array([1.0 - value]))
+
+    def contains(self, pair, data=None):
+        return sorted(float(side[0]) for side in pair.sides) == [0.0, 1.0]
+
+
+def test_an_array_that_a_relation_fills_again_is_the_pair_that_it_was():
+    first, second = proposed_pairs(OneBuffer())
+    assert [side.tolist() for side in first.sides] == [[1.0], [0.0]]
+    assert [side.tolist() for side in second.sides] == [[0.0], [1.0]]

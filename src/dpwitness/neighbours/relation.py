@@ -8,6 +8,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from itertools import islice
@@ -127,6 +128,10 @@ class Relation(ABC):
         return None
 
 
+def _of_ours(relation: Relation) -> bool:
+    return type(relation).__module__.startswith("dpwitness.")
+
+
 @contextmanager
 def _named(relation: Relation, method: str) -> Iterator[None]:
     """What a relation of another package raises, as `InvalidNeighbours`; a fault of ours stays what it is."""
@@ -135,14 +140,17 @@ def _named(relation: Relation, method: str) -> Iterator[None]:
     except DPWitnessError:
         raise
     except Exception as error:
-        if type(relation).__module__.startswith("dpwitness."):
+        if _of_ours(relation):
             raise
         text = f"{type(error).__name__}: {error}".removesuffix(": ")
         raise InvalidNeighbours(f"neighbours={brief(relation)}: its {method} raised {text}") from error
 
 
 def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
-    """The pairs of one of a relation's methods. Raises `InvalidNeighbours` where it raises, or gives anything else."""
+    """The pairs of one of a relation's methods. Raises `InvalidNeighbours` where it raises, or gives anything else.
+
+    Arrays and lists of another package's are copied: it may fill the same ones again for its next pair.
+    """
     with _named(relation, method):
         for pair in getattr(relation, method)(*given, **settings):
             if not isinstance(pair, Pair):
@@ -150,6 +158,9 @@ def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> 
                     f"neighbours={brief(relation)}: its {method} gave {brief(pair)}, which must be a "
                     "dpwitness.neighbours.Pair"
                 )
+            if not _of_ours(relation):
+                data, neighbour = (deepcopy(s) if isinstance(s, np.ndarray | list) else s for s in pair.sides)
+                pair = Pair(data, neighbour, pair.label)
             yield pair
 
 
@@ -163,10 +174,13 @@ def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *
     """Raise `InvalidNeighbours`, which names pair and relation, where `adjacent` is False."""
     if not adjacent(relation, pair, data):
         given = "" if data is None else " with the given data"
-        raise InvalidNeighbours(
-            f"{what} {pair} is not one that {relation!s:.200} calls neighbouring{given}: "
-            "give the relation of the claim, or a pair of it"
-        )
+        advice = "give the relation of the claim, or a pair of it"
+        if type(relation).contains is Relation.contains:  # which asks for candidates once more
+            advice = (
+                f"it has no `contains` of its own, so that it contains its first {MOST_COMPARED:,} candidates at "
+                "centre 0 and scale 1 alone, by equal inputs: define `contains`"
+            )
+        raise InvalidNeighbours(f"{what} {pair} is not one that {relation!s:.200} calls neighbouring{given}: {advice}")
 
 
 def proposed_pairs(
