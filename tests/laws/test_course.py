@@ -34,11 +34,20 @@ def violation():
     return dpw.check(noisy_sum, epsilon=1.0, **EFFORT)
 
 
+def rounded(value):
+    """A JSON value without the last digits of its numbers: processors differ in them."""
+    if isinstance(value, dict):
+        return {name: rounded(item) for name, item in value.items()}
+    if isinstance(value, list):
+        return [rounded(item) for item in value]
+    return float(f"{value:.13g}") if isinstance(value, float) else value
+
+
 @pytest.mark.parametrize("file", sorted(EARLIER.glob("*.json")), ids=lambda file: file.stem)
 def test_files_of_version_0_1_0_are_read_and_say_the_same(file):
     given = json.loads(file.read_text())
     result = Witness.load(file) if file.stem == "witness" else result_from_json(given)
-    assert json.loads(json.dumps(result.to_json())) == given
+    assert rounded(json.loads(json.dumps(result.to_json()))) == rounded(given)
     assert str(result)
     if file.stem != "witness":
         assert getattr(result, "course", None) is None

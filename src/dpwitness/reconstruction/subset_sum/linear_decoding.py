@@ -512,7 +512,7 @@ def polynomial_adversary(
             break
         require_time(deadline, f"after {programs} linear programs of {size} people")
         near = ~chosen & (residual > NEAR * bound)
-        worst = np.argsort(-np.where(near, residual, 0.0))[: size if programs else 2 * size]
+        worst = np.argsort(-np.where(near, residual, 0.0), kind="stable")[: size if programs else 2 * size]
         chosen[worst[near[worst]]] = True
         rows = asked.rows(chosen).astype(np.float64)
         matrix = np.hstack([rows, np.repeat(width, len(rows), axis=0)])

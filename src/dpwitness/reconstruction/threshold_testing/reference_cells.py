@@ -120,7 +120,7 @@ class Posterior:
         """Signed sums that are each about as likely above the gap as below, shape (number, cells)."""
         signs, sums = sums_near(self.mean[:-1], self.mean[-1], rng)
         offset = np.abs(sums - self.mean[-1])
-        best = np.argsort(offset)[: 4 * number + 28]
+        best = np.argsort(offset, kind="stable")[: 4 * number + 28]
         rows = np.hstack([signs[best], -np.ones((len(best), 1))])
         deviation = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.covariance, rows), NARROW**2))
         ratio = offset[best] / deviation
@@ -198,7 +198,7 @@ class ReferenceCells:
             rows = np.vstack([sums_equal_to(values, s, PARTIAL_SUMS, rng) for s in (self.gap, self.gap - 1)])
             expected = rows.astype(np.int64) @ self.counts == self.gap
             margin = (rows @ rival[0] - rival[1]) * np.where(expected, 1, -1)
-            split = np.argsort(margin)[:SEPARATING]
+            split = np.argsort(margin, kind="stable")[:SEPARATING]
             split = split[margin[split] < -ROUNDING]
             if not len(split) or not np.array_equal(answers.ask(rows[split]), expected[split]):
                 return False
