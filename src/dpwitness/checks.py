@@ -205,6 +205,11 @@ def text_of(value: object, convert: Callable[[object], str] = str) -> str:
         return f"{type(value).__name__} whose text cannot be had ({type(error).__name__})"
 
 
+def first_line(error: BaseException) -> str:
+    """What an error says, in one line; its class where it says nothing."""
+    return next((line.strip() for line in text_of(error).splitlines() if line.strip()), type(error).__name__)
+
+
 def left(whose: str, error: SystemExit) -> BadInput:
     """The error for code of the user's that called `sys.exit`."""
     return BadInput(f"{whose} called sys.exit({text_of(error.code, repr)}): take that out, it ends the check")

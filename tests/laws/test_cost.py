@@ -1,13 +1,17 @@
 """What a run costs, and what follows from it. Laplace noise of scale 1 on a sum that differs by 1 is 1-DP exactly."""
 
+import time
 import tracemalloc
 
 import numpy as np
 import pytest
 
-from dpwitness import Violation, check
+from dpwitness import Violation, check, pairs
+from dpwitness.errors import MechanismRaised
 from dpwitness.mechanisms.mechanism import QUICK, Cost
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.noise import laplace
 
@@ -69,6 +73,34 @@ def test_one_call_in_which_the_machine_was_busy_does_not_make_a_mechanism_slow(m
     monkeypatch.setattr("dpwitness.mechanisms.mechanism.time.perf_counter", clock)
     seconds, _ = mechanism.timed(Pair(np.zeros(2), np.ones(2)))
     assert 0 < seconds < 1e-6  # 0.0003 s for 512 runs or more of both inputs
+
+
+def test_a_call_that_raises_while_it_is_timed_does_not_make_a_mechanism_fast():
+    calls = []
+
+    def dropped(data):
+        calls.append(data)
+        time.sleep(0.002)
+        if len(calls) > 2:
+            raise ValueError("a dropped connection")
+        return float(data[0])
+
+    mechanism = PythonMechanism(Signature.of(dropped, {}), None)
+    seconds, _ = mechanism.timed(Pair(np.zeros(2), np.ones(2)))
+    assert seconds > 1e-4
+
+
+class NoText(RuntimeError):
+    def __str__(self):
+        raise ValueError("no text")
+
+
+def test_an_exception_without_a_text_is_told_by_its_class():
+    def raises(data):
+        raise NoText
+
+    with pytest.raises(MechanismRaised, match=r"raises raised NoText \(NoText whose text cannot be had "):
+        check(raises, claim=1.0, neighbours=pairs(([0.0], [1.0])), outcome=float)
 
 
 def test_shards_follow_from_the_cost():

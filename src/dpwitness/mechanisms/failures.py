@@ -7,6 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import text_of
 from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.compiled.refusals import reason
 from dpwitness.neighbours import Data, Pair, shown
@@ -24,7 +25,7 @@ Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 
 def raised(name: str, error: Exception, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
     """Make the error for a mechanism of that name that raised, with the run's number and the input."""
-    text = str(error).splitlines()[0] if str(error) else "no message"
+    text = next(iter(text_of(error).splitlines()), "no message")
     if type(error).__module__.partition(".")[0] == "numba":  # whose first line says in which step of numba's, not why
         text = reason(str(error))
     message = f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}"

@@ -336,7 +336,9 @@ class Mechanism(ABC):
         """
         rng = np.random.Generator(np.random.SFC64(0))
         first = PairedRuns.d_first(pair, 1, coupled=coupled, layout=self.layout)
+        started = own_seconds()
         widest = self.fill_pair(first, rng, np.empty((2, 1, max(self.width, 8))))
+        least = (own_seconds() - started) / 2  # where nothing else is timed
         worth = TIMED_BATCHED if self.cost.batched else self.timed_seconds
         n = 1
         times: list[float] = []
@@ -355,11 +357,12 @@ class Mechanism(ABC):
             except MechanismError:  # a rare one: it is raised where it counts, with the run's number
                 break
             seconds = clock() - started
+            least = min(least, seconds / (2 * n))
             if seconds < worth and n < MOST_RUNS:
                 n *= 4
             else:
                 times.append(seconds / (2 * n))
-        return min(times, default=0.0), widest
+        return min(times, default=least), widest
 
     @property
     def name(self) -> str:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
 from typing_extensions import override
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.dispatcher import Dispatcher, Pool, Published, WorkerDied, first_line
+from dpwitness.runs.dispatcher import Dispatcher, Pool, Published, WorkerDied
 from dpwitness.runs.worker import Answer, Parcel, execute
 
 if TYPE_CHECKING:

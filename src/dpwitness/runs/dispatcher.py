@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
+from dpwitness.checks import first_line
 from dpwitness.errors import ClusterLost, MechanismCrashed, MixedKinds
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -37,11 +38,6 @@ TRIES: Final = 3
 
 #: What `Pool.publish` makes of a parcel, and `execute` gets as a parcel again.
 Published = Any
-
-
-def first_line(error: BaseException) -> str:
-    """What an error says, in one line; its class where it says nothing."""
-    return str(error).splitlines()[0] if str(error) else type(error).__name__
 
 
 class WorkerDied(Exception):

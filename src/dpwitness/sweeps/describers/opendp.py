@@ -17,6 +17,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from dpwitness.checks import first_line
 from dpwitness.claims import ApproxDP, Claim, GaussianDP
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.mechanisms.libraries.opendp import LIBRARY, in_carrier
@@ -238,12 +239,6 @@ def frames_of_text(dp: Any) -> Any:
 def wrong_space(why: str) -> bool:
     """Whether a constructor only said that a domain or a metric is not one that it takes."""
     return any(part in why for part in ("FailedCast", "No match", "no attribute", "no input space", "list index"))
-
-
-def first_line(error: BaseException) -> str:
-    """What OpenDP says, on one line."""
-    lines = [line.strip() for line in str(error).splitlines() if line.strip()]
-    return lines[0] if lines else type(error).__name__
 
 
 def spread(found: list[Recipe], most: int) -> list[Recipe]:

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
+from dpwitness.checks import first_line
 from dpwitness.claims import ApproxDP
 from dpwitness.mechanisms.libraries.opendp import LIBRARY
 from dpwitness.neighbours import categories, integers, numbers, records
@@ -19,7 +20,6 @@ from dpwitness.sweeps.describers.opendp import (
     THRESHOLD,
     Neighbours,
     attempt_of,
-    first_line,
     histogram,
     kinds_of,
     laplace,
