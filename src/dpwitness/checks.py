@@ -210,7 +210,12 @@ def first_line(error: BaseException) -> str:
     return next((line.strip() for line in text_of(error).splitlines() if line.strip()), type(error).__name__)
 
 
-def left(whose: str, error: SystemExit) -> BadInput:
+def is_ours(thing: object) -> bool:
+    """Whether an object is of a class of this package; those of others are asked with more care."""
+    return type(thing).__module__.partition(".")[0] == "dpwitness"
+
+
+def exit_error(whose: str, error: SystemExit) -> BadInput:
     """The error for code of the user's that called `sys.exit`."""
     return BadInput(f"{whose} called sys.exit({text_of(error.code, repr)}): take that out, it ends the check")
 

@@ -16,7 +16,6 @@ from dpwitness.cli.output import hand_over
 from dpwitness.cli.parser import settings
 from dpwitness.events import event
 from dpwitness.neighbours import relation
-from dpwitness.report.files import result_from_json
 
 MINE = '''
 import numpy as np
@@ -308,8 +307,8 @@ def test_a_result_that_cannot_be_read_back_is_saved_with_an_error(capsys, own_ki
     event._FAMILY.kinds.pop("above a limit of mine")
     found = SimpleNamespace(save="new.json", json=False, traceback=False)
     value = json.loads((own_kinds / "new.json").read_text())
-    assert hand_over(found, 1, lambda: value, lambda: "report", read=result_from_json) == 1
-    assert hand_over(found, 0, lambda: value, lambda: "report", read=result_from_json) == 2
+    assert hand_over(found, 1, lambda: value, lambda: "report", readable=True) == 1
+    assert hand_over(found, 0, lambda: value, lambda: "report", readable=True) == 2
     out, err = capsys.readouterr()
     assert out == "report\nreport\n"
     assert "dpwitness: error: new.json was written, and cannot be read back: event kind 'above a limit of" in err

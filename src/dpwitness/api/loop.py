@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate, Estimate
+from dpwitness.checks import is_ours
 from dpwitness.claims import Claim
 from dpwitness.errors import (
     ClusterLost,
@@ -254,8 +255,7 @@ def require_agreement(
 def _require_widths(runner: Runner, pair: Pair, events: Sequence[Event]) -> None:
     """Check events of other packages: compiled runs that are counted have no more entries than they say to look at."""
     for event in events if runner.mechanism.compiled else ():
-        own = type(event).__module__.partition(".")[0] == "dpwitness"
-        if not own and looks_beyond(runner.mechanism, pair, event.contains, event.width):
+        if not is_ours(event) and looks_beyond(runner.mechanism, pair, event.contains, event.width):
             raise InvalidParameter(
                 f"width={event.width!r} of an event of kind {event.kind!r} is too small, or its answers change: let "
                 "`width` say how many columns `contains` reads, and let it look at each row alone"

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief, number
+from dpwitness.checks import brief, is_ours, number
 from dpwitness.errors import InvalidClaim
 
 Floats = NDArray[np.float64]
@@ -110,7 +110,7 @@ def require_region(claim: Claim) -> None:
     A half-plane that cuts the region would accuse mechanisms that keep the claim. It is asked at `RATES`, for each with
     three estimates beyond what is allowed; a claim without all members of `Claim` is refused too.
     """
-    if type(claim).__module__.partition(".")[0] == "dpwitness":
+    if is_ours(claim):
         return
     name = f"the claim {type(claim).__name__}"
     members = [member for member in (*vars(Claim), *Claim.__annotations__) if not member.startswith("_")]
@@ -132,7 +132,7 @@ def require_region(claim: Claim) -> None:
         raise InvalidClaim(f"{name}: largest(q) must not fall in q, and be at least q, as equal inputs are private")
     bound = slope[:, None] * RATES + intercept[:, None]
     wrong = ~((slope >= 0) & np.isfinite(intercept))
-    wrong |= ~np.all(bound >= np.minimum(allowed, 1.0) * (1 - ROUNDING), axis=1)
+    wrong |= ~np.all(bound >= allowed * (1 - ROUNDING), axis=1)
     if wrong.any():
         first = int(np.argmax(wrong))
         q = float(RATES[int(np.argmin(bound[first] - allowed))])

@@ -169,7 +169,7 @@ def _root(rising: Callable[[float], float], low: float, high: float) -> float:
 
 Points = tuple[tuple[float, float], ...]
 
-#: Log-odds of q between two contacts on a side of a polygon, at most: a corner of two sides has one so near on each.
+#: Log-odds of q between two contacts on a side of a polygon, at most; beside a corner each has one within half of it.
 SPACING: Final = 0.05
 #: The smallest q of a contact, as a share of the largest of its side.
 LEAST: Final = 1e-12

@@ -7,7 +7,7 @@ time to import is imported by `main`, so that an interruption or a failure there
 import sys
 from collections.abc import Sequence
 
-from dpwitness.checks import left
+from dpwitness.checks import exit_error
 from dpwitness.cli.console import Interrupts, explain, of_command, reserved_stdout, streams
 
 __all__ = ["main"]
@@ -46,5 +46,5 @@ def _run(given: list[str], trace: bool) -> int:
     except SystemExit as error:  # of the user's code, while it was imported or ran
         named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome", "oracle")]
         whose = " or ".join(filter(None, [*named, *getattr(arguments, "imports", [])])) or arguments.command
-        raise left(whose, error) from error
+        raise exit_error(whose, error) from error
     return code

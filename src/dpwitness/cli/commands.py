@@ -162,7 +162,6 @@ def run_function(arguments: argparse.Namespace) -> int:
     import dpwitness as dpw
     from dpwitness.cli.inputs import call_of, carries_claim, check_mechanism, take_settings
     from dpwitness.cli.output import check_places, exit_code, hand_over, mark_violation
-    from dpwitness.report.files import result_from_json
     from dpwitness.report.plots import plot_curve, plot_profile
     from dpwitness.results.verdict import replay_text
 
@@ -197,7 +196,7 @@ def run_function(arguments: argparse.Namespace) -> int:
         report,
         plot=plot if COMMANDS[name].plot else None,
         last=lambda: mark_violation(arguments, code, result, given[-1]),
-        read=result_from_json,
+        readable=True,
     )
 
 

@@ -41,18 +41,16 @@ def hand_over(
     report: Callable[[], str],
     plot: Callable[[str], object] | None = None,
     last: Callable[[], object] | None = None,
-    read: Callable[[object], object] | None = None,
+    readable: bool = False,
 ) -> int:
     """Print a result as --json asks, then write --save and --plot; return the exit code (see `deliver`).
 
     `value` gives it as JSON values, `report` as text, `plot` draws it into a file; `last` is done after all that.
-    `read` makes a result of JSON values, to see whether the file can be read back.
+    `readable`: a file of --save must be one that can be read back as a result.
     """
     steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
     if (save := getattr(arguments, "save", None)) is not None:
-        steps.append(lambda: write_json(save, value()))
-        if read is not None:
-            steps.append(lambda: _require_readable(save, value(), read))
+        steps.append(lambda: _save(save, value(), readable=readable))
     if plot is not None and arguments.plot is not None:
         steps.append(lambda: plot(arguments.plot))
     if last is not None:
@@ -67,10 +65,15 @@ def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, object]]
         show(report(), wrap=True)
 
 
-def _require_readable(path: str, value: object, read: Callable[[object], object]) -> None:
-    """Raise `InvalidWitness` for a file that was written and cannot be read back: its kinds are of no known class."""
+def _save(path: str, value: dict[str, object], *, readable: bool) -> None:
+    """Write a result. Raises `InvalidWitness` where it must be readable and is not: its kinds are of no known class."""
+    write_json(path, value)
+    if not readable:
+        return
+    from dpwitness.report.files import result_from_json  # with all kinds of results: only where something is saved
+
     try:
-        read(value)
+        result_from_json(value)
     except InvalidWitness as error:
         raise InvalidWitness(f"{shown(path)} was written, and cannot be read back: {error}") from error
 

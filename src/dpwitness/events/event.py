@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief, items, number, whole
+from dpwitness.checks import brief, is_ours, items, number, whole
 from dpwitness.codec import Codec, Family, UnknownKind, codec_of, real, register, write_fields, write_object
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events.encoding import (
@@ -112,7 +112,7 @@ def in_event(event: Counted, rows: Rows) -> NDArray[np.bool_]:
     What depends on the place of a row, or on other rows, could tell the sides apart by itself. So their answers count
     in an order that has nothing to do with the sides, and must be the same in halves of it. Raises `InvalidParameter`.
     """
-    if type(event).__module__.partition(".")[0] == "dpwitness":
+    if is_ours(event):
         return event.contains(rows)
     found = np.empty(len(rows), np.bool_)
     for part in np.array_split(np.random.default_rng(len(rows)).permutation(len(rows)), 2):
@@ -395,10 +395,7 @@ def register_event(kind: Kind) -> Kind:
 
 def event_from_json(value: object) -> Event:
     """Build an event from unchecked JSON; raises `InvalidWitness`."""
-    if not isinstance(value, Mapping):
-        raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
-    name = value.get("kind")
-    if not isinstance(name, str):
+    if not isinstance(value, Mapping) or not isinstance(name := value.get("kind"), str):
         raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
     if name not in _FAMILY.kinds:
         raise UnknownKind.of("event", name, _FAMILY.kinds)

@@ -235,10 +235,9 @@ def stated_claim(
         tested = _of_epsilon(thing, library, given, delta, d_in, own=claim is None)
         return StatedClaim(claim=tested, epsilon=parameter, delta=delta)
     carried = library.claim(thing, d_in)
-    if carried is not None:
-        require_region(carried)
-    else:
+    if carried is None:
         raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
+    require_region(carried)
     if delta is not None and getattr(carried, "delta", None) is None:
         raise InvalidClaim(
             f"{name} claims {carried}, which has no δ: leave delta={brief(delta)} out, or give epsilon=… too"

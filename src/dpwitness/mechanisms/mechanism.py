@@ -336,16 +336,16 @@ class Mechanism(ABC):
         """
         rng = np.random.Generator(np.random.SFC64(0))
         first = PairedRuns.d_first(pair, 1, coupled=coupled, layout=self.layout)
-        started = own_seconds()
-        widest = self.fill_pair(first, rng, np.empty((2, 1, max(self.width, 8))))
-        least = (own_seconds() - started) / 2  # where nothing else is timed
-        worth = TIMED_BATCHED if self.cost.batched else self.timed_seconds
-        n = 1
-        times: list[float] = []
 
         def clock() -> float:
             return own_seconds() - self.seconds_aside
 
+        started = clock()
+        widest = self.fill_pair(first, rng, np.empty((2, 1, max(self.width, 8))))
+        least = (clock() - started) / 2  # where nothing else is timed
+        worth = TIMED_BATCHED if self.cost.batched else self.timed_seconds
+        n = 1
+        times: list[float] = []
         began = clock()
         # Calls of several runs are short, but for one that the machine was busy in: that must not be the only one.
         while not times or (len(times) < CALLS and (clock() - began < SECONDS or (n > 1 and not self.cost.batched))):

@@ -17,7 +17,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.checks import brief, items
+from dpwitness.checks import brief, is_ours, items
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
@@ -128,10 +128,6 @@ class Relation(ABC):
         return None
 
 
-def _of_ours(relation: Relation) -> bool:
-    return type(relation).__module__.startswith("dpwitness.")
-
-
 @contextmanager
 def _named(relation: Relation, method: str) -> Iterator[None]:
     """What a relation of another package raises, as `InvalidNeighbours`; a fault of ours stays what it is."""
@@ -140,7 +136,7 @@ def _named(relation: Relation, method: str) -> Iterator[None]:
     except DPWitnessError:
         raise
     except Exception as error:
-        if _of_ours(relation):
+        if is_ours(relation):
             raise
         text = f"{type(error).__name__}: {error}".removesuffix(": ")
         raise InvalidNeighbours(f"neighbours={brief(relation)}: its {method} raised {text}") from error
@@ -158,7 +154,7 @@ def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> 
                     f"neighbours={brief(relation)}: its {method} gave {brief(pair)}, which must be a "
                     "dpwitness.neighbours.Pair"
                 )
-            if not _of_ours(relation):
+            if not is_ours(relation):
                 data, neighbour = (deepcopy(s) if isinstance(s, np.ndarray | list) else s for s in pair.sides)
                 pair = Pair(data, neighbour, pair.label)
             yield pair

@@ -23,7 +23,7 @@ from dpwitness.api.check import check_problem, require_budget
 from dpwitness.api.door import EARLIER
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
-from dpwitness.checks import brief, json_value, left, near, text_of
+from dpwitness.checks import brief, exit_error, json_value, near, text_of
 from dpwitness.codec import UnknownKind
 from dpwitness.errors import (
     DPWitnessError,
@@ -246,7 +246,7 @@ class Asserter:
             failure = error
         except SystemExit as error:
             whose = text_of(getattr(mechanism, "__name__", mechanism))
-            failure = left(whose, error)
+            failure = exit_error(whose, error)
             self._record_error(str(failure), called)
         except Exception as error:  # of the user's code, or a fault of ours
             self._record_error(_one_line(error), called)
