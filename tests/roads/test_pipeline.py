@@ -148,6 +148,29 @@ def test_curve_rises_at_the_true_epsilon():
     assert all(a >= p for a, p in zip(line.adjusted, line.p_values, strict=True))
 
 
+def test_the_lines_of_a_curve_share_one_search():
+    settings = {"claims": [0.1], "runs": 20_000, "search_runs": 60_000, "seed": 1}
+    small, large = dpw.curve(load("histogram"), epsilon=[0.5, 1.5], **settings).lines
+    (alone,) = dpw.curve(load("histogram"), epsilon=0.5, **settings).lines
+    assert (small.epsilon, large.epsilon) == (0.5, 1.5)
+    assert small.search_runs < 0.7 * alone.search_runs
+
+
+def test_a_leak_of_a_small_epsilon_alone_is_found_in_a_curve_that_begins_with_a_large_one():
+    def one_bad_cell(rng, data, epsilon):
+        noisy = data + rng.laplace(0.0, 1 / epsilon, 12)
+        if epsilon < 1:
+            noisy[7] = data[7] + rng.laplace(0.0, 0.2 / epsilon)
+        return noisy
+
+    cells = dpw.histogram(12)
+    settings = {"claims": [0.6, 1.5], "neighbours": cells, "runs": 20_000, "search_runs": 60_000, "seed": 1}
+    small, large = dpw.curve(one_bad_cell, epsilon=[0.5, 1.5], **settings).lines
+    assert small.p_values[0] < 1e-6
+    assert small.p_values[1] < 1e-6
+    assert large.p_values[1] > 1e-3
+
+
 @pytest.mark.campaign
 def test_a_curve_of_another_familys_parameter():
     """Gaussian noise of μ = 1 is ½-zCDP; by binary events D_2 and ρ show two thirds and more of their size."""

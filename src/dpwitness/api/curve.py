@@ -8,6 +8,7 @@ import numbers
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Final, get_args
 
 import numpy as np
@@ -41,11 +42,13 @@ from dpwitness.runs import Runner
 from dpwitness.search.comparison import best_entry
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterAt, PowerAt
-from dpwitness.search.pairs import PROMISING, learned, reestimated, search, search_budget, usual_runs
+from dpwitness.search.pairs import PROMISING, learned, reestimated, sampled, search, search_budget, usual_runs
 from dpwitness.values import shown
 
 CURVE_RUNS: Final = 1_500_000
 CLEAR: Final = 7.5  # standard errors; a p-value of 10⁻⁶ takes 4.8
+#: How many times fewer runs the search has where pairs are known from a larger ε.
+SHORTER: Final = 6
 #: log(1/α) of the bounds that events are chosen by.
 THRESHOLD: Final = math.log(1e6)
 Found = tuple[PValueCurve, str, tuple[str, ...]]  # a line, whether it ended early though whole, and notes
@@ -62,6 +65,9 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
     For each ε of the mechanism one search serves all test ε, and one fresh sample of `runs` paired runs (by default as
     many as exclude 80 % of ε) tests each chosen event. So the p-values depend on each other, which Holm's adjustment
     allows. Errors as in `check`.
+
+    The largest ε comes first: of the others only its best pairs are looked at, and the best one of a search a sixth as
+    long.
 
     A p-value needs all of its runs. An ε whose runs are not done in `max_time`, which counts for each ε by itself, has
     no line. Finished lines are returned, with a note on each missing one, also after Ctrl-C, a lost cluster or a failed
@@ -84,32 +90,34 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
     # Before anything is run: a mistake in the last ε must not cost the others.
     stated = [statement.stated for statement in statements]
     tests = _tests(options["claims"], stated[0].claim, method, of_family=family is not None)
-    lines: list[PValueCurve] = []
-    notes: list[str] = []
+    lines: dict[int, PValueCurve] = {}
+    notes: list[list[str]] = [[] for _ in statements]
     mechanisms: list[Mechanism] = []
+    known: list[Pair] = []
     ended, lost = "runs", None
 
-    for k, (statement, said_of_it) in enumerate(zip(statements, stated, strict=True)):
+    # The larger ε is, the more of a leak few runs of the search show: the first line's pairs are those of the others.
+    order = sorted(range(len(statements)), key=lambda k: -(stated[k].epsilon or 0.0))
+    for place, k in enumerate(order):
 
-        def work(problem: Problem, runner: Runner, of: float = said_of_it.epsilon or 0.0) -> Found:
+        def work(problem: Problem, runner: Runner, of: float = stated[k].epsilon or 0.0) -> Found:
             mechanisms.append(problem.mechanism)
-            return _line(problem, runner, effort, tests, (of, method, runs))
+            return _line(problem, runner, effort, tests, (of, method, runs), known)
 
         try:
-            line, line_ended, said = work_on(statement, effort, work)
+            lines[k], line_ended, said = work_on(statements[k], effort, work)
         except DependentRuns:  # of the same function: what was counted of it before is no evidence either
             raise
         except (KeyboardInterrupt, DPWitnessError) as error:
             lost, line_ended = error, _ended(error)
-            notes.append(f"no line for ε = {said_of_it.epsilon:g}: {str(error) or EARLY[line_ended]}")
+            notes[k].append(f"no line for ε = {stated[k].epsilon:g}: {str(error) or EARLY[line_ended]}")
         else:
-            lines.append(line)
-            notes += said
+            notes[k] += said
         if line_ended != "runs":
             ended = line_ended
         if line_ended not in ("runs", "time"):  # of the others each has time of its own
-            left = [f"{other.epsilon:g}" for other in stated[k + 1 :]]
-            notes += [f"not begun: ε = {', '.join(left)}"] if left else []
+            left = [f"{stated[other].epsilon:g}" for other in sorted(order[place + 1 :])]
+            notes[k] += [f"not begun: ε = {', '.join(left)}"] if left else []
             break
     if not lines and lost is not None:
         raise lost
@@ -120,12 +128,12 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
         delta=tests.delta,
         claim=tests.family,
         method=method,
-        lines=tuple(lines),
+        lines=tuple(lines[k] for k in sorted(lines)),
         ended=ended,
         seed=effort.seed or 0,
         reproducible=ran.repeatable,
         seconds=time.monotonic() - started,
-        notes=tuple(dict.fromkeys(notes)),
+        notes=tuple(dict.fromkeys(chain.from_iterable(notes))),
     )
 
 
@@ -211,17 +219,22 @@ def _ended(error: BaseException) -> str:
 
 
 def _line(
-    problem: Problem, runner: Runner, effort: Effort, tests: CurveTests, how: tuple[float, str, int | None]
+    problem: Problem,
+    runner: Runner,
+    effort: Effort,
+    tests: CurveTests,
+    how: tuple[float, str, int | None],
+    known: list[Pair],
 ) -> Found:
     """The p-values of all tests for one mechanism, whether it was interrupted behind them, and notes.
 
-    `how`: the mechanism's ε, the method, and the confirm runs if given.
+    `how`: the mechanism's ε, the method, and the confirm runs if given; `known`: as in `pool_of`.
     """
     notes = before_search.required(problem, runner)
     epsilon, method, runs = how
     planned = tests.most_runs(epsilon) if runs is None else runs
     budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(problem.claim), planned))
-    pair, pool, spent = pool_of(problem, runner, tests, planned, budget)
+    pair, pool, spent = pool_of(problem, runner, tests, (planned, budget), known)
     again = max(budget // 6, 16)
     pool = reestimated(runner, pair, pool, again)
     if runs is None:
@@ -269,16 +282,26 @@ def _line(
 
 
 def pool_of(
-    problem: Problem, runner: Runner, tests: CurveTests, planned: int, budget: int
+    problem: Problem, runner: Runner, tests: CurveTests, effort: tuple[int, int], known: list[Pair]
 ) -> tuple[Pair, list[RatedEvent], int]:
     """A pair and a handful of events for all tests, each once, and the search runs spent.
 
-    The event of the largest bound, and what is best at a few parameters on the way.
+    The event of the largest bound, and what is best at a few parameters on the way. `effort`: confirm runs planned, and
+    search runs; `known`: the pairs that promised most for a larger ε of the mechanism, which are filled in if there are
+    none. To them comes the best one of a short search: a leak may be one of this ε alone.
     """
+    planned, budget = effort
     searching, wide = runner.searching(), tests.widest(planned)
-    finalists, spent = search(problem, searching, wide, budget)
+    finalists, spent = search(problem, searching, wide, budget // SHORTER if known else budget)
+    if known:
+        pairs = {pair.key: pair for pair in (*known, finalists[0].pair)}
+        finalists, more = sampled(problem, searching, list(pairs.values()), wide, budget)
+        spent += more
+    else:
+        finalists = finalists[:PROMISING]
+        known += [one.pair for one in finalists]
     # Slow learners are asked of the best pair alone, below.
-    entries = learned(searching, finalists[:PROMISING], wide, 3, slow=False)
+    entries = learned(searching, finalists, wide, 3, slow=False)
     best, more = best_entry(searching, entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
     spots = np.unique(np.quantile(tests.values, (0, 0.25, 0.5, 0.75, 1), method="nearest"))
     powers = [tests.power(float(spot)) for spot in spots]

@@ -182,18 +182,24 @@ class Search:
             self._grow(searched, max(budget // (rounds * len(searched)), 8), ranked=len(searched) > 1)
             searched = self._taken(searched)
             if self.late:
-                seen = sorted((one for one in searched if one.seen.runs), key=lambda one: -one.value)
-                if not seen:
-                    name = self.runner.mechanism.name
-                    raise MechanismTimeout(
-                        f"{name} did not finish one run of the search in time: give a larger max_time"
-                    )
-                return seen[:keep]
+                return sorted(self.seen(searched), key=lambda one: -one.value)[:keep]
             searched = sorted(searched, key=lambda one: -one.value)[: max((len(searched) + 1) // 2, keep)]
             self._check(searched[0])
             if searched[0].certain:
                 return searched[:1]
         return searched[:keep]
+
+    def seen(self, searched: list[SearchedPair]) -> list[SearchedPair]:
+        """The pairs that there were runs of. Raises `MechanismTimeout` where there are none."""
+        if not any(one.seen.runs for one in searched):
+            name = self.runner.mechanism.name
+            raise MechanismTimeout(f"{name} did not finish one run of the search in time: give a larger max_time")
+        return [one for one in searched if one.seen.runs]
+
+    def drawn(self, searched: list[SearchedPair], share: int) -> list[SearchedPair]:
+        """The pairs whose inputs the mechanism takes, with so many more runs of each. Raises as `halve`."""
+        self._grow(searched, share, ranked=False)
+        return self.seen(self._taken(searched))
 
     def screened(self, unusual: list[SearchedPair], runs: int) -> list[SearchedPair]:
         """The `SCREENED` pairs that promise most, of many of which most show nothing; so many `runs` of each at first.
@@ -341,6 +347,22 @@ def search(
         for one in searched
     ]
     return found, state.spent
+
+
+def sampled(
+    problem: Problem, runner: Runner, pairs: Sequence[Pair], objective: Objective, budget: int
+) -> tuple[list[PromisingPair], int]:
+    """Pairs that searches have found, with as many fresh runs of each as `search` would make.
+
+    Returns and raises as `search`; the paired runs spent are `budget` at most.
+    """
+    state = Search(runner=runner, objective=objective, budget=budget)
+    each = budget // len(pairs)
+    searched = [SearchedPair(pair, LEARNED_FROM + k) for k, pair in enumerate(pairs)]
+    found = state.drawn(searched, each // 4 if state.thorough else each)
+    refuse_constant(problem.mechanism, found, state.late)
+    more = each // 2 if state.thorough else 0
+    return [PromisingPair(pair=one.pair, sample=state.more(one, more)) for one in found], state.spent
 
 
 def _in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
@@ -491,7 +513,7 @@ MOVED_LOWER: Final = 1.0
 ENOUGH_TIME: Final = 10
 #: Else the search leaves them such a share of the time.
 TO_CHEAPEN: Final = 0.1
-#: The number of samples of pairs with fewer records among the streams of their role: of no entry.
+#: The number of the first sample of a pair that is searched no more, among the streams of its role.
 LEARNED_FROM: Final = 1 << 20
 
 #: Confirm runs for each search run from which on the cut is placed anew, what part of them it takes, and at most.
