@@ -210,6 +210,14 @@ def first_line(error: BaseException) -> str:
     return next((line.strip() for line in text_of(error).splitlines() if line.strip()), type(error).__name__)
 
 
+def on_one_line(error: BaseException) -> str:
+    """All that an error says, on one line; its class before it where that is none of this package's."""
+    text = " ".join(text_of(error).split())
+    if not text:
+        return type(error).__name__
+    return text if is_ours(error) else f"{type(error).__name__}: {text}"
+
+
 def is_ours(thing: object) -> bool:
     """Whether an object is of a class of this package; those of others are asked with more care."""
     return type(thing).__module__.partition(".")[0] == "dpwitness"

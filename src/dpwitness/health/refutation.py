@@ -15,7 +15,8 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from dpwitness.errors import DependentRuns, DPWitnessError
+from dpwitness.checks import on_one_line
+from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
 from dpwitness.events.event import outcome_text
 from dpwitness.health import new_process
@@ -29,7 +30,7 @@ from dpwitness.health.dependence import (
     refuse_series,
 )
 from dpwitness.health.findings import SECONDS, Outcomes
-from dpwitness.health.new_process import Answer, CannotLoad, Further, may_remember
+from dpwitness.health.new_process import Answer, Further, may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 
@@ -109,7 +110,7 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
         same = new_process.same_constants(function)
     except Exception as error:  # of this process alone; or whatever an object of the user's raises when it is read
         same = True
-        notes.append(f"the numbers that it uses were not compared with those of a new process: {_text(error)}")
+        notes.append(f"the numbers that it uses were not compared with those of a new process: {on_one_line(error)}")
     if not same:
         raise DependentRuns(
             f"{runner.mechanism.name} may remember its noise: a module-level number or array that it uses has "
@@ -130,7 +131,7 @@ def _calls(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float =
     try:
         return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
     except (Exception, SystemExit) as error:  # the mechanism's, which ran well until then
-        return _text(error)
+        return on_one_line(error)
 
 
 def _question(runner: Runner, pair: Pair, events: Sequence[Event]) -> new_process.Request | str:
@@ -138,7 +139,7 @@ def _question(runner: Runner, pair: Pair, events: Sequence[Event]) -> new_proces
     try:
         return new_process.request(runner.mechanism, pair, events, runner.seed)
     except Exception as error:  # `CannotLoad`, or whatever an object of the user's raises when it is looked at
-        return _text(error)
+        return on_one_line(error)
 
 
 def _answers(question: new_process.Request | str, further: Further) -> Answers | str:
@@ -146,13 +147,7 @@ def _answers(question: new_process.Request | str, further: Further) -> Answers |
     try:
         return question if isinstance(question, str) else new_process.ask(question, further)
     except Exception as error:  # as above
-        return _text(error)
-
-
-def _text(error: BaseException) -> str:
-    """An error on one line."""
-    text = " ".join(str(error).split())
-    return text if isinstance(error, DPWitnessError | CannotLoad) else f"{type(error).__name__}: {text}"
+        return on_one_line(error)
 
 
 def _compared(
@@ -173,7 +168,7 @@ def _compared(
     processes = 1
     alike = bool(calls) and None not in always and always == [there.always for there in answers[0]]
     if alike and may_remember(runner.mechanism.signature.given_function):  # what is kept may be the same by chance
-        answers = _of_slow(runner, question, calls, shards, answers)
+        answers = _answers_of_few_runs(runner, question, calls, shards, answers)
         processes = sum(always == [there.always for there in one] for one in answers)
         if processes < 2:
             return _not_compared(runner, "of several, one alone answered", calls, shards)
@@ -193,7 +188,7 @@ def _compared(
     return tuple(notes)
 
 
-def _of_slow(
+def _answers_of_few_runs(
     runner: Runner, question: new_process.Request, calls: Sequence[FurtherCalls], shards: Shards, answers: Answers
 ) -> Answers:
     """Answers of as many new processes as are usual, each of as many runs as tell kept outcomes apart.
@@ -202,7 +197,7 @@ def _of_slow(
     `LEAST_SECONDS`. Raises `DependentRuns`.
     """
     usual, least = Further(), min(here.runs for here in calls)
-    enough = next((n for n in range(1, usual.runs) if _another(least, n)), usual.runs)
+    enough = next((n for n in range(1, usual.runs) if _differ(least, n)), usual.runs)
     if sum(there.runs >= enough for one in answers for there in one) >= 2 * (1 + usual.processes):
         return answers
     seconds = LEAST_SECONDS if runner.deadline is None else max(runner.deadline.left, LEAST_SECONDS)
@@ -227,14 +222,14 @@ def _refuse_others(runner: Runner, calls: Sequence[FurtherCalls], shards: Shards
             _refuse_other_shares(runner.mechanism.name, side, shards, there, LEVEL / (12 * tests))
     for one in answers:
         for side, (here, there) in enumerate(zip(calls, one, strict=False)):  # there are none where calls failed
-            _refuse_another(runner, side, here, there)
+            _refuse_other_value(runner, side, here, there)
 
 
-def _refuse_another(runner: Runner, side: int, here: FurtherCalls, there: Answer) -> None:
+def _refuse_other_value(runner: Runner, side: int, here: FurtherCalls, there: Answer) -> None:
     """Raise `DependentRuns` if all runs on an input returned one outcome here, and all of them another there."""
     if here.always is None or there.always is None or here.always == there.always:
         return
-    if _another(here.runs, there.runs):
+    if _differ(here.runs, there.runs):
         one, other = (outcome_text(always, runner.mechanism.label) for always in (here.always, there.always))
         raise _remembers(
             runner.mechanism.name,
@@ -275,7 +270,7 @@ def _always_or_never(side: int, shards: Shards) -> bool:
     return all(count in (0, runs) for count, runs in hits)
 
 
-def _another(here: int, there: int) -> bool:
+def _differ(here: int, there: int) -> bool:
     """Whether independent runs would hardly all return one outcome here, and all another there.
 
     The probability is at most that of p^here·(1 − p)^there over p, and there are as many tests as processes.

@@ -23,7 +23,7 @@ from dpwitness.api.check import check_problem, require_budget
 from dpwitness.api.door import EARLIER
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
-from dpwitness.checks import brief, exit_error, json_value, near, text_of
+from dpwitness.checks import brief, exit_error, json_value, near, on_one_line, text_of
 from dpwitness.codec import UnknownKind
 from dpwitness.errors import (
     DPWitnessError,
@@ -249,7 +249,7 @@ class Asserter:
             failure = exit_error(whose, error)
             self._record_error(str(failure), called)
         except Exception as error:  # of the user's code, or a fault of ours
-            self._record_error(_one_line(error), called)
+            self._record_error(on_one_line(error), called)
             raise
         else:
             self._record_verdict(verdict, note, called, place_of(mechanism, verdict.witness.mechanism, self._root))
@@ -338,7 +338,7 @@ class Asserter:
             try:
                 replayed = saved.replay(problem, replace(effort, seed=self._seed("replay")))
             except MechanismError as error:  # the check that follows says whether it works at all
-                note = f"the witness in {place} could not be replayed: {_one_line(error)}"
+                note = f"the witness in {place} could not be replayed: {on_one_line(error)}"
             else:
                 if isinstance(replayed, Violation):
                     seen = f"saved in {place}: seen again on fresh runs"
@@ -374,7 +374,7 @@ class Asserter:
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
         except (Exception, SystemExit) as error:  # of any kind: what was proved is not lost to it
-            return f"the witness could not be saved: {_one_line(error)}"
+            return f"the witness could not be saved: {on_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
     def _mark(self, saved: Saved, status: str) -> str | None:
@@ -382,7 +382,7 @@ class Asserter:
         try:
             return self._database.mark(saved, status)
         except (OSError, InvalidData) as error:
-            return f"its file could not be marked as {status}: {_one_line(error)}"
+            return f"its file could not be marked as {status}: {on_one_line(error)}"
 
     def _record_verdict(self, verdict: Verdict, note: str | None, called: object, source: object) -> None:
         """Record a verdict; one that cannot be written down, as by a class of the user's that fails, in a line."""
@@ -401,7 +401,7 @@ class Asserter:
                 ),
             }
         except Exception as error:
-            self._record_error(f"{verdict.verdict}, but it could not be written down: {_one_line(error)}", called)
+            self._record_error(f"{verdict.verdict}, but it could not be written down: {on_one_line(error)}", called)
         else:
             self._record(record)
 
@@ -444,13 +444,7 @@ def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Vio
     except KeyboardInterrupt:
         return replace(found, ended="interrupted"), None
     except (Exception, SystemExit) as error:  # of any kind: what was proved is not lost to it
-        return found, f"the witness could not be made smaller: {_one_line(error)}"
-
-
-def _one_line(error: BaseException) -> str:
-    """An error on one line."""
-    text = " ".join(str(error).split()) or "no message"
-    return text if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {text}"
+        return found, f"the witness could not be made smaller: {on_one_line(error)}"
 
 
 def _all_notes(*notes: str | None) -> str | None:
