@@ -28,7 +28,7 @@ from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
 from dpwitness.api import replay as shrinking
 from dpwitness.api.check import confirm_candidate
-from dpwitness.api.replay import replay, shrink, smallest
+from dpwitness.api.replay import _shrinking_seed, replay, shrink, smallest
 from dpwitness.claims import ApproxDP, HalfPlane
 from dpwitness.errors import InvalidNeighbours, InvalidParameter, MechanismRaised, MixedKinds
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
@@ -62,9 +62,10 @@ def isvt2_shrunk():
 def test_the_runs_of_the_check_are_not_fresh_ones_of_its_smaller_witness():
     small = isvt2_shrunk().witness
     assert small.seed != isvt2_refuted().seed
-    for seed in (isvt2_refuted().seed, small.seed):
+    smaller = replace(small, seed=_shrinking_seed(small.seed))  # as one that was made smaller twice
+    for seed in (isvt2_refuted().seed, small.seed, smaller.seed):
         with pytest.raises(InvalidParameter, match=f"seed={seed} made this witness"):
-            replay(small, isvt2, seed=seed)
+            replay(smaller, isvt2, seed=seed)
 
 
 def refutes(found):

@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import islice
+from itertools import accumulate, islice, repeat
 from typing import Annotated, Any, Final, cast
 
 import numpy as np
@@ -62,6 +62,8 @@ AnyWitness = Annotated[
 
 #: So many pairs of a relation are looked at for one that looks like that of a witness.
 CANDIDATES: Final = 1000
+#: How often a witness is made smaller again, at most.
+SHRUNK: Final = 8
 
 
 @public
@@ -181,8 +183,10 @@ def _shrinking_seed(seed: int) -> int:
 
 
 def _made(witness: Witness, seed: int | None) -> bool:
-    """Whether the runs of a seed made a witness, or the one that it was made smaller from: they are not fresh."""
-    return seed is not None and witness.seed in (seed, _shrinking_seed(seed))
+    """Whether the runs of a seed made a witness, or one that it was made smaller from: they are not fresh."""
+    if seed is None:
+        return False
+    return witness.seed in accumulate(repeat(seed, 1 + SHRUNK), lambda one, _: _shrinking_seed(one))
 
 
 def _as_witness(given: AnyWitness) -> Witness:
