@@ -516,7 +516,7 @@ def test_a_new_process_replays_it(folder):
 @pytest.mark.campaign
 def test_other_processes_draw_the_same(folder):
     here = dpw.check(noisy, epsilon=1.0, claim=0.3, fast_noise=True, **FEW)
-    few = {name: value for name, value in FEW.items() if name != "workers"}
+    few = {name: value for name, value in FEW.items() if name != "workers"} | {"max_time": 120}
     with ProcessPoolExecutor(2, get_context("spawn")) as executor:
         there = dpw.check(noisy, epsilon=1.0, claim=0.3, fast_noise=True, executor=executor, **few)
     assert there.counts == here.counts

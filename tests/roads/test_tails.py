@@ -137,7 +137,8 @@ def test_a_subsampled_gaussian_exceeds_a_small_delta():
 def test_a_wrong_sigma_is_refuted_at_a_small_delta_in_every_seed():
     runs = []
     for seed in range(8):
-        found = dpw.check("gaussian_wrong_sigma", epsilon=1.0, runs=5_000_000, tails=True, seed=seed, bits=False)
+        effort = {"runs": 5_000_000, "max_time": 300, "seed": seed}
+        found = dpw.check("gaussian_wrong_sigma", epsilon=1.0, tails=True, bits=False, **effort)
         assert found.refuted
         runs.append(found.witness.counts.runs)
     assert np.median(runs) <= 3_000_000  # plain runs of sides that share their draws need 2.6·10⁷
