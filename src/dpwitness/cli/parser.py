@@ -157,6 +157,13 @@ def require_each_once(option: str, given: Sequence[str]) -> None:
             raise InvalidParameter(f"{option} {name}=… is given {names.count(name)} times: leave out all but one")
 
 
+def refuse(options: object, names: Sequence[str], reason: str) -> None:
+    """Raise `InvalidParameter` for the first of these options that is given."""
+    for name in names:
+        if getattr(options, name) not in (None, ()):
+            raise InvalidParameter(f"--{name.replace('_', '-')} {reason}")
+
+
 def _literal(text: str) -> object:
     """The flag, None or tuple that Python reads in a text; the text itself where there is none of these."""
     if text not in ("True", "False", "None") and not (text.startswith("(") and text.count("(") <= DEEPEST):

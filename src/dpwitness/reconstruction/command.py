@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
-from dpwitness.cli.parser import CODE, KEPT, READ, number, whole
+from dpwitness.cli.parser import CODE, KEPT, READ, number, refuse, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import STDIN, STREAMS, json_text
 from dpwitness.machine import Deadline
@@ -67,11 +67,9 @@ class AttackOptions:
 
     def require_own_system(self) -> None:
         """Raise `InvalidParameter` for --budget, --rate and --retries where the system is a simulated one."""
-        for name in ("budget", "rate", "retries"):
-            if not self.own_system and getattr(self, name) is not None:
-                raise InvalidParameter(
-                    f"--{name} is of an attack on your own system: give --oracle, or --ask FILE, too"
-                )
+        if not self.own_system:
+            reason = "is of an attack on your own system: give --oracle, or --ask FILE, too"
+            refuse(self, ("budget", "rate", "retries"), reason)
 
     def seed_or_fresh(self) -> int:
         """The seed that was given, or a fresh one of 32 bits. Raises `InvalidParameter` for a negative one."""

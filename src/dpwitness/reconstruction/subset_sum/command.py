@@ -13,7 +13,7 @@ import numpy as np
 from dpwitness.cli import options
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.output import check_places
-from dpwitness.cli.parser import READ, command, number, whole
+from dpwitness.cli.parser import READ, command, number, refuse, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
 from dpwitness.proposals import AttackFamily, Commands
@@ -104,11 +104,8 @@ def run(arguments: argparse.Namespace) -> int:
     common = settings_of(AttackOptions, arguments)
     result: Result | None
     if arguments.allowed_queries is not None:
-        for name in OF_AN_ATTACK:
-            if getattr(arguments, name) is not None:
-                raise InvalidParameter(
-                    f"--{name} is of an attack, and --allowed-queries asks nothing: leave one of them out"
-                )
+        reason = "is of an attack, and --allowed-queries asks nothing: leave one of them out"
+        refuse(arguments, OF_AN_ATTACK, reason)
         result = allowed(settings_of(Allowance, arguments, delta=arguments.allowed_queries), common)
         return finish(arguments, result)
     if arguments.failure is not None:

@@ -16,7 +16,7 @@ import numpy as np
 from dpwitness.cli import options as shared
 from dpwitness.cli.console import NOT_REFUTED, live
 from dpwitness.cli.output import check_places
-from dpwitness.cli.parser import READ, VALUES, command, number, whole
+from dpwitness.cli.parser import READ, VALUES, command, number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import read_text
 from dpwitness.proposals import AttackFamily, Commands
@@ -132,18 +132,13 @@ class Options(AttackOptions):
 
     def __post_init__(self) -> None:
         other = OF_PERTURBATION if self.recover == "histogram" else OF_HISTOGRAM
-        self._refuse(other, f"says nothing of --recover {self.recover}")
+        refuse(self, other, f"says nothing of --recover {self.recover}: leave one of them out")
         if self.own_system:
-            self._refuse(OF_SIMULATION, "describes a simulated system")
+            refuse(self, OF_SIMULATION, "describes a simulated system: leave one of them out")
         else:
-            self._refuse(OF_OWN, "is of an attack on your own system, --oracle")
+            refuse(self, OF_OWN, "is of an attack on your own system, --oracle: leave one of them out")
         if self.sums is not None and not 1 <= self.sums <= MAX_SUMS:
             raise InvalidParameter(f"--sums {self.sums} must lie between 1 and {MAX_SUMS}")
-
-    def _refuse(self, names: tuple[str, ...], reason: str) -> None:
-        for name in names:
-            if getattr(self, name) not in (None, ()):
-                raise InvalidParameter(f"--{name.replace('_', '-')} {reason}: leave one of them out")
 
     def asks_for(self, values: Values) -> dict[str, object]:
         """What the questions follow from, as a transcript has it."""

@@ -17,7 +17,7 @@ import numpy as np
 from dpwitness.cli import options as cli_options
 from dpwitness.cli.console import NOT_REFUTED, live
 from dpwitness.cli.output import check_places
-from dpwitness.cli.parser import command, number, whole
+from dpwitness.cli.parser import command, number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands
@@ -59,15 +59,17 @@ from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attac
 SMALLEST_EPSILON: Final = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
 LARGEST_CELLS: Final = 10**7  # a question takes a byte a cell
 MOST_ATTACKS: Final = 1_000_000
+#: Options of the simulated system alone, and of the user's own.
+OF_SIMULATION: Final = ("epsilon", "share", "beta", "repeat")
+OF_OWN: Final = ("cells", "epsilon1")
 #: Questions at once if a person answers them in a file: a further round costs more than a further question.
 ROUND: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(AttackOptions):
-    """The options of the command, and which of them were given."""
+    """The options of the command."""
 
-    given: frozenset[str]
     data: str | None = None
     column: str | None = None
     plot: str | None = None
@@ -77,21 +79,21 @@ class Options(AttackOptions):
     support: int | None = None
     copies: int | None = None
     delta: float = 0.05
-    # Of the simulated system alone.
     epsilon: float = math.nan
     share: float = 0.5
     beta: float | None = None
     repeat: int = 10
-    # Of the user's own alone.
     cells: int | None = None
     epsilon1: float | None = None
 
-    def check(self) -> None:
+    def check(self, given: Namespace) -> None:
         """Raise `InvalidParameter` for options that are out of range, or say nothing of what is attacked."""
         if self.own_system:
-            self._check_own()
+            refuse(given, OF_SIMULATION, "is of the simulated system: leave it out where you attack your own")
+            if self.cells is not None and not 2 <= self.cells <= LARGEST_CELLS:
+                raise InvalidParameter(f"--cells {self.cells} must be from 2 to {LARGEST_CELLS}")
         else:
-            self._check_simulated()
+            self._check_simulated(given)
         if not self.epsilon2 >= SMALLEST_EPSILON:
             raise InvalidParameter(
                 f"--epsilon2 {self.epsilon2:g} must be at least {SMALLEST_EPSILON:g}, "
@@ -103,32 +105,23 @@ class Options(AttackOptions):
             raise InvalidParameter(
                 "--copies says nothing where queries have no noise: give --epsilon2, or leave it out"
             )
-        if self.is_adaptive and "delta" in self.given:
+        if self.is_adaptive and given.delta is not None:
             raise InvalidParameter("--delta is of Algorithms 3 and 4, not of the adaptive attack: leave it out")
 
-    def _check_simulated(self) -> None:
-        if "epsilon" not in self.given:
+    def _check_simulated(self, given: Namespace) -> None:
+        if given.epsilon is None:
             raise InvalidParameter("--epsilon is needed: the budget of the simulated system (or give --oracle)")
-        for name in ("cells", "epsilon1"):
-            if name in self.given:
-                raise InvalidParameter(f"--{name} is of your own system: give --oracle, or --ask FILE, too")
+        refuse(given, OF_OWN, "is of your own system: give --oracle, or --ask FILE, too")
         if not self.epsilon >= SMALLEST_EPSILON:
             raise InvalidParameter(f"--epsilon {self.epsilon:g} must be at least {SMALLEST_EPSILON:g}")
         if not 1 <= self.repeat <= MOST_ATTACKS:
             raise InvalidParameter(f"--repeat {self.repeat} must be from 1 to {MOST_ATTACKS}")
         if not 0 < self.share < 1:
             raise InvalidParameter(f"--share {self.share:g} must lie between 0 and 1")
-        if "share" in self.given and self.support is not None:
+        if given.share is not None and self.support is not None:
             raise InvalidParameter("--share has no meaning with --support, which buys no totals: leave it out")
         if self.adaptive and self.beta is not None:
             raise InvalidParameter("--beta is of Algorithms 3 and 4: the adaptive attack chooses its copies by ε₂")
-
-    def _check_own(self) -> None:
-        for name in ("epsilon", "share", "beta", "repeat"):
-            if name in self.given:
-                raise InvalidParameter(f"--{name} is of the simulated system: leave it out where you attack your own")
-        if self.cells is not None and not 2 <= self.cells <= LARGEST_CELLS:
-            raise InvalidParameter(f"--cells {self.cells} must be from 2 to {LARGEST_CELLS}")
 
     @property
     def is_adaptive(self) -> bool:
@@ -146,13 +139,12 @@ class Options(AttackOptions):
 
 def run(arguments: Namespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
-    given = frozenset(name for name, value in vars(arguments).items() if value is not None)
-    options = settings_of(Options, arguments, given=given)
+    options = settings_of(Options, arguments)
     options.require_own_system()
     if options.column and not options.data:
         raise InvalidData("--column says which column of --data: give --data FILE.csv too")
     check_places(arguments)  # before the attacks, not after them
-    options.check()
+    options.check(arguments)
     result = attack_own_system(options) if options.own_system else attack_simulated(options)
     return NOT_REFUTED if result is None else finish(arguments, result)
 
