@@ -66,6 +66,8 @@ def _object(value: Any) -> dict[str, object]:
 def _value(value: object) -> object:
     if isinstance(value, np.ndarray):
         return value.tolist()
+    if isinstance(value, list):
+        return [_value(one) for one in value]
     return _object(value) if is_dataclass(value) else value
 
 

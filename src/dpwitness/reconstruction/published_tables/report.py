@@ -1,8 +1,7 @@
 """The result: how many tables agree, which rows are in all of them, and other rows by how often they came back."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
 from typing_extensions import override
 
@@ -23,6 +22,11 @@ class CertainRow:
     people: int
     right: bool | None
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What stands before the row in a table."""
+        return (str(self.people),)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RankedRow:
@@ -36,6 +40,11 @@ class RankedRow:
     frequency: float
     independent: float | None
     right: bool | None
+
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """What stands before the row in a table."""
+        return f"{self.frequency:.2f}", "" if self.independent is None else f"{self.independent:.2f}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,27 +81,17 @@ class PublishedResult(Result):
     possible_rows: int | None
     tables: int
     complete: bool
-    certain: Sequence[CertainRow]
+    certain: list[CertainRow]
     certain_complete: bool
     solver_stopped: str | None
     basis: str | None
     restarts: int
     unranked: str | None
-    ranked: Sequence[RankedRow]
-    precision: Sequence[Precision] | None
+    ranked: list[RankedRow]
+    precision: list[Precision] | None
     stopped: str | None
     seed: int
     seconds: float
-
-    @override
-    def to_json(self) -> dict[str, Any]:
-        written = Result.to_json(self)
-        for name in ("certain", "ranked", "precision"):
-            if written[name] is not None:
-                written[name] = [
-                    {key: getattr(one, key) for key in type(one).__dataclass_fields__} for one in written[name]
-                ]
-        return written
 
     @override
     def text(self) -> str:
@@ -153,25 +152,13 @@ class PublishedResult(Result):
 
     def _table(self) -> list[str]:
         """Ranked rows, or those that are certain where nothing is ranked."""
-        if self.ranked:
-            head = ["frequency", "independent", *self.attributes]
-            body = [
-                [
-                    f"{one.frequency:.2f}",
-                    "" if one.independent is None else f"{one.independent:.2f}",
-                    *map(str, one.row),
-                ]
-                for one in self.ranked[:SHOWN]
-            ]
-            marks = [{True: "right", False: "wrong", None: ""}[one.right] for one in self.ranked[:SHOWN]]
-            left = len(self.ranked) - SHOWN
-        else:
-            head = ["people", *self.attributes]
-            body = [[str(one.people), *map(str, one.row)] for one in self.certain[:SHOWN]]
-            marks = [{True: "right", False: "wrong", None: ""}[one.right] for one in self.certain[:SHOWN]]
-            left = len(self.certain) - SHOWN
-        if not body:
+        rows = self.ranked or self.certain
+        if not rows:
             return []
+        head = [*(("frequency", "independent") if self.ranked else ("people",)), *self.attributes]
+        body = [[*one.cells, *map(str, one.row)] for one in rows[:SHOWN]]
+        marks = [{True: "right", False: "wrong", None: ""}[one.right] for one in rows[:SHOWN]]
+        left = len(rows) - SHOWN
         widths = [max(map(len, column)) for column in zip(head, *body, strict=True)]
         lines = [
             "  ".join(["", *(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)), mark]).rstrip()
