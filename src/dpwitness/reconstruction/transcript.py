@@ -185,14 +185,12 @@ LONGEST: Final = 120  # characters of a question in a message
 class Row:
     """A question, its answer, None where it has none, and whether this run of the attack asked it.
 
-    `id`: its number in the transcript, from 1; 0: it stands in none yet. `place`: where the answer came from, for
-    messages.
+    `id`: its number in the transcript, from 1; 0: it stands in none yet.
     """
 
     id: int
     question: object
     answer: float | None = None
-    place: str | None = None
     asked: bool = False
 
     @property
@@ -330,7 +328,7 @@ def read_transcript(path: str, form: Form[Q]) -> Transcript:
     settings = {name: value for name, value in attack.items() if name not in ("family", "seed")}
     transcript = Transcript(form.family, attack["seed"], settings)
     for record in records:
-        transcript.put(Row(record.id, record.question, _read(record, form), record.place))
+        transcript.put(Row(record.id, record.question, _read(record, form)))
     transcript.begin()
     return transcript
 
@@ -351,7 +349,7 @@ def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:
             raise InvalidData(
                 f"{record.place}: question {record.id} is answered {answer:g}, and was answered {row.answer:g} before"
             )
-        row.answer, row.place = answer, record.place
+        row.answer = answer
 
 
 def _read(record: Record, form: Form[Q]) -> float | None:
