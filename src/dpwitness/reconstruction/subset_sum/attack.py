@@ -117,31 +117,32 @@ def decode(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Simulation:
-    """A bundled target with its errors, and the attack on it; None: as suits these."""
+class Options(AttackOptions):
+    """Those of an attack on subset sums: `law` and `error` are the errors', as far as they are known."""
 
-    size: int = SIZE
-    error: float = ERROR
-    law: str = LAW
+    size: int | None = None
+    error: float | None = None
+    law: str | None = None
     adversary: str | None = None
     queries: int | None = None
 
 
-def attack_simulated(simulation: Simulation, truth: Bits | None, options: AttackOptions) -> SimulatedResult:
+def attack_simulated(options: Options, truth: Bits | None) -> SimulatedResult:
     """Draw a secret unless it is given, ask a bundled target about it, and reconstruct it from the answers alone.
 
     Raises `InvalidParameter` for what does not fit the adversary.
     """
-    size, error, law = simulation.size, simulation.error, simulation.law
-    adversary = simulation.adversary or suited(law)
+    size, law = SIZE if options.size is None else options.size, options.law or LAW
+    error = ERROR if options.error is None else options.error
+    adversary = options.adversary or suited(law)
     exponential = adversary == "exponential"
     oracle.check_error(error)
     if exponential:
         if law in NORMAL:
             raise InvalidParameter("--adversary exponential needs a bound of the error: choose another --law")
-        queries = oracle.all_subsets(size, simulation.queries)
+        queries = oracle.all_subsets(size, options.queries)
     else:
-        queries = oracle.query_count(size) if simulation.queries is None else simulation.queries
+        queries = oracle.query_count(size) if options.queries is None else options.queries
         oracle.check_queries(size, queries)
     seed, deadline = options.seed_or_fresh(), options.deadline()
     rng = np.random.default_rng(seed)
@@ -179,55 +180,6 @@ def attack_simulated(simulation: Simulation, truth: Bits | None, options: Attack
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class OwnSystem:
-    """The user's system and the attack on it; `law` and `error`: what is known of its errors."""
-
-    size: int
-    law: str | None = None
-    error: float | None = None
-    adversary: str | None = None
-    queries: int | None = None
-    budget: int | None = None
-    attributes: Attributes | None = None
-
-    def plan(self) -> "Plan":
-        """What is asked. Raises `InvalidParameter` for what does not fit."""
-        error, law = self.error, self.law
-        if self.attributes is not None:
-            if self.adversary == "exponential":
-                raise InvalidParameter("--adversary exponential asks all subsets: leave out --conditions")
-            if self.attributes.people != self.size:
-                raise InvalidParameter(
-                    f"--conditions has {self.attributes.people} people, and there are to be {self.size}: give one line "
-                    "a person, in the order of the bits"
-                )
-        if error is not None:
-            oracle.check_error(error)
-        if self.adversary == "exponential":
-            if error is None:
-                raise InvalidParameter("--adversary exponential needs --error, by which no answer is wrong by more")
-            number = oracle.all_subsets(self.size, self.queries)
-            if self.budget is not None and self.budget < number:
-                raise InvalidParameter(f"--budget {self.budget} is too small: all subsets are {number} questions")
-            return Plan(size=self.size, used=number, fresh=0, adversary=self.adversary, error=error)
-        if error is not None and law is None:
-            raise InvalidParameter("--error says nothing of errors of an unknown law: give --law too, or leave it out")
-        used, fresh = question_counts(self.size, self.queries, self.budget)
-        variance = None
-        if law is not None and law != "adversarial" and error is not None:
-            variance = error**2 / (4 if law in NORMAL else 3)  # E²/3 of uniform errors, and about that of rounded ones
-        adversary = self.adversary or (None if law is None else suited(law))
-        return Plan(
-            size=self.size,
-            used=used,
-            fresh=fresh,
-            adversary=adversary,
-            variance=variance,
-            attributes=self.attributes,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What is asked: `used` random subsets for the reconstruction and `fresh` ones to check it, or all subsets.
 
@@ -248,6 +200,39 @@ class Plan:
     def every(self) -> bool:
         """Whether all subsets are asked."""
         return self.adversary == "exponential"
+
+    @classmethod
+    def of(cls, options: Options, size: int, attributes: Attributes | None) -> "Plan":
+        """What the options ask about so many people. Raises `InvalidParameter` for what does not fit."""
+        adversary, error, law, budget = options.adversary, options.error, options.law, options.budget
+        if attributes is not None:
+            if adversary == "exponential":
+                raise InvalidParameter("--adversary exponential asks all subsets: leave out --conditions")
+            if attributes.people != size:
+                raise InvalidParameter(
+                    f"--conditions has {attributes.people} people, and there are to be {size}: give one line a person, "
+                    "in the order of the bits"
+                )
+        if error is not None:
+            oracle.check_error(error)
+        if adversary == "exponential":
+            if error is None:
+                raise InvalidParameter("--adversary exponential needs --error, by which no answer is wrong by more")
+            number = oracle.all_subsets(size, options.queries)
+            if budget is not None and budget < number:
+                raise InvalidParameter(f"--budget {budget} is too small: all subsets are {number} questions")
+            return cls(size=size, used=number, fresh=0, adversary=adversary, error=error)
+        if error is not None and law is None:
+            raise InvalidParameter("--error says nothing of errors of an unknown law: give --law too, or leave it out")
+        used, fresh = question_counts(size, options.queries, budget)
+        variance = None
+        if law is not None:
+            adversary = adversary or suited(law)
+            if law != "adversarial" and error is not None:  # E²/3 of uniform errors, and about that of rounded ones
+                variance = error**2 / (4 if law in NORMAL else 3)
+        return cls(
+            size=size, used=used, fresh=fresh, adversary=adversary, variance=variance, attributes=attributes
+        )  # fmt: skip
 
 
 def question_counts(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:

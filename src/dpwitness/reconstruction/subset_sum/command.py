@@ -5,12 +5,12 @@ Three results: of an attack on a simulated system, of one on the user's own, and
 
 import argparse
 import time
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
 
-from dpwitness.cli import options
+from dpwitness.cli import options as shared
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import READ, command, number, refuse, whole
@@ -18,7 +18,6 @@ from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import MAX_TIME, ONE_THREAD, AttackOptions, finish, oracle_options, settings_of
-from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.subset_sum import attack, theory
 from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes, read_attributes
 from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, NORMAL, Bits
@@ -51,7 +50,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "Draws secret bits, asks a bundled target about subsets of them, reconstructs the bits from the answers alone, "
         "and says how many are right; or asks a system of your own."
     )
-    options.data(parser, "the secret bits, instead of drawn ones; with --oracle, to compare with")
+    shared.data(parser, "the secret bits, instead of drawn ones; with --oracle, to compare with")
     parser.add_argument(
         "--size", type=whole, help=f"people, one secret bit each (default: of --data, else {attack.SIZE})"
     )
@@ -94,39 +93,34 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "(default) or gaussian; --plot draws the adversary's random walk",
     )
     group.add_argument("--failure", type=number, help="with which probability it may be told earlier (default 0.05)")
-    options.plot(parser)
-    options.common(parser, max_time=MAX_TIME, workers=ONE_THREAD)
+    shared.plot(parser)
+    shared.common(parser, max_time=MAX_TIME, workers=ONE_THREAD)
 
 
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
     check_places(arguments)  # before the work, not after it
-    common = settings_of(AttackOptions, arguments)
-    result: Result | None
+    options = settings_of(attack.Options, arguments)
     if arguments.allowed_queries is not None:
         reason = "is of an attack, and --allowed-queries asks nothing: leave one of them out"
         refuse(arguments, OF_AN_ATTACK, reason)
-        result = allowed(settings_of(Allowance, arguments, delta=arguments.allowed_queries), common)
-        return finish(arguments, result)
+        failure = 0.05 if arguments.failure is None else arguments.failure
+        return finish(arguments, allowed(options, arguments.allowed_queries, failure))
     if arguments.failure is not None:
         raise InvalidParameter("--failure says how --allowed-queries is meant: give --allowed-queries DELTA too")
-    common.require_own_system()
-    attributes = attributes_of(arguments, common)
+    options.require_own_system()
+    attributes = attributes_of(arguments, options)
     # Of a file of conditions --column names what is secret, also where no --data has it.
     column = arguments.column if arguments.data is not None or attributes is None else None
     truth = read_truth(arguments.data, column, arguments.size)
     size = arguments.size if truth is None else len(truth)
-    if attributes is not None and size is None:
-        size = attributes.people
-    if not common.own_system:
-        return finish(
-            arguments, attack.attack_simulated(settings_of(attack.Simulation, arguments, size=size), truth, common)
-        )
+    if not options.own_system:
+        return finish(arguments, attack.attack_simulated(replace(options, size=size), truth))
     if size is None:
-        raise InvalidParameter("--size is needed: how many people the subsets are made of")
-    result = attack.attack_own_system(
-        settings_of(attack.OwnSystem, arguments, size=size, attributes=attributes).plan(), truth, common
-    )
+        if attributes is None:
+            raise InvalidParameter("--size is needed: how many people the subsets are made of")
+        size = attributes.people
+    result = attack.attack_own_system(attack.Plan.of(options, size, attributes), truth, options)
     return NOT_REFUTED if result is None else finish(arguments, result)
 
 
@@ -159,19 +153,9 @@ def read_truth(data: str | None, column: str | None, size: int | None) -> Bits |
     return bits.astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
-    """Until when a bit counts as private, behind which errors; see `theory.allowed_queries`."""
-
-    delta: float
-    law: str = "binomial"
-    error: float = 64.0
-    failure: float = 0.05
-
-
-def allowed(allowance: Allowance, options: AttackOptions) -> AllowedQueries:
-    """How many queries are allowed, and what simulated adversaries make of them."""
-    law, error, delta, failure = allowance.law, allowance.error, allowance.delta, allowance.failure
+def allowed(options: attack.Options, delta: float, failure: float) -> AllowedQueries:
+    """How many queries are allowed (see `theory.allowed_queries`), and what simulated adversaries make of them."""
+    law, error = options.law or "binomial", 64.0 if options.error is None else options.error
     if law not in NORMAL:
         raise InvalidParameter(f"--law {law}: bounded errors protect no number of queries; give binomial or gaussian")
     started, seed = time.monotonic(), options.seed_or_fresh()
