@@ -112,7 +112,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(AttackOptions):
-    """What the command line says; options of the other kind of system, or of the other goal, are refused."""
+    """What the command line says of the attack."""
 
     recover: str
     data: str | None = None
@@ -124,21 +124,6 @@ class Options(AttackOptions):
     base_partitions: int | None = None
     sums: int | None = None
     values: Sequence[str] = ()
-    perturbation: int | None = None
-    suppression: int | None = None
-    system: str | None = None
-    noise: str | None = None
-    scale: float | None = None
-
-    def __post_init__(self) -> None:
-        other = OF_PERTURBATION if self.recover == "histogram" else OF_HISTOGRAM
-        refuse(self, other, f"says nothing of --recover {self.recover}: leave one of them out")
-        if self.own_system:
-            refuse(self, OF_SIMULATION, "describes a simulated system: leave one of them out")
-        else:
-            refuse(self, OF_OWN, "is of an attack on your own system, --oracle: leave one of them out")
-        if self.sums is not None and not 1 <= self.sums <= MAX_SUMS:
-            raise InvalidParameter(f"--sums {self.sums} must lie between 1 and {MAX_SUMS}")
 
     def asks_for(self, values: Values) -> dict[str, object]:
         """What the questions follow from, as a transcript has it."""
@@ -150,8 +135,19 @@ class Options(AttackOptions):
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
     options = settings_of(Options, arguments)
+    other = OF_PERTURBATION if options.recover == "histogram" else OF_HISTOGRAM
+    refuse(arguments, other, f"says nothing of --recover {options.recover}: leave one of them out")
+    if options.own_system:
+        refuse(arguments, OF_SIMULATION, "describes a simulated system: leave one of them out")
+    else:
+        refuse(arguments, OF_OWN, "is of an attack on your own system, --oracle: leave one of them out")
+    if options.sums is not None and not 1 <= options.sums <= MAX_SUMS:
+        raise InvalidParameter(f"--sums {options.sums} must lie between 1 and {MAX_SUMS}")
     check_places(arguments)  # before the attack, not after it
-    result = _attack_own(options) if options.own_system else _attack_simulated(options)
+    if options.own_system:
+        result = _attack_own(options)
+    else:
+        result = _attack_simulated(options, settings_of(Simulation, arguments))
     return NOT_REFUTED if result is None else finish(arguments, result)
 
 
@@ -225,10 +221,9 @@ def _attack(
     return recover(system, rng, goal.attribute, goal.plan, where=goal.where, progress=done)
 
 
-def _attack_simulated(options: Options) -> HistogramResult | PerturbationResult:
+def _attack_simulated(options: Options, simulation: Simulation) -> HistogramResult | PerturbationResult:
     """Make a system of the data, attack it, and compare."""
-    started, simulation = time.monotonic(), settings_of(Simulation, options)
-    law, table, seed = simulation.law(), _table(options), options.seed_or_fresh()
+    started, law, table, seed = time.monotonic(), simulation.law(), _table(options), options.seed_or_fresh()
     noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
     goal = Goal.of(options, table.values) if options.recover == "histogram" else None
     known = law if simulation.system in INDEPENDENT else None
@@ -247,8 +242,7 @@ def _attack_simulated(options: Options) -> HistogramResult | PerturbationResult:
     )
     if isinstance(found, Perturbation):
         return PerturbationResult(about=about, found=found, law=law, noise_bound=system.noise_bound)
-    true = None if goal is None else goal.true_counts(table)
-    truth = None if true is None else Truth.of(true, found, simulation.suppressed, known)
+    truth = None if goal is None else Truth.of(goal.true_counts(table), found, simulation.suppressed, known)
     return HistogramResult(about=about, found=found, truth=truth)
 
 

@@ -36,8 +36,12 @@ class Setup:
 
     def to_json(self, recover: str, found: dict[str, object]) -> dict[str, Any]:
         """Around what was found."""
-        system = self.system
-        described = asdict(system) | {"stopped": self.stopped} if isinstance(system, Asked) else system.to_json()
+        described = asdict(self.system)
+        if isinstance(self.system, Asked):
+            described["stopped"] = self.stopped
+        else:
+            described["suppression"] = self.system.suppressed
+            del described["scale"]
         about = {"attack": self.attack, "recover": recover, "data": self.data, **described, "seed": self.seed}
         return about | found | {"seconds": self.seconds}
 

@@ -359,12 +359,3 @@ class Simulation:
     def build(self, table: Table, law: NoiseLaw, rng: np.random.Generator) -> SimulatedSystem:
         """The system on a table; `rng` draws its noise. Raises `InvalidParameter`."""
         return SYSTEMS[self.system](table, noise=law, suppression=self.suppressed, rng=rng)
-
-    def to_json(self) -> dict[str, str | int]:
-        """What a report says of it."""
-        return {
-            "system": self.system,
-            "noise": self.noise,
-            "perturbation": self.perturbation,
-            "suppression": self.suppressed,
-        }
