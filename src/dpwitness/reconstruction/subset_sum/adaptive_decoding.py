@@ -51,19 +51,8 @@ def adaptive_adversary(
 ) -> Reconstruction:
     """The more probable value of each bit, behind independent errors of any law, with an unknown count in all answers.
 
-    `spread` of the result is the standard deviation of normal errors that would tell as much.
-
-    Parameters
-    ----------
-    subsets
-        Who is in which query, shape (t, n).
-    answers
-        In counts, shape (t,).
-    sharpened
-        As of `least_squares_adversary`.
-
-    Raises `InvalidParameter` for shapes that do not fit, and answers that are not finite, `AttackStopped` at the
-    deadline.
+    `spread` of the result is the standard deviation of normal errors that would tell as much. Parameters and errors are
+    those of `least_squares_adversary`.
     """
     asked = checked(subsets, answers)
     answers = within_reach(answers, asked.people)

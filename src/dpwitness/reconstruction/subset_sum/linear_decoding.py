@@ -205,20 +205,9 @@ class _Point:
 
 
 def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
-    """Solve: the smallest E with |matrix·x − answers| ≤ E for an x in [0, 1]ⁿ.
+    """The smallest E with |matrix·x − answers| ≤ E for an x in [0, 1]ⁿ: x, shape (n,), and E, in counts.
 
-    Parameters
-    ----------
-    matrix
-        Who is in which subset, ones and zeros, shape (t, n).
-    answers
-        In counts, shape (t,).
-
-    Returns
-    -------
-    tuple
-        x, shape (n,), and E. Where many x have that E, this one is amid them.
-
+    `matrix`: who is in which subset, ones and zeros, shape (t, n). Where many x have that E, this one is amid them.
     Raises `InvalidParameter` where rounding errors keep the method from an end.
     """
     rows, people = matrix.shape
@@ -481,17 +470,7 @@ def polynomial_adversary(
     starts from the worst of a least-squares fit and takes in what its solution violates until nothing is violated. That
     solves the whole program, and no more than some 3n rows of it are ever in memory as numbers.
 
-    Parameters
-    ----------
-    subsets
-        Who is in which query, shape (t, n).
-    answers
-        In counts, shape (t,).
-    offset
-        Whether all answers may have an unknown count in common.
-
-    Raises `InvalidParameter` for shapes that do not fit and answers that are not finite, `AttackStopped` at the
-    deadline.
+    Parameters and errors are those of `least_squares_adversary`.
     """
     asked = checked(subsets, answers)
     queries, size = len(asked), asked.people
