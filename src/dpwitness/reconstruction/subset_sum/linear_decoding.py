@@ -519,7 +519,7 @@ def least_absolute_adversary(
     """Round the values with the least sum of absolute errors: a share of answers may have any error.
 
     By least squares, each answer weighted by one over its last error (Schlossmacher, JASA 68, 1973). Parameters and
-    errors are those of `polynomial_adversary`.
+    errors are those of `least_squares_adversary`.
     """
     asked = checked(subsets, answers)
     people, common = asked.people, 0.0

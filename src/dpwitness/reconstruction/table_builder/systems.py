@@ -194,11 +194,9 @@ class FreshNoisyCounts(SimulatedSystem):
 class BoundedNoisyCounts(SimulatedSystem):
     """Algorithm 1: fresh noise for each new set of contributors, kept in a dictionary."""
 
-    def __init__(
-        self, table: Table, *, noise: NoiseLaw | int, suppression: int | None = None, rng: np.random.Generator
-    ) -> None:
-        super().__init__(table, noise=noise, suppression=suppression, rng=rng)
-        self._dictionary: dict[object, int] = {}
+    @cached_property
+    def _dictionary(self) -> dict[object, int]:
+        return {}
 
     @override
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
