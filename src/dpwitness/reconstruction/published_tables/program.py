@@ -6,10 +6,10 @@ that are 0 or 1: whether the lower one, and whether the upper one, of the two pe
 
 import bisect
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,23 +41,14 @@ class TooLarge(Exception):  # no error: a program is one of two ways to attack
     """More possible rows, or more terms of sums, than a solver can take."""
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Sums:
-    """Sums of unknowns with whole coefficients, each with its limits; `source`: the statement that it is of."""
+class Sum(NamedTuple):
+    """A sum of unknowns with whole coefficients, or one for all, and its limits; `source`: the statement it is of."""
 
-    columns: list[IntArray]
-    coefficients: list[IntArray]
-    low: list[int]
-    high: list[int]
-    source: list[int]
-
-    def add(self, columns: IntArray, coefficients: IntArray | int, low: int, high: int, source: int) -> None:
-        """One more."""
-        self.columns.append(columns)
-        self.coefficients.append(np.broadcast_to(np.asarray(coefficients, np.int64), columns.shape))
-        self.low.append(low)
-        self.high.append(high)
-        self.source.append(source)
+    columns: IntArray
+    coefficients: IntArray | int
+    low: int
+    high: int
+    source: int
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -110,7 +101,7 @@ def program_of(published: Publication) -> Program:
     """
     cells = possible_rows(published)
     people = len(cells)
-    sums = Sums([], [], [], [], [])
+    sums: list[Sum] = []
     most = np.full(people, published.most_people)
     exact: dict[bytes, int] = {}  # the number of people of a set of cells, where it is published
     figures: list[tuple[int, Figure]] = []
@@ -132,7 +123,7 @@ def program_of(published: Publication) -> Program:
             if least == largest:
                 exact[part.tobytes()] = least
             if (least, largest) != (0, NO_LIMIT) and (len(part) or least):
-                sums.add(part, 1, least, largest, source)
+                sums.append(Sum(part, 1, least, largest, source))
         _check_terms(sums)
     if np.any(most >= NO_LIMIT):
         raise InvalidData(
@@ -140,40 +131,37 @@ def program_of(published: Publication) -> Program:
             'a line as {"people": 7}, or a table of all counts'
         )
     total = min(published.most_people, int(most.sum()))
-    sums.add(np.arange(people + 1), np.append(np.ones(people, np.int64), -1), 0, 0, -1)
+    sums.append(Sum(np.arange(people + 1), np.append(np.ones(people, np.int64), -1), 0, 0, -1))
     ends = [(0, limit) for limit in [*most.tolist(), total]]
     for source, figure in figures:
         inside = np.flatnonzero(inside_of(cells, published, figure.where))
-        sums.add(inside, 1, 1, total, source)  # of nobody there is no mean
+        sums.append(Sum(inside, 1, 1, total, source))  # of nobody there is no mean
         column = list(published.attributes).index(figure.of)
         values = [Fraction(str(value)) for value in published.attributes[figure.of]]
         having = cells[inside, column]
         number = exact.get(inside.tobytes())
         if isinstance(figure, Mean):
-            _add_mean(sums, inside, having, values, figure, number, total, source)
+            sums.extend(_sums_of_mean(inside, having, values, figure, number, total, source))
         else:
-            _add_median(sums, inside, having, values, figure, number, total, source, ends)
+            sums.extend(_sums_of_median(inside, having, values, figure, number, total, source, ends))
         _check_terms(sums)
     limits = np.array(ends, np.int64)
     return _program(cells, limits[:, 0], limits[:, 1], sums)
 
 
-def _program(cells: IntArray, lower: IntArray, upper: IntArray, sums: Sums) -> Program:
+def _program(cells: IntArray, lower: IntArray, upper: IntArray, sums: Sequence[Sum]) -> Program:
     from scipy.sparse import csr_array  # 0.2 s
 
-    starts = np.concatenate([[0], np.cumsum([len(columns) for columns in sums.columns])])
-    matrix = csr_array(
-        (np.concatenate(sums.coefficients), np.concatenate(sums.columns), starts),
-        shape=(len(sums.columns), len(lower)),
-    )
-    return Program(
-        cells, lower, upper, matrix, np.array(sums.low, np.int64), np.array(sums.high, np.int64),
-        np.array(sums.source, np.int64),
-    )  # fmt: skip
+    columns = [one.columns for one in sums]
+    coefficients = [np.broadcast_to(np.asarray(one.coefficients, np.int64), one.columns.shape) for one in sums]
+    starts = np.concatenate([[0], np.cumsum([len(some) for some in columns])])
+    matrix = csr_array((np.concatenate(coefficients), np.concatenate(columns), starts), shape=(len(sums), len(lower)))
+    low, high, source = np.array([(one.low, one.high, one.source) for one in sums], np.int64).T
+    return Program(cells, lower, upper, matrix, low, high, source)
 
 
-def _check_terms(sums: Sums) -> None:
-    if sum(map(len, sums.columns)) > MOST_TERMS:
+def _check_terms(sums: Sequence[Sum]) -> None:
+    if sum(len(one.columns) for one in sums) > MOST_TERMS:
         raise TooLarge(f"the statements are sums of more than {MOST_TERMS:,} terms")
 
 
@@ -222,8 +210,7 @@ def _whole(numbers: Sequence[Fraction], people: int, figure: Figure) -> tuple[In
     return np.array(scaled, np.int64), factor
 
 
-def _add_mean(
-    sums: Sums,
+def _sums_of_mean(
     inside: IntArray,
     having: IntArray,
     values: list[Fraction],
@@ -231,20 +218,19 @@ def _add_mean(
     number: int | None,
     people: int,
     source: int,
-) -> None:
+) -> Iterator[Sum]:
     """Σ value from low·n to high·n; for an unknown n, Σ (value − low) ≥ 0 and Σ (value − high) ≤ 0."""
     if number is not None:
         weights, factor = _whole(values, people, mean)
         low, high = math.ceil(mean.low * number * factor), math.floor(mean.high * number * factor)
-        sums.add(inside, weights[having], low, high, source)
+        yield Sum(inside, weights[having], low, high, source)
         return
     for end, low, high in ((mean.low, 0, NONE), (mean.high, -NONE, 0)):
         weights, _ = _whole([value - end for value in values], people, mean)
-        sums.add(inside, weights[having], low, high, source)
+        yield Sum(inside, weights[having], low, high, source)
 
 
-def _add_median(
-    sums: Sums,
+def _sums_of_median(
     inside: IntArray,
     having: IntArray,
     values: list[Fraction],
@@ -253,7 +239,7 @@ def _add_median(
     people: int,
     source: int,
     ends: list[tuple[int, int]],
-) -> None:
+) -> Iterator[Sum]:
     """Twice those below a value, less all: at most −1 if the lower middle has at least it, at most 0 if the upper has.
 
     `number`: how many people there are in it, None where that is not known; `ends`: limits of all unknowns, to which
@@ -261,7 +247,7 @@ def _add_median(
     """
     if number is not None and number % 2:  # one person is in the middle
         for outside in (having_less(having, values, median.low), ~having_less(having, values, median.high, also=True)):
-            sums.add(inside, np.where(outside, 1, -1), -NONE, -1, source)
+            yield Sum(inside, np.where(outside, 1, -1), -NONE, -1, source)
         return
     steps = sorted({values[k] for k in np.unique(having).tolist()})
     most = people if number is None else number
@@ -272,8 +258,8 @@ def _add_median(
     for k, step in enumerate(steps[1:]):
         signs = np.where(having_less(having, values, step), 1, -1)
         for upper, column in enumerate((first + k, first + k + len(steps) - 1)):
-            sums.add(np.append(inside, column), np.append(signs, most + 1 - upper), -NONE, most, source)
-            sums.add(np.append(inside, column), np.append(signs, most + upper), upper, NONE, source)
+            yield Sum(np.append(inside, column), np.append(signs, most + 1 - upper), -NONE, most, source)
+            yield Sum(np.append(inside, column), np.append(signs, most + upper), upper, NONE, source)
     # Their mean is within limits: where the lower one is steps[k] or more, the upper one is at most 2·high − steps[k];
     # where it is steps[k] or less, the upper one is at least 2·low − steps[k].
     last = len(steps) - 1
@@ -282,12 +268,12 @@ def _add_median(
         beyond = bisect.bisect_right(steps, 2 * median.high - step)
         if beyond <= last:
             columns = above + ([first + last + beyond - 1] if beyond else [])
-            sums.add(np.array(columns, np.int64), 1, -NONE, len(above) + (beyond > 0) - 1, source)
+            yield Sum(np.array(columns, np.int64), 1, -NONE, len(above) + (beyond > 0) - 1, source)
         above = [first + k] if k < last else []
         least = bisect.bisect_left(steps, 2 * median.low - step)
         if least:
             columns = above + ([first + last + least - 1] if least <= last else [])
-            sums.add(np.array(columns, np.int64), 1, 1, NONE, source)
+            yield Sum(np.array(columns, np.int64), 1, 1, NONE, source)
 
 
 def having_less(having: IntArray, values: Iterable[Fraction], limit: Fraction, *, also: bool = False) -> Flags:
