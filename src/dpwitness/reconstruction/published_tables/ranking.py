@@ -9,6 +9,7 @@ the most probable values. The published counts leave many tables; what is in mos
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -59,8 +60,7 @@ class Pairs:
     @property
     def shares(self) -> list[Floats] | None:
         """For each attribute the shares of its values; None where they are not all published."""
-        bounds = zip(self.offsets, self.offsets[1:], strict=False)
-        ones = [np.diag(self.counts)[a:b] for a, b in bounds]
+        ones = [np.diag(self.counts)[a:b] for a, b in pairwise(self.offsets)]
         return [one / one.sum() for one in ones] if all(np.isfinite(one).all() and one.any() for one in ones) else None
 
     @classmethod
@@ -69,10 +69,7 @@ class Pairs:
         names, sizes = list(published.attributes), tuple(map(len, published.attributes.values()))
         offsets = np.concatenate([[0], np.cumsum(sizes)])
         counts = np.full((offsets[-1], offsets[-1]), np.nan)
-
-        def block(one: int, other: int) -> tuple[slice, slice]:
-            return slice(offsets[one], offsets[one + 1]), slice(offsets[other], offsets[other + 1])
-
+        places = [np.arange(first, end) for first, end in pairwise(offsets)]
         for statement in published.statements:
             if not isinstance(statement, Marginal) or statement.where or not statement.by:
                 continue
@@ -82,13 +79,9 @@ class Pairs:
                 for j, other in enumerate(axes):
                     rest = tuple(k for k in range(len(axes)) if k not in (i, j))
                     part = np.where(known.all(axis=rest), statement.low.sum(axis=rest), np.nan)
-                    if i == j:
-                        place = np.arange(offsets[one], offsets[one + 1])
-                        counts[place, place] = np.where(np.isnan(part), counts[place, place], part)
-                    else:
-                        rows, columns = block(one, other)
-                        part = part if i < j else part.T
-                        counts[rows, columns] = np.where(np.isnan(part), counts[rows, columns], part)
+                    block = (places[one], places[one]) if i == j else np.ix_(places[one], places[other])
+                    part = part.T if i > j else part
+                    counts[block] = np.where(np.isnan(part), counts[block], part)
         return cls(sizes, counts)
 
 
