@@ -15,7 +15,6 @@ from dpwitness.machine import Deadline
 from dpwitness.reconstruction.command import AttackOptions
 from dpwitness.reconstruction.published_tables.program import Program, TooLarge, program_of
 from dpwitness.reconstruction.published_tables.ranking import (
-    Floats,
     Pairs,
     Row,
     independent_probability,
@@ -33,7 +32,7 @@ from dpwitness.reconstruction.published_tables.solutions import (
     find_tables,
 )
 from dpwitness.reconstruction.published_tables.statements import Publication
-from dpwitness.reconstruction.table_builder.tables import Table, Value
+from dpwitness.reconstruction.table_builder.tables import FloatArray, Table, Value
 
 #: Told of a stage, how much of how many is done, and that as text.
 Progress: TypeAlias = Callable[[str, int, int, str], object]
@@ -257,7 +256,7 @@ def _result(
 
 def precision(
     order: Sequence[Row],
-    shares: Sequence[Floats] | None,
+    shares: Sequence[FloatArray] | None,
     values: Sequence[Sequence[Value]],
     having: Collection[tuple[Value, ...]],
 ) -> list[Precision]:

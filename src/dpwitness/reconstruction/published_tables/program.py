@@ -9,21 +9,13 @@ import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Final, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidData
-from dpwitness.reconstruction.published_tables.statements import (
-    NO_LIMIT,
-    Figure,
-    IntArray,
-    Marginal,
-    Mean,
-    Publication,
-    Where,
-)
+from dpwitness.reconstruction.published_tables.statements import NO_LIMIT, Figure, Marginal, Mean, Publication, Where
+from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -33,8 +25,6 @@ MOST_ROWS: Final = 200_000
 MOST_TERMS: Final = 20_000_000
 #: A limit of a sum that is none.
 NONE: Final = 1 << 62
-
-Flags: TypeAlias = NDArray[np.bool_]
 
 
 class TooLarge(Exception):  # no error: a program is one of two ways to attack
@@ -190,7 +180,7 @@ def possible_rows(published: Publication) -> IntArray:
     return rows
 
 
-def inside_of(rows: IntArray, published: Publication, where: Where) -> Flags:
+def inside_of(rows: IntArray, published: Publication, where: Where) -> BoolArray:
     """Which rows satisfy a condition on attributes that they have."""
     inside = np.ones(len(rows), np.bool_)
     for axis, positions in published.positions(where).items():
@@ -276,7 +266,7 @@ def _sums_of_median(
             yield Sum(np.array(columns, np.int64), 1, 1, NONE, source)
 
 
-def having_less(having: IntArray, values: Iterable[Fraction], limit: Fraction, *, also: bool = False) -> Flags:
+def having_less(having: IntArray, values: Iterable[Fraction], limit: Fraction, *, also: bool = False) -> BoolArray:
     """Which people have a value below the limit; `also`: or of it."""
     less = np.array([value < limit or (also and value == limit) for value in values])
     return less[having]

@@ -13,12 +13,11 @@ from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.published_tables.statements import Marginal, Publication
+from dpwitness.reconstruction.table_builder.tables import FloatArray, IntArray
 
-Floats: TypeAlias = NDArray[np.float64]
 #: Values of all attributes, as positions: a row of a table.
 Row: TypeAlias = tuple[int, ...]
 
@@ -45,10 +44,10 @@ class Pairs:
     """
 
     sizes: tuple[int, ...]
-    counts: Floats
+    counts: FloatArray
 
     @property
-    def offsets(self) -> NDArray[np.int64]:
+    def offsets(self) -> IntArray:
         """Where each attribute's values begin, and where the last one's end."""
         return np.concatenate([[0], np.cumsum(self.sizes)])
 
@@ -58,7 +57,7 @@ class Pairs:
         return bool(np.isfinite(self.counts).sum() > np.isfinite(np.diag(self.counts)).sum())
 
     @property
-    def shares(self) -> list[Floats] | None:
+    def shares(self) -> list[FloatArray] | None:
         """For each attribute the shares of its values; None where they are not all published."""
         ones = [np.diag(self.counts)[a:b] for a, b in pairwise(self.offsets)]
         return [one / one.sum() for one in ones] if all(np.isfinite(one).all() and one.any() for one in ones) else None
@@ -85,7 +84,7 @@ class Pairs:
         return cls(sizes, counts)
 
 
-def relaxed_table(pairs: Pairs, people: int, rng: np.random.Generator, deadline: Deadline) -> NDArray[np.int64] | None:
+def relaxed_table(pairs: Pairs, people: int, rng: np.random.Generator, deadline: Deadline) -> IntArray | None:
     """One table that about agrees with the counts, shape (people, attributes); None where the time is over before."""
     # A column a person: values of one attribute lie together, so that sums over them are those of rows. In parts: of
     # products that are larger BLAS makes several threads, which on a busy machine takes thirty times as long.
@@ -130,7 +129,7 @@ def restarts(
         yield Counter(map(tuple, table.tolist()))
 
 
-def independent_rows(shares: Sequence[Floats], number: int) -> list[tuple[Row, float]]:
+def independent_rows(shares: Sequence[FloatArray], number: int) -> list[tuple[Row, float]]:
     """The most probable rows if attributes were independent, and their probabilities; the baseline of Dick et al.
 
     Of these rows the first attributes are always the most probable ones of these attributes, as many of them.
@@ -144,12 +143,12 @@ def independent_rows(shares: Sequence[Floats], number: int) -> list[tuple[Row, f
     return list(zip(map(tuple, rows.tolist()), probabilities.tolist(), strict=True))
 
 
-def independent_probability(shares: Sequence[Floats], row: Row) -> float:
+def independent_probability(shares: Sequence[FloatArray], row: Row) -> float:
     """The probability of a row if attributes were independent."""
     return float(np.prod([one[value] for one, value in zip(shares, row, strict=True)]))
 
 
-def ranked(frequency: Mapping[Row, int], shares: Sequence[Floats] | None) -> list[Row]:
+def ranked(frequency: Mapping[Row, int], shares: Sequence[FloatArray] | None) -> list[Row]:
     """Rows by how often they came back; of as often ones the more probable first, if attributes were independent."""
 
     def place(row: Row) -> tuple[float, float, Row]:

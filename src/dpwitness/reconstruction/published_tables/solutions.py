@@ -15,7 +15,7 @@ import numpy as np
 
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.published_tables.program import NONE, Program
-from dpwitness.reconstruction.published_tables.statements import IntArray
+from dpwitness.reconstruction.table_builder.tables import IntArray
 
 #: HiGHS takes a whole number for one that is off by less.
 TOLERANCE: Final = 1e-5

@@ -25,14 +25,12 @@ from pathlib import Path
 from typing import Any, Final, NoReturn, TypeAlias, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.checks import brief, json_value, near
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_rows, read_text, shown
-from dpwitness.reconstruction.table_builder.tables import Table, Value, parse_value
+from dpwitness.reconstruction.table_builder.tables import IntArray, Table, Value, parse_value
 
-IntArray: TypeAlias = NDArray[np.int64]
 #: Attribute → the values that people may have.
 Where: TypeAlias = Mapping[str, tuple[Value, ...]]
 

@@ -14,11 +14,9 @@ from collections.abc import Callable
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
-
-Floats = NDArray[np.float64]
+from dpwitness.reconstruction.subset_sum.linear_decoding import Floats
 
 #: Numbers of queries beyond this are not told apart.
 MOST_QUERIES: Final = 1 << 40
