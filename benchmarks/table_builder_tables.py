@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.averaging import choose_base, remove_noise
+from dpwitness.reconstruction.table_builder.averaging import Sums, average, both_sides, choose_base, two_partitions
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, as_law
 from dpwitness.reconstruction.table_builder.supply import Plan
@@ -186,7 +186,9 @@ def mitigation(folder, runs, seed):
             for stream in np.random.SeedSequence([seed, 3, k]).spawn(runs):
                 rng = np.random.default_rng(stream)
                 oracle = system(halves, noise=2, suppression=4, rng=rng)
-                hits += remove_noise(oracle, rng, "age", base, k, where=where).count == true[base].sum()
+                selections = both_sides(len(true), base, two_partitions(rng, len(base), k), base[:0])
+                sums = Sums.of(oracle.ask("age", selections, where).reshape(2, -1))
+                hits += average([sums], len(selections)).count == true[base].sum()
             shares.append(f"k={k}: {hits / runs:.2f}")
         right = []
         for stream in np.random.SeedSequence([seed, 4]).spawn(max(runs // 10, 2)):

@@ -101,6 +101,14 @@ def test_without_noise_everything_is_exact(counts, seed):
     assert DEFENCES["subtract"](oracle, "value", 4) == counts[1]
 
 
+def remove_noise(oracle, rng, attribute, base, k, *, beside=(), where=None):
+    """Algorithm 4 for one set of values."""
+    sides = averaging.two_partitions(rng, len(base), k)
+    selections = averaging.both_sides(len(oracle.values(attribute)), base, sides, np.array(beside, int))
+    answers = oracle.ask(attribute, selections, where)
+    return averaging.average([averaging.Sums.of(answers.reshape(2, -1))], len(answers))
+
+
 @pytest.mark.parametrize("system", [BoundedNoisyCounts, KeyedNoisyCounts])
 @pytest.mark.parametrize(("r", "size", "k"), soon([(2, 6, None), (5, 9, 100)], 1))
 def test_noise_remover_succeeds_as_often_as_equation_5_says(system, r, size, k):
@@ -109,7 +117,7 @@ def test_noise_remover_succeeds_as_often_as_equation_5_says(system, r, size, k):
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         oracle = system(table, noise=r, suppression=r, rng=rng)
-        found = averaging.remove_noise(oracle, rng, "value", range(size), k, beside=[size, size + 1, size + 2])
+        found = remove_noise(oracle, rng, "value", np.arange(size), k, beside=size + np.arange(3))
         hits += abs(found.mean - 50 * size - 4) < 0.5
         shifted += found.count == 50 * size + 5
         assert found.queries == oracle.asked == 2 * found.partitions
@@ -276,7 +284,7 @@ def success(system, k, runs=RUNS):
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         oracle = system(table, noise=2, suppression=4, rng=rng)
-        hits += averaging.remove_noise(oracle, rng, "a", range(10), k, where={"g": [1]}).count == 400
+        hits += remove_noise(oracle, rng, "a", np.arange(10), k, where={"g": [1]}).count == 400
     return hits
 
 
@@ -315,9 +323,9 @@ def test_a_layer_a_value_stays_in_differences_and_a_layer_a_query_does_not():
         (lambda o, rng: partitions.two_partitions(rng, 5, 0), "partitions=0"),
         (lambda o, rng: partitions.two_partitions(rng, 40), "use at most 1048576 of them, not all"),
         (lambda o, rng: partitions.two_partitions(rng, 40, 10**12), "not 1000000000000"),
-        (lambda o, rng: averaging.remove_noise(o, rng, "height", [0, 1], 3), "no attribute 'height'"),
-        (lambda o, rng: averaging.remove_noise(o, rng, "value", [0, 7], 3), "below 5"),
-        (lambda o, rng: averaging.remove_noise(o, rng, "value", [0, 0], 3), "different"),
+        (lambda o, rng: averaging.value_positions(o, "height", [0, 1]), "no attribute 'height'"),
+        (lambda o, rng: averaging.value_positions(o, "value", [0, 7]), "below 5"),
+        (lambda o, rng: averaging.value_positions(o, "value", [0, 0]), "different"),
         (lambda o, rng: histogram.recover_histogram(o, rng, "value", Plan(base=())), "0 of the 0 base values"),
         (lambda o, rng: histogram.recover_histogram(o, rng, "value", Plan(base=(0, 1, 4))), "above 0; all of them"),
         (

@@ -225,38 +225,6 @@ def value_positions(oracle: System, attribute: str, positions: Positions) -> Int
     return array
 
 
-def remove_noise(
-    oracle: System,
-    rng: np.random.Generator,
-    attribute: str,
-    base: Positions,
-    k: int | None = None,
-    *,
-    beside: Positions = (),
-    where: Where | None = None,
-) -> Average:
-    """Algorithm 4: how many people (within `where`) have a value of the attribute that is in `base` or `beside`.
-
-    Parameters
-    ----------
-    oracle, rng
-        The system, and what draws the two-partitions.
-    base
-        Positions of at least two values whose own answers are not 0, all different; others raise `InvalidParameter`.
-    k
-        How many two-partitions of them are asked for, two answers each; None, or more than there are: all
-        2^(len(base)−1) − 1.
-    beside
-        Positions of suppressed values, put on one side of each partition (section 4.2.2).
-    where
-        Only people who satisfy this.
-    """
-    base, beside = value_positions(oracle, attribute, base), value_positions(oracle, attribute, beside)
-    selections = both_sides(len(oracle.values(attribute)), base, two_partitions(rng, len(base), k), beside)
-    answers = oracle.ask(attribute, selections, where)
-    return average([Sums.of(answers.reshape(2, -1))], len(answers))
-
-
 def both_sides(width: int, base: IntArray, sides: BoolArray, beside: IntArray) -> BoolArray:
     """The selections of two-partitions: first sides, then second ones; shape (2·partitions, width).
 
