@@ -338,7 +338,7 @@ def test_own_kinds_of_results_are_imported_by_an_option(capsys, own_kinds, comma
 
 def test_a_curve_names_all_its_lines(capsys, tmp_path, monkeypatch):
     figures = []
-    monkeypatch.setattr("dpwitness.report.plots._write", lambda figure, path: figures.append(figure))
+    monkeypatch.setattr("dpwitness.report.plots.write_figure", lambda figure, path: figures.append(figure))
     command = ("curve", "histogram", "--epsilon", 0.7, "--claims", "0.1,0.9", "--runs", 2000)
     assert run(capsys, *command, "--plot", tmp_path / "curve.svg")[0] == 0
     axes = figures[0].axes[0]

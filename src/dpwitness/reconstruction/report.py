@@ -1,20 +1,14 @@
 """Results of attacks, the same for all families: as JSON, as text, and as plots."""
 
-import io
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, is_dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
-from dpwitness.files import write_atomically
-from dpwitness.report.plots import plot_format
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
-    from matplotlib.figure import Figure
+from dpwitness.report.plots import new_figure as new_figure
+from dpwitness.report.plots import write_figure as write_figure
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,18 +69,3 @@ def report_text(heading: str, rows: Iterable[tuple[str, str | None]], *, seconds
     """A heading, labelled rows (one that is None is left out), and how long it took from which seed."""
     lines = [f"  {label:<12} {text}" for label, text in rows if text is not None]
     return "\n".join([heading, *lines, f"  {seconds:.1f} s; seed {seed}"])
-
-
-def new_figure(width: float = 6.4, height: float = 4.2) -> "tuple[Figure, Axes]":
-    """A figure with one pair of axes, in inches."""
-    from matplotlib.figure import Figure  # 0.3 s
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.add_subplot()
-
-
-def write_figure(figure: "Figure", path: str | Path) -> None:
-    """Write a figure, whole or not at all. Raises `InvalidParameter` for an unknown format."""
-    buffer = io.BytesIO()
-    figure.savefig(buffer, format=plot_format(path), dpi=150)
-    write_atomically(path, buffer.getvalue())

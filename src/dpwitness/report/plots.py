@@ -104,14 +104,21 @@ def _plain(text: str) -> str:
 
 def plot_curve(result: Curve, path: str | Path) -> None:
     """Draw the p-values of a curve."""
+    figure, axes = new_figure()
+    _draw_curve(axes, result)
+    write_figure(figure, path)
+
+
+def new_figure(width: float = 6.4, height: float = 4.2) -> "tuple[Figure, Axes]":
+    """A figure with one pair of axes, in inches."""
     from matplotlib.figure import Figure  # 0.3 s
 
-    figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-    _draw_curve(figure.add_subplot(), result)
-    _write(figure, path)
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
 
 
-def _write(figure: "Figure", path: str | Path) -> None:
+def write_figure(figure: "Figure", path: str | Path) -> None:
+    """Write a figure, whole or not at all. Raises `InvalidParameter` for an unknown format."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format=plot_format(path), dpi=150)
     write_atomically(path, buffer.getvalue())
@@ -144,14 +151,12 @@ def pictures(result: Curve | Profile) -> list[tuple[Markup, str]]:
 
 def _picture(draw_into: "Callable[[Axes], None]", title: str) -> Markup:
     import matplotlib as mpl
-    from matplotlib.figure import Figure
 
     number = next(_figures)
     ink = dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK)
     own: dict[Any, Any] = {**ink, "svg.fonttype": "none", "svg.hashsalt": f"dpwitness-{number}", "font.size": 9}
     with mpl.rc_context({**own, "legend.framealpha": 0.0}):
-        figure = Figure(figsize=(5.0, 3.6), layout="constrained")
-        axes = figure.add_subplot()
+        figure, axes = new_figure(5.0, 3.6)
         draw_into(axes)
         axes.set_title("")
         buffer = io.StringIO()
@@ -208,7 +213,7 @@ def plot_profile(result: Profile, path: str | Path) -> None:
     _draw_profile(left, result)
     _draw_trade_off(right, result)
     figure.suptitle(_plain(result.call if len(result.call) <= 80 else result.mechanism), fontsize="medium")
-    _write(figure, path)
+    write_figure(figure, path)
 
 
 def _draw_profile(axes: "Axes", result: Profile) -> None:
