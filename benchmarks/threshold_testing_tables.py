@@ -14,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 
+from dpwitness.exact import laplace_cdf
 from dpwitness.files import read_column
 from dpwitness.reconstruction.threshold_testing.attack import (
     Reconstruction,
@@ -23,7 +24,7 @@ from dpwitness.reconstruction.threshold_testing.attack import (
     score,
 )
 from dpwitness.reconstruction.threshold_testing.oracle import ThresholdOracle
-from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, laplace_cdf
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
 FILES = {
     "Adult": "adult_capital_loss.csv",

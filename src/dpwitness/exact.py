@@ -30,7 +30,7 @@ SCALES: Final[dict[str, Callable[[float, int, float], tuple[float, float]]]] = {
 }
 
 
-def _laplace_cdf(x: Floats) -> Floats:
+def laplace_cdf(x: Floats) -> Floats:
     """P(Lap(1) ≤ x), with full relative accuracy in the lower tail."""
     tail = np.exp(-np.abs(x)) / 2
     return np.where(x < 0, tail, 1 - tail)
@@ -77,9 +77,9 @@ def pattern_probability(
         z = grid[part][:, None] + half[:, None] * (NODES + 1)
         density = np.exp(-np.abs(z - threshold) / b) / (2 * b)
         for q, count in zip(*np.unique(no, return_counts=True), strict=True):
-            density *= _laplace_cdf((z - q) / c) ** count
+            density *= laplace_cdf((z - q) / c) ** count
         for q, count in zip(*np.unique(yes, return_counts=True), strict=True):
-            density *= _laplace_cdf((q - z) / c) ** count
+            density *= laplace_cdf((q - z) / c) ** count
         total += float(np.sum(half * (density @ WEIGHTS)))
     return total
 

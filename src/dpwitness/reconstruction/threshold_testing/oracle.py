@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.exact import laplace_cdf
 from dpwitness.reconstruction.questions import Asking, Limits, system_of
-from dpwitness.reconstruction.threshold_testing.theory import attack_threshold, laplace_cdf
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 from dpwitness.reconstruction.transcript import Form, as_flag
 
 #: People a cell, shape (cells,).

@@ -18,6 +18,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
+from dpwitness.exact import laplace_cdf
 from dpwitness.reconstruction.threshold_testing.comparison import (
     FRESH_SUMS,
     Comparison,
@@ -28,7 +29,7 @@ from dpwitness.reconstruction.threshold_testing.comparison import (
 )
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats, Queries, Signs
 from dpwitness.reconstruction.threshold_testing.reference_cells import find_reference_cells
-from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, laplace_cdf
+from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES
 
 #: Copies of each query by which the base sum is found.
 ROUGH: Final = 15

@@ -9,19 +9,12 @@ from bisect import bisect_left
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.exact import pattern_probability
 
 #: Copies of a query at most: the ⊤'s of more of them, over all cells, would not fit into 64 bits.
 MOST_COPIES: Final = 10**12
-
-
-def laplace_cdf(x: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The distribution function of Lap(1); the noise Lap(1/ε₂) has that of ε₂·x."""
-    tail = np.exp(-np.abs(x)) / 2
-    return np.asarray(np.where(x < 0, tail, 1 - tail))
 
 
 def mirrored_probabilities(
