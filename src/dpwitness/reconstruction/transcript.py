@@ -218,9 +218,8 @@ class Transcript:
         self.rows: list[Row] = []
         self._next = 0  # the place after the row of the last question: mostly the next one to be
         self._last = 0  # the largest number of a row that there ever was
-        self._places: dict[str, deque[int]] | None = (
-            None  # of rows by their question; filled where the next row is another one
-        )
+        # Of rows by their question; filled where the next row is another one.
+        self._places: dict[str, deque[int]] | None = None
 
     @property
     def answered(self) -> int:

@@ -179,7 +179,7 @@ def average(sums: Sequence[Sums], queries: int) -> Average:
     """Average sums of the same count, each weighted by the inverse of its variance: one over its number of parts.
 
     Sums that are `outliers` among those of as many parts are left out: of bounded noise there are none, and a garbled
-    answer would move the mean by many people. Raises `InvalidParameter` where there is no sum at all.
+    answer would move the mean by many people. Without `information` where there is no sum at all.
     """
     kinds: dict[int, int] = {}
     weighted = information = squares = 0.0
@@ -196,9 +196,7 @@ def average(sums: Sequence[Sums], queries: int) -> Average:
             information += len(totals) / parts
             squares += float(np.square(totals - totals.mean()).sum()) / parts
             freedom += len(totals) - 1
-    if not kinds:
-        raise InvalidParameter("each partition has a side whose answer is 0: take values with larger answers")
-    mean = weighted / information
+    mean = weighted / information if information else 0.0
     return Average(
         mean=mean,
         count=nearest(mean),

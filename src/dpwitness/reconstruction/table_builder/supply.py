@@ -164,8 +164,7 @@ class SetCount:
 
     def average(self) -> Average:
         """The average of the sums; without `information` where there is none."""
-        none = Average(mean=0.0, count=0, queries=self.queries, kinds=(), information=0.0, squares=0.0, freedom=0)
-        return replace(average(self.sums, self.queries) if self.has_sums else none, asked=tuple(self.asked))
+        return replace(average(self.sums, self.queries), asked=tuple(self.asked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
