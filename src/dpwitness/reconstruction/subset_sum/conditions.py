@@ -7,6 +7,7 @@ not for the same half: Cohen & Nissim, Linear program reconstruction in practice
 
 import copy
 import math
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeAlias
@@ -83,11 +84,7 @@ class Attributes:
     @property
     def told_apart(self) -> int:
         """How many people differ from all others in an attribute."""
-        rows = list(zip(*self.columns.values(), strict=True))
-        seen: dict[tuple[Value, ...], int] = {}
-        for row in rows:
-            seen[row] = seen.get(row, 0) + 1
-        return sum(seen[row] == 1 for row in rows)
+        return sum(people == 1 for people in Counter(zip(*self.columns.values(), strict=True)).values())
 
     def drawn(self, rng: np.random.Generator, number: int) -> tuple[list[Condition], Subsets]:
         """So many random conditions, each of another subset of people, and these; fewer where there are no more."""
