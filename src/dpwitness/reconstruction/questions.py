@@ -65,12 +65,7 @@ def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) 
     seed
         What `rng` and `seed` of a factory follow from.
 
-    Raises
-    ------
-    InvalidParameter
-        For what is none of these.
-    OracleFailed
-        Where a factory raises.
+    Raises `InvalidParameter` for what is none of these, `OracleFailed` where a factory raises.
     """
     name = name or str(getattr(thing, "__name__", type(thing).__name__))
     oracle = thing

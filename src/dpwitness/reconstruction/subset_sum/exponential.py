@@ -65,7 +65,9 @@ def _weed(answers: Floats, error: float) -> np.int64:
 
 
 def exponential_adversary(answers: Floats, error: float) -> Bits:
-    """Weed out every list of bits that some answer contradicts, and take the first left over (Theorem 2).
+    """Weed out every list of bits that some answer contradicts, and take the first left over (Theorem 2); shape (n,).
+
+    It differs from the secret in at most 4E places, so with E = n/40 at least nine tenths of the bits are right.
 
     Parameters
     ----------
@@ -73,12 +75,6 @@ def exponential_adversary(answers: Floats, error: float) -> Bits:
         To all 2ⁿ subsets, in counts, shape (2ⁿ,); person i is in subset j if digit i of j is 1.
     error
         E, in counts: no answer is wrong by more.
-
-    Returns
-    -------
-    ndarray
-        Bits, shape (n,). They differ from the secret in at most 4E places, so with E = n/40 at least nine tenths of
-        them are right.
 
     Raises `InvalidParameter` for a number of answers that is no power of 2 or too large, a negative error, and answers
     that no list of bits agrees with.

@@ -94,12 +94,7 @@ class Subsets:
 
     As numbers the matrix of n·ln²n subsets takes 2 GB for 2,048 people, as bits 30 MB; it is unpacked block by block.
 
-    Parameters
-    ----------
-    packed
-        Eight people a byte, the first in the lowest bit, shape (subsets, ⌈people/8⌉), uint8.
-    people
-        How many people there are.
+    `packed`: eight people a byte, the first in the lowest bit, shape (subsets, ⌈people/8⌉), uint8.
     """
 
     def __init__(self, packed: NDArray[np.uint8], people: int) -> None:

@@ -103,18 +103,9 @@ def recover_histogram(
     where: Where | None = None,
     progress: Progress | None = None,
 ) -> Histogram:
-    """The counts of an attribute's values (section 4.2.2); negative ones become 0.
+    """The counts of an attribute's values (section 4.2.2) among the people in `where`; negative ones become 0.
 
-    Parameters
-    ----------
-    oracle, rng
-        The system, and what draws the partitions.
-    plan
-        Which values, and how many questions.
-    where
-        Only these people.
-    progress
-        Called with how many values are done, of how many.
+    `rng` draws the partitions; `plan` says which values are counted, and by how many questions.
 
     Raises `InvalidParameter` where no answer is above 0, and where the questions that are allowed are too few. Answers
     may be `MISSING`, as of a system that stops answering: each count is made of those that came, its confidence is of

@@ -73,15 +73,7 @@ def values_of(thing: object) -> dict[str, tuple[Value, ...]] | None:
 
 
 class AskedSystem(System):
-    """The user's system as attacks see it.
-
-    Parameters
-    ----------
-    asking
-        What asks it, in the form `FORM`.
-    values
-        For each attribute all of its values.
-    """
+    """The user's system as attacks see it: what asks it, in the form `FORM`, and all values of each attribute."""
 
     def __init__(self, asking: Asking[Condition], values: Mapping[str, Sequence[Value]]) -> None:
         self._asking = asking

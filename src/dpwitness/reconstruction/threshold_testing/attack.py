@@ -158,15 +158,7 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
     found is tested on fresh sums; where these are not as predicted, Algorithm 4 is run instead if the oracle sells
     totals, and else nothing is claimed and all guesses are 0.
 
-    Parameters
-    ----------
-    oracle
-        What may be asked, with its ε₂.
-    rng
-        For the attack's own choices.
-    copies
-        Of each query at a time, for finite ε₂; None: as many as ε₂ asks for.
-
+    `copies`: of each query at a time, for finite ε₂; None: as many as ε₂ asks for. `rng`: for the attack's own choices.
     Raises `InvalidParameter` for copies out of range.
     """
     if copies is not None and copies < 1:
