@@ -47,7 +47,7 @@ LEAST_RANKED: Final = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
+class Options(AttackOptions):
     """How many tables and restarts at most. Raises `InvalidParameter` for negative numbers, or no table."""
 
     most: int = MOST
@@ -78,9 +78,7 @@ class State:
     stopped: str | None = None
 
 
-def attack(
-    published: Publication, source: str, truth: Table | None, settings: Settings, options: AttackOptions
-) -> PublishedResult:
+def attack(published: Publication, source: str, truth: Table | None, options: Options) -> PublishedResult:
     """Reconstruct from a publication alone; `source` is its name, and the truth only tells what is right.
 
     Raises `InvalidData` where no table agrees, and `InvalidParameter` for a truth without the attributes published.
@@ -90,8 +88,8 @@ def attack(
     deadline, pairs = options.deadline(), Pairs.of(published)
     try:
         with live(options) as progress:
-            solve(state, published, settings, deadline, options.max_time, progress)
-            rank(state, published, pairs, settings, np.random.default_rng(seed), deadline, progress)
+            solve(state, published, options, deadline, progress)
+            rank(state, published, pairs, options, np.random.default_rng(seed), deadline, progress)
     except KeyboardInterrupt:
         state.stopped = "interrupted"
         if not state.found.decided:
@@ -115,23 +113,18 @@ def truth_rows(truth: Table, published: Publication) -> set[tuple[Value, ...]]:
 
 
 def solve(
-    state: State,
-    published: Publication,
-    settings: Settings,
-    deadline: Deadline,
-    seconds: float,
-    progress: Progress | None,
+    state: State, published: Publication, options: Options, deadline: Deadline, progress: Progress | None
 ) -> None:
-    """Look for tables that agree and for rows that are in all of them, in a part of so many seconds."""
+    """Look for tables that agree and for rows that are in all of them, in a part of the time."""
     try:
         state.program = program_of(published)
     except TooLarge as error:
         state.solver_stopped = f"{error}, too many for a solver"
         return
-    solver, found = Solver(state.program), state.found
-    for _ in find_tables(solver, found, settings.most, deadline.earlier((1 - FINDING) * seconds)):
+    solver, found, seconds = Solver(state.program), state.found, options.max_time
+    for _ in find_tables(solver, found, options.most, deadline.earlier((1 - FINDING) * seconds)):
         if progress is not None:
-            progress("tables", len(found.tables), settings.most, f"{len(found.tables):,} tables")
+            progress("tables", len(found.tables), options.most, f"{len(found.tables):,} tables")
     if found.complete and not found.tables:
         raise InvalidData(contradiction(state.program, published, deadline))
     find_certain_rows(solver, found, deadline.earlier((1 - CERTAIN) * seconds))
@@ -160,7 +153,7 @@ def rank(
     state: State,
     published: Publication,
     pairs: Pairs,
-    settings: Settings,
+    options: Options,
     rng: np.random.Generator,
     deadline: Deadline,
     progress: Progress | None,
@@ -176,18 +169,18 @@ def rank(
         state.unranked = 'it is not published how many people there are; give {"people": n}'
     elif not pairs.any_two:
         state.unranked = "no counts by two attributes are published"
-    elif not settings.restarts:
+    elif not options.restarts:
         state.unranked = "--restarts 0"
     elif memory_needed(pairs, people) > memory():
         state.unranked = f"restarts of {people:,} people do not fit into {memory() / 1e9:,.0f} GB of memory"
     else:
-        for rows in restarts(pairs, people, settings.restarts, rng, deadline):
+        for rows in restarts(pairs, people, options.restarts, rng, deadline):
             state.basis = "restarts"
             state.frequency.update(rows.keys())
             state.rounds += 1
             if progress is not None:
-                progress("restarts", state.rounds, settings.restarts, f"{state.rounds} of {settings.restarts}")
-        if state.rounds < settings.restarts:
+                progress("restarts", state.rounds, options.restarts, f"{state.rounds} of {options.restarts}")
+        if state.rounds < options.restarts:
             state.stopped = "time"
         if not state.rounds:
             state.unranked = "the time was over before the first restart"
@@ -201,7 +194,7 @@ def _result(
     source: str,
     seed: int,
     started: float,
-    options: AttackOptions,
+    options: Options,
 ) -> PublishedResult:
     people, shares, found = published.people, pairs.shares, state.found
     values = list(published.attributes.values())

@@ -10,8 +10,8 @@ from dpwitness.cli.parser import READ, command, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import shown
 from dpwitness.proposals import AttackFamily, Commands
-from dpwitness.reconstruction.command import AttackOptions, settings_of
-from dpwitness.reconstruction.published_tables.attack import MOST, RESTARTS, Settings, attack
+from dpwitness.reconstruction.command import settings_of
+from dpwitness.reconstruction.published_tables.attack import MOST, RESTARTS, Options, attack
 from dpwitness.reconstruction.published_tables.statements import Publication, published_marginals, read_publication
 from dpwitness.reconstruction.table_builder.tables import read_table
 
@@ -67,7 +67,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
 def run(arguments: argparse.Namespace) -> int:
     """Run the command; the exit code is 0, 130 where it was interrupted, or 2 for bad input, which raises."""
     check_places(arguments)  # before the work, not after it
-    common, settings = settings_of(AttackOptions, arguments), settings_of(Settings, arguments)
+    settings = settings_of(Options, arguments)
     truth = None if arguments.data is None else read_table(arguments.data)
     published: Publication
     if arguments.publish is not None:
@@ -82,6 +82,6 @@ def run(arguments: argparse.Namespace) -> int:
     else:
         published = read_publication(arguments.tables)
         source = ", ".join(map(shown, arguments.tables))
-    result = attack(published, source, truth, settings, common)
+    result = attack(published, source, truth, settings)
     code = INTERRUPTED if result.stopped == "interrupted" else NOT_REFUTED
     return hand_over(arguments, code, result.to_json, result.text, plot=result.plot)
