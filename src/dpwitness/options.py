@@ -83,31 +83,33 @@ AnyMechanism: TypeAlias = Annotated[
     "Callable[..., Any] | Mechanism | str | None",
     Option(
         "a function of a generator, data and parameters",
-        'Or its name: of a bundled target, "file.py:function" or "package.module:object". See `dpwitness.mechanisms`.',
+        'Or a name: of a bundled target, "file.py:function" or "package.module:object". See `dpwitness.mechanisms`.',
     ),
 ]
-Runs: TypeAlias = Annotated[int, Option("paired confirm runs at most", default=CHECK_RUNS, metavar="N", setting="runs")]
+Runs: TypeAlias = Annotated[
+    int, Option("maximum number of paired confirm runs", default=CHECK_RUNS, metavar="N", setting="runs")
+]
 DetectableRatio: TypeAlias = Annotated[
     float | None,
     Option(
-        "end a pass once its runs would have caught so many times the claim, as 1.05",
-        "At least 1, and 1 makes all runs. Runs go on while they speak against the claim. By default all are made, "
-        "unless neither `runs` nor `max_time` is given and the mechanism is plain Python: then a pass ends once twice "
-        "the runs would lower its detectable parameter by less than 1 %.",
+        "end a pass once its runs would have caught this multiple of the claim, such as 1.05",
+        "At least 1; 1 makes all runs. Runs go on while they show evidence against the claim. By default all runs are "
+        "made, except for plain Python without `runs` and `max_time`: then a pass ends once twice the runs would lower "
+        "its detectable parameter by less than 1 %.",
         metavar="RATIO",
         setting="detectable_ratio",
     ),
 ]
 SearchRuns: TypeAlias = Annotated[
     int | None,
-    Option("paired search runs", "They find the event and are no evidence."),
+    Option("number of paired search runs", "They find the event and are no evidence."),
 ]
 LookAtBits: TypeAlias = Annotated[
     Bits,
     Option(
-        "strict: what the last bits of floating-point outcomes show is a violation too",
-        "By default a pass says it beside its verdict, as `floating_point`, since almost every mechanism that adds "
-        "floating-point noise shows it (Mironov 2012). False: they are not looked at.",
+        "strict: a leak in the last bits of floating-point outcomes is a violation too",
+        "By default a pass reports it separately, as `floating_point`, since almost every mechanism that adds "
+        "floating-point noise has such a leak (Mironov 2012). False: the last bits are not tested.",
         default=True,
         choices=("strict",),
         setting="bits",
@@ -115,19 +117,19 @@ LookAtBits: TypeAlias = Annotated[
 ]
 Workers: TypeAlias = Annotated[
     int | None,
-    Option("threads, or processes for plain Python (default: all cores)", metavar="N", setting="workers"),
+    Option("number of threads, or of processes for plain Python (default: all cores)", metavar="N", setting="workers"),
 ]
 Tails: TypeAlias = Annotated[
     bool,
     Option(
-        "look into the tails: shift noise of dpwitness.noise in a part of the runs, and weight them",
-        "For claims of (ε, δ) with a small δ, of functions that run as machine code. Where the search shows nothing "
-        "that weighted runs prove sooner, the runs are as always.",
+        "test the tails: shift noise of dpwitness.noise in a part of the runs, and weight the runs",
+        "For (ε, δ) claims with a small δ, and functions that run as machine code. If the search finds nothing that "
+        "weighted runs prove sooner, plain runs are made.",
         default=False,
         flag=True,
     ),
 ]
-Reference: TypeAlias = Annotated[str | None, Option("the name that a witness is saved under")]
+Reference: TypeAlias = Annotated[str | None, Option("the name of the mechanism in a saved witness")]
 
 
 class MechanismOptions(TypedDict, total=False):
@@ -136,32 +138,32 @@ class MechanismOptions(TypedDict, total=False):
     make: Annotated[
         "Callable[[], Any] | None",
         Option(
-            "in place of `mechanism`: a function without parameters that returns a new one",
-            "It is called for each run: for objects that can be used only once, or a few times.",
+            "in place of `mechanism`: a function without parameters that returns a new mechanism",
+            "It is called for each run. For objects that can be used only once, or a few times.",
         ),
     ]
     neighbours: Annotated[
         "Relation | Sequence[Any] | None",
         Option(
             "which inputs are neighbours: a relation or a list of pairs",
-            "Such as `queries(10)` or `[([1, 1], [2, 0])]`; by default the relation of a target.",
+            "Such as `queries(10)` or `[([1, 1], [2, 0])]`. By default the relation of the target.",
         ),
     ]
-    data: Annotated[Any, Option("D, around which the relation makes the neighbours")]
+    data: Annotated[Any, Option("D, for which the relation makes the neighbours")]
     outcome: Annotated[
         "Outcome | None",
         Option(
-            "the released part of an output: attributes, as coef_,intercept_, or a function, as FILE.py:FUNCTION",
-            "In Python the function itself, from what the mechanism returns to what is released.",
+            "the released part of an output: attributes such as coef_,intercept_, or a function FILE.py:FUNCTION",
+            "In Python the function itself, which maps an output to its released part.",
             metavar="WHAT",
         ),
     ]
     errors: Annotated[
         Errors,
         Option(
-            "what an exception is",
-            '"outcome": the class of the exception is the outcome of the run; "raise": it ends the check. '
-            "Functions run as plain Python with the former.",
+            "how an exception of the mechanism is treated",
+            '"raise": it ends the check. "outcome": its class is the outcome of the run; functions then run as plain '
+            "Python.",
             default="raise",
             choices=get_args(Errors),
             setting="errors",
@@ -170,9 +172,9 @@ class MechanismOptions(TypedDict, total=False):
     observe: Annotated[
         Observe | None,
         Option(
-            "time: how long a call takes, in seconds, is the last entry of its outcome",
-            "Measured on one core of this machine; functions run as they are given, one run a call. The verdict is "
-            "about this machine.",
+            "time: the duration of a call, in seconds, is added to its outcome as the last entry",
+            "Measured on one core of this machine. Functions run as they are given, one run in each call. The verdict "
+            "is about this machine.",
             choices=get_args(Observe),
         ),
     ]
@@ -180,8 +182,8 @@ class MechanismOptions(TypedDict, total=False):
         bool | None,
         Option(
             "draw Laplace, exponential and Gumbel noise by dpwitness.noise in place of NumPy's samplers",
-            "In machine code alone. The laws are the same and the bits are not: the result says so, and the last bits "
-            "are not looked at.",
+            "Only in machine code. The distributions are the same, the bits are not: the result says so, and the last "
+            "bits are not tested.",
             default=False,
             flag=True,
             setting="fast_noise",
@@ -190,7 +192,7 @@ class MechanismOptions(TypedDict, total=False):
     max_time: Annotated[
         float | str,
         Option(
-            "time for everything, such as 60s or 2m",
+            "time limit, such as 60s or 2m",
             "Compiling does not count.",
             default=MAX_TIME,
             metavar="TIME",
@@ -205,8 +207,8 @@ class ClaimOptions(TypedDict, total=False):
     claim: Annotated[
         "Claim | Accountant | float | str | None",
         Option(
-            f"the claim, where it is not the mechanism's parameter: {CLAIMS}",
-            "In Python also a claim such as `ApproxDP(1.0, 1e-5)`; a number, the claimed ε in nats; or an accountant "
+            f"the claim, if it is not the mechanism's own ε and δ: {CLAIMS}",
+            "In Python also a claim such as `ApproxDP(1.0, 1e-5)`, a number (the claimed ε in nats), or an accountant "
             "of dp-accounting or Opacus, whose whole privacy profile is then the claim. The mechanism keeps its own ε.",
             metavar="CLAIM",
         ),
@@ -214,8 +216,8 @@ class ClaimOptions(TypedDict, total=False):
     delta: Annotated[
         float | None,
         Option(
-            "the claimed δ, and a parameter of that name (default 0)",
-            "If the object itself claims a δ, that is the default.",
+            "the claimed δ, and the mechanism's parameter of that name (default 0)",
+            "If the object itself states a δ, the default is that δ.",
             metavar="D",
         ),
     ]
@@ -228,12 +230,12 @@ class EpsilonOptions(TypedDict, total=False):
     epsilon: Annotated[
         float | None,
         Option(
-            "the mechanism's ε, and the claim unless `claim` says another (nats)",
-            "By default what the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.",
+            "the mechanism's ε in nats, which is also the claim unless `claim` is given",
+            "By default the ε that the object itself claims: diffprivlib's `.epsilon`, OpenDP's `map(d_in)`.",
             metavar="E",
         ),
     ]
-    d_in: Annotated[Any, Option("the distance between neighbours that an OpenDP measurement's claim is for")]
+    d_in: Annotated[Any, Option("the distance between neighbours for which an OpenDP measurement is checked")]
 
 
 class MachineOptions(TypedDict, total=False):
@@ -242,7 +244,7 @@ class MachineOptions(TypedDict, total=False):
     seed: Annotated[
         int | None,
         Option(
-            "repeat an earlier run (default: a fresh seed)",
+            "seed of all random numbers (default: a new seed)",
             "The same seed gives the same counts.",
             metavar="N",
             setting="seed",
@@ -252,9 +254,9 @@ class MachineOptions(TypedDict, total=False):
     cluster: Annotated[
         Any,
         Option(
-            "run on a Dask cluster: the address of its scheduler, or local for workers of this machine (`workers` of "
-            "them)",
-            "In Python also a `distributed.Client`. The same seed gives the same counts there.",
+            "run on a Dask cluster: the address of its scheduler, or local for workers of this machine, as many as "
+            "`workers` says",
+            "In Python also a `distributed.Client`. The same seed gives the same counts as without a cluster.",
             metavar="ADDRESS",
         ),
     ]
@@ -262,10 +264,12 @@ class MachineOptions(TypedDict, total=False):
         "Executor | None",
         Option(
             "an executor of `concurrent.futures` that makes the runs, such as `ProcessPoolExecutor(8)`",
-            "Those of loky, joblib, Dask and Ray will do; it stays open. The same seed gives the same counts there.",
+            "Executors of loky, joblib, Dask and Ray work too. It stays open. The same seed gives the same counts.",
         ),
     ]
-    progress: Annotated["Progress | None", Option("called with a stage, what is done of it, its size and a note")]
+    progress: Annotated[
+        "Progress | None", Option("a function that is called with a stage, how much of it is done, its size and a note")
+    ]
 
 
 class BoundOptions(EpsilonOptions, ClaimOptions, MechanismOptions, MachineOptions, total=False):
@@ -275,7 +279,7 @@ class BoundOptions(EpsilonOptions, ClaimOptions, MechanismOptions, MachineOption
         float,
         Option(
             "probability of a false alarm",
-            "At most this, however often one looks.",
+            "It holds at any stopping time, however often one looks at the evidence.",
             default=ALPHA,
             metavar="A",
             setting="alpha",
@@ -298,9 +302,10 @@ class CheckOptions(TailOptions, total=False):
     attack: Annotated[
         "str | Attack | None",
         Option(
-            "try what an attack proposes first: threshold_testing, table_builder, subset_sum, or FAMILY.GENERATOR",
-            "In Python also a function that proposes candidates, see `dpwitness.proposals`. If nothing else says "
-            "which inputs are neighbours, the family's own relation does.",
+            "the attack whose proposals are tried first: threshold_testing, table_builder, subset_sum, or "
+            "FAMILY.GENERATOR",
+            "In Python also a function that proposes candidates, see `dpwitness.proposals`. If the target has no "
+            "relation, that of the family is the default of `neighbours`.",
             metavar="NAME",
         ),
     ]
@@ -313,20 +318,30 @@ class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
 
     epsilon: Required[
         Annotated[
-            float | Sequence[float], Option("the mechanism's ε: one line each (nats)", default=REQUIRED, metavar="E")
+            float | Sequence[float],
+            Option("the mechanism's ε in nats; several give one line each", default=REQUIRED, metavar="E"),
         ]
     ]
     claims: Required[
         Annotated[
             Sequence[float],
-            Option("test ε, both ends included", "In Python a list of them.", default=REQUIRED, metavar="FROM:TO:STEP"),
+            Option(
+                "values of the test ε, both ends included",
+                "In Python a list.",
+                default=REQUIRED,
+                metavar="FROM:TO:STEP",
+            ),
         ]
     ]
-    method: Annotated[Method, Option("the test", "See `evidence.p_value`.", default="exact", choices=get_args(Method))]
+    method: Annotated[
+        Method, Option("the kind of p-value", "See `evidence.p_value`.", default="exact", choices=get_args(Method))
+    ]
     runs: Annotated[
         int | None,
         Option(
-            "paired confirm runs a line (default: as many as 80 % of ε takes to exclude)", metavar="N", setting="runs"
+            "paired confirm runs of each line (default: as many as are needed to exclude 80 % of ε)",
+            metavar="N",
+            setting="runs",
         ),
     ]
     search_runs: SearchRuns
@@ -338,7 +353,8 @@ class ReplayOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False)
 
     alpha: Annotated[float | None, Option("probability of a false alarm (default: the witness's)", metavar="A")]
     runs: Annotated[
-        int | None, Option("paired runs at most (default: ten times the witness's, and at least 100,000)", metavar="N")
+        int | None,
+        Option("maximum number of paired runs (default: ten times the witness's, at least 100,000)", metavar="N"),
     ]
 
 
@@ -356,18 +372,18 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     detectable_ratio: DetectableRatio
     search_runs: SearchRuns
     bits: LookAtBits
-    suppress: Annotated[str | Sequence[str], Option("health checks to leave out", default=())]
+    suppress: Annotated[str | Sequence[str], Option("health checks to turn off", default=())]
 
 
 #: What differs where a parameter is measured, not a claim checked.
 _MEASURED: Final[Mapping[str, Mapping[str, Any]]] = {
-    "epsilon": {"text": "the mechanism's ε (nats)"},
-    "runs": {"text": "paired confirm runs", "default": 20_000_000},
+    "epsilon": {"text": "the mechanism's ε in nats"},
+    "runs": {"text": "number of paired confirm runs", "default": 20_000_000},
     "max_time": {"default": 600.0},
 }
 #: What differs where a witness says whether noise was fast.
 _AS_FOUND: Final[Mapping[str, Any]] = {
-    "more": "In machine code alone. By default as in the check that found the witness.",
+    "more": "Only in machine code. By default as in the check that found the witness.",
     "default": None,
     "setting": "",
 }
@@ -377,7 +393,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         CheckOptions,
         {
             "search_runs": {
-                "more": "They find the event and are then thrown away. 0: it bets from the first run on, and none is."
+                "more": "They find the event and are no evidence. 0: it bets from the first run on, without them."
             }
         },
     ),
@@ -386,7 +402,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         {
             **_MEASURED,
             "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIMS}"},
-            "delta": {"text": "δ, and a parameter of that name (default 0)"},
+            "delta": {"text": "the fixed δ, and the mechanism's parameter of that name (default 0)"},
             "alpha": {
                 "text": "probability that the bound is too large",
                 "default": 0.001,
@@ -399,8 +415,8 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         BoundOptions,
         {
             **_MEASURED,
-            "claim": {"text": f"judge this claim by the band: {CLAIMS}"},
-            "delta": {"text": "a parameter of that name, and δ of a claim that is a number"},
+            "claim": {"text": f"a claim to test against the band: {CLAIMS}"},
+            "delta": {"text": "the mechanism's parameter of that name, and the δ of a claim that is a number"},
             "alpha": {
                 "text": "probability that the band is too high anywhere",
                 "default": 0.001,
@@ -413,8 +429,8 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         CurveOptions,
         {
             "claim": {"text": f"test this claim's parameter, such as μ, in place of ε: {CLAIMS}"},
-            "delta": {"text": "the tested δ, and a parameter of that name (default 0)"},
-            "max_time": {"text": "time for each line, such as 60s or 2m", "default": 600.0},
+            "delta": {"text": "the tested δ, and the mechanism's parameter of that name (default 0)"},
+            "max_time": {"text": "time limit of each line, such as 60s or 2m", "default": 600.0},
         },
     ),
     "replay": (
@@ -422,21 +438,21 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         {
             "claim": {"text": f"the claim (default: the witness's): {CLAIMS}"},
             "delta": {"text": "the claimed δ (default: the witness's)", "more": ""},
-            "parameters": {"text": "parameters of the mechanism, in place of the witness's of the same names"},
-            "neighbours": {"text": "the relation of the claim, which the pair must belong to (default: the witness's)"},
+            "parameters": {"text": "parameters of the mechanism, which replace those of the witness by name"},
+            "neighbours": {"text": "the relation of the claim, which must contain the pair (default: the witness's)"},
             "data": {"text": "D of that relation"},
             "observe": {"more": "By default as in the check that found the witness."},
             "fast_noise": _AS_FOUND,
-            "seed": {"more": "Not the witness's own, whose runs would only be repeated."},
+            "seed": {"more": "The witness's own seed is refused, since it would only repeat its runs."},
         },
     ),
     "shrink": (
         ShrinkOptions,
         {
-            "neighbours": {"text": "the relation that every step stays in (default: the witness's)"},
+            "neighbours": {"text": "the relation that contains every simpler pair (default: the witness's)"},
             "observe": {"more": "By default as in the check that found the witness."},
             "fast_noise": _AS_FOUND,
-            "data": {"text": "D of that relation: the inputs stay as they are, and only the event gets simpler"},
+            "data": {"text": "D of that relation: the inputs then stay as they are, and only the event is simplified"},
             "max_time": {"default": SHRINK_TIME},
         },
     ),

@@ -132,11 +132,11 @@ def parser(*, attacks: bool = True) -> Parser:
         type=READ,
         metavar="RESULT.json",
         nargs="+",
-        help="what --save or --dp-report wrote (-: standard input)",
+        help="a file written by --save or --dp-report (-: standard input)",
     )
     options.importing(page)
     page.add_argument(
-        "-o", "--output", type=WRITTEN, metavar="FILE", required=True, help="the page, one file that needs no other"
+        "-o", "--output", type=WRITTEN, metavar="FILE", required=True, help="the page to write, a single file"
     )
     for made in (sweep, compare, init, doctor):
         made.add(commands)

@@ -101,7 +101,7 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
         examples=("doctor", "doctor --json"),
     )
     below.add_argument("--save", type=WRITTEN, metavar="FILE", help="write the result as JSON")
-    below.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
+    below.add_argument("--json", action="store_true", help="print only the result, as JSON, on stdout")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -31,7 +31,7 @@ def of_function(parser: argparse.ArgumentParser, function: str) -> None:
     for name, option in options_of(function).items():
         place: Any = parser
         if name == "bits":
-            text = "leave out the last bits of floating-point outcomes"
+            text = "do not test the last bits of floating-point outcomes"
             place = parser.add_mutually_exclusive_group()
             place.add_argument("--no-bits", dest="bits", action="store_const", const=False, help=text)
         if option.metavar is not None:
@@ -81,13 +81,13 @@ def _as_written(default: object) -> str:
 def printing(parser: argparse.ArgumentParser) -> None:
     """Where the result goes."""
     parser.add_argument("--save", type=WRITTEN, metavar="FILE", help="write the result as JSON")
-    parser.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
+    parser.add_argument("--json", action="store_true", help="print only the result, as JSON, on stdout")
     parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
 def plot(parser: argparse.ArgumentParser) -> None:
     """--plot; the format follows from the name."""
-    parser.add_argument("--plot", type=WRITTEN, metavar="FILE", help="draw it as .svg, .png or .pdf")
+    parser.add_argument("--plot", type=WRITTEN, metavar="FILE", help="draw the result as .svg, .png or .pdf")
 
 
 def sarif(parser: argparse.ArgumentParser) -> None:
@@ -104,7 +104,7 @@ def target(parser: argparse.ArgumentParser) -> None:
         type=CODE,
         metavar="TARGET",
         nargs="?",
-        help="a bundled name, path/file.py:function or package.module:object; or none, with --command",
+        help="a bundled name, path/file.py:function or package.module:object; not given with --command",
     )
     parser.add_argument(
         "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
@@ -123,7 +123,7 @@ def witness(parser: argparse.ArgumentParser) -> None:
         "--mechanism",
         type=CODE,
         metavar="TARGET",
-        help="the mechanism, where the witness names no bundled one: a file never decides which code runs",
+        help="the mechanism, if the witness names no bundled target: a file never decides which code runs",
     )
     importing(parser)
 
@@ -153,7 +153,7 @@ def import_modules(arguments: argparse.Namespace) -> None:
 def python(parser: argparse.ArgumentParser) -> None:
     """--python: which interpreter runs the mechanism."""
     parser.add_argument(
-        "--python", type=READ, metavar="PATH", help="another environment's interpreter that runs it, as old/bin/python"
+        "--python", type=READ, metavar="PATH", help="interpreter of another environment that runs the mechanism"
     )
 
 
@@ -164,13 +164,15 @@ def program(parser: argparse.ArgumentParser) -> None:
         dest="program",
         type=PROGRAM,
         metavar="PROGRAM",
-        help="in place of a TARGET: a program that answers requests, with its arguments, as './release --epsilon 1'",
+        help="in place of TARGET: a program that answers requests, with its arguments, as './release --epsilon 1'",
     )
     parser.add_argument(
-        "--seeded", action="store_true", help="all that the program of --command draws follows from the seeds it gets"
+        "--seeded",
+        action="store_true",
+        help="the random numbers of the program of --command follow from the seeds that it gets",
     )
     parser.add_argument(
-        "--batch", type=whole, metavar="N", help="runs that a request to the program of --command asks for"
+        "--batch", type=whole, metavar="N", help="number of runs in one request to the program of --command"
     )
 
 
@@ -181,8 +183,12 @@ def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the t
         "--pair", nargs=2, action="append", metavar=("D", "D′"), help="two neighbouring inputs as JSON (repeatable)"
     )
     group.add_argument("--queries", type=whole, metavar="N", help="answers to N queries of sensitivity 1")
-    group.add_argument("--may-move", choices=("all", "one"), help="which answers move on a neighbour (default all)")
-    group.add_argument("--direction", choices=("any", "up"), help="whether answers may move against each other")
+    group.add_argument(
+        "--may-move", choices=("all", "one"), help="how many answers may differ between neighbours (default all)"
+    )
+    group.add_argument(
+        "--direction", choices=("any", "up"), help="up: all answers move in the same direction (default any)"
+    )
     group.add_argument(
         "--records", type=READ, metavar="FILE.csv", help="records to start from; neighbours differ in one (-: stdin)"
     )
@@ -196,15 +202,19 @@ def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the t
     )
     group.add_argument("--size", type=whole, metavar="N", help="only datasets of N records (default any number)")
     group.add_argument(
-        "--unit", metavar="COL", help="the column that says whose a record is: neighbours differ in all of one unit"
+        "--unit",
+        metavar="COL",
+        help="the column that names the unit, as a person: neighbours differ in all records of one",
     )
-    group.add_argument("--at-most", type=whole, metavar="N", help="records of a unit (default any number)")
+    group.add_argument(
+        "--at-most", type=whole, metavar="N", help="maximum number of records of a unit (default any number)"
+    )
     group.add_argument(
         "--domain",
         metavar="COL=VALUES",
         action="append",
         default=[],
-        help="LOW:HIGH or A,B,C for a column of --records (default as in the file; repeatable)",
+        help="the domain of a column of --records: LOW:HIGH or A,B,C (default: from the file; repeatable)",
     )
     data(group, "take D from a file; the relation makes the neighbours")
 

@@ -236,7 +236,7 @@ EXIT_CODES: Final[Mapping[int, str]] = {
     1: "violated: the claim is refuted",
     2: "bad input: one line on stderr says what, which value, and what to do",
     70: (
-        "an unexpected error, a cluster lost during the runs that count, or a result that cannot be printed; "
+        "an unexpected error, a cluster lost during the confirm runs, or a result that cannot be printed; "
         "--traceback shows where"
     ),
     130: "interrupted by Ctrl-C, with the result so far",

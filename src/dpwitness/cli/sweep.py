@@ -27,23 +27,25 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
         "--records", type=READ, metavar="FILE.csv", help="records to start from, for mechanisms that take tables"
     )
     below.add_argument(
-        "--max-time", type=seconds, metavar="TIME", default=20.0, help="time for each case (default 20s)"
+        "--max-time", type=seconds, metavar="TIME", default=20.0, help="time limit of each case (default 20s)"
     )
     below.add_argument(
         "--alpha", type=number, metavar="A", default=1e-3,
         help="probability of a false alarm of all cases together (default 0.001)",
     )  # fmt: skip
-    below.add_argument("--seed", type=whole, metavar="N", help="repeat an earlier sweep (default: a fresh seed)")
-    below.add_argument("--workers", type=threads, metavar="N", default=2, help="cases at a time (default 2)")
+    below.add_argument("--seed", type=whole, metavar="N", help="seed of all random numbers (default: a new seed)")
+    below.add_argument(
+        "--workers", type=threads, metavar="N", default=2, help="number of cases that run at the same time (default 2)"
+    )
     below.add_argument(
         "--output",
         type=KEPT,
         metavar="FILE.jsonl",
-        help="the results, a line each; a sweep that was cut off goes on from it",
+        help="write one line for each result; an interrupted sweep goes on from this file",
     )
-    below.add_argument("--list", action="store_true", help="list the cases, and run none")
-    below.add_argument("--save", type=WRITTEN, metavar="FILE", help="write all of it as JSON, once it is done")
-    below.add_argument("--json", action="store_true", help="print the result alone, as JSON, on stdout")
+    below.add_argument("--list", action="store_true", help="list the cases without running them")
+    below.add_argument("--save", type=WRITTEN, metavar="FILE", help="write all results as JSON at the end")
+    below.add_argument("--json", action="store_true", help="print only the result, as JSON, on stdout")
     below.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
