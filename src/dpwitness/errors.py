@@ -1,19 +1,15 @@
-"""Everything that dpwitness raises on purpose. All but what is marked as internal can be imported from `dpwitness`.
+"""All errors and warnings of dpwitness. All that are not marked as internal can be imported from `dpwitness`.
 
-    DPWitnessError
-    ├── BadInput (also a ValueError)      what the caller gave cannot be used
-    │   ├── InvalidClaim                  ε or δ out of range
-    │   ├── InvalidNeighbours             a pair of inputs, or a relation, that makes no sense
-    │   ├── InvalidData                   a file that cannot be read or written, or does not hold what it must
-    │   ├── InvalidParameter              a setting, or a parameter that the mechanism lacks, needs or rejects
-    │   ├── InvalidWitness                a witness or a result that cannot be read back
-    │   ├── UnknownTarget                 no mechanism of that name
-    │   ├── UnknownAttack                 no attack of that name
-    │   ├── BudgetTooSmall                so few runs that nothing could be refuted
-    │   └── AttackStopped                 the questions or the time allowed ended before the attack had what it needs
-    ├── OracleFailed (also a RuntimeError)     the system under attack raised, or gave what is no answer
-    ├── ClusterLost (also a ConnectionError)   no cluster answers, or it does not answer any more
-    └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
+    DPWitnessError ├── BadInput (also a ValueError)      what the caller gave cannot be used │   ├── InvalidClaim
+    ε or δ out of range │   ├── InvalidNeighbours             a pair of inputs, or a relation, that makes no sense │
+    ├── InvalidData                   a file that cannot be read or written, or does not hold what it must │   ├──
+    InvalidParameter              a setting, or a parameter that the mechanism lacks, needs or rejects │   ├──
+    InvalidWitness                a witness or a result that cannot be read back │   ├── UnknownTarget
+    no mechanism of that name │   ├── UnknownAttack                 no attack of that name │   ├── BudgetTooSmall
+    so few runs that nothing could be refuted │   └── AttackStopped                 the questions or the time allowed
+    ended before the attack had what it needs ├── OracleFailed (also a RuntimeError)     the system under attack raised,
+    or gave what is no answer ├── ClusterLost (also a ConnectionError)   no cluster answers, or it does not answer any
+    more └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
         ├── MechanismTimeout              it did not return in time
         ├── MechanismCrashed              it ended the process that ran it
@@ -75,14 +71,14 @@ class BudgetTooSmall(BadInput):
 class AttackStopped(BadInput):
     """The questions or the time allowed to an attack ended before it had what it needs.
 
-    `answers`: those to the questions that it was asking, as far as it came.
+    `answers`: those that it had got to its last questions.
     """
 
     answers: tuple[float, ...] = ()
 
 
 class OracleFailed(DPWitnessError, RuntimeError):
-    """The system under attack raised an exception, or gave what is no answer."""
+    """The system under attack raised an exception, or returned something that is no answer."""
 
 
 class ClusterLost(DPWitnessError, ConnectionError):
@@ -96,8 +92,8 @@ class MechanismError(DPWitnessError, RuntimeError):
 class MechanismRaised(MechanismError):
     """The mechanism raised an exception.
 
-    `used_up`: it raises on inputs, too, on which it ran well before; `on_both_inputs`: of the pair that it was run on,
-    each time that it was tried.
+    `used_up`: it also raises on inputs on which earlier runs succeeded; `on_both_inputs`: it raised on both inputs of
+    the pair, each time that it was tried.
     """
 
     used_up = False
@@ -113,7 +109,7 @@ class MechanismCrashed(MechanismError):
 
 
 class DependentRuns(MechanismError):
-    """The runs of the mechanism are not independent of each other, so counts of them are no evidence."""
+    """The runs of the mechanism are not independent of each other, so their counts are no evidence."""
 
 
 class InvalidOutcome(MechanismError):
@@ -137,4 +133,4 @@ class CompiledDiffers(UserWarning):
 
 
 class FastNoiseUnused(UserWarning):
-    """Nothing of the mechanism could be drawn by `dpwitness.noise`, so that all of its noise is NumPy's own."""
+    """`fast_noise=True` had no effect: `dpwitness.noise` could replace none of the mechanism's draws."""

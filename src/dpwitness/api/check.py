@@ -132,11 +132,11 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
     Returns
     -------
         `Violation` with a witness if the claim is refuted; else `NotRefuted`, which says what would have been detected.
-        If the relation leaves the adjacency open (`records(…, adjacency=None)`), each adjacency is checked at an even
+        If the relation leaves the adjacency open (`records(…, adjacency=None)`), each adjacency is checked at an equal
         share of alpha. The result is then a `Violation` if any is refuted, and `others` holds the other verdicts.
 
-    Raises `BadInput` for arguments that cannot be used, and `MechanismError` if the mechanism misbehaves; one of these
-    is `DependentRuns`: the runs are not independent, so counts of them are no evidence.
+    Raises `BadInput` for arguments that cannot be used, and `MechanismError` if the mechanism misbehaves. One
+    `MechanismError` is `DependentRuns`: the runs are not independent, so their counts are no evidence.
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     require_budget(statement.stated.claim, effort)

@@ -59,19 +59,19 @@ SUSPICIOUS: Final = 0.01  # small enough to be taken as evidence
 def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Curve:
     """p-values of every test ε in `claims`, for the mechanism run with `epsilon`, or with each ε of a list (nats).
 
-    These are the figures of Ding et al. 2018. With a `claim`, the parameter of its family is tested instead, in its
-    unit, such as μ for `GaussianDP(1.0)` or ρ for `ZCDP(0.5)`; the value that the claim gives it is ignored.
+    These are the figures of Ding et al. 2018. With a `claim`, the parameter of the claim's family is tested instead, in
+    its unit, such as μ for `GaussianDP(1.0)` or ρ for `ZCDP(0.5)`; the claim's own value of it is ignored.
 
-    For each ε of the mechanism one search serves all test ε, and one fresh sample of `runs` paired runs (by default as
-    many as exclude 80 % of ε) tests each chosen event. So the p-values depend on each other, which Holm's adjustment
-    allows. Errors as in `check`.
+    For each ε of the mechanism, one search serves all test ε, and one fresh sample of `runs` paired runs (by default as
+    many as are needed to exclude 80 % of ε) tests each chosen event. So the p-values depend on each other, which Holm's
+    adjustment allows. Errors as in `check`.
 
-    The largest ε comes first: of the others only its best pairs are looked at, and the best one of a search a sixth as
-    long.
+    The largest ε is searched first. The searches for the others use only its best pairs, and the best pair of a search
+    that is a sixth as long.
 
-    A p-value needs all of its runs. An ε whose runs are not done in `max_time`, which counts for each ε by itself, has
-    no line. Finished lines are returned, with a note on each missing one, also after Ctrl-C, a lost cluster or a failed
-    run; if no line is finished, the error is raised.
+    A p-value needs all of its runs. `max_time` limits each ε separately; an ε whose runs are not finished in this time
+    has no line. Finished lines are returned, with a note on each missing line, also after Ctrl-C, a lost cluster or a
+    failed run; if no line is finished, the error is raised.
     """
     started = time.monotonic()
     method = options["method"]

@@ -353,14 +353,14 @@ def profile(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> 
 
     δ(ε) = sup over events S of P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S], the hockey-stick divergence at ε (nats): the least δ
     with which M is (ε, δ)-differentially private on the pair (Balle & Wang 2018). Searches for a pair and for an event
-    for every ε, then counts all of them on the same `runs` fresh paired runs. With probability at least 1 − alpha the
-    band is nowhere above the true curve of that pair, in its better direction. The mechanism's own curve is the largest
-    over all pairs, so the band is nowhere above that either; it may lie far below it. Valid at any stopping time; the
-    inequalities are in `evidence.profile_band`.
+    for every ε, then counts all these events on the same `runs` fresh paired runs. With probability at least 1 − alpha
+    the band is nowhere above the true curve of that pair, in its better direction. The mechanism's own curve is the
+    largest over all pairs, so the band is nowhere above that curve either, and may lie far below it. Valid at any
+    stopping time; the inequalities are in `evidence.profile_band`.
 
-    `epsilon` is the mechanism's own parameter; a mechanism without it, and without a claim of its own, needs `claim`. A
-    `claim` of any kind outside the band is refuted, and the result has a witness; without `claim` the result is the
-    band alone. Errors as in `check`.
+    `epsilon` is the mechanism's own parameter; a mechanism that has neither this parameter nor a claim of its own needs
+    `claim`. A `claim` of any kind that lies outside the band is refuted, and the result has a witness; without `claim`
+    the result is the band alone. Errors as in `check`.
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     judged = options["claim"] is not None

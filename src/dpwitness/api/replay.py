@@ -68,13 +68,13 @@ SHRUNK: Final = 8
 
 @public
 def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpack[ReplayOptions]) -> Verdict:
-    """Count a witness's event on fresh runs of its pair: no search, a new seed.
+    """Count a witness's event on fresh runs of its pair, without a search and with a new seed.
 
-    By default the mechanism is the bundled target that the witness names. A witness file is unchecked data, so it never
+    By default the mechanism is the bundled target that the witness names. A witness file is untrusted data, so it never
     decides which other code runs. The verdict shows which claim was tested.
 
-    Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, `InvalidParameter` for a mechanism
-    that does not take the witness's parameters; else as `check`.
+    Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, and `InvalidParameter` for a
+    mechanism that does not take the witness's parameters. Other errors as in `check`.
     """
     reference = mechanism if isinstance(mechanism, str) else None
     if reference is not None:  # before the witness is read: its module may register what that holds
@@ -124,11 +124,11 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
 def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unpack[ShrinkOptions]) -> Violation:
     """Make a witness as small as possible, confirmed on fresh runs; if none is smaller, return `violation` unchanged.
 
-    Every step stays within the relation of the witness, or within `neighbours`. If the witness has `data`, or they are
-    given here, its inputs stay as they are and only the event gets simpler. If the mechanism fails meanwhile, a note of
-    the violation says so. In place of a violation you may give a witness, its file, or the JSON in it, as for `replay`:
-    it is replayed first, since a file proves nothing. Raises `InvalidNeighbours` for a witness outside `neighbours`,
-    `InvalidWitness` if fresh runs do not refute the claim.
+    Every simpler pair belongs to the relation of the witness, or to `neighbours`. If the witness has `data`, or `data`
+    are given here, the inputs stay as they are and only the event is simplified. If the mechanism fails during the
+    search, a note of the violation says so. In place of a violation you may give a witness, its file, or the JSON in
+    it, as for `replay`: it is replayed first, since a file proves nothing. Raises `InvalidNeighbours` for a witness
+    outside `neighbours`, and `InvalidWitness` if fresh runs do not refute the claim.
     """
     if not isinstance(violation, Violation):
         replayed: dict[str, Any] = {name: value for name, value in options.items() if name not in ("runs", "given")}

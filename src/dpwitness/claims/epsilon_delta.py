@@ -24,10 +24,11 @@ from dpwitness.errors import InvalidClaim
 class ApproxDP(JsonFields, Claim):
     """(ε, δ)-differential privacy: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for all neighbours and all events S.
 
-    Dwork & Roth 2014, Definition 2.4; ε in nats, δ a probability. An event is tested as it is, so no conversion is
-    made. Refuted means: some event is more frequent on D than e^ε times its frequency on D′ plus δ. Refuting it at δ
-    says nothing of larger δ; it refutes whatever (ε, δ) was converted from, such as a ρ or a μ, too. The family's
-    parameter is ε, at a fixed δ. Raises `InvalidClaim` unless both are numbers, 0 ≤ ε ≤ 700 and 0 ≤ δ < 1.
+    Dwork & Roth 2014, Definition 2.4; ε in nats, δ a probability. The claim is tested directly, without a conversion.
+    Refuted means that some event has a probability on D that exceeds e^ε times its probability on D′ plus δ. A
+    refutation at δ says nothing about larger δ. It also refutes the claim from which (ε, δ) was converted, such as a ρ
+    or a μ. The family's parameter is ε, at a fixed δ. Raises `InvalidClaim` unless both are numbers, 0 ≤ ε ≤ 700 and 0
+    ≤ δ < 1.
     """
 
     kind: ClassVar[str] = "approx-dp"
@@ -120,10 +121,10 @@ def PureDP(epsilon: float) -> ApproxDP:  # noqa: N802  # named as the claim that
 class PrivacyProfile(PolygonClaim):
     """(ε, δ)-differential privacy for every pair of a list: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for each of them.
 
-    What an accountant says of a mechanism is such a list, δ(ε) (Balle & Wang 2018, ICML; ε in nats, δ a probability),
-    and an accountant of dp-accounting or Opacus may be given in its place. No conversion is made: each pair is a
-    half-plane. They are tested together, with one false-alarm probability for all: refuted means that one of them,
-    which need not be named before, does not hold, so that the accountant is wrong about the mechanism. `points` are the
+    An accountant states such a list, δ(ε), for a mechanism (Balle & Wang 2018, ICML; ε in nats, δ a probability). An
+    accountant of dp-accounting or Opacus may be given in place of the list. No conversion is made: each pair is a
+    half-plane. All pairs are tested together, with one false-alarm probability. Refuted means that one of them does not
+    hold, so the accountant is wrong about the mechanism; this pair need not be named beforehand. `points` are the
     pairs, ascending in ε. The family's parameter is the excess x, in nats: the claim that all pairs (ε + x, δ) hold, so
     that x = 0 is the claim itself. Raises `InvalidClaim` unless there is a pair, each with 0 ≤ ε ≤ 700 and 0 ≤ δ < 1,
     and δ falls in ε.

@@ -187,15 +187,14 @@ LARGEST_ORDER: Final = 1e6
 class RenyiDP(CurvedClaim):
     """(α, ε)-Rényi differential privacy: D_α(M(D) ‖ M(D′)) ≤ ε for all neighbours, in both directions (Mironov 2017).
 
-    D_α(P ‖ Q) = log E_Q[(P/Q)^α]/(α − 1), ε in nats. The family's parameter is ε at a fixed α. By data processing D_α
-    of any partition of the outcomes is at most ε (van Erven & Harremoës 2014, Theorem 9); that is what is tested: of an
-    event S and its complement, by the Bernoulli laws of P[M(D) ∈ S] and P[M(D′) ∈ S], or of up to 24 cells, where these
-    show more. No conversion to (ε′, δ) is made. Refuted means that the divergence of order α exceeds ε. It is more than
-    to refute the (ε′, δ) that follow, ε′ = ε + log(1/δ)/(α − 1) for every δ (Mironov 2017, Proposition 3): those are
-    weaker claims, which may hold where this one does not. One event shows a part of the divergence alone: 0.66 of D₂
-    and 0.80 of D₄ for two Gaussians one standard deviation apart, and a lower bound by it falls short by as much; cells
-    show 0.98 of D₂ and 0.95 of D₃ in 2·10⁷ runs. Raises `InvalidClaim` unless 1 < α ≤ 10⁶ and 0 ≤ ε ≤ 700; the limit α
-    = ∞ is `PureDP`.
+    D_α(P ‖ Q) = log E_Q[(P/Q)^α]/(α − 1), ε in nats. The family's parameter is ε at a fixed α. By data processing, D_α
+    of any partition of the outcomes is at most ε (van Erven & Harremoës 2014, Theorem 9). This is tested for an event S
+    and its complement, by the Bernoulli laws of P[M(D) ∈ S] and P[M(D′) ∈ S], or for up to 24 cells, if they show more.
+    No conversion to (ε′, δ) is made. Refuted means that the divergence of order α exceeds ε. The (ε′, δ) that follow
+    from the claim, ε′ = ε + log(1/δ)/(α − 1) for every δ (Mironov 2017, Proposition 3), are weaker claims: they may
+    hold if this one does not. One event shows only a part of the divergence: 0.66 of D₂ and 0.80 of D₄ for two
+    Gaussians one standard deviation apart, and its lower bound falls short by as much. Cells show 0.98 of D₂ and 0.95
+    of D₃ in 2·10⁷ runs. Raises `InvalidClaim` unless 1 < α ≤ 10⁶ and 0 ≤ ε ≤ 700; the limit α = ∞ is `PureDP`.
     """
 
     kind: ClassVar[str] = "renyi-dp"
@@ -293,12 +292,11 @@ class ZCDP(CurvedClaim):
     """ρ-zero-concentrated differential privacy: D_α(M(D) ‖ M(D′)) ≤ ρ·α for every α > 1 and all neighbours.
 
     Bun & Steinke 2016, Definition 1.1. N(f(D), σ²) with a sensitivity Δ of f is exactly Δ²/(2σ²)-zCDP. ρ is in nats. An
-    event, or a partition into cells, is tested as in `RenyiDP`, at the order α that binds it, the limit of α = 1
-    included. Refuted means that D_α exceeds ρ·α for some α. That is more than to refute the (ε, δ) that people convert
-    it to, ε = ρ + 2√(ρ·log(1/δ)) for every δ (Proposition 1.3): a mechanism may satisfy all of these and still not be
-    ρ-zCDP, so that this claim is refuted where a test of any of its conversions has to pass. One event shows a part of
-    the divergences alone, 0.78 of the ρ of a Gaussian; cells show 0.98 in 10⁶ runs. Raises `InvalidClaim` unless 0 ≤ ρ
-    ≤ 700.
+    event, or a partition into cells, is tested as in `RenyiDP`, at the order α that is tightest for it, including the
+    limit α = 1. Refuted means that D_α exceeds ρ·α for some α. The usual conversion to (ε, δ), ε = ρ + 2√(ρ·log(1/δ))
+    for every δ (Proposition 1.3), is weaker: a mechanism may satisfy all of these and still not be ρ-zCDP. So this
+    claim may be refuted although a test of each conversion must pass. One event shows only a part of the divergences,
+    0.78 of the ρ of a Gaussian; cells show 0.98 in 10⁶ runs. Raises `InvalidClaim` unless 0 ≤ ρ ≤ 700.
     """
 
     kind: ClassVar[str] = "zcdp"

@@ -24,11 +24,11 @@ STEEPEST: Final = 600.0
 class GaussianDP(CurvedClaim):
     """μ-Gaussian differential privacy: P[M(D) ∈ S] ≤ Φ(Φ⁻¹(P[M(D′) ∈ S]) + μ) for all neighbours and all events S.
 
-    That is: telling D from D′ by an outcome is at least as hard as telling N(0, 1) from N(μ, 1) (Dong, Roth & Su 2022,
-    Definition 4). N(f(D), σ²) with a sensitivity Δ of f is exactly Δ/σ-GDP. μ has no unit. Refuted means: some event
-    tells D from D′ better than any test tells these two Gaussians apart. That is more than a refutation of the (ε, δ)
-    that follow from μ, δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2) for every ε (their Corollary 1): it refutes one of these
-    pairs without saying beforehand which. Raises `InvalidClaim` unless 0 ≤ μ ≤ 700.
+    That is, telling D from D′ by an outcome is at least as hard as telling N(0, 1) from N(μ, 1) (Dong, Roth & Su 2022,
+    Definition 4). N(f(D), σ²) with a sensitivity Δ of f is exactly Δ/σ-GDP. μ has no unit. Refuted means that some
+    event tells D from D′ better than any test tells these two Gaussians apart. The claim is equivalent to the (ε, δ)
+    claims with δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2) for all ε (their Corollary 1): a refutation refutes one of these
+    pairs, which need not be named beforehand. Raises `InvalidClaim` unless 0 ≤ μ ≤ 700.
     """
 
     kind: ClassVar[str] = "gaussian-dp"
@@ -111,14 +111,14 @@ class TradeOff(PolygonClaim):
     """f-differential privacy: a test of D′ against D of size a errs on D with probability at least f(a).
 
     With the event S as rejection region, P[M(D) ∈ S] ≤ 1 − f(P[M(D′) ∈ S]) for all neighbours and all events (Dong,
-    Roth & Su 2022, Definition 3). a and f(a) are probabilities; no conversion is made, as f is the boundary of what is
-    tested. f is convex, falls, and f(a) ≤ 1 − a. It is given by the corners (a, f(a)) of a polygon, or as a callable.
-    Of a callable a polygon is made that lies nowhere above it, by less than 10⁻³: what that polygon refutes the
-    callable does not allow. Corners are taken at their word, the straight lines between them too, so of a strictly
-    convex function give the callable, not points of it. Refuted means that some event tells D from D′ better than f
-    allows. The family's parameter is the excess x, in nats: the claim in which the slope of every supporting line is
-    e^x times as large, that is every ε of the profile that f stands for is x larger; x = 0 is the claim itself. Raises
-    `InvalidClaim` for what is no trade-off function.
+    Roth & Su 2022, Definition 3). a and f(a) are probabilities; no conversion is made, since f is the boundary of the
+    tested region. f is convex, falls, and f(a) ≤ 1 − a. It is given by the corners (a, f(a)) of a polygon, or as a
+    callable. A callable is replaced by a polygon that is nowhere above it, and less than 10⁻³ below it: what
+    contradicts the polygon contradicts the callable. Between corners, f is taken as the straight line, so give a
+    strictly convex function as a callable, not by points. Refuted means that some event tells D from D′ better than f
+    allows. The family's parameter is the excess x, in nats: in the claim of excess x, the slope of every supporting
+    line is e^x times as large, that is, every ε of the profile that f stands for is larger by x; x = 0 is the claim
+    itself. Raises `InvalidClaim` for what is no trade-off function.
     """
 
     kind: ClassVar[str] = "trade-off"
