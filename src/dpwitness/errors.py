@@ -71,7 +71,7 @@ class BudgetTooSmall(BadInput):
 class AttackStopped(BadInput):
     """The questions or the time allowed to an attack ended before it had what it needs.
 
-    `answers`: those that it had got to its last questions.
+    `answers`: the answers that it had so far to its last questions.
     """
 
     answers: tuple[float, ...] = ()

@@ -23,8 +23,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Target:
     """A mechanism's own claim (which parameter is its ε), relation, source, and what is true of it.
 
-    `delta`: the δ that it claims where none is given, the default of its parameter of that name. `states`: the claim
-    that its ε stands for, where it is not (ε, δ)-DP. `flags`: whether its outcomes of 0 and 1 are answers ⊥ and ⊤.
+    `delta`: the δ that it claims if none is given, the default of its parameter of that name. `states`: the claim that
+    its ε stands for, if this is not (ε, δ)-DP. `flags`: whether its outcomes 0 and 1 are the answers ⊥ and ⊤.
     """
 
     claim: str
@@ -50,7 +50,7 @@ class Target:
 
 
 def half_epsilon_squared(epsilon: float) -> Claim:
-    """½ε²-zCDP: what concentrated mechanisms state that are given an ε (Bun & Steinke 2016)."""
+    """½ε²-zCDP: the claim of a concentrated mechanism with parameter ε (Bun & Steinke 2016)."""
     return ZCDP(epsilon**2 / 2)
 
 
@@ -65,11 +65,11 @@ def target(
     states: Callable[[float], Claim] | None = None,
     flags: bool = False,
 ) -> Callable[[F], F]:
-    """Register what is known of a mechanism: the parameter that is its claimed ε, its relation, its source.
+    """Register facts about a mechanism: the parameter that is its claimed ε, its relation, its source.
 
-    `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names a
-    generator of candidates, tried beside the search, as `family.generator` of the entry-point group `dpwitness.attacks`
-    (see `dpwitness.proposals`). `delta`, `states` and `flags`: see `Target`.
+    `true_epsilon` is a text for people: the smallest ε for which it is ε-DP. `attack` names a generator of candidates
+    that are tried in addition to the search, as `family.generator` of the entry-point group `dpwitness.attacks` (see
+    `dpwitness.proposals`). `delta`, `states` and `flags`: see `Target`.
     """
     known = Target(
         claim=claim,

@@ -48,10 +48,10 @@ _LOWER_END: Final = Codec(
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interval(Event):
-    """Outcomes whose entry `coordinate` (from 0) is there and lies in [low, high).
+    """Outcomes whose entry `coordinate` (from 0) is present and lies in [low, high).
 
-    `low` = −inf means no lower end and `high` = +inf no upper end: infinite entries on that side are in it. So
-    [+inf, +inf] is the one entry +inf, and [−inf, −`LARGEST`) the one entry −inf. Raises `InvalidParameter`.
+    `low` = −inf means no lower end and `high` = +inf no upper end: infinite entries on that side belong to it. So
+    [+inf, +inf] contains only +inf, and [−inf, −`LARGEST`) only −inf. Raises `InvalidParameter`.
     """
 
     kind: ClassVar[str] = "interval"

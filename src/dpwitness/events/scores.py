@@ -43,8 +43,8 @@ from dpwitness.events.event import (
 class ScoreThreshold(Event):
     """Outcomes whose score, a sum of one step function per entry, exceeds a threshold.
 
-    `coordinates`: the entries used; `edges`: for each, sorted inner bin edges; `weights`: for each, one weight a bin
-    (bins are half-open, [edge, next edge)) and one more, the last, for an absent entry. Raises `InvalidParameter`.
+    `coordinates`: the entries used; `edges`: for each, sorted inner bin edges; `weights`: for each, one weight per bin
+    (bins are half-open, [edge, next edge)), and last the weight of an absent entry. Raises `InvalidParameter`.
     """
 
     kind: ClassVar[str] = "score"

@@ -225,28 +225,28 @@ class Command(OutsideFunction[Server]):
 def command(
     argv: Sequence[str], *, seeded: bool = False, batch: int | None = None, max_time: float | str = MAX_TIME
 ) -> Command:
-    """Return a program as a function to be checked: of any language, it reads requests and writes outcomes.
+    """Return a mechanism from a program of any language, which reads requests and writes outcomes.
 
     A request is a line such as ``{"input": [1, 1], "runs": 2, "seed": 7}``, and its answer a line of JSON for each run.
-    The program goes on until its standard input ends; each worker has one of its own.
+    The program goes on until its standard input ends; each worker starts its own.
 
     Parameters
     ----------
     argv
         The program and its arguments, such as ``["./release", "--epsilon", "1"]``. No shell reads them.
     seeded
-        Whether all that it draws follows from the seed of the request: then a seed repeats a check, and both sides of
-        a paired run may draw the same. Otherwise the verdict says that it can't be reproduced by seed.
+        Whether all its random numbers follow from the seed of the request. Then a seed repeats a check, and both sides
+        of a paired run may share their draws. Otherwise the verdict says that it can't be reproduced by seed.
     batch
-        Runs that a request asks for; by default 1, of inputs of a kilobyte and more the more the longer they are. The
-        two sides of a paired run follow each other in a random order, in blocks of so many.
+        Number of runs in one request; by default 1, and more for inputs of at least a kilobyte, the longer they are.
+        The two sides of a paired run follow each other in a random order, in blocks of this size.
     max_time
-        Seconds until an outcome more must have come, for each run of a request; after that the process is ended.
+        Seconds that the program has for each further outcome; after that the process is killed.
 
     Raises
     ------
     InvalidParameter
-        For what is no program.
+        If it is no program.
     """
     words = [text("argv", word, InvalidParameter) for word in items("argv", argv)]
     if not words or not words[0] or any("\0" in word for word in words):

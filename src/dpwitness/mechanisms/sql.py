@@ -59,44 +59,44 @@ def sql(
     setup: str | None = None,
     functions: Mapping[str, Callable[..., object]] | None = None,
 ) -> "SqlFunction":
-    """Return a mechanism: a query, whose input are the rows of a table.
+    """Return a mechanism that runs a query; its input becomes the rows of a table.
 
-    For each input its records are inserted into the table, in a transaction. The query runs as often as there are runs,
-    and everything is rolled back. The outcome of a run are the rows of its result, in the order in which the database
-    gives them: without ORDER BY that order is the database's own, and is tested with the rest. A single value is that
-    value, rows of one column are a list of values, all others a list of named tuples.
+    The records of an input are inserted into the table, in a transaction. The query runs once for each run, and
+    everything is rolled back. The outcome is the result of the query: a single value, a list of values if there is one
+    column, else a list of named tuples. Rows have the order in which the database gives them; without ORDER BY this
+    order is the database's own, and is tested too.
 
     Parameters
     ----------
     connection
         A connection of any driver of PEP 249 (sqlite3, psycopg, duckdb), not in autocommit mode and without an open
-        transaction; or a function without parameters that makes one, which other processes need; or "sqlite" or None
-        for a database of SQLite in memory, which needs `domain`.
+        transaction; or a function without parameters that makes one, which is needed for other processes; or "sqlite"
+        or None for a database of SQLite in memory, which needs `domain`.
     query
         One statement that reads. Or a function of the connection that returns the rows, or any other outcome; it must
         not commit.
     table
         The name of an empty table, as the database stores it, or its parts, such as ("public", "people"). Records that
-        are dicts, columns or rows of a DataFrame are inserted by the names of their fields, others by position. NaN of
-        arrays, columns and DataFrames becomes NULL; of a list of records it is handed over as it is.
+        are dicts, columns or rows of a DataFrame are inserted by the names of their fields, others by position. NaN in
+        arrays, columns and DataFrames becomes NULL; NaN in a list of records stays NaN.
     domain
         The names of the columns of the table that is made in SQLite: a list of names, or a domain of dicts as for
         `records`.
     setup
-        Statements that are run in that database once, such as CREATE VIEW.
+        Statements that are run once in the database of SQLite, such as CREATE VIEW.
     functions
-        Functions for queries of SQLite by name, such as noise. One whose first parameter is called rng gets the
-        generator of the run: then a seed repeats the runs.
+        Functions for queries of SQLite by name, such as noise. A function whose first parameter is called rng gets the
+        generator of the run; then a seed repeats the runs.
 
     Returns
     -------
     SqlFunction
-        It is accepted wherever a function is, as by `check`.
+        It is accepted wherever a function is, for example by `check`.
 
     Raises
     ------
     InvalidParameter
-        For a connection, a query or a table that cannot be used.
+        If the connection, the query or the table cannot be used.
     """
     if functions is not None and not isinstance(functions, Mapping):
         raise InvalidParameter(f"functions={brief(functions)} must hold functions by names, such as laplace")

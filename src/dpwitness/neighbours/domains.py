@@ -169,7 +169,7 @@ class Listed(Domain):
 class Categories(JsonFields, Listed):
     """One of `values`: texts, whole numbers, flags, or numbers, all of one type.
 
-    `other`: a value of that type which is none of these may come; `missing`: None may come.
+    `other`: another value of that type is allowed too; `missing`: None is allowed.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = ("categories: values", "other", "missing")
@@ -247,7 +247,7 @@ class Categories(JsonFields, Listed):
 
 
 def categories(*values: Value, other: bool = False, missing: bool = False) -> Categories:
-    """One of these values; see `Categories`. Raises `InvalidNeighbours`."""
+    """One of the given values; see `Categories`. Raises `InvalidNeighbours`."""
     return Categories(values=tuple(map(plain, values)), other=other, missing=missing)
 
 
@@ -315,7 +315,7 @@ ODD_TEXTS: Final = ("0", " ", "é", '"', ",", "a\nb", "NaN")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Text(JsonFields, Domain):
-    """Texts of at most `max_length` characters; `missing`: None may come."""
+    """Texts of at most `max_length` characters; `missing`: None is allowed."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("text: max_length", "missing")
 
@@ -363,7 +363,7 @@ class Text(JsonFields, Domain):
 
 
 def text(max_length: int = 20, *, missing: bool = False) -> Text:
-    """Texts of at most so many characters; see `Text`. Raises `InvalidNeighbours`."""
+    """Texts of at most `max_length` characters; see `Text`. Raises `InvalidNeighbours`."""
     return Text(max_length=max_length, missing=missing)
 
 
@@ -392,8 +392,8 @@ SHARES: Final = (0.01, 0.99, 0.25, 0.75, 0.1, 0.9, 0.001, 0.999, 0.4, 0.6)
 class Range(JsonFields, Domain):
     """Numbers from `low` to `high`.
 
-    `clipped`: the mechanism promises to clip to that range itself, so that any finite number may come; `missing`: NaN
-    and None may come. A claim is broken by inputs of its domain only, so both are said by the user.
+    `clipped`: the mechanism promises to clip to that range itself, so any finite number is allowed; `missing`: NaN and
+    None are allowed. Only inputs of the claim's domain can violate it, so both are for the user to state.
     """
 
     __slots__ = ()

@@ -26,8 +26,8 @@ AT_A_TIME: Final = 48
 class NumberList(JsonFields, Relation):
     """Lists of `length` numbers.
 
-    `any_length`: whether the claim holds for lists of any length; by default it is about `length` numbers, or as many
-    as the given data hold, and says nothing of fewer.
+    `any_length`: whether the claim is for lists of any length; by default it is for `length` numbers, or as many as the
+    given data hold, and says nothing about fewer.
     """
 
     __slots__ = ()
@@ -103,8 +103,8 @@ LEADS: Final = (1.0, 10.0, 100.0)
 class Queries(NumberList):
     """Answers to `length` queries, each of sensitivity `sensitivity`.
 
-    `may_move`: on a neighbour "all" answers may move, or only "one". `direction`: "any", or "up" if the answers can
-    only move together (adding a person never lowers a count). `any_length`: as in `NumberList`.
+    `may_move`: "all" answers may differ on a neighbour, or only "one". `direction`: "any", or "up" if all answers move
+    in the same direction (adding a person never lowers a count). `any_length`: as in `NumberList`.
     """
 
     kind: ClassVar[str] = "queries"
@@ -337,7 +337,7 @@ class Histogram(NumberList):
 
 
 def histogram(length: int = 5, *, any_length: bool = False) -> Histogram:
-    """A histogram of `length` cells, one person more or fewer in one cell; see `Histogram`.
+    """A histogram of `length` cells; neighbours have one person more or fewer in one cell. See `Histogram`.
 
     Raises `InvalidNeighbours`.
     """
@@ -408,7 +408,7 @@ def _are_bits(data: Data) -> bool:
 
 
 def bits(length: int = 10, *, any_length: bool = False) -> Bits:
-    """`length` bits, one of them flipped; see `Bits`. Raises `InvalidNeighbours`."""
+    """`length` bits; neighbours differ in one bit. See `Bits`. Raises `InvalidNeighbours`."""
     return Bits(length, any_length=any_length)
 
 

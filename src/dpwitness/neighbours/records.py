@@ -447,11 +447,11 @@ def records(
     unit: str | int | None = None,
     at_most: int | None = None,
 ) -> Records:
-    """Datasets of records, of which neighbours differ in one: `records(numbers(0, 100))`; or in all of one unit.
+    """Datasets of records, such as `records(numbers(0, 100))`; neighbours differ in one record, or in all of one unit.
 
-    The order of the records is part of the input: neighbours have all other records in the same order, and the same
-    records in another order are no neighbour. Rising, falling and random orders are tried, each with one record added
-    or replaced.
+    The order of the records is part of the input: neighbours have all other records in the same order, and a dataset
+    with the same records in another order is no neighbour. Rising, falling and random orders are tried, each with one
+    record added or replaced.
 
     Parameters
     ----------
@@ -460,40 +460,41 @@ def records(
         `text(max_length)`, a tuple or a dict of these, `like(examples)`, or a hypothesis strategy (the records are then
         those drawn from it). By default `like(base)`.
     adjacency
-        "add-remove" (one record more or fewer), "replace-one", or None for a claim that leaves it open.
+        "add-remove" (one record more or fewer), "replace-one", or None for a claim that does not state which.
     size
-        Records in a dataset: a number, (least, most), or None for any number. Candidates then have up to 1,000, and up
-        to 100,000 if the mechanism is fast and nothing was found with fewer.
+        Number of records in a dataset: a number, (least, most), or None for any number. Candidates then have up to
+        1,000 records, and up to 100,000 if the mechanism is fast and nothing was found with fewer.
     base
         A dataset to start from: a list of records, an array, a DataFrame of pandas or of Polars, a LazyFrame, a Table
         of PyArrow, a dict of columns, (X, y).
     form
         What the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers), "list",
         "pandas", "polars" or "arrow" (a DataFrame or a Table of that library), "polars-lazy" (a LazyFrame, which the
-        mechanism collects), "dataframe" (one of these four, as the base or the examples are; else of pandas),
-        "columns" (a dict of arrays or lists), "xy" (a tuple of features and labels, for records ((x1, …, xk), y)), or
-        "record" (one record alone, for local DP). By default that of the base or of the examples; else an array for
-        numbers, (X, y) for such records, and a list for all others.
+        mechanism collects), "dataframe" (one of these four, as the base or the examples are; else of pandas), "columns"
+        (a dict of arrays or lists), "xy" (a tuple of features and labels, for records ((x1, …, xk), y)), or "record"
+        (one record alone, for local DP). By default the form of the base or of the examples; else an array for numbers,
+        (X, y) for records ((x1, …, xk), y), and a list for all others.
 
     unit
-        The field that says whose a record is, such as "person_id", or its number from 0 where fields have no names:
-        neighbours then differ in all records of one unit, wherever these stand. With "add-remove" one of the datasets
-        lacks the unit; with "replace-one" its records are others, as many as you like, of the same unit or of another
-        one that the dataset does not hold.
+        The field that identifies the unit, such as "person_id", or its number from 0 if fields have no names.
+        Neighbours then differ in all records of one unit, at any places. With "add-remove" one of the datasets lacks
+        the unit; with "replace-one" the unit has other records, any number of them, of the same unit or of another one
+        that the dataset does not hold.
     at_most
         The contribution bound of the claim: how many records a unit may have. None: any number.
 
-    Neighbours differ in their records and in nothing else. Types of columns, names, index, order in memory and class
-    come from the base or the examples, if they have this form, else from the domain; never from the records present. A
-    type that cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. An index
-    that counts the rows does so for any number of them. Other labels belong to their rows: a removed row takes its
-    label with it, and further rows get new labels of the same kind. In Polars and Arrow a missing number is null; NaN
-    comes only in columns of floats whose base or examples hold it.
+    Neighbours differ only in their records. Types of columns, names, index, order in memory and class come from the
+    base or the examples, if they have this form, else from the domain; never from the records present. A type that
+    cannot hold the whole domain (`int8` for `integers(0, 1000)`) is replaced by the domain's own. An index that counts
+    the rows is made anew for any number of rows. Other labels belong to their rows: a removed row loses its label too,
+    and further rows get new labels of the same kind. In Polars and Arrow a missing number is null; NaN is tried only in
+    columns of floats whose base or examples hold it.
 
     Raises
     ------
     InvalidNeighbours
-        For arguments that make no sense, and for a base with records outside the domain or more of a unit than may be.
+        For arguments that make no sense, and for a base with records outside the domain or with more than `at_most`
+        records of a unit.
     """
     if domain is None and base is None:
         raise InvalidNeighbours(

@@ -30,10 +30,10 @@ MOST_COMPARED: Final = 10_000
 
 
 class Relation(ABC):
-    """Which pairs of inputs a claim calls neighbouring. A relation inherits this class and gives `candidates`.
+    """Which pairs of inputs are neighbours under a claim. A relation inherits this class and defines `candidates`.
 
-    The search starts from `candidates` and goes on from the best of them to their `variations`; a witness is shrunk by
-    the steps of `smaller`. All of these stay within `contains`.
+    The search tries `candidates`, then `variations` of the best ones; a witness is shrunk by the steps of `smaller`.
+    `contains` must accept all these pairs.
     """
 
     __slots__ = ()
@@ -75,11 +75,11 @@ class Relation(ABC):
         """Pairs to try, the most promising kinds first.
 
         `data`: D as given by the user, or None; `centre`: the value that the mechanism compares with (a threshold);
-        `scale`: the size of its noise, roughly. Every pair is used in both directions: leave out mirror images.
+        `scale`: roughly the scale of its noise. Every pair is used in both directions: leave out mirror images.
         """
 
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs like this one, to try when it turns out well; by default none."""
+        """Pairs like this one, to try if it shows a large difference; by default none."""
         return iter(())
 
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
@@ -103,8 +103,8 @@ class Relation(ABC):
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
         """Whether the claim calls the two inputs adjacent; symmetric in D and D′, and False for equal inputs.
 
-        With `data` one of the two must be it: the same numbers, of the same kind and shape. By default only the
-        relation's own candidates are adjacent.
+        If `data` are given, one of the two must equal them: the same numbers, of the same kind and shape. By default
+        only the relation's own candidates are adjacent.
         """
         return any(pair.key == proposed.key for proposed in islice(self.candidates(data), MOST_COMPARED))
 
@@ -368,7 +368,7 @@ class Pairs(JsonFields, Relation):
 def pairs(*given: Sequence[Data]) -> Pairs:
     """Explicit pairs of inputs of any kind: `pairs(([1, 1], [2, 0]), …)`. Raises `InvalidNeighbours` for equal inputs.
 
-    The mechanism gets each input as it is given here; a compiled mechanism gets lists of numbers as arrays.
+    The mechanism gets each input as given here; a compiled mechanism gets lists of numbers as arrays.
     """
     if not given:
         raise InvalidNeighbours("no pair was given")

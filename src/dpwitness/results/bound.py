@@ -11,9 +11,10 @@ from dpwitness.results.verdict import EARLY, WitnessedResult
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Bound(WitnessedResult):
-    """A lower bound of the true ε of a mechanism at a δ, or of its μ or ρ: exceeded with the given confidence.
+    """A lower bound of the true ε of a mechanism at a δ, or of its μ or ρ, at the given confidence.
 
-    `parameter` says of what, in the unit of that claim; `epsilon_lower_bound` is the earlier name of `lower_bound`.
+    `parameter` names the bounded parameter, in the unit of its claim; `epsilon_lower_bound` is the earlier name of
+    `lower_bound`.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (

@@ -74,7 +74,7 @@ class PValueCurve:
 class Curve(Result):
     """The figure of Ding et al. 2018: p-value against test ε, a `PValueCurve` for each ε of the mechanism.
 
-    With a `claim` the tests are of its family's parameter, in its unit: `test_epsilons` are values of that.
+    With a `claim`, `test_epsilons` are values of the parameter of the claim's family, in its unit.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (

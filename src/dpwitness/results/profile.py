@@ -59,10 +59,10 @@ class BandEvent:
 class Profile(Result):
     """A lower band of the privacy profile δ(ε), all ε at once, with confidence 1 − alpha.
 
-    δ(ε) is the largest P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S] over events S, ε in nats, of the pair tried in its better
-    direction: so a lower band of the mechanism's own curve, which is the largest over all pairs. Where a claim is given
-    and `witness` is not None, the claim lies outside the band: it is refuted, with false-alarm probability at most
-    alpha, and the witness can be replayed.
+    δ(ε) is the largest P[M(D) ∈ S] − e^ε·P[M(D′) ∈ S] over events S, ε in nats, for the pair that was tried, in its
+    better direction. The mechanism's own curve is the largest over all pairs, so this is a lower band of that curve
+    too. If a claim was given and lies outside the band, it is refuted with false-alarm probability at most alpha, and
+    `witness` can be replayed; else `witness` is None.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (
@@ -122,9 +122,10 @@ class Profile(Result):
 
     @property
     def detectable_delta(self) -> Detectable:
-        """The smallest δ(ε) that so many runs could have shown where the band ends, with 95 % power; infinite if none.
+        """The smallest δ(ε) that these runs could have shown where the band ends, with 95 % power; infinite if none.
 
-        At the first ε behind `largest_epsilon`, at best: for an event that never happens on one side. It rises in ε.
+        It is for the first ε above `largest_epsilon` and the best case: an event that never happens on one side. It
+        rises in ε.
         """
         return detectable_delta(self._end, self.runs, alpha=self.alpha, power=POWER)
 

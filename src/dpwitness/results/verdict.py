@@ -275,7 +275,7 @@ class Violation(CheckResult):
 
     @property
     def detectable_epsilon(self) -> None:
-        """There is no question what would have been detected."""
+        """None: the claim was refuted."""
 
     @property
     def detectable(self) -> None:
@@ -300,7 +300,7 @@ class Violation(CheckResult):
 
     @property
     def by_bits(self) -> bool:
-        """Whether the last bits of floating-point numbers alone show it: it speaks of the implementation."""
+        """Whether only the last bits of floating-point numbers show it: then it is about the implementation."""
         return is_of_bits(self.witness.event)
 
     @property
@@ -339,8 +339,8 @@ class Violation(CheckResult):
 class NotRefuted(CheckResult):
     """The claim was not refuted: no proof of privacy.
 
-    `detectable`: the parameter that this event would have caught with 95 % power, infinite if nothing; in the unit of
-    the claim. `detectable_epsilon` is the same number, by its name for claims of an ε (nats).
+    `detectable`: the smallest parameter that this event would have caught with 95 % power, in the unit of the claim;
+    infinite if none. `detectable_epsilon` is the same number, under its name for claims of an ε (nats).
     """
 
     verdict: ClassVar[str] = "not-refuted"
@@ -359,9 +359,9 @@ class NotRefuted(CheckResult):
 
     @property
     def detectable_delta(self) -> Detectable:
-        """The smallest δ(ε) that any event could have shown in as many runs, with 95 % power; infinite if none.
+        """The smallest δ(ε) that any event could have shown in this many runs, with 95 % power; infinite if none.
 
-        Of every claim it is the smallest probability on D of an event that could have refuted it, reached by one that
+        For every claim it is the smallest probability on D of an event that could have refuted the claim; such an event
         never happens on D′.
         """
         runs = self.epoch_runs + self.counts.runs
@@ -369,9 +369,10 @@ class NotRefuted(CheckResult):
 
     @property
     def detectable_order(self) -> float | None:
-        """Of a claim of Rényi DP the order from which on Gaussian noise hides most of the divergence in rarer events.
+        """For a Rényi claim, the order from which on most of the divergence of Gaussian noise lies in rarer events.
 
-        Gaussian noise that just keeps the claim, and events rarer than `detectable_delta`. None for other claims.
+        It is for Gaussian noise that just satisfies the claim, and events rarer than `detectable_delta`. None for other
+        claims.
         """
         return self.claim.largest_order(self.detectable_delta)
 

@@ -114,16 +114,16 @@ class DescribedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Witness(JsonFields):
-    """All that is needed to show again that a mechanism violates a claim.
+    """Everything needed to prove again that a mechanism violates a claim.
 
     `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are those of the confirm
-    runs that made it; `estimate` is what the search thought of the event, on which the e-value's bet was placed.
-    `relation` is what calls the pair neighbouring (None: not known, as for a third party's that cannot be written), and
-    `data` the input that was given, which is one of the pair's (None: none was given). Where outcomes have keys,
-    `layout` says which of their entries the event looks at; `texts` are those behind numbers of the event.
-    `by_position`: it is of a compiled mechanism, or from a file of before there were layouts. `explanation`: where in
-    the code it may come from, which is no evidence; None where that is not clear. `observe`: "time" where how long a
-    call takes was part of its outcome. `fast_noise`: whether `dpwitness.noise` drew in the place of NumPy's samplers.
+    runs; `estimate` is the search's estimate of the event's probabilities, on which the bet was based. `relation` is
+    the relation under which the pair is adjacent (None: not known, as for a third party's that cannot be written);
+    `data` is the input that was given, one of the pair's (None: none was given). If outcomes have keys, `layout` says
+    which of their entries the event uses; `texts` are those behind numbers of the event. `by_position`: the witness is
+    of a compiled mechanism, or from an older file without layouts. `explanation`: where in the code the violation may
+    come from, which is no evidence; None if this is not clear. `observe`: "time" if the duration of a call was part of
+    its outcome. `fast_noise`: whether `dpwitness.noise` drew in place of NumPy's samplers.
     """
 
     format: ClassVar[str] = FORMAT
@@ -188,7 +188,7 @@ class Witness(JsonFields):
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write it to a file, whole or not at all. Raises `InvalidData`; `InvalidWitness` if it could not be read back.
 
-        As where its event is of a class of your own that is not registered, or its relation writes another one.
+        That is so if its event is of a class of your own that is not registered, or its relation writes another one.
         """
         place = _place(path)
         try:
@@ -202,11 +202,11 @@ class Witness(JsonFields):
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> "Witness":
-        """Read a witness, or that within a saved result or a file of `.dpwitness/`.
+        """Read a witness, or the witness in a saved result or in a file of `.dpwitness/`.
 
         Raises `InvalidWitness` or `InvalidData`.
 
-        Of a pass that is the witness of what the last bits show where they do, else its best candidate.
+        From a pass it reads the witness of the last bits if they leak, else the best candidate.
         """
         place = _place(path)
         return cls._of(read_json(place), shown(place))

@@ -51,7 +51,7 @@ class Case(Plan):
         return hash((self.name, self.alpha, self.seed))
 
     def check(self, *, grace: float = GRACE) -> Verdict:
-        """Check it in a process of its own, and return the verdict at its share of α.
+        """Check the case in a new process, and return the verdict at its share of α.
 
         Parameters
         ----------
@@ -61,7 +61,7 @@ class Case(Plan):
         Raises
         ------
         DPWitnessError
-            Where it cannot be run: of the class that says why, `MechanismCrashed` where it ended its process.
+            If it cannot be run, the error that says why; `MechanismCrashed` if it ended its process.
         """
         found = self.run(grace=grace)
         if found.verdict is None:
@@ -69,9 +69,9 @@ class Case(Plan):
         return found.verdict
 
     def run(self, *, grace: float = GRACE, stop: Callable[[], bool] = lambda: False) -> CaseResult:
-        """The same, and what became of it where it cannot be run.
+        """As `check`, but return a result also for a case that cannot be run.
 
-        `stop` is asked again and again; once it says True the process is killed, and `KeyboardInterrupt` is raised.
+        `stop` is called repeatedly; once it returns True the process is killed, and `KeyboardInterrupt` is raised.
         """
         if self.refused:
             return CaseResult(case=self.name, status=NOT_RUN, error=InvalidParameter.__name__, why=self.refused)
@@ -81,14 +81,14 @@ class Case(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep(JsonFields):
-    """What a sweep runs, fixed before the first run: of so many cases each has an even share of α.
+    """The cases of a sweep, fixed before the first run; each has an equal share of α.
 
     Attributes
     ----------
     modules
         The modules as they were named.
     alpha
-        The probability that any case at all is refuted that keeps its claim.
+        The probability that any case is refuted although it satisfies its claim.
     cases
         The cases, in the order of the modules and of their names.
     records_digest
@@ -115,7 +115,7 @@ class Sweep(JsonFields):
         seed: int | None = None,
         records: str | None = None,
     ) -> "Sweep":
-        """List the cases of modules. This imports the modules, which runs their code, and runs nothing else of them.
+        """List the cases of modules. This imports the modules, which runs their code, and runs no case.
 
         Parameters
         ----------
@@ -266,34 +266,35 @@ def sweep(
     seed: int | None = None,
     records: str | None = None,
 ) -> list[Case]:
-    """List what some modules claim to be private, as cases to check: `@pytest.mark.parametrize("case", …, ids=str)`.
+    """List what claims privacy in modules, as cases: `@pytest.mark.parametrize("case", …, ids=str)`.
 
     This imports the modules, which runs their code; `case.check()` runs a case in a process of its own.
 
     Parameters
     ----------
     modules
-        Names of modules, as package.module, or paths of files. Swept is what a module lists in `__all__`, else what it
-        defines itself.
+        Names of modules, as package.module, or paths of files. The sweep covers the names in a module's `__all__`, else
+        the public names that it defines itself.
     alpha
-        The probability that anything is refuted that keeps its claim. Each case has an even share.
+        The probability that any case is refuted although it satisfies its claim. Each case has an equal share.
     max_time
-        The time for each case, such as 20 or "20s"; estimators, which are slow, get half as much more.
+        The time limit of each case, such as 20 or "20s"; estimators, which are slow, get half as much more.
     seed
-        Of all runs; by default a fresh one.
+        The seed of all runs; by default a new one.
     records
         A CSV file of records to start from, for mechanisms that take tables.
 
     Returns
     -------
-        The cases. `str` of one is its name; `case.check()` returns a verdict, and raises where it cannot be run.
+        The cases. `str(case)` is the name; `case.check()` returns a verdict, or raises an error if the case cannot be
+        run.
 
     Raises
     ------
     UnknownTarget
         For a module that cannot be imported.
     InvalidParameter
-        For settings that make no sense, and where nothing shows a claim.
+        For settings that make no sense, and if nothing in the modules states a claim.
     """
     return list(Sweep.of(modules, alpha=alpha, max_time=max_time, seed=seed, records=records).cases)
 

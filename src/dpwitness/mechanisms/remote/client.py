@@ -264,27 +264,27 @@ class RemoteFunction(OutsideFunction[Connection]):
 
 
 def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> RemoteFunction:
-    """Return a function that another environment's interpreter runs, to be checked like any other function.
+    """Return a function that the interpreter of another environment runs; it is checked like any other function.
 
-    Its libraries need not be installed here, nor dpwitness there: for example an old library that needs NumPy 1. Its
-    parameters are recognised by name. Its generator is a `numpy.random.Generator` of that environment, seeded from
-    here, or a `random.Random` if there is no NumPy.
+    Its libraries, such as an old one that needs NumPy 1, need not be installed here, nor dpwitness there. Its
+    parameters are recognised by name. Its generator is a `numpy.random.Generator` of that environment, or a
+    `random.Random` if NumPy is not installed there; dpwitness seeds it.
 
     Parameters
     ----------
     python
         The interpreter, of Python 3.8 or later: a path, such as "old/bin/python", or a name on the search path.
     target
-        "path/file.py:function" or "package.module:object", found and imported over there.
+        "path/file.py:function" or "package.module:object", imported by that interpreter.
     max_time
-        Seconds that a run, or the import, may take; after that the process is ended.
+        Seconds that a run, or the import, may take; after that the process is killed.
 
     Raises
     ------
     InvalidParameter
-        For an interpreter that cannot be started.
+        If the interpreter cannot be started.
     UnknownTarget
-        Where there is no such file or function, or where it raises while it is imported.
+        If there is no such file or function, or the import raises an exception.
     """
     named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
     program = shutil.which(named)
