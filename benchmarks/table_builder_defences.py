@@ -620,8 +620,8 @@ def _plain(
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table as `docs/attacks.md` has it."""
     lines = [
-        "| Defence | The attack that answers it | Questions a value | Right as published "
-        "| Right by two-partitions | Right by the answer | Theory |",
+        "| Defence | Attack on this defence | Questions per value | Right as published "
+        "| Right by two-partitions | Right by this attack | Theory |",
         "|---|---|---:|---:|---:|---:|---:|",
     ]
     for row in rows:

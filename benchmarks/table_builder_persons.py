@@ -363,7 +363,7 @@ def _measured(
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
     """The table as `docs/attacks.md` has it."""
     lines = [
-        "| Defence | Attack | As it assumes | Questions a person | People with a claim | Claims that are right |",
+        "| Defence | Attack | Assumptions hold | Questions per person | People with a claim | Claims that are right |",
         "|---|---|---|---:|---:|---:|",
     ]
     for row in rows:
