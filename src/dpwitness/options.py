@@ -146,7 +146,7 @@ class MechanismOptions(TypedDict, total=False):
         "Relation | Sequence[Any] | None",
         Option(
             "which inputs are neighbours: a relation or a list of pairs",
-            "Such as `queries(10)` or `[([1, 1], [2, 0])]`. By default the relation of the target.",
+            "For example `queries(10)` or `[([1, 1], [2, 0])]`. By default the relation of the target.",
         ),
     ]
     data: Annotated[Any, Option("D, for which the relation makes the neighbours")]
@@ -264,7 +264,8 @@ class MachineOptions(TypedDict, total=False):
         "Executor | None",
         Option(
             "an executor of `concurrent.futures` that makes the runs, such as `ProcessPoolExecutor(8)`",
-            "Executors of loky, joblib, Dask and Ray work too. It stays open. The same seed gives the same counts.",
+            "Executors of loky, joblib, Dask and Ray work too. The executor stays open. The same seed gives the same "
+            "counts.",
         ),
     ]
     progress: Annotated[

@@ -102,27 +102,29 @@ def oracle_options(parser: argparse.ArgumentParser, question: str, answer: str) 
         "--oracle",
         type=CODE,
         metavar="WHAT",
-        help=f"path/file.py:function or package.module:object, which is given {question} and gives {answer}; "
+        help=f"path/file.py:function or package.module:object, which gets {question} and returns {answer}; "
         "a function without parameters that returns such a function; or an object with ask_all(questions)",
     )
     group.add_argument(
         "--ask",
         type=KEPT,
         metavar="FILE",
-        help="write the questions into a file (.csv, else JSON lines) and stop; once they are answered there, the same "
-        "command goes on. With --oracle: keep questions and answers there, to go on after an interruption",
+        help="write the questions to a file (.csv, else JSON lines) and stop; fill in the answers and repeat the "
+        "command. With --oracle: keep questions and answers in the file, to continue after an interruption",
     )
     group.add_argument(
         "--answers", type=READ, metavar="FILE", help="answers from a file with the columns id and answer"
     )
-    group.add_argument("--budget", type=whole, metavar="N", help="questions at most (default: as the attack needs)")
-    group.add_argument("--rate", type=number, metavar="PER_SECOND", help="questions a second at most")
+    group.add_argument(
+        "--budget", type=whole, metavar="N", help="maximum number of questions (default: as the attack needs)"
+    )
+    group.add_argument("--rate", type=number, metavar="PER_SECOND", help="maximum number of questions per second")
     group.add_argument(
         "--retries",
         type=whole,
         metavar="N",
-        help="how often a call that fails is tried again, after 1, 2, 4, … seconds (default 3); a question that gets "
-        "no answer then is left out, and ten such in a row end the asking",
+        help="how often a failed call is repeated, after 1, 2, 4, … seconds (default 3); a question that then has no "
+        "answer is left out, and ten such questions in a row end the attack",
     )
 
 

@@ -38,30 +38,30 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         type=READ,
         nargs="+",
         metavar="FILE",
-        help="what is published: JSON lines, or .csv with attributes and a column count (-: standard input)",
+        help="the publication: JSON lines, or .csv with attributes and a column count (-: standard input)",
     )
     parser.add_argument(
         "--data",
         type=READ,
         metavar="FILE.csv",
-        help="the table itself, a row a person: to say what is right, or for --publish",
+        help="the true table, one row per person: to say which rows are right, or for --publish",
     )
     parser.add_argument(
         "--publish",
         choices=tuple(PUBLISHED),
-        help="publish all counts of --data by 1, 2 or 3 attributes, instead of --tables, and attack these",
+        help="attack all counts of --data by 1, 2 or 3 attributes, instead of --tables",
     )
     parser.add_argument(
-        "--most", type=whole, metavar="N", help=f"tables that agree, looked for at most (default {MOST})"
+        "--most", type=whole, metavar="N", help=f"maximum number of agreeing tables to look for (default {MOST})"
     )
     parser.add_argument(
         "--restarts",
         type=whole,
         metavar="N",
-        help=f"tables made at random to rank rows by, where many tables agree (default {RESTARTS})",
+        help=f"number of random tables by which rows are ranked, if many tables agree (default {RESTARTS})",
     )
     options.plot(parser)
-    options.common(parser, max_time=MAX_TIME, workers="threads at most; this attack takes one")
+    options.common(parser, max_time=MAX_TIME, workers="maximum number of threads; this attack uses one")
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -52,47 +52,47 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     )
     shared.data(parser, "the secret bits, instead of drawn ones; with --oracle, to compare with")
     parser.add_argument(
-        "--size", type=whole, help=f"people, one secret bit each (default: of --data, else {attack.SIZE})"
+        "--size", type=whole, help=f"number of people, one secret bit each (default: of --data, else {attack.SIZE})"
     )
-    parser.add_argument("--error", type=number, help=f"E, no answer is wrong by more (default {attack.ERROR:g})")
+    parser.add_argument("--error", type=number, help=f"E, the largest error of an answer (default {attack.ERROR:g})")
     parser.add_argument(
         "--law",
         choices=LAWS,
-        help=f"of the errors (default {attack.LAW}); binomial takes R = E² fair bits, so its standard deviation is "
-        "E/2, as that of gaussian. With --oracle: what you know of them (default nothing)",
+        help=f"law of the errors (default {attack.LAW}); binomial uses R = E² fair bits, so its standard deviation is "
+        "E/2, as for gaussian. With --oracle: the law, if you know it (default: unknown)",
     )
     parser.add_argument(
         "--adversary",
         choices=ADVERSARIES,
-        help="a linear program over random subsets, a least-squares fit to them (default: as suits the law), a fit "
-        "that finds the law of the errors (with --oracle whichever of these agrees better with itself), a fit of least "
-        "absolute errors, or all subsets and all candidates",
+        help="polynomial: a linear program over random subsets; least-squares: a fit to them (default: one of these "
+        "two, by the law); adaptive: a fit that finds the law of the errors (with an unknown law: the most consistent "
+        "of these three); least-absolute: a fit of least absolute errors; exponential: all subsets and all candidates",
     )
-    parser.add_argument("--queries", type=whole, help="how many random subsets (default n·ln²n)")
+    parser.add_argument("--queries", type=whole, help="number of random subsets (default n·ln²n)")
     oracle_options(parser, "a bool array, True for the people of a subset,", "the sum of their secret bits")
     parser.add_argument(
         "--conditions",
         type=READ,
         metavar="FILE.csv",
-        help="of your own system: it takes no subsets but conditions on what is known of people, which this file has, "
-        "a line a person; --column names a column of it that is secret",
+        help="for your own system, if it takes conditions and no subsets: the known attributes, one line per person; "
+        "--column names a secret column of this file",
     )
     parser.add_argument(
         "--allow",
         nargs="+",
         choices=KINDS,
-        help="which conditions on an attribute it takes: lists of values, ranges, remainders of a division (default "
-        "all)",
+        help="which conditions on an attribute the system takes: lists of values, ranges, remainders of a division "
+        "(default all)",
     )
     group = parser.add_argument_group("how many queries may be answered (Theorem 5), instead of an attack")
     group.add_argument(
         "--allowed-queries",
         type=number,
         metavar="DELTA",
-        help="how many until one bit can be told with a probability of 1/2 + DELTA, behind --error and --law binomial "
+        help="number of queries until a bit can be told with probability 1/2 + DELTA, with --error and --law binomial "
         "(default) or gaussian; --plot draws the adversary's random walk",
     )
-    group.add_argument("--failure", type=number, help="with which probability it may be told earlier (default 0.05)")
+    group.add_argument("--failure", type=number, help="probability that the bit can be told earlier (default 0.05)")
     shared.plot(parser)
     shared.common(parser, max_time=MAX_TIME, workers=ONE_THREAD)
 

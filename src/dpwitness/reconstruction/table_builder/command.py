@@ -76,7 +76,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "--recover",
         choices=("histogram", "perturbation"),
         default="histogram",
-        help="the count of each value (default), or r, how large the noise is",
+        help="histogram: the count of each value (default); perturbation: r, the size of the noise",
     )
     parser.add_argument(
         "--data", type=READ, metavar="FILE.csv", help=f"people, or values with a column of counts (default: {EMBEDDED})"
@@ -85,26 +85,36 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     group = parser.add_argument_group("the simulated system")
     group.add_argument("--perturbation", type=whole, help="r: noise lies within ±r (default 2)")
     group.add_argument("--suppression", type=whole, help="s: counts of at most s become 0 (default: max(r, 4))")
-    group.add_argument("--system", choices=tuple(SYSTEMS), help="who shares a noise (default bounded)")
-    group.add_argument("--noise", choices=LAWS, help="its law (default uniform)")
-    group.add_argument("--scale", type=number, help="its scale (of maximum-entropy: the standard deviation at most)")
-    group = parser.add_argument_group("--recover histogram")
-    group.add_argument("--value", metavar="VALUE", action="append", help="only this value's count (repeatable)")
-    group.add_argument("--where", metavar="NAME=VALUE", action="append", help="only people with this (repeatable)")
-    group.add_argument("--partitions", type=whole, help="two-partitions a value (default: 100 × the noise's variance)")
-    group.add_argument("--base", type=whole, metavar="N", help="values in the base set at most (default 20)")
     group.add_argument(
-        "--base-partitions", type=whole, help="two-partitions of the base set, asked once (default: 2.5 × as many)"
+        "--system", choices=tuple(SYSTEMS), help="kind of system: which questions share their noise (default bounded)"
+    )
+    group.add_argument("--noise", choices=LAWS, help="law of the noise (default uniform)")
+    group.add_argument(
+        "--scale", type=number, help="scale of the noise (maximum-entropy: the largest standard deviation)"
+    )
+    group = parser.add_argument_group("--recover histogram")
+    group.add_argument("--value", metavar="VALUE", action="append", help="only the count of this value (repeatable)")
+    group.add_argument(
+        "--where", metavar="NAME=VALUE", action="append", help="only people with this value (repeatable)"
+    )
+    group.add_argument(
+        "--partitions", type=whole, help="two-partitions for each value (default: 100 × the noise's variance)"
+    )
+    group.add_argument("--base", type=whole, metavar="N", help="maximum number of values in the base set (default 20)")
+    group.add_argument(
+        "--base-partitions",
+        type=whole,
+        help="two-partitions of the base set, asked once (default: 2.5 × those of a value)",
     )
     group = parser.add_argument_group("--recover perturbation")
-    group.add_argument("--sums", type=whole, help="sub-populations to ask for, 3 answers each (default 200)")
+    group.add_argument("--sums", type=whole, help="number of sub-populations, 3 answers each (default 200)")
     oracle_options(parser, 'a condition such as {"age": [30, 31]}', "a whole number, the noisy count")
     parser.add_argument(
         "--values",
         type=VALUES,
         metavar="NAME=VALUES",
         action="append",
-        help="an attribute of your own system: A,B,C or LOW:HIGH or @FILE, a value a line (repeatable; or --data)",
+        help="an attribute of your own system: A,B,C or LOW:HIGH or @FILE, one value per line (repeatable; or --data)",
     )
     shared.plot(parser)
     shared.common(parser, max_time=MAX_TIME, workers=ONE_THREAD)

@@ -327,23 +327,27 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         help="compare sums of cells chosen from the answers so far (always with --oracle)",
     )
     how.add_argument(
-        "--support", type=whole, metavar="K", help="every count from 0 to K occurs: Algorithm 3 alone, all of ε for it"
+        "--support", type=whole, metavar="K", help="every count from 0 to K occurs: only Algorithm 3, with all of ε"
     )
     votes = parser.add_mutually_exclusive_group()
     votes.add_argument("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)")
     votes.add_argument(
-        "--beta", type=number, help="as many copies as make all majorities right with probability 1 − β (Theorem 3.5)"
+        "--beta", type=number, help="so many copies that all majorities are right with probability 1 − β (Theorem 3.5)"
     )
     parser.add_argument("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)")
-    parser.add_argument("--share", type=number, help="of ε for the threshold, the rest for noisy totals (default 0.5)")
-    parser.add_argument("--repeat", type=whole, help="how many attacks (default 10)")
-    oracle_options(parser, "an int8 array, −1, 0 or +1 a cell,", "True where that sum of cells reaches the threshold")
+    parser.add_argument(
+        "--share", type=number, help="share of ε for the threshold, the rest for noisy totals (default 0.5)"
+    )
+    parser.add_argument("--repeat", type=whole, help="number of attacks (default 10)")
+    oracle_options(
+        parser, "an int8 array, −1, 0 or +1 for each cell,", "True if this sum of cells reaches the threshold"
+    )
     parser.add_argument(
         "--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"
     )
-    parser.add_argument("--epsilon1", type=number, help="ε₁ of your system's threshold noise, where you know it")
+    parser.add_argument("--epsilon1", type=number, help="ε₁ of your system's threshold noise, if you know it")
     cli_options.plot(parser)
-    cli_options.common(parser, max_time=MAX_TIME, workers="threads, an attack on each (default: all cores)")
+    cli_options.common(parser, max_time=MAX_TIME, workers="number of threads, one attack on each (default: all cores)")
 
 
 def _positive(text: str) -> float:
