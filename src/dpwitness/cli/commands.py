@@ -43,7 +43,7 @@ COMMANDS: Final = {
         sarif=True,
     ),
     "bound": FunctionCommand(
-        summary="the largest ε, ρ or μ that a mechanism can be shown to exceed",
+        summary="find the largest ε, ρ or μ that a mechanism can be shown to exceed",
         examples=(
             "bound svt --epsilon 0.7 --runs 2e7 --alpha 0.001",
             "bound mine.py:noisy_sum --epsilon 1 --queries 2",
@@ -52,7 +52,7 @@ COMMANDS: Final = {
         exits=(0, 2),
     ),
     "profile": FunctionCommand(
-        summary="a lower band of the privacy profile δ(ε), all ε at once",
+        summary="compute a lower band of the privacy profile δ(ε), for all ε at once",
         examples=(
             "profile gaussian_mechanism --epsilon 1 --plot profile.svg",
             "profile gaussian_mechanism --epsilon 4 --claim gdp:0.8 --save result.json",
@@ -61,7 +61,7 @@ COMMANDS: Final = {
         plot=True,
     ),
     "curve": FunctionCommand(
-        summary="p-value against test ε, as in the figures of Ding et al. 2018",
+        summary="compute p-values against test ε, as in the figures of Ding et al. 2018",
         examples=(
             "curve svt --epsilon 0.7 --claims 0.1,0.5,1",
             "curve histogram --epsilon 0.2 0.7 1.5 --claims 0.1:2.0:0.1 --plot curve.svg",
@@ -109,7 +109,7 @@ def parser(*, attacks: bool = True) -> Parser:
     top = Parser(prog="dpwitness", description="Finds and proves violations of differential privacy.")
     top.add_argument("--version", action="version", version=_version())
     commands = top.add_commands("command", "COMMAND")
-    summary = "the bundled targets, their claims, their true ε"
+    summary = "list the bundled targets, their claims, their true ε"
     targets = command(commands, "list", summary=summary, run=list_targets, examples=("list", "list --json"))
     targets.add_argument("--json", action="store_true", help="print JSON")
     for name, own in COMMANDS.items():

@@ -12,7 +12,7 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
     below = command(
         commands,
         "compare",
-        summary="what changed between two saved results or two reports of pytest",
+        summary="show what changed between two saved results or two reports of pytest",
         run=run,
         examples=("compare old.json new.json", "compare --json dp-of-main.json dp.json"),
         exits=(0, 1, 2),

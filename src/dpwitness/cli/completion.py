@@ -21,7 +21,7 @@ def add(commands: argparse._SubParsersAction, whole: Callable[[], Parser]) -> No
     below = command(
         commands,
         "completion",
-        summary="a script that completes commands and options in a shell",
+        summary="print a script that completes commands and options in a shell",
         run=lambda arguments: run(arguments, whole()),
         examples=tuple(f"completion {shell}" for shell in LOADED),
     )

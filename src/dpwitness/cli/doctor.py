@@ -96,7 +96,7 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
     below = command(
         commands,
         "doctor",
-        summary="versions, cores, cache and compiler, and what makes checks slow",
+        summary="show versions, cores, cache and compiler, and what makes checks slow",
         run=run,
         examples=("doctor", "doctor --json"),
     )

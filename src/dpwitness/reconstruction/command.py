@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 #: The help of --workers, where an attack asks one question after another.
-ONE_THREAD: Final = "threads at most; this attack asks one question after another, on one"
+ONE_THREAD: Final = "maximum number of threads; this attack asks one question after another, on one thread"
 #: The default of --max-time, in seconds.
 MAX_TIME: Final = 600.0
 #: The part of --max-time that is kept for the computation after the last answer.
