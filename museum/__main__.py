@@ -66,18 +66,26 @@ def _parser() -> argparse.ArgumentParser:
         prog="python -m museum", description="Check released packages against their claims."
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="exhibits (default: all)")
-    parser.add_argument("--list", action="store_true", help="what there is, without running it")
+    parser.add_argument("--list", action="store_true", help="list the exhibits without running them")
     parser.add_argument("--package", metavar="NAME", help="only exhibits of this package")
-    parser.add_argument("--seeds", type=_positive, default=1, metavar="N", help="checks of each release (default: 1)")
-    parser.add_argument("--jobs", type=_positive, default=1, metavar="N", help="exhibits at a time (default: 1)")
+    parser.add_argument(
+        "--seeds", type=_positive, default=1, metavar="N", help="number of checks of each release (default: 1)"
+    )
+    parser.add_argument(
+        "--jobs",
+        type=_positive,
+        default=1,
+        metavar="N",
+        help="number of exhibits that run at the same time (default: 1)",
+    )
     parser.add_argument("--json", metavar="FILE", help="write the rows to a file, after each exhibit")
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="check no exhibit of which the --json FILE holds a row of the same file, releases, version and seeds",
+        help="skip exhibits with a row in the --json FILE for the same file, releases, version and seeds",
     )
     parser.add_argument("--markdown", metavar="FILE", help="write the table to a file, after each exhibit")
-    parser.add_argument("--witnesses", metavar="DIR", help="keep the witnesses in this folder")
+    parser.add_argument("--witnesses", metavar="DIR", help="save the witnesses in this folder")
     parser.add_argument(
         "--environments", metavar="DIR", default=usual_folder(), help="the environments' folder (default: %(default)s)"
     )

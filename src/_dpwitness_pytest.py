@@ -49,17 +49,17 @@ BEGUN = pytest.StashKey[bool]()
 
 OPTIONS = {
     "alpha": "probability of a false alarm in the whole session (default 1e-6)",
-    "runs": "paired confirm runs of one assertion (default: of the profile)",
-    "max-time": "seconds for the check of an assertion (default: of the profile); replaying a saved witness, or "
-    "making a new one smaller, may take as many again",
-    "detectable-ratio": "a pass ends once it would have caught so many times the claim; 1: it makes all runs (default: "
-    "of the profile)",
+    "runs": "maximum number of paired confirm runs of one assertion (default: of the profile)",
+    "max-time": "time limit in seconds for the check of an assertion (default: of the profile); replaying a saved "
+    "witness, or shrinking a new one, may take as long again",
+    "detectable-ratio": "a pass ends once it would have caught this multiple of the claim; 1: it makes all runs "
+    "(default: of the profile)",
     "seed": "seed of the session (default: a new one, shown in the header)",
-    "profile": "at most, and what a pass is to detect: dev (1e6 runs, 10 s, 1.1 × the claim), ci (4e6 runs, 60 s, "
+    "profile": "limits, and what a pass must detect: dev (1e6 runs, 10 s, 1.1 × the claim), ci (4e6 runs, 60 s, "
     "1.05 ×; chosen when CI is set) or nightly (1e8 runs, 600 s, 1.01 ×)",
-    "bits": "what the last bits of floating-point outcomes show: report it (default), strict: a violation, or off",
+    "bits": "a leak in the last bits of floating-point outcomes: report it (default), strict: a violation, or off",
     "report": "write all verdicts to this JSON file",
-    "sarif": "write what was refuted to this SARIF 2.1.0 file, for code scanning and editors",
+    "sarif": "write violations to this SARIF 2.1.0 file, for code scanning and editors",
     "report-html": "write all verdicts as one HTML page to this file",
 }
 
@@ -78,9 +78,11 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         key = f"dp_{name.replace('-', '_')}"
         group.addoption(f"--dp-{name}", dest=key, default=None, metavar=name.rpartition("-")[2].upper(), help=text)
         parser.addini(key, f"{text}; as --dp-{name}", default="")
-    parser.addini("dp_family_size", "dp tests that share the session's alpha (default: those collected)", default="")
-    parser.addini("dp_database", "folder of saved witnesses; none: keep none (default: .dpwitness)", default=None)
-    parser.addini("dp_suppress", "health checks to leave out", type="args", default=[])
+    parser.addini(
+        "dp_family_size", "number of dp tests that share the session's alpha (default: those collected)", default=""
+    )
+    parser.addini("dp_database", "folder of saved witnesses (default: .dpwitness); none: save no witness", default=None)
+    parser.addini("dp_suppress", "health checks to turn off", type="args", default=[])
 
 
 def _option(
