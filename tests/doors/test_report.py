@@ -127,6 +127,16 @@ def test_a_pass_says_what_it_would_have_caught_and_that_it_is_no_proof():
     assert "no proof of privacy" in text
 
 
+@pytest.mark.parametrize("kind", ["pass", "profile"])
+def test_a_page_says_the_sentence_on_rare_events_that_the_text_says(kind):
+    found = results()[kind]
+    if kind == "pass":
+        found = replace(found, claim=dpw.ApproxDP(1.0, 1e-5))
+    says = found.tail
+    assert f"  {says}\n" in str(found)
+    assert says[0].upper() + says[1:] + "." in Reader(found.to_html()).text
+
+
 def test_cells_are_drawn_with_the_event_marked():
     found = results()["cells"]
     inside = found.witness.event.inside

@@ -148,10 +148,10 @@ def test_every_key_that_is_read_is_checked(kind):
 @pytest.mark.parametrize(
     ("claim", "says"),
     [
-        (ApproxDP(1.0, 1e-5), "no δ below {0:.3g} at ε = 1 could have been shown by any event"),
+        (ApproxDP(1.0, 1e-5), "no single event could have shown a δ below {0:.3g} at ε = 1"),
         (
             PrivacyProfile([(0.5, 0.1), (1.0, 1e-9)]),
-            "no δ below {0:.3g} could have been shown by any event; 1 of the 2",
+            "no single event could have shown a δ below {0:.3g}; 1 of the 2",
         ),
         (RenyiDP(8.0, 4.0), "of Gaussian noise such events are most of the divergence from order {1:.3g} on"),
         (RenyiDP(1.25, 2.0), "no single event rarer than {0:.3g} on D could have refuted it\n"),
@@ -163,7 +163,8 @@ def test_a_pass_says_which_tails_its_runs_could_not_have_shown(claim, says):
     passed = replace(RESULTS["passed"], claim=claim, witness=replace(WITNESS, counts=counts))
     delta, order = passed.detectable_delta, passed.detectable_order
     assert delta == detectable_probability(100_000, claim, alpha=passed.alpha)
-    (line,) = (line for line in f"{passed}".splitlines(keepends=True) if line.startswith("  in as many runs no "))
+    start = "  in as many runs, with about 95 % power, "
+    (line,) = (line for line in f"{passed}".splitlines(keepends=True) if line.startswith(start))
     assert says.format(delta, order) in line
     written = passed.to_json()
     assert written["detectable_delta"] == delta

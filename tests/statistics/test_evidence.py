@@ -1,4 +1,5 @@
 import math
+from bisect import bisect_left
 
 import numpy as np
 import pytest
@@ -6,6 +7,7 @@ from hypothesis import assume, example, given
 from hypothesis import strategies as st
 from scipy import special, stats
 
+from dpwitness.candidate import GRADED_SHARE, Grades
 from dpwitness.claims import ApproxDP, GaussianDP, HalfPlane, PrivacyProfile, RenyiDP
 from dpwitness.events import Interval
 from dpwitness.evidence import (
@@ -26,8 +28,9 @@ from dpwitness.evidence import (
     runs_to_detect,
     why_enough,
 )
-from dpwitness.evidence.bet import FEW, GRID, PARAMETERS, bets_and_weights
-from dpwitness.evidence.counts import Counts
+from dpwitness.evidence.bet import FEW, GRID, PARAMETERS, bets_and_weights, grade_factors
+from dpwitness.evidence.counts import Counts, CountsTable
+from dpwitness.evidence.portfolio import Epoch, Stakes, log_e_values_of
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.noise import laplace
@@ -749,6 +752,69 @@ def test_no_event_of_less_delta_than_the_detectable_one_is_refuted_more_often(q,
     counts = [Counts(n10=n10, n11=n11, n01=n01, n00=n00) for n10, n11, n01, n00 in drawn]
     refuted = share_refuted(counts, claim, Estimate(p=p, q=q, both=both), alpha)
     assert samples * refuted <= stats.binom.isf(1e-6, samples, 0.95)
+
+
+def power_of_an_event(claim, runs, alpha, p):
+    """Of bets placed for it, and for rarer ones."""
+
+    def refutes(hits, estimate):
+        return log_e_value(Counts(n10=hits, n00=runs - hits), claim, estimate) >= math.log(1 / alpha)
+
+    estimates = [Estimate(p=part * p, q=0.0) for part in (1.0, 0.9, 0.7, 0.5)]
+    fewest = min(bisect_left(range(runs + 1), True, key=lambda hits: refutes(hits, one)) for one in estimates)
+    return stats.binom.sf(fewest - 1, runs, p)
+
+
+def power_of_a_portfolio(claim, runs, alpha, p):
+    """Of all of the wealth on one event, without a grid."""
+    at = [np.array([part]) for part in (p, 0.0, 0.0, 0.0)]
+    stakes = Stakes(p=at[0], q=at[1], both=at[2], log_shares=at[3])
+
+    def refutes(hits):
+        epoch = Epoch(stakes=stakes, counts=CountsTable(np.array([[hits], [0], [0], [runs - hits]])))
+        return log_e_values_of([epoch], claim)[0] >= math.log(1 / alpha)
+
+    return stats.binom.sf(bisect_left(range(runs + 1), True, key=refutes) - 1, runs, p)
+
+
+def power_of_a_graded_event(claim, runs, alpha, p):
+    """At best: S never happens on D′, T never on D, and never both in one run; for the best of several bets."""
+    most = int(stats.binom.isf(1e-9, runs, min(2 * p, 1.0)))
+    both = np.arange(most + 1)
+    likely = stats.binom.pmf(both, runs, min(2 * p, 1.0))
+    of_event = stats.binom.pmf(both, both[:, None], 0.5)  # how many of both are those of S on D
+    event = [log_e_value(Counts(n10=hits, n00=runs - hits), claim, Estimate(p=p, q=0.0)) for hits in range(most + 1)]
+    powers = []
+    for part in (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02):
+        estimate = Estimate(p=p, q=0.0, grades=Grades(up=(0.0, part / 2, 0.0), down=(0.0, 0.0, part / 2)))
+        hit, other, none = (grade_factors(claim, estimate)[k] for k in (3, 2, 0))
+        assert hit == other
+        graded = both * math.log(hit) + (runs - both) * math.log(none)
+        whole = np.logaddexp(graded[:, None] + math.log(GRADED_SHARE), np.array(event) + math.log(1 - GRADED_SHARE))
+        powers.append(likely @ (of_event * (whole >= math.log(1 / alpha))).sum(axis=1))
+    return max(powers)
+
+
+@pytest.mark.parametrize(
+    ("claim", "runs", "alpha"),
+    [
+        (ApproxDP(0.0, 1e-9), 20, 0.05),
+        (ApproxDP(0.0, 1e-9), 100_000, 0.05),
+        (ApproxDP(0.2, 1e-4), 20_000, 1e-6),
+        (ApproxDP(1.0, 1e-5), 1_000_000, 0.01),
+        (GaussianDP(0.1), 2_000, 0.05),
+        (RenyiDP(8.0, 0.4), 1_000, 0.05),
+    ],
+)
+def test_what_no_single_event_shows_graded_ones_show_down_to_three_fifths_of_it(claim, runs, alpha):
+    """Against ε near 0 a graded event shows less than any single one, as it wins on both sides."""
+    p = detectable_probability(runs, claim, alpha=alpha)
+    assert power_of_an_event(claim, runs, alpha, p) >= 0.95
+    assert power_of_an_event(claim, runs, alpha, 0.9 * p) < 0.95
+    for power in (power_of_an_event, power_of_a_portfolio, power_of_a_graded_event):
+        assert power(claim, runs, alpha, 0.6 * p) < 0.95
+    if claim.parameter < 0.5:
+        assert power_of_a_graded_event(claim, runs, alpha, 0.9 * p) >= 0.95
 
 
 def test_too_few_runs_show_no_event_at_all():

@@ -198,7 +198,8 @@ def test_a_profile_says_which_delta_it_could_have_shown_where_it_ends(found):
     end = found.largest_epsilon + 0.05
     assert found.delta(end) == 0 < found.detectable_delta < 0.01
     assert found.to_json()["detectable_delta"] == found.detectable_delta
-    assert f"from ε = {end:.4g} on no δ(ε) below {found.detectable_delta:.3g} could have been shown" in str(found)
+    says = f"from ε = {end:.4g} on no δ(ε) below {found.detectable_delta:.3g} could have been shown in as many runs"
+    assert f"  {says} with 95 % power\n" in str(found)
 
 
 @pytest.mark.parametrize(("epsilon", "runs"), [(0.0, 1_000), (1.5, 100_000), (4.0, 10**6)])

@@ -109,7 +109,7 @@ class ApproxDP(JsonFields, Claim):
         """The smallest δ(ε) that runs show at best: that of an event which never happens on D′."""
         if not self.delta:
             return ""
-        return f"no δ below {probability:.3g} at ε = {shown(self.epsilon)} could have been shown by any event"
+        return f"no single event could have shown a δ below {probability:.3g} at ε = {shown(self.epsilon)}"
 
 
 def PureDP(epsilon: float) -> ApproxDP:  # noqa: N802  # named as the claim that it makes
@@ -166,7 +166,7 @@ class PrivacyProfile(PolygonClaim):
         """The smallest δ(ε) that runs show at best, and how many of the claimed ones are smaller."""
         smaller = sum(delta < probability for _, delta in self.points)
         of_them = f"; {smaller} of the {len(self.points)} claimed are smaller" if smaller else ""
-        return f"no δ below {probability:.3g} could have been shown by any event{of_them}"
+        return f"no single event could have shown a δ below {probability:.3g}{of_them}"
 
     @property
     def short(self) -> str:

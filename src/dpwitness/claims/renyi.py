@@ -268,7 +268,7 @@ class RenyiDP(CurvedClaim):
     def tail(self, probability: float) -> str:
         """That events so rare are most of the divergence, where they are of Gaussian noise."""
         order = self.largest_order(probability)
-        rare = f"no single event rarer than {probability:.3g} on D could have refuted it"
+        rare = Claim.tail(self, probability)
         if order is None or order >= self.alpha:
             return rare
         return f"{rare}; of Gaussian noise such events are most of the divergence from order {order:.3g} on"

@@ -336,11 +336,8 @@ def _bounds(result: Shown) -> list[tuple[str, Child]]:
         rows.insert(0, ("Claimed", own(str(result.claim))))
     if isinstance(result, NotRefuted):
         rows.append(("Would have caught", f"{result.caught} {result.power}, by this event"))
-        if result.tail:
-            rows.append(("Rare events", f"In as many runs {result.tail}."))
-    if isinstance(result, Profile) and result.detectable_delta < 1:
-        least = f"no δ(ε) below {result.detectable_delta:.3g} could have been shown behind the band's end"
-        rows.append(("Rare events", f"In as many runs {least}."))
+    if isinstance(result, NotRefuted | Profile) and (tail := result.tail):
+        rows.append(("Rare events", f"{tail[0].upper()}{tail[1:]}."))
     return rows
 
 

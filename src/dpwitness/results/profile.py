@@ -130,6 +130,17 @@ class Profile(Result):
         return detectable_delta(self._end, self.runs, alpha=self.alpha, power=POWER)
 
     @property
+    def tail(self) -> str:
+        """What so many runs could not have shown where the band ends, for people; empty where nothing is to say."""
+        least = self.detectable_delta
+        if not least < 1:
+            return ""
+        return (
+            f"from ε = {self._end:.4g} on no δ(ε) below {least:.3g} could have been shown in as many runs "
+            "with 95 % power"
+        )
+
+    @property
     def _end(self) -> float:
         """The first ε of the grid at which the band is 0."""
         return self.largest_epsilon + STEP if self.delta(0.0) > 0 else 0.0
@@ -179,12 +190,10 @@ class Profile(Result):
         first, second = inputs(self.pair.data, self.pair.neighbour)
         pair = [label("input D", first), label("neighbour D′", second)]
         # A witness has the pair in its own direction.
-        least = self.detectable_delta
-        tail = [f"  from ε = {self._end:.4g} on no δ(ε) below {least:.3g} could have been shown in as many runs"]
         lines = [
             self._headline,
             *self._tables(),
-            *(tail if least < 1 else []),
+            *([f"  {tail}"] if (tail := self.tail) else []),
             *(pair if self.witness is None else self.witness.lines()),
         ]
         if self.ended in EARLY:

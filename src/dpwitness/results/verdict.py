@@ -359,10 +359,10 @@ class NotRefuted(CheckResult):
 
     @property
     def detectable_delta(self) -> Detectable:
-        """The smallest δ(ε) that any event could have shown in this many runs, with 95 % power; infinite if none.
+        """The smallest δ(ε) that a single event could have shown in this many runs, with 95 % power; infinite if none.
 
         For every claim it is the smallest probability on D of an event that could have refuted the claim; such an event
-        never happens on D′.
+        never happens on D′. For graded events see `evidence.detectable_probability`.
         """
         runs = self.epoch_runs + self.counts.runs
         return detectable_probability(runs, self.claim, alpha=self.alpha)
@@ -400,15 +400,19 @@ class NotRefuted(CheckResult):
 
     @property
     def tail(self) -> str:
-        """What no event could have shown in as many runs, for people; empty where they were weighted, and show more."""
+        """What no event could have shown in as many runs, for people; empty where they were weighted, and show more.
+
+        About 95 %: bets placed for a rarer event have this power at a probability that is a few per cent smaller.
+        """
         known = math.isfinite(self.detectable_delta) and not self.witness.weighted
-        return self.claim.tail(self.detectable_delta) if known else ""
+        tail = self.claim.tail(self.detectable_delta) if known else ""
+        return f"in as many runs, with about 95 % power, {tail}" if tail else ""
 
     def _conclusion(self) -> tuple[str, list[str]]:
         enough = [f"  these runs were enough: {ENOUGH[self.ended]}"] if self.ended in ENOUGH else []
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             f"  this event would have caught {self.caught} {self.power}",
-            *([f"  in as many runs {tail}"] if (tail := self.tail) else []),
+            *([f"  {tail}"] if (tail := self.tail) else []),
             *enough,
             f"  {self.claim.symbol} lower bound {at_least(self.lower_bound)} with confidence {confidence(self.alpha)}",
             *([] if self.floating_point is None else self.floating_point.finding()),
