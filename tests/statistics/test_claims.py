@@ -317,3 +317,37 @@ def test_a_trade_off_function_that_is_known_from_the_left_end_on_only_claims_no_
     for share in (0.0, 0.25, 0.5, 1.0):
         at = share * a
         assert claim.largest(at) == pytest.approx(1 - (first + (first - second) / (b - a) * (a - at)), abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("kind", "points"),
+    [
+        (TradeOff, [(0, 1), (5e-324, 0.5), (1, 0)]),
+        (TradeOff, [(0, 1), (1e-310, 0)]),
+        (TradeOff, [(0, 1), (1e-300, 0.5), (1e-300 * (1 + 3e-16), 0.4), (0.5, 0.1)]),
+        (TradeOff, [(0, 1), (0.5, 1e-310), (1, 0)]),
+        (TradeOff, [(0, 0.5), (1 - 1e-16, 1e-17)]),
+        (PrivacyProfile, [(5e-324, 1e-17), (695.0, 1e-310)]),
+        (PrivacyProfile, [(0.0, 1 - 1e-16), (690.0, 0.0)]),
+    ],
+)
+def test_corners_that_nearly_coincide_have_finite_half_planes_that_contain_the_region(kind, points):
+    """NumPy's warnings are errors in tests."""
+    claim = kind(points)
+    at = np.concatenate([[0.0], np.logspace(-323, 0, 200)])
+    allowed = np.array([claim.largest(q) for q in at])
+    assert np.all((allowed >= 0) & (allowed <= 1))
+    assert np.all(np.diff(allowed) >= 0)
+    for estimate in [(0.5, 0.1), (1.0, 0.0), (1e-9, 0.0), (0.5, 1e-300)]:
+        plane = claim.half_plane(*estimate)
+        assert np.all(plane.slope * at + plane.intercept >= allowed * (1 - 1e-12))
+        assert 0 <= claim.smallest(estimate[0], 0.0) <= 1
+        assert claim.reached(*estimate) >= 0
+    assert "nan" not in str(claim)
+
+
+def test_points_that_count_as_no_error_of_the_first_kind_claim_no_more_than_was_given():
+    points = [(0.0, 1.0), (5e-324, 0.7), (1e-300, 0.5), (0.5, 0.1), (1.0, 0.0)]
+    claim = TradeOff(points)
+    assert claim.points == ((0.0, 0.5), (0.5, 0.1), (1.0, 0.0))
+    assert all(claim.largest(a) >= 1 - f for a, f in points)

@@ -223,7 +223,7 @@ class PolygonClaim(CurvedClaim):
         """The least x for which slope·e^x·q + intercept ≥ p on all sides; 0 where the sides allow (p, q)."""
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
         excess = np.zeros(p.shape)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             for slope, intercept in zip(*self.sides(self.points), strict=True):
                 over = np.where(p > intercept, np.log((p - intercept) / (slope * q)), 0.0)
                 excess = np.maximum(excess, np.nan_to_num(over, nan=0.0, posinf=np.inf))
@@ -237,10 +237,10 @@ class PolygonClaim(CurvedClaim):
     def smallest(self, p: float, parameter: float) -> float:
         """The least q at which every side allows p, at the excess given."""
         slopes, intercepts = self.sides(self.points)
-        with np.errstate(over="ignore"):  # an infinite slope allows no q
+        with np.errstate(over="ignore"):  # of an infinite slope q is 0, of one near 0 more than 1
             steeper = slopes * math.exp(parameter)
-        rising = steeper > 0
-        return float(min(np.max((p - intercepts[rising]) / steeper[rising], initial=0.0), 1.0))
+            rising = steeper > 0
+            return float(min(np.max((p - intercepts[rising]) / steeper[rising], initial=0.0), 1.0))
 
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are slopes and intercepts at no excess."""
@@ -265,7 +265,7 @@ def _contacts(kind: type[PolygonClaim], points: Points) -> Contacts:
     q, hints = [], []
     for slope, intercept, low, high in sides:
         low = max(low, high * LEAST, 1e-305)
-        ends = np.array([low, min(high, 1 - 1e-12)])
+        ends = np.array([low, max(min(high, 1 - 1e-12), low)])  # a side may end before its least contact
         first, last = np.log(ends) - np.log1p(-ends)
         each = math.ceil((last - first) / SPACING) or 1
         q.append(1 / (1 + np.exp(-(first + (last - first) * (np.arange(each) + 0.5) / each))))

@@ -102,6 +102,10 @@ ROUNDING: Final = 1e-9
 #: Errors of the first kind at which a callable is evaluated: log-odds 0.04 apart.
 GRID: Final = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 1381)))
 
+#: Errors of the first kind below this count as 0. From here on two doubles are 10⁻²⁹⁶ apart at least, so that the slope
+#: between them is finite.
+LEAST_SIZE: Final = 1e-280
+
 #: What differences of values of a function near 1 lose.
 LOST: Final = 2e-15
 
@@ -163,7 +167,7 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
             )
     if len(points) < 2:
         raise InvalidClaim(f"points={points!r} must hold at least two points of the trade-off function")
-    points = _to_both_ends(points)
+    points = _from_zero(_to_both_ends(points))
     corners = _hull(points)
     a, f = np.array(corners).T
     for x, value in points:
@@ -185,6 +189,12 @@ def _to_both_ends(points: list[tuple[float, float]]) -> list[tuple[float, float]
         zero = b + last / falls if falls > 0 else math.inf
         points += [(zero, 0.0), (1.0, 0.0)] if zero < 1 else [(1.0, 0.0)]
     return points
+
+
+def _from_zero(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+    """Points from 0 on, those below `LEAST_SIZE` as one at 0 with the least of their values: it claims no more."""
+    least = min(value for a, value in points if a < LEAST_SIZE)
+    return [(0.0, least), *(point for point in points if point[0] >= LEAST_SIZE)]
 
 
 def _below(f: Callable[[float], float]) -> Points:
