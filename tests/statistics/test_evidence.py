@@ -339,6 +339,12 @@ def test_the_score_test_has_a_p_value_of_1_where_nothing_varies(counts, claim):
     assert p_value(counts, claim, method="score", seed=1) == 1.0
 
 
+@pytest.mark.parametrize("epsilon", [200.0, 355.0, 400.0, 700.0])
+@pytest.mark.parametrize("counts", [Counts(n10=10), Counts(n11=10), Counts(n10=10, n11=5, n01=3, n00=30)])
+def test_no_runs_are_evidence_against_an_epsilon_whose_ratio_has_no_square(epsilon, counts):
+    assert p_value(counts, ApproxDP(epsilon), method="score", seed=1) >= 0.5
+
+
 @pytest.mark.parametrize(("p", "q", "epsilon"), soon(CASES, 2))
 def test_median_runs_to_refutation_are_within_15_percent_of_an_oracle(p, q, epsilon):
     """log(1/α)/KL* runs are what an oracle needs that knows P and P′; the hint comes from a search sample."""

@@ -2,11 +2,15 @@
 
 import math
 from collections.abc import Sequence
+from typing import Final
 
 import numpy as np
 
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.evidence.counts import Counts
+
+#: The score test of a ratio squares it: of larger ones it is the test of a difference.
+STEEPEST_RATIO: Final = 1e100
 
 
 def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 0) -> float:
@@ -15,9 +19,9 @@ def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 
     "exact", for claims p ≤ s·q as ε-DP: the D side is thinned once by Binomial(hits, 1/s), seeded, then Fisher's exact
     test, one-sided (Ding et al. 2018, section 4). "exact", for all others: the smallest level at which two one-sided
     Clopper–Pearson bounds, half of it each, refute the claim: p from below and q from above exceed one of its
-    half-planes. "score": statsmodels' score test, a quick look, not exact; for δ > 0 on the difference of the rates, of
-    which D's is thinned. Raises `ValueError` for another method, and for "score" where the claim is not one half-plane,
-    as (ε, δ) is.
+    half-planes. "score": statsmodels' score test, a quick look, not exact; for δ > 0, and where s ≥ 10¹⁰⁰, on the
+    difference of the rates, of which D's is thinned. Raises `ValueError` for another method, and for "score" where the
+    claim is not one half-plane, as (ε, δ) is.
     """
     if method not in ("exact", "score"):
         raise ValueError(f"method={method!r} must be 'exact' or 'score'")
@@ -82,7 +86,7 @@ def _score(counts: Counts, plane: HalfPlane, seed: int) -> float:
     n, hits, other = counts.runs, counts.hits, counts.neighbour_hits
     # It reports ratios, too, which rates of 0 or 1 do not have.
     with np.errstate(divide="ignore", invalid="ignore"):
-        if plane.intercept == 0:
+        if plane.intercept == 0 and plane.slope < STEEPEST_RATIO:
             if hits == 0 or other == 0:  # the score statistic of a ratio needs both
                 hits, other, n = hits + 1, other + 1, n + 2
             result = test_proportions_2indep(
