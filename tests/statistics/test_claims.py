@@ -234,6 +234,9 @@ def test_evidence_and_bounds_of_expected_counts(claim):
         (lambda: PrivacyProfile([]), r"at least one pair"),
         (lambda: PrivacyProfile([(0.1, 0.1), (0.2, 0.3)]), r"δ\(ε\) must fall$"),
         (lambda: TradeOff([(0, 1), (0.5, 0.5), (0.6, 0.1), (1, 0)]), r"is convex$"),
+        (lambda: PrivacyProfile([(1, 1e-5), (1, 1e-6)]), r"^points: two values at 1.0, 1e-05 and 1e-06: give one$"),
+        (lambda: TradeOff([(0.5, 0.3), (0.5, 0.2), (0.7, 0.1)]), r"^points: two values at 0.5, 0.3 and 0.2: give one$"),
+        (lambda: TradeOff([(0.5, 0.3), (0.5, 0.3)]), r"at least two points"),
         (lambda: TradeOff(lambda a: a), r"must lie from 0 to 1"),
         (lambda: TradeOff(lambda a: (1 - a) * (a < 0.5)), r"not convex"),
         (lambda: claim_from_json({"kind": "zcdp"}), r"lacks 'rho'"),
@@ -317,6 +320,12 @@ def test_a_trade_off_function_that_is_known_from_the_left_end_on_only_claims_no_
     for share in (0.0, 0.25, 0.5, 1.0):
         at = share * a
         assert claim.largest(at) == pytest.approx(1 - (first + (first - second) / (b - a) * (a - at)), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", [TradeOff, PrivacyProfile])
+def test_a_point_that_is_given_twice_is_one_point(kind):
+    points = [(0.5, 0.3), (0.7, 0.1)]
+    assert kind([*points, *points]) == kind(points)
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ def shown(value: float) -> str:
 
 
 def points_of(value: Iterable[Iterable[float]]) -> list[tuple[float, float]]:
-    """A list of at least one pair of numbers. Raises `InvalidClaim`."""
+    """A list of at least one pair of numbers, each once; no two with one first number. Raises `InvalidClaim`."""
     try:
         pairs = [tuple(point) for point in value]
     except TypeError as error:
@@ -168,4 +168,9 @@ def points_of(value: Iterable[Iterable[float]]) -> list[tuple[float, float]]:
     for pair in pairs:
         if len(pair) != 2:
             raise InvalidClaim(f"points: {brief(pair)} must be a pair of numbers")
-    return [(number("points", x, InvalidClaim), number("points", y, InvalidClaim)) for x, y in pairs]
+    values: dict[float, float] = {}
+    for pair in pairs:
+        x, y = (number("points", one, InvalidClaim) for one in pair)
+        if values.setdefault(x, y) != y:
+            raise InvalidClaim(f"points: two values at {x!r}, {values[x]!r} and {y!r}: give one")
+    return list(values.items())

@@ -161,7 +161,7 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     """The corners of the polygon through points, its ends included. Raises `InvalidClaim` where it is not convex."""
     points = _checked(points)
     for before, after in pairwise(points):
-        if after[0] == before[0] or after[1] > before[1] + ROUNDING:
+        if after[1] > before[1] + ROUNDING:
             raise InvalidClaim(
                 f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall"
             )
