@@ -15,6 +15,7 @@ import dpwitness as dpw
 from dpwitness import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.claims import HalfPlane, claim_from_json
 from dpwitness.claims.regions import boundary_of
+from dpwitness.claims.trade_off import GRID
 from dpwitness.errors import InvalidClaim
 from dpwitness.evidence import Estimate, EventBet, detectable_at_best, growth_rate, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts
@@ -308,6 +309,25 @@ def test_all_that_a_trade_off_function_allows_is_in_its_region_and_little_more(k
         allowed = np.array([1 - f(float(q)) for q in rates])
         assert np.all(region >= allowed)
         assert np.all(np.minimum(region, 1.0) <= allowed + 1e-3)
+
+
+def kinked(a):
+    """Two kinks at neighbouring points of the grid, where f has nearly fallen to 0: the worst case."""
+    first, second = GRID[500:502]
+    return max(1 - 0.98 * a / first, 0.02 * (second - a) / (second - first), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("f", "most"),
+    [(kinked, 1e-2), *((lambda a, mu=mu: float(ndtr(-ndtri(a) - mu)), 1e-3) for mu in (6.0, 8.0, 10.0))],
+)
+def test_the_polygon_of_a_steep_function_is_near_it_from_the_least_size_of_its_grid_on(f, most):
+    at, claim = np.geomspace(1e-12, 0.5, 3_000), TradeOff(f)
+    gap = np.array([f(a) - (1 - claim.largest(a)) for a in at])
+    assert np.all(gap >= 0)
+    assert np.max(gap) < most
+    if f is kinked:
+        assert np.max(gap) > 0.8 * most
 
 
 @pytest.mark.parametrize("a", [0.0, 0.01, 0.1])

@@ -117,10 +117,10 @@ class TradeOff(PolygonClaim):
     With the event S as rejection region, P[M(D) ∈ S] ≤ 1 − f(P[M(D′) ∈ S]) for all neighbours and all events (Dong,
     Roth & Su 2022, Definition 3). a and f(a) are probabilities; no conversion is made, since f is the boundary of the
     tested region. f is convex, falls, and f(a) ≤ 1 − a. It is given by the corners (a, f(a)) of a polygon, or as a
-    callable. A callable is replaced by a polygon that is nowhere above it, and less than 10⁻³ below it: what
-    contradicts the polygon contradicts the callable. Between corners, f is taken as the straight line, so give a
-    strictly convex function as a callable, not by points. Refuted means that some event tells D from D′ better than f
-    allows. The family's parameter is the excess x, in nats: in the claim of excess x, the slope of every supporting
+    callable. A callable is replaced by a polygon that is nowhere above it and, where a ≥ 10⁻¹², less than 10⁻² below it
+    (10⁻³ for Gaussian or Laplace noise): what contradicts the polygon contradicts the callable. Between corners, f is
+    taken as the straight line, so give a strictly convex function as a callable, not by points. Refuted means that some
+    event tells D from D′ better than f allows. The family's parameter is the excess x, in nats: in the claim of excess x, the slope of every supporting
     line is e^x times as large, that is, every ε of the profile that f stands for is larger by x; x = 0 is the claim
     itself. Raises `InvalidClaim` for what is no trade-off function.
     """
