@@ -148,7 +148,7 @@ def in_range(claim: object, name: str, least: float, most: float, *, above: bool
     if not (least < value if above else least <= value) or not value <= most:
         limits = f"above {least:g} and at most {most:g}" if above else f"from {least:g} to {most:g}"
         raise InvalidClaim(f"{name}={value!r} must be a number {limits}")
-    object.__setattr__(claim, name, value)  # a NumPy scalar is no JSON value
+    object.__setattr__(claim, name, value + 0.0)  # a NumPy scalar is no JSON value; −0.0 + 0.0 is 0.0
 
 
 def shown(value: float) -> str:

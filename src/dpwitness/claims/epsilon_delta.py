@@ -43,7 +43,8 @@ class ApproxDP(JsonFields, Claim):
             value = getattr(self, name)
             if not isinstance(value, numbers.Real):
                 raise InvalidClaim(f"{name}={brief(value)} must be a number; other claims are objects, as ZCDP(0.5)")
-            object.__setattr__(self, name, number(name, value, InvalidClaim))  # a NumPy scalar is no JSON value
+            # A NumPy scalar is no JSON value; −0.0 + 0.0 is 0.0.
+            object.__setattr__(self, name, number(name, value, InvalidClaim) + 0.0)
         if not 0 <= self.epsilon <= LARGEST:
             raise InvalidClaim(f"epsilon={self.epsilon!r} must be a number from 0 to 700")
         if not 0 <= self.delta < 1:
