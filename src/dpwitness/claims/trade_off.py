@@ -120,9 +120,9 @@ class TradeOff(PolygonClaim):
     callable. A callable is replaced by a polygon that is nowhere above it and, where a ≥ 10⁻¹², less than 10⁻² below it
     (10⁻³ for Gaussian or Laplace noise): what contradicts the polygon contradicts the callable. Between corners, f is
     taken as the straight line, so give a strictly convex function as a callable, not by points. Refuted means that some
-    event tells D from D′ better than f allows. The family's parameter is the excess x, in nats: in the claim of excess x, the slope of every supporting
-    line is e^x times as large, that is, every ε of the profile that f stands for is larger by x; x = 0 is the claim
-    itself. Raises `InvalidClaim` for what is no trade-off function.
+    event tells D from D′ better than f allows. The family's parameter is the excess x, in nats: in the claim of excess
+    x, the slope of every supporting line is e^x times as large, that is, every ε of the profile that f stands for is
+    larger by x; x = 0 is the claim itself. Raises `InvalidClaim` for what is no trade-off function.
     """
 
     kind: ClassVar[str] = "trade-off"
