@@ -153,7 +153,7 @@ def test_the_lines_of_a_curve_share_one_search():
     small, large = dpw.curve(load("histogram"), epsilon=[0.5, 1.5], **settings).lines
     (alone,) = dpw.curve(load("histogram"), epsilon=0.5, **settings).lines
     assert (small.epsilon, large.epsilon) == (0.5, 1.5)
-    assert small.search_runs < 0.7 * alone.search_runs
+    assert small.search_runs < 0.75 * alone.search_runs
 
 
 def test_a_leak_of_a_small_epsilon_alone_is_found_in_a_curve_that_begins_with_a_large_one():
@@ -227,7 +227,7 @@ def test_time_runs_out():
         time.sleep(0.002)
         return rng.random()
 
-    verdict = dpw.check(slow, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=1, outcome=lambda x: x)
+    verdict = dpw.check(slow, epsilon=1.0, neighbours=dpw.pairs((0.0, 1.0)), seed=1, max_time=2, outcome=lambda x: x)
     assert verdict.ended == "time"
     assert verdict.counts.runs > 0
 
