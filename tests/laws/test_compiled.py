@@ -5,6 +5,7 @@ import enum
 import importlib
 import math
 import os
+import re
 import subprocess
 import sys
 import types
@@ -14,14 +15,15 @@ import numba
 import numpy as np
 import pytest
 
-from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, pairs, replay
+from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, pairs, profile, replay
 from dpwitness.api.loop import require_agreement, work_on
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.evidence.counts import Counts
+from dpwitness.health import refutation
 from dpwitness.jit import compiled
 from dpwitness.machine import cache_folder, only_ours, private_folder
-from dpwitness.mechanisms.compiled.compare import difference_in_event
+from dpwitness.mechanisms.compiled.compare import difference_in_event, difference_in_many
 from dpwitness.mechanisms.compiled.driver import fingerprint, without_imports
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, names, rebuilt
@@ -667,6 +669,38 @@ def test_a_rare_event_is_looked_for_until_a_run_with_it_is_compared(monkeypatch)
     require_agreement(runner, PAIR, never, Counts(n00=16_384))
     with pytest.raises(CompiledDisagrees, match="no run with the event was found again"):
         require_agreement(runner, PAIR, never, Counts(n10=1, n00=16_383))
+
+
+def leaks_in_python_alone(rng, data, epsilon):
+    """In one run of 2,000 the data itself: where a product is larger than numba's whole numbers, which wrap."""
+    if int(rng.integers(0, 2_000)) * (1 << 53) > 1.8e19:
+        return data[0]
+    return data[0] + rng.laplace(0, 1 / epsilon)
+
+
+def raises_in_python_alone(rng, data):
+    """In one run of 2,000 log 0, −∞ for numba."""
+    return max(math.log(rng.integers(0, 2_000)), 0.0) + data[0]
+
+
+@pytest.mark.filterwarnings("ignore:divide by zero encountered")
+def test_many_runs_are_compared_for_what_python_alone_does_in_few_of_them():
+    def difference(function, **parameters):
+        made = as_mechanism(function, PAIR.data, neighbour=PAIR.neighbour, **parameters)
+        assert isinstance(made, CompiledMechanism)
+        return difference_in_many(made, made.plain, PAIR, np.random.Generator(np.random.SFC64(1)), seconds=30.0)
+
+    where = r"run \d{2,} on the input \[.*\] gave .*, in Python: "
+    assert re.search(where + r"\(0\)", difference(leaks_in_python_alone, epsilon=1.0))
+    assert re.search(where + ".*domain error", difference(raises_in_python_alone))
+
+
+@pytest.mark.parametrize("work", [check, bound, profile])
+def test_a_leak_of_python_alone_is_not_passed_by_machine_code(work, monkeypatch):
+    monkeypatch.setattr(refutation, "COMPARED_SECONDS", (30.0, 30.0))  # it ends at the first difference
+    few = {"runs": 2_000, "search_runs": 2_000, "seed": 1, "neighbours": pairs(([1.0, 0.0], [0.0, 0.0]))}
+    with pytest.warns(CompiledDiffers, match="leaks_in_python_alone runs as plain Python: compiled by numba, run"):
+        work(leaks_in_python_alone, epsilon=1.0, **few)
 
 
 def test_what_numba_changes_runs_as_python_with_one_warning():

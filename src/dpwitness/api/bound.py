@@ -87,7 +87,7 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     )
     (counts,) = done.totals
     lower = lower_bound(bet_on(counts, problem.claim, candidate.estimate), problem.claim, alpha=alpha)
-    done = done.examine(against=lower > 0)
+    done = done.examine(against=lower > 0, largest=True)
     outputs = None
     try:
         if done.ended not in STOPPED:

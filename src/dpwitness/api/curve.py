@@ -29,7 +29,7 @@ from dpwitness.errors import (
 )
 from dpwitness.evidence import holm, p_value
 from dpwitness.health import before_search
-from dpwitness.health.refutation import check_refutation
+from dpwitness.health.refutation import check_refutation, require_same_in_python
 from dpwitness.mechanisms.claims import as_claim
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.signature import EPSILON_NAMES
@@ -259,6 +259,7 @@ def _line(
         )
     for event, total in zip(events, done.totals, strict=True):
         require_agreement(runner, pair, event, total, coupled=False)
+    require_same_in_python(runner, pair)
     counts = [done.totals[k].swapped() if pool[k].swapped else done.totals[k] for k in chosen]
     values = [
         p_value(c, test, method=method, seed=runner.seed + i)

@@ -381,7 +381,9 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
     against = band.delta(0.0) > 0 or witness is not None
     # Of nested events the outermost and the innermost, and the one that is to be believed most.
     compared = [found.events[0], found.events[-1], *([] if witness is None else [witness.event])]
-    done = done.examine(against=against, compared={str(event.to_json()): event for event in compared}.values())
+    done = done.examine(
+        against=against, largest=witness is None, compared={str(event.to_json()): event for event in compared}.values()
+    )
     return uninterrupted(
         lambda: Profile(
             mechanism=problem.mechanism.name,

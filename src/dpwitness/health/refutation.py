@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from dpwitness.checks import on_one_line
-from dpwitness.errors import DependentRuns
+from dpwitness.errors import CompiledDisagrees, DependentRuns
 from dpwitness.events import Event
 from dpwitness.events.event import outcome_text
 from dpwitness.health import new_process
@@ -31,6 +31,7 @@ from dpwitness.health.dependence import (
 )
 from dpwitness.health.findings import SECONDS, Outcomes
 from dpwitness.health.new_process import Answer, Further, may_remember
+from dpwitness.mechanisms.compiled.compare import difference_in_many
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 
@@ -40,6 +41,9 @@ RUNS: Final = 256
 LEAST_SECONDS: Final = 10.0
 #: The share of a check's time that further runs of a pass may take.
 PASS_SHARE: Final = 0.02
+#: The same of runs that compiled code repeats in Python, with limits in seconds.
+COMPARED_SHARE: Final = 0.05
+COMPARED_SECONDS: Final = (0.01, 0.5)
 
 #: What each new process answers about D and about D′.
 Answers: TypeAlias = list[tuple[Answer, Answer]]
@@ -79,10 +83,12 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
     """Check that the runs of a pass were independent: those that were made, and further ones in little time.
 
-    If runs depend on each other, nobody knows what they would have caught. Raises `DependentRuns`.
+    If runs depend on each other, nobody knows what they would have caught. Raises `DependentRuns`. Compiled code is
+    compared with Python: see `require_same_in_python`.
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
+        require_same_in_python(runner, pair)
         return
     shards = _of_what_was_returned(runner, shards)
     calls: Sequence[FurtherCalls] | str = ()
@@ -93,6 +99,21 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     if shards.kept:
         refuse_dependent(mechanism.name, len(shards.totals), shards, calls)
     refuse_series(mechanism.name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
+
+
+def require_same_in_python(runner: Runner, pair: Pair) -> None:
+    """Repeat runs of compiled code in Python, in a small share of the time that the check took.
+
+    What a pass would have caught is said of the user's function. Raises `CompiledDisagrees` where an outcome differs.
+    """
+    compiled, plain = runner.mechanism, runner.mechanism.plain
+    if plain is None:
+        return
+    least, most = COMPARED_SECONDS
+    seconds = min(max(COMPARED_SHARE * runner.seconds, least), most)
+    difference = difference_in_many(compiled, plain, pair, generator(runner.seed, Role.CONFIRM), seconds)
+    if difference is not None:
+        raise CompiledDisagrees(difference)
 
 
 def _of_what_was_returned(runner: Runner, shards: Shards) -> Shards:

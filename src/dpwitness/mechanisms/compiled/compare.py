@@ -4,16 +4,19 @@ Numba checks no types at run time, wraps whole numbers and freezes globals; our 
 code from a cache. None of it may change what is tested unseen.
 """
 
+import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import CompiledDisagrees, MechanismError
+from dpwitness.events import widen
 from dpwitness.events.encoding import TEXTS, Rows, same_outcome
 from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
 from dpwitness.neighbours import Data, Pair, shown
@@ -32,26 +35,21 @@ WIDTH_RUNS: Final = 64
 SMALL: Final = 1e-6
 #: Outcomes that begin with the same digits, from which it is told how far they vary.
 FEWEST_ALIKE: Final = 4
+#: Differences in last digits that are looked at beside the noise: the largest.
+CLOSE: Final = 64
 #: Numbers that the outcomes of one input may hold, where such runs are looked for.
 ROOM: Final = 1 << 20
+#: Each call of many compared runs makes at most so many times as many as the one before.
+GROWTH: Final = 4
 
 
-def first_difference(
-    compiled: Mechanism,
-    plain: Mechanism,
-    pair: Pair,
-    rng: np.random.Generator | None = None,
-    *,
-    runs: int = RUNS,
-    seconds: float = SECONDS,
-) -> str | None:
-    """Compare up to `runs` runs of both inputs in about so many seconds.
+def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs: int = RUNS) -> str | None:
+    """Compare up to `runs` runs of both inputs in about `SECONDS`.
 
     Says in one line how the first that differs does, None where all are the same.
     """
-    rng = rng or np.random.Generator(np.random.SFC64(0))
+    rng, own = np.random.Generator(np.random.SFC64(0)), np.random.Generator(np.random.SFC64())
     one = PairedRuns.d_first(pair, 1, coupled=False)
-    own = np.random.Generator(np.random.SFC64())
     began = time.perf_counter()
     made: list[Rows] = []
 
@@ -61,8 +59,39 @@ def first_difference(
             made.append(compiled.pair_outcomes(one, rng))
             for side, data in enumerate(pair.sides):
                 yield side, _unlike(compiled, plain, data, own, made[-1][side, 0], run)
-            if time.perf_counter() - began > seconds:
+            if time.perf_counter() - began > SECONDS:
                 break
+
+    try:
+        return _first_noticeable(compared(), made)
+    except CompiledDisagrees as error:  # what it raised Python did not
+        return str(error)
+
+
+def difference_in_many(
+    compiled: Mechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator, seconds: float
+) -> str | None:
+    """Compare as many runs of both inputs as Python makes in about so many seconds, many a call; as `first_difference`.
+
+    A path of probability p that Python alone takes is missed by N runs with probability (1 − p)^N.
+    """
+    own = np.random.Generator(np.random.SFC64())
+    deadline = time.perf_counter() + seconds
+    made: list[Rows] = []
+
+    def compared() -> Iterator[tuple[int, Unlike | None]]:
+        done, n, of_run = 0, 1, math.inf
+        while n > 0:
+            began = time.perf_counter()
+            runs = PairedRuns(pair=pair, order=np.zeros(n, np.uint8), coupled=False, start=done)
+            rows, found = _many_compared(compiled, plain, runs, rng, own)
+            if sum(part.size for part in made) < ROOM:
+                made.append(rows)
+            yield from found
+            done += n
+            now = time.perf_counter()
+            of_run = min(of_run, (now - began) / n)  # a call has costs of its own, and the machine may be busy
+            n = int(min(GROWTH * n, (deadline - now) / of_run, max(ROOM // rows.shape[2], 1)))
 
     try:
         return _first_noticeable(compared(), made)
@@ -117,7 +146,8 @@ def difference_in_event(
         here, there = contains(rows[0]), contains(rows[1])
         chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
         rng.bit_generator.state = start
-        difference = _difference_in_runs(compiled, plain, runs, rng, sorted(chosen), rows, began + SECONDS)
+        compared = _compared_one_by_one(compiled, plain, runs, rng, sorted(chosen), began + SECONDS)
+        difference = _first_noticeable(compared, [rows])
         if difference is not None:
             return difference
         if chosen:
@@ -137,51 +167,70 @@ def looks_beyond(compiled: Mechanism, pair: Pair, contains: Callable[[Rows], NDA
     return False
 
 
-def _difference_in_runs(
+def _compared_one_by_one(
     compiled: Mechanism,
     plain: Mechanism,
     runs: PairedRuns,
     rng: np.random.Generator,
     numbers: Sequence[int],
-    outcomes: Rows,
     deadline: float,
-) -> str | None:
-    """Compare the runs of these numbers, which `rng` is at the beginning of; `outcomes`: those of all of the runs."""
+) -> Iterator[tuple[int, "Unlike | None"]]:
+    """Compare the runs of these numbers, which `rng` is at the beginning of: the side of each, and its difference."""
     own = np.random.Generator(np.random.SFC64())
-
-    def compared() -> Iterator[tuple[int, Unlike | None]]:
-        done = 0
-        for run in numbers:
-            if run > done:
-                compiled.pair_outcomes(runs.part(done, run), rng)
-            own.bit_generator.state = state = rng.bit_generator.state
-            rows = compiled.pair_outcomes(runs.part(run, run + 1), rng)
-            done = run + 1
-            for side in (1, 0) if runs.order[run] else (0, 1):
-                if runs.coupled:  # both sides begin alike; else the second draws behind the first
-                    own.bit_generator.state = state
-                yield side, _unlike(compiled, plain, runs.pair.sides[side], own, rows[side, 0], run)
-            if time.perf_counter() > deadline:
-                break
-
-    return _first_noticeable(compared(), [outcomes])
+    done = 0
+    for run in numbers:
+        if run > done:
+            compiled.pair_outcomes(runs.part(done, run), rng)
+        own.bit_generator.state = state = rng.bit_generator.state
+        rows = compiled.pair_outcomes(runs.part(run, run + 1), rng)
+        done = run + 1
+        for side in (1, 0) if runs.order[run] else (0, 1):
+            if runs.coupled:  # both sides begin alike; else the second draws behind the first
+                own.bit_generator.state = state
+            yield side, _unlike(compiled, plain, runs.pair.sides[side], own, rows[side, 0], runs.start + run)
+        if time.perf_counter() > deadline:
+            break
 
 
 @dataclass(frozen=True, slots=True)
 class Unlike:
     """Outcomes of one seed that differ at least in the last digits: of compiled code, and of Python.
 
-    `expected`: None where Python raised, or returned more. `text`: the difference in one line.
+    `expected`: None where Python raised, or returned more; `seen` says what then.
     """
 
-    text: str
+    name: str
+    data: Data
+    run: int
     row: Rows
     expected: Rows | None
+    seen: str = ""
+
+    @property
+    def text(self) -> str:
+        """The difference in one line."""
+        gave, seen = _shown(self.row), self.seen
+        if self.expected is not None:
+            seen = _shown(self.expected)
+            if gave == seen:  # in the digits that people compare
+                gave, seen = _shown(self.row, digits=17), _shown(self.expected, digits=17)
+        return (
+            f"{self.name} runs as plain Python: compiled by numba, run {self.run} on the input {shown(self.data)} gave "
+            f"{gave}, in Python: {seen}"
+        )
 
     @property
     def certain(self) -> bool:
         """Whether they differ by more than the rounding of an exponential."""
         return self.expected is None or not same_outcome(self.row, self.expected)
+
+    @property
+    def share(self) -> float:
+        """The largest relative difference of two entries, where all of them are numbers."""
+        assert self.expected is not None
+        with np.errstate(all="ignore"):
+            shares = np.abs(self.row - self.expected) / np.abs(self.row)
+        return float(np.max(shares, where=self.row != self.expected, initial=0.0))
 
     def beside(self, outcomes: Sequence[Rows]) -> bool:
         """Whether it is a difference beside the noise, too, by outcomes on the same input.
@@ -212,6 +261,7 @@ def _first_noticeable(compared: Iterable[tuple[int, Unlike | None]], made: Seque
             return found.text
         close += [] if found is None else [(side, found)]
     sides = [[rows[side] for rows in made] for side in (0, 1)]
+    close = nlargest(CLOSE, close, key=lambda one: one[1].share)
     return next((found.text for side, found in close if found.beside(sides[side])), None)
 
 
@@ -220,25 +270,41 @@ def _unlike(
 ) -> Unlike | None:
     """Run once in Python and compare with the row of compiled code; None where all is the same to the last digit."""
     expected = np.empty((1, len(row)))
-    known: Rows | None = None
     try:
         with np.errstate(all="ignore"):  # a hash that wraps on purpose is no error in compiled code either
             length = plain.fill(data, rng, expected, run)
     except MechanismError as error:
-        seen = str(error)
-    else:
-        known = expected[0] if length <= len(row) else None
-        if known is not None and np.array_equal(row, known, equal_nan=True):
-            return None
-        seen = _shown(expected[0])
-    gave = _shown(row)
-    if gave == seen and known is not None:  # in the digits that people compare
-        gave, seen = _shown(row, digits=17), _shown(known, digits=17)
-    text = (
-        f"{compiled.name} runs as plain Python: compiled by numba, run {run} on the input {shown(data)} gave {gave}, "
-        f"in Python: {seen}"
-    )
-    return Unlike(text, row, known)
+        return Unlike(compiled.name, data, run, row, None, str(error))
+    if length > len(row):
+        return Unlike(compiled.name, data, run, row, None, _shown(expected[0]))
+    if np.array_equal(row, expected[0], equal_nan=True):
+        return None
+    return Unlike(compiled.name, data, run, row, expected[0])
+
+
+def _many_compared(
+    compiled: Mechanism, plain: Mechanism, runs: PairedRuns, rng: np.random.Generator, own: np.random.Generator
+) -> tuple[Rows, Sequence[tuple[int, Unlike | None]]]:
+    """Outcomes of compiled code, and where those of Python from the same draws differ; `own`: a generator to use."""
+    state = rng.bit_generator.state
+    rows = compiled.pair_outcomes(runs, rng)
+    own.bit_generator.state = state
+    try:
+        with np.errstate(all="ignore"):  # as above
+            expected = plain.pair_outcomes(runs, own)
+    except MechanismError:  # in which run, on which side?
+        rng.bit_generator.state, half = state, len(runs) // 2
+        if not half:
+            return rows, list(_compared_one_by_one(compiled, plain, runs, rng, (0,), math.inf))
+        parts = (runs.part(0, half), runs.part(half, len(runs)))
+        return rows, [found for part in parts for found in _many_compared(compiled, plain, part, rng, own)[1]]
+    width = max(rows.shape[2], expected.shape[2])
+    rows, expected = widen(rows, width), widen(expected, width)
+    unlike = np.any((rows != expected) & ~(np.isnan(rows) & np.isnan(expected)), axis=2)
+    return rows, [
+        (side, Unlike(compiled.name, runs.pair.sides[side], runs.start + run, rows[side, run], expected[side, run]))
+        for side, run in np.argwhere(unlike).tolist()
+    ]
 
 
 def _shown(row: Rows, digits: int = 10) -> str:
