@@ -31,6 +31,7 @@ from dpwitness.neighbours import (
     same_relation,
     smaller,
 )
+from dpwitness.neighbours.records import Records
 from dpwitness.neighbours.relation import as_relation
 from dpwitness.search.objectives import GrowthAt
 from running import search
@@ -388,6 +389,22 @@ def test_steps_of_a_foreign_relation_that_leave_it_are_not_taken():
     relation, pair = Straying([1.0]), pair_of([3.0], [4.0])
     assert [step.neighbour.tolist() for step in smaller(relation, pair)] == [[1.0]]
     assert not list(smaller(relation, pair, pair.data))
+
+
+def test_candidates_of_records_are_judged_by_contains_once_and_those_of_a_class_made_of_it_again(monkeypatch):
+    judged, contains = [], Records.contains
+    monkeypatch.setattr(Records, "contains", lambda self, pair, data=None: judged.append(pair) or contains(self, pair))
+
+    class Wider(Records):
+        def candidates(self, data=None, *, centre=0.0, scale=1.0):
+            yield Pair([0.0], [0.5, 2.0])
+
+    relation = dpw.records(dpw.numbers(0, 1), form="list")
+    assert list(adjacent_candidates(relation))
+    assert len(set(map(id, judged))) == len(judged)
+    wider = Wider(fields=relation.fields, form="list", layout=relation.layout)
+    with pytest.raises(InvalidNeighbours, match="is not one that"):
+        list(adjacent_candidates(wider))
 
 
 PAIR = pair_of([0.0], [1.0])

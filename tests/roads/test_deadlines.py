@@ -4,6 +4,7 @@ import itertools
 import math
 import threading
 import time
+from dataclasses import dataclass, field
 
 import numba
 import numpy as np
@@ -17,11 +18,15 @@ from dpwitness.errors import CompiledDisagrees, MechanismTimeout, MixedKinds
 from dpwitness.health import dependence
 from dpwitness.jit import with_numba
 from dpwitness.machine import COMPILING, Deadline, Stopwatch
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.neighbours import pairs
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.neighbours import Pair, Relation, pairs
 from dpwitness.problem import Effort, Statement
+from dpwitness.runs import Runner
 from dpwitness.runs.processes import processes
 from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.pairs import Search
 from running import ordered, sample, search
 
 PAIR = pairs((0.0, 1.0)).given[0]
@@ -140,6 +145,50 @@ def test_a_search_that_runs_out_of_time_learns_from_what_was_drawn(given):
         free.set()
     assert spent == 20  # of the only pair, or of the first: 40 runs
     assert found[0].sample.training_runs + found[0].sample.test_runs > 0
+
+
+@dataclass(frozen=True)
+class MadeSlowly(Relation):
+    """Pairs that take ten seconds to make, and as many unusual ones."""
+
+    made: list[str] = field(default_factory=list)
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        return self._pairs("usual")
+
+    def unusual(self, *, centre=0.0, scale=1.0):
+        return self._pairs("unusual")
+
+    def _pairs(self, kind):
+        for k in range(1, 2_000):
+            time.sleep(0.005)
+            self.made.append(kind)
+            yield Pair(0.0, float(k) + 0.5 * (kind == "unusual"))
+
+    def contains(self, pair, data=None):
+        return True
+
+
+def test_making_the_pairs_of_a_search_leaves_time_to_run_them():
+    def noisy(rng, value):
+        return value + rng.laplace()
+
+    ready, relation = PythonMechanism(Signature.of(noisy, {})), MadeSlowly()
+    objective = GrowthAt(claim=ApproxDP(1.0))
+    found, spent = search(ready, relation, objective, seed=1, budget=2_000, deadline=time.monotonic() + 1.0)
+    assert found
+    assert spent > 0
+    assert set(relation.made) == {"usual", "unusual"}
+
+
+def test_a_search_without_a_run_says_how_long_its_pairs_took_to_make():
+    ready = PythonMechanism(Signature.of(lambda rng, value: value, {}))
+    state = Search(runner=Runner(mechanism=ready, seed=1), objective=GrowthAt(claim=ApproxDP(1.0)), budget=8)
+    with pytest.raises(MechanismTimeout, match="did not finish one run of the search in time: give"):
+        state.seen([])
+    state.making = 1e6
+    with pytest.raises(MechanismTimeout, match=r"in time \(making pairs of inputs took 1e\+06 s of it\): give"):
+        state.seen([])
 
 
 def test_a_check_of_a_slow_mechanism_ends_with_a_verdict_and_not_with_an_error():

@@ -8,7 +8,7 @@ relation, which searches and then confirms, or goes in epochs where runs are exp
 
 import math
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
@@ -78,7 +78,9 @@ from dpwitness.search.pairs import (
     Search,
     SearchedPair,
     cheaper_candidate,
+    different,
     find,
+    made_in_time,
     proposed,
     refined,
     refuse_constant,
@@ -426,7 +428,8 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
     events: dict[frozenset[Hashable], list[Event]] = {}
     for candidate in attacked:
         events.setdefault(candidate.pair.key, []).append(candidate.event)
-    pairs = list(islice(_different(chain((found.pair for found in attacked), problem.candidates())), most))
+    made = made_in_time(problem.candidates(), runner.searching())
+    pairs = list(islice(different(chain((found.pair for found in attacked), made)), most))
     if not pairs:
         raise InvalidNeighbours("the relation proposes no pair of inputs")
     # Of slow mechanisms what each run took is known from the epochs: none is made to be timed alone.
@@ -439,15 +442,6 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
     kept = UNUSUAL if searched and next(problem.unusual(), None) is not None else 0
     places = len(pairs) + (VARIATIONS if len(pairs) > 1 else 0) + kept
     return _Epochs(problem, runner, effort, notes, costs, courses, places, kept, numbered=len(pairs))
-
-
-def _different(pairs: Iterable[Pair], courses: Sequence[PairWealth] = ()) -> Iterator[Pair]:
-    """The pairs, each once, without those already tried: events are tried in both directions anyway."""
-    seen = {course.pair.key for course in courses}
-    for pair in pairs:
-        if (key := pair.key) not in seen:
-            seen.add(key)
-            yield pair
 
 
 @dataclass(slots=True)
@@ -582,7 +576,7 @@ class _Epochs:
 
     def _add(self, pairs: Iterable[Pair], most: int) -> None:
         """Give so many of the pairs a place each, those that have none."""
-        for pair in islice(_different(pairs, self.courses), max(most, 0)):
+        for pair in islice(different(pairs, (course.pair for course in self.courses)), max(most, 0)):
             self.courses.append(PairWealth(pair=pair, index=self.numbered, cost=self.costs.of(pair)))
             self.numbered += 1
 
@@ -594,10 +588,11 @@ class _Epochs:
         if not self.kept or self._log_wealth() > WON:
             return
         most = int(min(self.effort.runs, self.costs.affordable)) // PART_OF_UNUSUAL
-        tried = {course.pair.key for course in self.courses}
-        pairs = [pair for pair in self.problem.unusual() if pair.key not in tried]
         objective = GrowthAt(claim=self.problem.claim, log_threshold=math.log(1 / self.effort.level))
-        state = Search(runner=self.runner.searching(LEFT_BY_UNUSUAL), objective=objective, budget=most)
+        runner = self.runner.searching(LEFT_BY_UNUSUAL)
+        known = (course.pair for course in self.courses)
+        pairs = list(different(made_in_time(self.problem.unusual(), runner), known))
+        state = Search(runner=runner, objective=objective, budget=most)
         best = state.screened([SearchedPair(pair, k) for k, pair in enumerate(pairs)], FIRST_LOOK_IF_INTERPRETED)
         self.searched += state.spent
         before = len(self.courses)

@@ -314,6 +314,10 @@ Input: TypeAlias = Annotated[Data, Codec(input_to_json, lambda _, value: input_f
 
 def exact_key(value: Data) -> Hashable:
     """What two values have in common if and only if a mechanism cannot tell them apart: types and signs, too."""
+    if type(value) in ATOMS:  # of most values, in a third of the time
+        return type(value), repr(value)
+    if type(value) is dict:
+        return dict, *((exact_key(name), exact_key(item)) for name, item in value.items())
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if isinstance(value, Mapping):
         return kind, tuple((exact_key(name), exact_key(item)) for name, item in value.items())

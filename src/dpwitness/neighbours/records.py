@@ -126,6 +126,7 @@ class Records(Relation):
     """
 
     kind: ClassVar[str] = "records"
+    judged: ClassVar[bool] = True
     json_keys: ClassVar[tuple[str, ...]] = (
         "kind",
         "domain: fields",

@@ -10,6 +10,7 @@ For mechanisms whose runs are nearly free; see `search.epochs` for others.
 """
 
 import math
+import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -84,6 +85,10 @@ FIRST_LOOK_IF_INTERPRETED: Final = 32
 LEAST_LOOK: Final = 12
 SCREENING: Final = 4
 SECOND_LOOK: Final = 8
+#: The share of the time that is left that goes into making the usual pairs, and of the rest into the unusual ones.
+MAKING: Final = 0.25
+#: The share of the time so far from which on that is named, where no run was done in time.
+LONG: Final = 0.2
 #: How many times fewer runs of a pair are drawn at most, however much they cost: fewer would not show what it does.
 MOST_FEWER: Final = 8.0
 
@@ -154,7 +159,10 @@ class MoreRuns:
 
 @dataclass(slots=True, kw_only=True)
 class Search:
-    """One search by successive halving: its setting, the paired runs spent, and whether the time is over."""
+    """One search by successive halving: its setting, the paired runs spent, and whether the time is over.
+
+    `making`: the seconds that its pairs took to make.
+    """
 
     runner: Runner
     objective: Objective
@@ -162,6 +170,7 @@ class Search:
     costs: Costs | None = None
     spent: int = 0
     late: bool = False
+    making: float = 0.0
 
     @property
     def thorough(self) -> bool:
@@ -192,8 +201,11 @@ class Search:
     def seen(self, searched: list[SearchedPair]) -> list[SearchedPair]:
         """The pairs that there were runs of. Raises `MechanismTimeout` where there are none."""
         if not any(one.seen.runs for one in searched):
-            name = self.runner.mechanism.name
-            raise MechanismTimeout(f"{name} did not finish one run of the search in time: give a larger max_time")
+            made = f" (making pairs of inputs took {self.making:.2g} s of it)"
+            raise MechanismTimeout(
+                f"{self.runner.mechanism.name} did not finish one run of the search in time"
+                f"{made if self.making > LONG * self.runner.seconds else ''}: give a larger max_time"
+            )
         return [one for one in searched if one.seen.runs]
 
     def drawn(self, searched: list[SearchedPair], share: int) -> list[SearchedPair]:
@@ -314,14 +326,17 @@ def search(
     state = Search(runner=runner, objective=objective, budget=budget, costs=costs)
     keep = 2 * PROMISING if state.thorough else PROMISING
     numbers = count()
-    searched = [SearchedPair(pair, next(numbers)) for pair in _in_time(problem.candidates(), runner)]
+    began = time.monotonic()
+    searched = [SearchedPair(pair, next(numbers)) for pair in made_in_time(problem.candidates(), runner)]
+    state.making = time.monotonic() - began
     first = list(searched)
 
     def unusual(runs: int) -> list[SearchedPair]:
-        tried = {one.pair.key for one in (*first, *searched)}
-        return state.screened(
-            [SearchedPair(pair, next(numbers)) for pair in problem.unusual() if pair.key not in tried], runs
-        )
+        began = time.monotonic()
+        known = (one.pair for one in (*first, *searched))
+        pairs = list(different(made_in_time(problem.unusual(), runner), known))
+        state.making += time.monotonic() - began
+        return state.screened([SearchedPair(pair, next(numbers)) for pair in pairs], runs)
 
     # Where runs are not nearly free time may be over before more than the usual pairs were seen.
     early = not problem.mechanism.cost.in_numbers
@@ -365,12 +380,25 @@ def sampled(
     return [PromisingPair(pair=one.pair, sample=state.more(one, more)) for one in found], state.spent
 
 
-def _in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
-    """Pairs as long as there is time to make them, at least one: those of long inputs take a while."""
+def made_in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
+    """The pairs that are made in `MAKING` of the time that is left, at least one: those of long inputs take a while."""
+    deadline = runner.deadline
+    least = 0.0 if deadline is None else deadline.left * (1 - MAKING)
     for pair in pairs:
         yield pair
-        if runner.deadline is not None and runner.deadline.left <= 0:
+        if deadline is not None and deadline.left <= least:
             return
+
+
+def different(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> Iterator[Pair]:
+    """The pairs, each once, without those that are known: events are tried in both directions anyway."""
+    seen: set[Hashable] | None = None
+    for pair in pairs:
+        if seen is None:  # not without a pair: the keys of those that are known may take as long as to make them
+            seen = {one.key for one in known}
+        if pair.key not in seen:
+            seen.add(pair.key)
+            yield pair
 
 
 def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked: bool) -> MoreRuns:
