@@ -193,6 +193,24 @@ def test_a_function_that_commits_is_found():
         dpw.sql(connected, commits, table="people")(PEOPLE)
 
 
+@pytest.mark.parametrize(
+    "changes",
+    [
+        "WITH a AS (SELECT 1) DELETE FROM people RETURNING id",
+        "WITH a AS (SELECT 1) UPDATE people SET x = x + 1 RETURNING x",
+        "WITH a AS (SELECT 3) INSERT INTO people SELECT *, 1 FROM a RETURNING id",
+    ],
+)
+def test_a_query_that_begins_as_one_that_reads_and_changes_rows_is_refused(changes):
+    mechanism = as_mechanism(memory("SELECT count(*) FROM people"), PEOPLE, errors="outcome")
+    rows = np.empty((4, 1))
+    mechanism.fill(PEOPLE, np.random.default_rng(1), rows, 0)
+    assert np.all(rows == 3)
+    for errors in ("raise", "outcome"):
+        with pytest.raises(MechanismError, match=r"^WITH a .* changes the database, so that later runs on the same"):
+            as_mechanism(memory(changes), PEOPLE, errors=errors)
+
+
 def counted(connection):
     return connection.execute("SELECT count(*) FROM people").fetchone()[0]
 

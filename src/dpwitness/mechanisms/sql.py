@@ -499,11 +499,15 @@ def _settled(found: object) -> object:
 
 @dataclass(slots=True)
 class Batch:
-    """Runs of one input: the table holds its rows until the end."""
+    """Runs of one input: the table holds its rows until the end.
+
+    `before`: what the first run of a query that must not change it may not change.
+    """
 
     function: SqlFunction
     connection: Connection
     rows: Rows
+    before: tuple[int, int] | None = None
 
     def begin(self) -> None:
         """Begin a transaction and insert the rows. Raises `MechanismError`."""
@@ -524,6 +528,7 @@ class Batch:
         except Exception as error:
             values = shown([*map(list, self.rows.values)])
             raise MechanismError(f"table {table} does not take the rows {values} ({_first_line(error)})") from error
+        self.before = self._state() if isinstance(self.function._query, str) else None
 
     def _insert(self, table: str) -> None:
         rows = self.rows
@@ -549,8 +554,20 @@ class Batch:
         return int(next(iter(row.values())) if isinstance(row, Mapping) else row[0])
 
     def run(self, rng: np.random.Generator | None) -> object:
-        """Run the query once."""
-        return self.function.run(self.connection, rng)
+        """Run the query once. Raises `MechanismError` where the first run changed what the others read."""
+        found = self.function.run(self.connection, rng)
+        if self.before is not None:
+            if self._state() != self.before:
+                raise MechanismError(
+                    f"{self.function.__name__} changes the database, so that later runs on the same input read other "
+                    "rows: give a query that reads and nothing else"
+                )
+            self.before = None
+        return found
+
+    def _state(self) -> tuple[int, int]:
+        """The rows of the table, and how many rows the connection has changed, where SQLite says so."""
+        return self.count(), getattr(self.connection, "total_changes", 0)
 
     def again(self) -> None:
         """The same rows in a new transaction, after an error that may have ended the one before."""
