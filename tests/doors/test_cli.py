@@ -11,7 +11,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.cli import main
-from dpwitness.cli.commands import parse, repeating
+from dpwitness.cli.commands import parse, parser, repeating
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.parser import settings
 from dpwitness.events import event
@@ -121,6 +121,34 @@ def test_the_command_that_repeats_a_check_names_a_limit_that_was_given(limit):
     line = repeating(parse(["check", "svt", "--epsilon", "1", "--alpha", "1e-6", *limit]))
     assert limit[0] in line
     assert "--alpha" not in line  # its default, which means the same
+
+
+#: The arguments of `check` that change no counts.
+NO_COUNTS = {"help", "traceback", "seed", "workers", "cluster", "save", "json", "quiet", "sarif"}
+
+
+def words_of(action):
+    """Each way to give an argument a value that is not its default, as words of a command line."""
+    if action.nargs == 0:
+        return [[option] for option in action.option_strings]
+    value = str(action.choices[-1]) if action.choices else "3"
+    return [[*action.option_strings[:1], *[value] * (2 if action.nargs == 2 else 1)]]
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        words
+        for action in parser(attacks=False).commands["check"]._actions
+        if action.dest not in NO_COUNTS
+        for words in words_of(action)
+    ],
+    ids=" ".join,
+)
+def test_the_command_that_repeats_a_check_has_all_that_can_change_counts(given):
+    first, seeded = parse(["check", *given]), parse(["check", *given, "--seed", "1", "--workers", "2", "--quiet"])
+    again = parse(repeating(seeded)[1:])
+    assert {**vars(again), "parser": None} == {**vars(first), "parser": None}
 
 
 def test_what_last_bits_show_decides_the_exit_code_only_where_asked_for(capsys, tmp_path):

@@ -483,7 +483,7 @@ def test_the_line_that_repeats_a_check_has_the_program(tmp_path, capsys, monkeyp
     assert cli.main(["check", "--command", line, "--seeded", "--batch", "2", *given]) == 1
     told = " ".join(capsys.readouterr().out.split())
     assert f"VIOLATED: {line} is not 1-DP" in told
-    assert f"reproduce: dpwitness check --command '{line}' --seeded --epsilon 1.0 --runs 2000 --batch 2" in told
+    assert f"reproduce: dpwitness check --command '{line}' --seeded --batch 2 --epsilon 1.0 --runs 2000" in told
 
 
 @pytest.mark.campaign

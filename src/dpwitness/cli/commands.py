@@ -80,6 +80,8 @@ COMMANDS: Final = {
         inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     ),
 }
+#: The arguments of `check` that change no counts. The seed is said apart.
+NOT_REPEATED: Final = frozenset(("help", "traceback", "seed", "workers", "cluster", "save", "json", "quiet", "sarif"))
 #: What options were called, and are not any more.
 EARLIER: Final = {"--max-runs": "--runs", "--confidence": "--alpha, which is 1 − confidence"}
 
@@ -202,26 +204,23 @@ def run_function(arguments: argparse.Namespace) -> int:
 
 def repeating(arguments: argparse.Namespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
-    mechanism = [arguments.target] if arguments.program is None else ["--command", arguments.program]
-    line, known = ["dpwitness", "check", *mechanism, *["--seeded"] * arguments.seeded], options_of("check")
-    for name in (
-        "epsilon", "claim", "delta", "alpha", "runs", "max_time", "detectable_ratio", "queries", "may_move",
-        "direction", "data", "column", "outcome", "errors", "observe", "python", "attack", "records", "adjacency",
-        "form", "size", "unit", "at_most", "bits", "fast_noise", "batch",
-    ):  # fmt: skip
-        value = getattr(arguments, name)
-        if isinstance(value, bool):
-            line.append(f"--{'' if value else 'no-'}{name.replace('_', '-')}")
+    line, known, settings = ["dpwitness", "check"], options_of("check"), getattr(arguments, "settings", ())
+    for name, action in arguments.parser.arguments.items():
+        value = getattr(arguments, name, None)
+        if name in NOT_REPEATED or value is None or value == action.default:
             continue
         # A limit is meant as one where it was given; and a default may be another one in this project.
-        said = name in ("runs", "max_time") or name in getattr(arguments, "settings", ())
-        if value is not None and (said or not (name in known and value == known[name].default)):
-            line += [f"--{name.replace('_', '-')}", str(value)]  # of a float all digits: it reads back the same
-    for pair in arguments.pair or []:
-        line += ["--pair", *pair]
-    for name in ("domain", "set"):
-        for item in getattr(arguments, name):
-            line += [f"--{name}", item]
+        said = name in ("runs", "max_time", *settings) or isinstance(value, bool)
+        if not said and name in known and value == known[name].default:
+            continue
+        option = [*action.option_strings[:1]]
+        if isinstance(value, bool):
+            line += option if value else [f"--no-{name.replace('_', '-')}"]
+        elif isinstance(value, list):
+            for item in value:
+                line += [*option, item] if isinstance(item, str) else [*option, *item]
+        else:
+            line += [*option, str(value)]  # of a float all digits: it reads back the same
     return line
 
 

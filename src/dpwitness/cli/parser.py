@@ -294,6 +294,11 @@ class Parser(argparse.ArgumentParser):
         """The names of its options."""
         return [*self._option_string_actions]
 
+    @property
+    def arguments(self) -> dict[str, argparse.Action]:
+        """What it takes, by the name of the value; of several options for one value the last."""
+        return {action.dest: action for action in self._actions}
+
     def named_files(self, arguments: argparse.Namespace) -> Iterator[tuple[str, FileOption, str]]:
         """The files that arguments name: by which argument, of which type, and which file."""
         for action in self._actions:
