@@ -7,8 +7,10 @@ object with one key:
     {"tuple": [1, 2]}, {"set": [1, 2]}, {"frozenset": [1, 2]}
     {"dict": {"name": 1}}, {"items": [[1, "one"], [2, "two"]]} where names are no texts
     {"bytes": "AAEC"} in base 64
+    {"scalar": 1, "dtype": "int8"}  of NumPy
     {"array": [[1.0, {"float": "inf"}]], "dtype": "float64"}, and of several axes without entries their "shape": [0, 2],
-                                    of columns that lie one behind the other in memory "order": "F"
+                                    of columns that lie one behind the other in memory "order": "F",
+                                    and of the byte order of other machines "dtype": ">i4"
     {"dataframe": [["age", "int64", [31, 47]]], "index": INDEX}, and where they have any, "columns": INDEX, "attrs": {}
     {"series": [31, 47], "dtype": "int64", "name": "age", "index": INDEX}
     {"table": "polars", "columns": [["age", "Int64", [31, 47]]]}, or "polars-lazy", or "arrow" with any "metadata"
@@ -43,6 +45,8 @@ _FLOATS: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan, "-0.0": -
 _DTYPES: Final = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 )
+#: Of arrays also those of a byte order that is not this machine's.
+_ARRAYS: Final = _DTYPES | {order + np.dtype(name).str[1:] for name in _DTYPES for order in "<>"}
 #: Dtypes of columns that pandas makes again from a list of values and the dtype's name.
 _COLUMNS: Final = _DTYPES | {
     "object", "str", "string", "string[python]", "string[pyarrow]", "boolean", "Float32", "Float64",
@@ -66,7 +70,7 @@ class Unreadable:
 def value_to_json(value: object, depth: int = 0) -> Any:
     """A value as JSON values; see the module for their form."""
     if isinstance(value, np.generic) and value.dtype.name in _DTYPES:
-        value = value.item()
+        return {"scalar": value_to_json(value.item()), "dtype": value.dtype.name}
     if type(value) is float and (not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0)):
         return {"float": repr(value)}
     if value is None or type(value) in (bool, int, float) or (type(value) is str and _has_utf8(value)):
@@ -100,7 +104,8 @@ def _container_to_json(value: Any, depth: int) -> object:
             more["shape"] = list(value.shape)
         if value.flags.f_contiguous and not value.flags.c_contiguous:
             more["order"] = "F"
-        return {"array": value_to_json(value.tolist()), "dtype": value.dtype.name, **more}
+        name = value.dtype.name if value.dtype.isnative else value.dtype.str
+        return {"array": value_to_json(value.tolist()), "dtype": name, **more}
     return _table_to_json(value, depth)
 
 
@@ -222,12 +227,14 @@ def _value(value: object) -> Any:
             return _FLOATS[name]
         case {"dict": dict(items), **rest} if not rest:
             return {name: _value(item) for name, item in items.items()}
-        case {"array": entries, "dtype": str(name), **rest} if not rest and name in _DTYPES:
+        case {"array": entries, "dtype": str(name), **rest} if not rest and name in _ARRAYS:
             return np.array(_value(entries), dtype=name)
-        case {"array": list(entries), "dtype": str(name), "order": "F", **rest} if not rest and name in _DTYPES:
+        case {"array": list(entries), "dtype": str(name), "order": "F", **rest} if not rest and name in _ARRAYS:
             return np.array(_value(entries), dtype=name, order="F")
-        case {"array": list(), "dtype": str(name), "shape": list(shape), **rest} if not rest and name in _DTYPES:
+        case {"array": list(), "dtype": str(name), "shape": list(shape), **rest} if not rest and name in _ARRAYS:
             return _empty(shape, name)
+        case {"scalar": item, "dtype": str(name), **rest} if not rest and name in _DTYPES:
+            return _scalar(_value(item), name)
         case {"object": str(text), **rest} if not rest:
             return Unreadable(text)
         case {"bytes": str(letters), **rest} if not rest:
@@ -242,9 +249,21 @@ def _value(value: object) -> Any:
         if set(value) == {name} and isinstance(value[name], list):
             return _hashable(kind, [_value(item) for item in value[name]])
     raise ValueError(
-        "an object must have one of the keys float, tuple, set, frozenset, dict, items, bytes, array, dataframe, "
-        "series, table or object, and nothing else"
+        "an object must have one of the keys float, tuple, set, frozenset, dict, items, bytes, scalar, array, "
+        "dataframe, series, table or object, and nothing else"
     )
+
+
+def _scalar(value: object, dtype: str) -> Any:
+    """A number or flag of NumPy."""
+    try:
+        with np.errstate(over="ignore"):
+            made = np.array(value, dtype)
+    except (TypeError, ValueError, OverflowError):
+        made = np.array(None)
+    if isinstance(value, list) or repr(made.tolist()) != repr(value):
+        raise ValueError(f"a scalar of dtype {dtype} cannot be {value!r:.40}")
+    return made[()]
 
 
 def _empty(shape: list[object], dtype: str) -> Any:

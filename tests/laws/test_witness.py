@@ -24,7 +24,17 @@ from dpwitness.events import Event, Interval, OutcomeSet
 from dpwitness.evidence import Estimate
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
-from dpwitness.neighbours import Pair, Relation, as_finite_numbers, bits, pairs, queries
+from dpwitness.neighbours import (
+    Pair,
+    Relation,
+    as_finite_numbers,
+    bits,
+    copier,
+    input_from_json,
+    input_to_json,
+    pairs,
+    queries,
+)
 from dpwitness.problem import _reference
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.values import Unreadable, value_from_json, value_to_json
@@ -224,13 +234,47 @@ def test_parameters_come_back_unchanged(value):
 
 @pytest.mark.parametrize(
     "value",
-    [np.array([1, 2]), np.array([[1.5, np.inf], [np.nan, -0.0]]), np.array(3, np.int16), np.array([True]), np.zeros(0)],
-)
+    [
+        np.array([1, 2]), np.array([[1.5, np.inf], [np.nan, -0.0]]), np.array(3, np.int16), np.array([True]),
+        np.zeros(0), np.array([1, 2], ">i4"), np.array([1, 2], "<i4"), np.array([[1.5], [-0.0]], ">f8"),
+        np.zeros((0, 3), ">u2"), np.asfortranarray(np.arange(6).reshape(2, 3).astype(">i8")),
+    ],
+)  # fmt: skip
 def test_arrays_come_back_with_their_dtype(value):
     again = value_from_json(json.loads(json.dumps(value_to_json(value), allow_nan=False)))
     assert again.dtype == value.dtype
     assert again.shape == value.shape
+    assert again.flags.f_contiguous == value.flags.f_contiguous
     assert repr(again) == repr(value)
+
+
+@pytest.mark.parametrize("name", ["bool", "int8", "uint64", "float16", "float32", "float64"])
+def test_scalars_of_numpy_come_back_with_their_dtype(name):
+    kind = np.dtype(name).type
+    for value in map(kind, [1, 0] if kind(0).dtype.kind in "bu" else [1, -1]):
+        for held in ([value, 1], (value,), {"key": value}, {value}):
+            again = value_from_json(json.loads(json.dumps(value_to_json(held), allow_nan=False)))
+            assert repr(again) == repr(held)
+            assert [*map(type, again)] == [*map(type, held)]
+    floats = map(kind, [np.nan, -np.inf, -0.0, 0.1] if kind(0).dtype.kind == "f" else [])
+    assert all(repr(value_from_json(value_to_json(value))) == repr(value) for value in floats)
+
+
+@pytest.mark.parametrize(
+    ("scalar", "dtype"),
+    [(300, "int8"), (1, "bool"), (True, "int8"), (1, "float64"), (0.1, "float32"), (1e99, "float16"), ("1", "int8"),
+     (None, "float64"), ([1], "int8"), (1, "object"), (1, ">i4")],
+)  # fmt: skip
+def test_a_scalar_that_its_dtype_does_not_have_is_refused(scalar, dtype):
+    with pytest.raises(ValueError, match="scalar"):
+        value_from_json({"scalar": scalar, "dtype": dtype})
+
+
+def test_a_mechanism_gets_the_scalars_of_an_input_from_a_file():
+    written = input_to_json([np.int8(127), np.int8(1)])
+    first, second = copier(input_from_json(json.loads(json.dumps(written))))()
+    with np.errstate(over="ignore"):
+        assert first + second == -128
 
 
 def test_what_no_file_can_hold_says_so():
