@@ -143,6 +143,8 @@ def _table_to_json(value: Any, depth: int) -> object:
 def _columns_to_json(tables: Tables, table: object, depth: int) -> dict[str, object] | None:
     """A table of Polars or Arrow; None where a column is of a type that is not made again from a file."""
     schema = tables.schema(table)
+    if not schema.names and len(table):  # type: ignore[arg-type]  # rows without columns
+        return None
     columns = []
     try:
         kinds = [*map(tables.kind_to_json, schema.kinds)]
@@ -325,9 +327,9 @@ def _of_columns(form: str, columns: list[Any], metadata: object) -> Any:
     tables = next((tables for tables in TABLES if tables.form == form), None)
     if tables is None:
         raise ValueError(f"a table must be one of {', '.join(tables.form for tables in TABLES)}, not {form!r:.40}")
-    if not columns or not all(isinstance(c, list) and len(c) == 3 and isinstance(c[2], list) for c in columns):
+    if not all(isinstance(c, list) and len(c) == 3 and isinstance(c[2], list) for c in columns):
         raise ValueError("a column must have a name, a type and a list of values")
-    if len({len(items) for _, _, items in columns}) != 1 or len({str(name) for name, _, _ in columns}) != len(columns):
+    if len({len(items) for _, _, items in columns}) > 1 or len({str(name) for name, _, _ in columns}) != len(columns):
         raise ValueError("the columns of a table must be of one length, and of different names")
     if not all(isinstance(name, str) for name, _, _ in columns):
         raise ValueError("the name of a column must be a text")

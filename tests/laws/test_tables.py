@@ -1,5 +1,6 @@
 """Tables of Polars and Arrow: as inputs, in files, in another interpreter, and as outcomes."""
 
+import json
 import subprocess
 import sys
 from datetime import datetime
@@ -14,7 +15,7 @@ import pytest
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome
 from dpwitness.mechanisms.remote import server, wire
-from dpwitness.neighbours import Pair, copier, input_from_json
+from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json
 from dpwitness.neighbours.difference import difference, same
 from dpwitness.neighbours.inputs import shown
 from dpwitness.neighbours.pair import unlike
@@ -163,9 +164,19 @@ def test_a_category_more_is_another_type():
     )
 
 
+@pytest.mark.parametrize("table", [pl.DataFrame(), pl.LazyFrame(), pa.table({}), pa.table({}, metadata={"a": "b"})])
+def test_a_table_without_columns_comes_back(table):
+    again = input_from_json(json.loads(json.dumps(input_to_json(table))))
+    assert type(again) is type(table)
+    assert same(again, table)
+
+
+def test_rows_without_columns_say_that_no_file_holds_them():
+    assert set(input_to_json(pa.table({"a": [1, 2]}).select([]))) == {"object"}
+
+
 HOSTILE = [
     {"table": "duckdb", "columns": [["a", "Int8", [1]]]},
-    {"table": "polars", "columns": []},
     {"table": "polars", "columns": [["a", "Int8", [1]]], "more": 1},
     {"table": "polars", "columns": [["a", "Int8", [300]]]},
     {"table": "polars", "columns": [["a", "Int8", ["x"]]]},
