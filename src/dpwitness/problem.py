@@ -18,7 +18,7 @@ from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final, Self, cast, get_args
+from typing import Any, Final, Literal, Self, cast, get_args
 
 from dpwitness.candidate import Candidate
 from dpwitness.checks import brief, kind, number, seconds, too_deep, whole
@@ -34,12 +34,14 @@ from dpwitness.errors import (
 from dpwitness.events import Event, Noun
 from dpwitness.events.event import NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
+from dpwitness.files import as_utf8
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.catalog import FILE, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
 from dpwitness.mechanisms.compiled.fast_noise import why_unused
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import Outcome, summary
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism, example_of, mechanism_or_factory
 from dpwitness.mechanisms.signature import require_no_other, takes
@@ -233,6 +235,32 @@ def _fields_in(options: Mapping[str, object], kind: type[Effort | Statement]) ->
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class HowRun:
+    """How a mechanism is run, as a command line says it: --outcome, --errors and --python; None where nothing is said.
+
+    An outcome function is named as a mechanism is.
+    """
+
+    outcome: str | None = None
+    errors: Literal["outcome"] | None = None
+    python: str | None = None
+
+    @classmethod
+    def of(cls, statement: Statement) -> Self:
+        """What a statement says of it."""
+        given, function = statement.outcome, example_of(plain_function(statement.mechanism))
+        names = given if isinstance(given, str) or given is None else None
+        if names is None and given is not None:
+            names = _reference(given) if callable(given) else ",".join(given)
+        python = getattr(function, "python", None) if isinstance(function, OutsideFunction) else None
+        return cls(
+            outcome=None if names is None else as_utf8(names),
+            errors="outcome" if statement.errors == "outcome" else None,
+            python=None if python is None else as_utf8(_from_here(Path(python))),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
     """A mechanism that runs, what it claims, and which inputs are neighbours.
 
@@ -252,6 +280,7 @@ class Problem:
     scale: float
     attack: Attack | None = None
     accepted: Pair | None = None  # the first of the relation's pairs whose inputs the mechanism accepts
+    how_run: HowRun = HowRun()
 
     @property
     def first(self) -> Pair:
@@ -385,6 +414,7 @@ def prepare(
         data=data,
         attack=attack,
         accepted=first,
+        how_run=HowRun.of(statement),
         centre=_centre(mechanism),
         scale=min(1 / (epsilon or stated.claim.parameter or 1.0), LARGEST_SCALE),
     )
@@ -532,4 +562,6 @@ def _reference(function: object) -> str:
     script = getattr(sys.modules["__main__"], "__file__", None)
     if module == "__main__" and script is not None and os.path.isfile(script):  # by this name another process finds it
         module = _from_here(Path(script).resolve())
+    elif module.startswith(FILE) and (file := getattr(sys.modules.get(module), "__file__", None)) is not None:
+        module = _from_here(Path(file))
     return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"

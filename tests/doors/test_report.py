@@ -1,8 +1,11 @@
 """Pages of results: what stands in them, in which order, and that no text of a user's becomes markup."""
 
+import html
+import io
 import json
 import re
 import shlex
+import sys
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -13,10 +16,13 @@ from report_pages import HOSTILE, hostile, huge, results
 
 import dpwitness as dpw
 from dpwitness.cli import main
+from dpwitness.errors import UnknownTarget
+from dpwitness.mechanisms.catalog import load_code
 from dpwitness.neighbours.pair import Pair
-from dpwitness.report.files import result_from_json, session_page
+from dpwitness.problem import HowRun, Statement
+from dpwitness.report.files import report, result_from_json, session_page
 from dpwitness.report.markup import LONGEST, element
-from dpwitness.report.page import Entry, marked, page
+from dpwitness.report.page import Entry, marked, page, replay_line
 from dpwitness.results.text import at_least
 from dpwitness.results.verdict import Outputs
 
@@ -339,6 +345,68 @@ def test_the_command_draws_saved_results(tmp_path, capsys):
     assert len(read.all("article")) == 3
     assert "1 violated, 1 not refuted, 1 curve" in read.text
     assert f"dpwitness replay {given[0]}" in read.text
+
+
+ESTIMATOR = """
+class Fit:
+    pass
+
+
+def fit(rng, data):
+    made = Fit()
+    made.coef_, made.rows = data[0] + rng.laplace(0, 0.1), data
+    return made
+
+
+def released(made):
+    return made.coef_
+"""
+
+
+def test_the_command_on_the_page_replays(tmp_path, monkeypatch, capsys):
+    (tmp_path / "mine.py").write_text(ESTIMATOR)
+    monkeypatch.chdir(tmp_path)
+    how = ["--python", sys.executable, "--outcome", "coef_", "--errors", "outcome"]
+    few = ["--runs", "1000", "--workers", "1", "--quiet"]
+    given = ["--claim", "1", "--pair", "[0]", "[1]", "--save", "result.json", *few]
+    assert main(["check", "mine.py:fit", *how, *given]) == 1
+    capsys.readouterr()
+    (line,) = map(html.unescape, re.findall("<code>(dpwitness replay .*?)</code>", report(["result.json"])))
+    assert line == shlex.join(["dpwitness", "replay", "result.json", "--mechanism", "mine.py:fit", *how])
+    assert main([*shlex.split(line)[1:], *few]) == 1
+    assert "coef_" not in capsys.readouterr().err
+
+
+def test_a_function_of_a_file_is_named_by_the_file_in_the_command_on_the_page(tmp_path, monkeypatch):
+    (tmp_path / "mine.py").write_text(ESTIMATOR)
+    monkeypatch.chdir(tmp_path)
+    released = load_code("mine.py:released")
+    assert HowRun.of(Statement(mechanism="mine.py:fit", claim=1.0, outcome=released)).outcome == "mine.py:released"
+
+
+@pytest.mark.parametrize(
+    ("said", "words"),
+    [
+        ({"mechanism": "svt"}, []),
+        ({"mechanism": "mine.py:fit"}, ["--mechanism", "mine.py:fit"]),
+        ({"mechanism": "command:./release --epsilon 3"}, ["--command", "./release --epsilon 3"]),
+        ({"mechanism": "svt", "errors": "outcome"}, ["--errors", "outcome"]),
+    ],
+)
+def test_the_command_on_the_page_says_how_the_mechanism_runs(said, words):
+    line = replay_line(replace(results()["violation"].witness, **said), "w.json")
+    assert shlex.split(line) == ["dpwitness", "replay", "w.json", *words]
+
+
+def test_the_command_on_a_page_of_standard_input_names_a_file(monkeypatch):
+    text = json.dumps(results()["violation"].to_json())
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(text.encode())))
+    assert "dpwitness replay RESULT.json" in Reader(report(["-"])).text
+
+
+def test_of_a_program_a_replay_asks_for_the_program():
+    with pytest.raises(UnknownTarget, match="--command PROGRAM"):
+        dpw.replay(replace(results()["violation"].witness, mechanism="command:./release"))
 
 
 @pytest.mark.parametrize(

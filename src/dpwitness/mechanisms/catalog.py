@@ -18,6 +18,8 @@ from dpwitness.files import as_utf8
 from dpwitness.mechanisms.libraries import library_of
 
 GROUP = "dpwitness.targets"
+#: How the module of a file's code is named, and how a witness names a program that is run as a mechanism.
+FILE, PROGRAM = "_dpwitness_file_", "command:"
 #: Functions of a module that a message lists.
 MOST_NAMES = 20
 
@@ -43,7 +45,7 @@ def load_registered(name: str) -> Callable[..., object]:
         if ":" in name:
             hint = (
                 "it is not a registered target, so its code is not run unless you name it: give the mechanism "
-                "yourself (--mechanism FILE.py:FUNCTION)"
+                f"yourself ({'--command PROGRAM' if name.startswith(PROGRAM) else '--mechanism FILE.py:FUNCTION'})"
             )
         raise UnknownTarget(f"unknown target {name!r}: {hint}")
     point = points[name]
@@ -147,7 +149,7 @@ def _run_file(place: str) -> ModuleType:
         except (OSError, ValueError):
             hint = ""
         raise UnknownTarget(f"there is no file {place}{hint}")
-    name = f"_dpwitness_file_{as_utf8(path.stem)}"  # numba compiles nothing of a module with another name
+    name = f"{FILE}{as_utf8(path.stem)}"  # numba compiles nothing of a module with another name
     spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
         raise UnknownTarget(f"{place} cannot be loaded as Python")

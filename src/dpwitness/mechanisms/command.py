@@ -18,6 +18,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, flag, items, json_value, seconds, text, too_deep, whole
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout
+from dpwitness.mechanisms.catalog import PROGRAM
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
 from dpwitness.mechanisms.mechanism import Order, Turns
@@ -195,7 +196,7 @@ class Command(OutsideFunction[Server]):
         self.argv, self.batch, self.max_time = tuple(argv), batch, max_time
         self.folder = os.getcwd()  # what is relative stays so in other processes
         self.__name__ = self.__qualname__ = " ".join(shlex.join(argv).split())[:NAME]
-        self.__module__ = "command"
+        self.__module__ = PROGRAM.removesuffix(":")
         word = inspect.Parameter.POSITIONAL_OR_KEYWORD
         names = ("rng", "data") if seeded else ("data",)
         self.__signature__ = inspect.Signature([inspect.Parameter(name, word) for name in names])

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from dpwitness.codec import listed, mapping
 from dpwitness.errors import DPWitnessError, InvalidWitness
-from dpwitness.files import shown
+from dpwitness.files import STDIN, shown
 from dpwitness.report.nist import Shown
 from dpwitness.report.page import Entry, page, replay_line
 from dpwitness.results.bound import bound_from_json
@@ -20,6 +20,8 @@ from dpwitness.results.witness import FORMAT, OF_SWEEP
 
 #: The format of a pytest session's report.
 SESSION: Final = "dpwitness-report/1"
+#: The name of a file that was read from standard input, in the command that replays it.
+SAVED: Final = "RESULT.json"
 #: Which kind of result has which key, in the order in which they are looked for.
 READERS: Final[dict[str, Callable[[object], Shown]]] = {
     "lines": curve_from_json,
@@ -60,7 +62,7 @@ def report(paths: Sequence[str | Path]) -> str:
         except InvalidWitness as error:
             raise InvalidWitness(f"{shown(path)}: {error}") from error
         witness = None if isinstance(result, Curve) else result.witness
-        replay = "" if witness is None else replay_line(witness, str(path))
+        replay = "" if witness is None else replay_line(witness, SAVED if str(path) == STDIN else str(path))
         entries.append(Entry(name=result.call, result=result, replay=replay, facts=(("Read from", shown(path)),)))
     return page(entries, facts=facts)
 

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.events import is_partition, outcomes_of, statistic_of
-from dpwitness.mechanisms.catalog import registered
+from dpwitness.mechanisms.catalog import PROGRAM, registered
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both, summary
 from dpwitness.neighbours.pair import ATTACK
@@ -485,8 +485,15 @@ def _witness(result: Shown, replay: str) -> Markup:
 
 def replay_line(witness: Witness, file: str) -> str:
     """The command that counts a saved witness on fresh runs."""
-    mechanism = [] if witness.mechanism in registered() else ["--mechanism", witness.mechanism]
-    return shlex.join(["dpwitness", "replay", file, *mechanism])
+    line = ["dpwitness", "replay", file]
+    if witness.mechanism.startswith(PROGRAM):
+        line += ["--command", witness.mechanism.removeprefix(PROGRAM)]
+    elif witness.mechanism not in registered():
+        line += ["--mechanism", witness.mechanism]
+    for option in ("python", "outcome", "errors"):
+        if (value := getattr(witness, option)) is not None:
+            line += [f"--{option}", value]
+    return shlex.join(line)
 
 
 def _bits(result: Shown) -> Markup:

@@ -123,13 +123,27 @@ class Witness(JsonFields):
     which of their entries the event uses; `texts` are those behind numbers of the event. `by_position`: the witness is
     of a compiled mechanism, or from an older file without layouts. `explanation`: where in the code the violation may
     come from, which is no evidence; None if this is not clear. `observe`: "time" if the duration of a call was part of
-    its outcome. `fast_noise`: whether `dpwitness.noise` drew in place of NumPy's samplers.
+    its outcome. `fast_noise`: whether `dpwitness.noise` drew in place of NumPy's samplers. `outcome`, `errors`, `python`:
+    what the check was given for these options, as a command line says it.
     """
 
     format: ClassVar[str] = FORMAT
     json_keys: ClassVar[tuple[str, ...]] = (
         *("format", "mechanism", "parameters", "claim", "alpha", "relation", "data", "pair", "event: described"),
-        *("entries", "observe", "fast_noise", "texts", "counts", "estimate", "seed", "versions", "explanation"),
+        *(
+            "entries",
+            "observe",
+            "fast_noise",
+            "outcome",
+            "errors",
+            "python",
+            "texts",
+            "counts",
+            "estimate",
+            "seed",
+            "versions",
+            "explanation",
+        ),
     )
 
     mechanism: str
@@ -151,6 +165,9 @@ class Witness(JsonFields):
     explanation: Explanation | None = field(default=None, metadata={"json": "sparse"})
     observe: Literal["time"] | None = field(default=None, metadata={"json": "sparse"})
     fast_noise: bool = field(default=False, metadata={"json": "sparse"})
+    outcome: str | None = field(default=None, metadata={"json": "sparse"})
+    errors: Literal["outcome"] | None = field(default=None, metadata={"json": "sparse"})
+    python: str | None = field(default=None, metadata={"json": "sparse"})
 
     @property
     def described(self) -> DescribedEvent:
