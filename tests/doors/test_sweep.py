@@ -4,8 +4,10 @@ import json
 import re
 import sys
 import textwrap
+from dataclasses import replace
 from enum import Enum
 from itertools import islice
+from types import SimpleNamespace
 from typing import Literal, Optional
 
 import numpy as np
@@ -14,9 +16,11 @@ import pytest
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.codec import read_fields
+from dpwitness.errors import MechanismTimeout
 from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.sweeps import sweep as sweeps
+from dpwitness.sweeps import worker
 from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.code import code_of
 from dpwitness.sweeps.describers import Attempt, describer_of, registered
@@ -538,6 +542,32 @@ def test_what_is_refuted_under_one_of_two_adjacencies_is_not_refuted(tmp_path):
     assert [other.refuted for other in found.verdict.others] == [True]
     assert found.told.endswith("refuted under another adjacency")
     assert found.adjacency == "add-remove and replace-one; numbers from 0 to 5, which is assumed"
+
+
+def test_a_relation_out_of_time_keeps_what_the_first_has_shown_and_gets_its_even_share(tmp_path, monkeypatch):
+    text = """
+        def count(data, epsilon):
+            return len(data)
+        """
+    (case,) = dpw.sweep(written(tmp_path, "exact", text), alpha=1e-6, max_time=8, seed=1)
+    found = dpw.check("isvt1", epsilon=0.7, runs=2_000, search_runs=2_000, seed=1)
+    clock, shares = [0.0], []
+
+    def check(mechanism, *, neighbours, max_time, **said):
+        shares.append(max_time)
+        if len(shares) > 1:
+            raise MechanismTimeout("count did not finish one run of the search in time: give a larger max_time")
+        clock[0] += 7.9  # of 8 seconds: its import takes long
+        return replace(found, witness=replace(found.witness, relation=neighbours))
+
+    monkeypatch.setattr(worker, "time", SimpleNamespace(monotonic=lambda: clock[0]))
+    monkeypatch.setattr(sys.modules[dpw.check.__module__], "check", check)
+    told = worker.answer(case.to_json())
+    assert shares == [4.0, 4.0]
+    assert told["error"] == "MechanismTimeout"
+    one, other = told["why"].split("; under ")
+    assert re.match("under .*replace.*: count did not finish", one)
+    assert re.search("add.*: refuted, ε ≥ ", other)
 
 
 def test_targets_say_all_of_themselves():

@@ -349,7 +349,11 @@ class NotRefuted(CheckResult):
 
     @property
     def refuted(self) -> Literal[False]:
-        """False: of the verdicts under several adjacencies none is a `Violation`, else that would stand here."""
+        """False.
+
+        Of a check none of its `others` is a `Violation`, else that would stand here. Of a sweep one may be: a claim
+        whose adjacency is not documented is refuted there where it is refuted under each.
+        """
         return False
 
     @property

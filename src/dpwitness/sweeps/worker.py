@@ -20,8 +20,6 @@ ENOUGH: Final = 3
 #: Seconds from which on no further attempt is tried, and the same as a part of those of the case.
 TRIAL: Final = 5.0
 PART: Final = 0.25
-#: The least time for a relation, whatever those before it took.
-LEAST: Final = 0.5
 
 
 class CannotRun(Exception):
@@ -58,6 +56,7 @@ def checked(given: dict[str, object]) -> dict[str, object]:
     """Check the attempt of a case that runs first, under each relation that its claim may mean."""
     from dpwitness.api.check import check
     from dpwitness.codec import read_fields
+    from dpwitness.errors import MechanismTimeout
     from dpwitness.sweeps import releases
     from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan
     from dpwitness.sweeps.describers.signatures import Released
@@ -73,24 +72,31 @@ def checked(given: dict[str, object]) -> dict[str, object]:
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
-    verdicts, until = [], time.monotonic() + case.max_time
+    verdicts: list[Any] = []
+    until, share = time.monotonic() + case.max_time, case.max_time / len(attempt.relations)
     for number, relation in enumerate(attempt.relations):
-        verdicts.append(
-            check(
-                mechanism,
-                claim=attempt.claim,
-                neighbours=relation,
-                outcome=outcome,
-                parameters=dict(attempt.parameters),
-                alpha=case.alpha,
-                seed=case.seed,
-                bits=attempt.bits,
-                # What one leaves of its share, where it is refuted soon, the others have.
-                max_time=max(until - time.monotonic(), LEAST) / (len(attempt.relations) - number),
-                workers=1,
-                reference=case.place,
+        # What one leaves of its share, where it is refuted soon, the others have; each has its share at least.
+        left = (until - time.monotonic()) / (len(attempt.relations) - number)
+        try:
+            verdicts.append(
+                check(
+                    mechanism,
+                    claim=attempt.claim,
+                    neighbours=relation,
+                    outcome=outcome,
+                    parameters=dict(attempt.parameters),
+                    alpha=case.alpha,
+                    seed=case.seed,
+                    bits=attempt.bits,
+                    max_time=max(left, share),
+                    workers=1,
+                    reference=case.place,
+                )
             )
-        )
+        except MechanismTimeout as error:
+            if not verdicts:
+                raise
+            raise MechanismTimeout(f"under {relation!s:.200}: {error}{''.join(map(finding, verdicts))}") from error
     verdict = min(verdicts, key=lambda one: (one.refuted, one.log_e_value))
     verdict = replace(verdict, others=(*verdict.others, *(one for one in verdicts if one is not verdict)))
     result = CaseResult(
@@ -100,6 +106,12 @@ def checked(given: dict[str, object]) -> dict[str, object]:
         verdict=verdict,
     )
     return result.to_json()
+
+
+def finding(verdict: Any) -> str:
+    """What a verdict says, behind that of another relation which has none."""
+    shown = f"refuted, {verdict.exceeded}" if verdict.refuted else f"not refuted, would have caught {verdict.caught}"
+    return f"; under {verdict.witness.relation!s:.200}: {shown}"
 
 
 def first_that_runs(attempts: Iterator[object], until: float) -> tuple[int, Any]:
