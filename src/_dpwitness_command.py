@@ -15,4 +15,5 @@ def main() -> int:
 
         if sys.stderr is not None:
             sys.stderr.write("dpwitness: interrupted before there was a result\n")
+        exec("")  # as in `dpwitness.cli.main`
         return 130

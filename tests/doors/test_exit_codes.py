@@ -464,7 +464,7 @@ def look(event, arguments):
         left[0] -= 1
         if left[0] == 0:
             left.clear()
-            raise KeyboardInterrupt
+            exec("raise KeyboardInterrupt")  # as where dataclasses compile a class
 
 sys.addaudithook(look)
 sys.argv[1:] = ["list"]
@@ -493,8 +493,16 @@ sys.exit(main(["list"]))
 """
 
 
-def test_as_processes():
-    """Ctrl-C in imports; what is left in a broken stream when Python ends."""
+#: A signal that comes while a text is compiled or run.
+INTERRUPTED_TEXT = """
+exec("import os, signal, time; os.kill(os.getpid(), signal.SIGTERM); time.sleep(9)")
+def noisy(rng, data): pass
+"""
+
+
+def test_as_processes(tmp_path):
+    """Signals in imports and in texts of code; what is left in a broken stream when Python ends."""
+    (tmp_path / "mine.py").write_text(INTERRUPTED_TEXT)
     script = [sys.executable, "-c", INTERRUPTED_IMPORT]
     module = [sys.executable, "-m", "dpwitness"]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
@@ -507,6 +515,8 @@ def test_as_processes():
             "the result could not be printed: standard output is closed",
         ),
     ]
+    text = [*module, "check", f"{tmp_path / 'mine.py'}:noisy", "--claim", "1", "--queries", "1"]
+    cases.append((text, 143, "dpwitness: interrupted before there was a result"))
     early = [sys.executable, "-c", EARLY_IMPORT]
     cases += [([*early, str(k)], 130, "dpwitness: interrupted before there was a result") for k in (1, 2, 10, 30)]
     if Path("/dev/full").exists():

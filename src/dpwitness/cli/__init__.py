@@ -29,7 +29,12 @@ def main(argv: Sequence[str] | None = None) -> int:
             if interrupts.came:
                 error = KeyboardInterrupt().with_traceback(error.__traceback__)
             code = explain(error, trace=trace)
-        return interrupts.code if interrupts.came else code
+        if not interrupts.came:
+            return code
+        # CPython remembers a KeyboardInterrupt that passed through the exec of a text, such as those of dataclasses,
+        # and would end the process by SIGINT, whatever its exit code. The next text that ends well lets it forget.
+        exec("")
+        return interrupts.code
 
 
 def _run(given: list[str], trace: bool) -> int:
