@@ -404,6 +404,19 @@ def test_the_command_on_a_page_of_standard_input_names_a_file(monkeypatch):
     assert "dpwitness replay RESULT.json" in Reader(report(["-"])).text
 
 
+def test_the_command_of_a_pass_whose_last_bits_leak_stands_with_what_it_replays(tmp_path):
+    found = results()
+    leaks = replace(found["pass"], floating_point=found["violation"])
+    (tmp_path / "leaks.json").write_text(json.dumps(leaks.to_json()))
+    text = report([tmp_path / "leaks.json"])
+    best, bits = text.index("<h3>The best candidate</h3>"), text.index("<h3>Floating point</h3>")
+    assert best < bits < text.index("dpwitness replay")
+    in_python = leaks.to_html()
+    commands = [match.start() for match in re.finditer("dpwitness replay", in_python)]
+    assert [at > in_python.index("<h3>Floating point</h3>") for at in commands] == [False, True]
+    assert ".floating_point.witness.save(" in in_python
+
+
 def test_of_a_program_a_replay_asks_for_the_program():
     with pytest.raises(UnknownTarget, match="--command PROGRAM"):
         dpw.replay(replace(results()["violation"].witness, mechanism="command:./release"))

@@ -15,7 +15,7 @@ from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import Curve, curve_from_json
 from dpwitness.results.fields import read_json
 from dpwitness.results.profile import profile_from_json
-from dpwitness.results.verdict import verdict_from_json
+from dpwitness.results.verdict import NotRefuted, verdict_from_json
 from dpwitness.results.witness import FORMAT, OF_SWEEP
 
 #: The format of a pytest session's report.
@@ -63,7 +63,9 @@ def report(paths: Sequence[str | Path]) -> str:
             raise InvalidWitness(f"{shown(path)}: {error}") from error
         witness = None if isinstance(result, Curve) else result.witness
         replay = "" if witness is None else replay_line(witness, SAVED if str(path) == STDIN else str(path))
-        entries.append(Entry(name=result.call, result=result, replay=replay, facts=(("Read from", shown(path)),)))
+        of_bits = isinstance(result, NotRefuted) and result.floating_point is not None  # which is what a file replays
+        facts_of_file = (("Read from", shown(path)),)
+        entries.append(Entry(name=result.call, result=result, replay=replay, of_bits=of_bits, facts=facts_of_file))
     return page(entries, facts=facts)
 
 

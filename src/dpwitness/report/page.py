@@ -45,12 +45,14 @@ ENDED: Final = {"refuted": "the claim was refuted", "runs": "all runs that were 
 class Entry:
     """A result for a page; `result` None: there is none, for `reason`. `facts`: further ones, such as the test's name.
 
-    `replay`: the command that counts it again; empty where nothing is saved yet.
+    `replay`: the command that counts it again; empty where nothing is saved yet. `of_bits`: it counts what the
+    last bits of a pass show, and not the best candidate.
     """
 
     name: str
     result: Shown | None
     replay: str = ""
+    of_bits: bool = False
     reason: str = ""
     facts: tuple[tuple[str, str], ...] = ()
 
@@ -141,8 +143,8 @@ def _article(entry: Entry, place: str) -> Markup:
         "Outputs": join(_pictures(result), _numbers(result)),
         "Evidence": _evidence(result),
         "Inputs": _inputs(result),
-        "Witness": _witness(result, entry.replay),
-        "Floating point": _bits(result),
+        "Witness": _witness(result, None if entry.of_bits else entry.replay),
+        "Floating point": _bits(result, entry.replay),
         "Limits": _list(_limits(result)),
         "Appendix": fields(result),
     }
@@ -461,8 +463,11 @@ def _with_marks(entries: Sequence[str], differing: set[int]) -> Markup:
     return element("code", element("bdi", pieces))
 
 
-def _witness(result: Shown, replay: str) -> Markup:
-    """The witness in words, and the command that counts it on fresh runs."""
+def _witness(result: Shown, replay: str | None, part: str = "") -> Markup:
+    """The witness in words, and the command that counts it on fresh runs.
+
+    `replay`: the command; where it is empty the witness is saved first, that of such a part of the result; None: none.
+    """
     witness = None if isinstance(result, Curve) else result.witness
     if witness is None:
         return Markup()
@@ -477,8 +482,8 @@ def _witness(result: Shown, replay: str) -> Markup:
         rows.append(("Where in the code", own(f"{witness.explanation} ({witness.explanation.basis})")))
     if replay:
         rows.append(("Replay", element("code", replay)))
-    else:
-        saving, line = '.witness.save("witness.json")', replay_line(witness, "witness.json")
+    elif replay is not None:
+        saving, line = f'{part}.witness.save("witness.json")', replay_line(witness, "witness.json")
         rows.append(("Replay", ["after ", element("code", saving), ": ", element("code", line)]))
     return table((), rows, caption="An event, and how often each input was seen in it")
 
@@ -496,13 +501,14 @@ def replay_line(witness: Witness, file: str) -> str:
     return shlex.join(line)
 
 
-def _bits(result: Shown) -> Markup:
+def _bits(result: Shown, replay: str) -> Markup:
     """What the last bits show, below a pass."""
     by_bits = result.floating_point if isinstance(result, NotRefuted) else None
     if by_bits is None:
         return Markup()
     headline = element("p", _sentence(by_bits))
-    return element("div", headline, _pictures(by_bits), _inputs(by_bits), class_="violated")
+    witness = _witness(by_bits, replay, ".floating_point")
+    return element("div", headline, _pictures(by_bits), _inputs(by_bits), witness, class_="violated")
 
 
 def _others(result: Shown) -> tuple[Verdict, ...]:
