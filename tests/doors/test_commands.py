@@ -81,6 +81,20 @@ def test_compare_of_reports_goes_test_by_test(verdicts):
     assert shown.endswith("1 newly refuted, 1 unchanged")
 
 
+@pytest.mark.parametrize(
+    ("command", "said"),
+    [
+        (["compare", "-", "-"], "- is given for OLD.json and NEW.json, and standard input can be read once"),
+        (["report", "-", "-", "-o", "page.html"], "- is given for RESULT.json and RESULT.json, "),
+        (["check", "svt", "--epsilon", "1", "--data", "-", "--records", "-"], "- is given for --records and --data, "),
+    ],
+)
+def test_standard_input_is_read_for_one_file_only(command, said, tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert main(command) == 2
+    assert capsys.readouterr().err.startswith(f"dpwitness: error: {said}")
+
+
 def test_compare_calls_what_an_interrupted_session_lacks_not_run(verdicts):
     passed, violated, _ = verdicts
     cut_off = {**report(passed), "interrupted": True}
@@ -258,10 +272,11 @@ def test_init_for_a_package_and_another_folder(folder):
         ([], "no object of diffprivlib, OpenDP or python-dp is made"),
         (["mine.py:noisy_sum", "--output", "no/such/test.py"], "cannot write no/such/test.py"),
         (["my-own.py:f"], "cannot be imported by its name"),
+        (["my-own.py:no_data"], "my-own.py:no_data has no parameter for the input: give it one, such as `data`"),
     ],
 )
 def test_what_init_refuses(folder, capsys, arguments, said):
-    Path("my-own.py").write_text("def f(rng, x): return 0\n")
+    Path("my-own.py").write_text("def f(rng, x): return 0\ndef no_data(rng, epsilon): return 0\n")
     assert main(["init", *arguments]) == 2
     assert said in capsys.readouterr().err
     assert not Path("test_privacy.py").exists()
@@ -345,6 +360,12 @@ def test_init_gives_a_model_what_it_is_fitted_to(folder, made, neighbours, outco
     assert f"neighbours=dpw.records({neighbours}, size=(10, 20))" in text
     assert f"outcome={outcome}" in text
     assert "TODO" in text
+
+
+@pytest.mark.parametrize("source", ["def f(*given): return 0\n", "import own\n@own.made\ndef f(rng): return 0\n"])
+def test_init_takes_a_function_whose_input_has_no_name_in_the_source(folder, source):
+    Path("mine.py").write_text(source)
+    assert main(["init", "mine.py:f"]) == 0
 
 
 def test_init_reads_the_columns_of_a_table_in_the_source(folder):

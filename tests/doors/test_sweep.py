@@ -225,7 +225,9 @@ def test_the_file_of_a_sweep_is_no_witness_and_no_result(command, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     (tmp_path / "all.json").write_text('{"sweep": {}, "results": []}')
     assert main([*command, "all.json"]) == 2
-    assert "all.json is of a sweep: give one of the verdicts in it" in capsys.readouterr().err
+    assert capsys.readouterr().err.startswith(
+        "dpwitness: error: all.json is of a sweep: give one of the verdicts in it"
+    )
 
 
 DAMAGED = {
@@ -316,6 +318,12 @@ def test_cases_are_for_parametrize(folder):
 def written(tmp_path, name, text):
     (tmp_path / f"{name}.py").write_text(textwrap.dedent(text))
     return str(tmp_path / f"{name}.py")
+
+
+def test_a_file_that_is_named_twice_is_swept_once(folder, monkeypatch):
+    monkeypatch.chdir(folder)
+    once = dpw.sweep("./mine.py", alpha=1e-6, seed=1)
+    assert dpw.sweep("./mine.py", "mine.py", str(folder / "mine.py"), alpha=1e-6, seed=1) == once
 
 
 def test_names_that_a_module_only_imports_are_not_swept(tmp_path):

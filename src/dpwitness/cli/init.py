@@ -139,12 +139,16 @@ def _function(target: str) -> Found:
     parameters = [*given.posonlyargs, *given.args]
     required = parameters[: len(parameters) - len(given.defaults)]
     required += [one for one, default in zip(given.kwonlyargs, given.kw_defaults, strict=True) if default is None]
+    names = tuple(one.arg for one in (*parameters, *given.kwonlyargs))
+    data = _data_of(names)
+    if not (data or given.vararg or functions[name].decorator_list):  # a decorator may add the parameter
+        raise UnknownTarget(f"{target} has no parameter for the input: give it one, such as `data`")
     return Found(
         file=Path(place),
         name=name,
-        parameters=tuple(one.arg for one in (*parameters, *given.kwonlyargs)),
+        parameters=names,
         required=tuple(one.arg for one in required),
-        columns=_columns(functions[name], _data_of([one.arg for one in (*parameters, *given.kwonlyargs)])),
+        columns=_columns(functions[name], data),
     )
 
 

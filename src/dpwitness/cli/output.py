@@ -5,8 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, annotate, deliver, show
+from dpwitness.cli.parser import READ
 from dpwitness.errors import InvalidData, InvalidWitness
-from dpwitness.files import check_writable, json_text, overwrites, shown, write_json
+from dpwitness.files import STDIN, check_writable, json_text, overwrites, shown, write_json
 from dpwitness.mechanisms.catalog import load
 from dpwitness.report import github, sarif
 from dpwitness.report.plots import plot_format
@@ -20,6 +21,7 @@ from dpwitness.results.verdict import Verdict, Violation
 def check_places(arguments: argparse.Namespace) -> None:
     """Raise `InvalidData` for a file that cannot be written, or that another argument names too, before anything runs.
 
+    Also where several files to read are standard input, which can be read once.
     `InvalidParameter` for an unknown format of a --plot.
     """
     named = list(arguments.parser.named_files(arguments))
@@ -30,6 +32,11 @@ def check_places(arguments: argparse.Namespace) -> None:
         for other in named if one[1].written else ():
             if other is not one and overwrites(one[2], other[2]):
                 raise InvalidData(f"{one[0]} {shown(one[2])} would overwrite the file of {other[0]}: give another name")
+    from_stdin = [name for name, kind, file in named if kind is READ and file == STDIN]
+    if len(from_stdin) > 1:
+        raise InvalidData(
+            f"- is given for {' and '.join(from_stdin)}, and standard input can be read once: give files for the others"
+        )
     if (path := getattr(arguments, "plot", None)) is not None:
         plot_format(path)
 

@@ -57,14 +57,15 @@ def report(paths: Sequence[str | Path]) -> str:
             entries += found
             facts += about
             continue
+        where = shown(path)
         try:
-            result = result_from_json(value, shown(path))
+            result = result_from_json(value, where)
         except InvalidWitness as error:
-            raise InvalidWitness(f"{shown(path)}: {error}") from error
+            raise InvalidWitness(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
         witness = None if isinstance(result, Curve) else result.witness
         replay = "" if witness is None else replay_line(witness, SAVED if str(path) == STDIN else str(path))
         of_bits = isinstance(result, NotRefuted) and result.floating_point is not None  # which is what a file replays
-        facts_of_file = (("Read from", shown(path)),)
+        facts_of_file = (("Read from", where),)
         entries.append(Entry(name=result.call, result=result, replay=replay, of_bits=of_bits, facts=facts_of_file))
     return page(entries, facts=facts)
 

@@ -4,6 +4,7 @@ import hashlib
 import importlib.util
 import inspect
 import json
+import os
 import secrets
 import textwrap
 import threading
@@ -135,7 +136,10 @@ class Sweep(JsonFields):
         """
         if isinstance(modules, str):
             modules = (modules,)
-        names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
+        once: dict[str, str] = {}  # each module by the first name that it is given
+        for name in (checks.text("module", name) for name in checks.items("modules", modules)):
+            once.setdefault(_place_of(name), name)
+        names = tuple(once.values())
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
         alpha, limit = checks.finite("alpha", alpha), checks.seconds("max_time", max_time)
@@ -166,6 +170,14 @@ class Sweep(JsonFields):
             for case in found
         )
         return cls(modules=names, alpha=alpha, max_time=limit, seed=chosen, cases=cases, records_digest=digest)
+
+
+def _place_of(module: str) -> str:
+    """The real path of a module that is named as a file; of others the name."""
+    try:
+        return os.path.realpath(module) if module.endswith(".py") else module
+    except (OSError, ValueError):  # there is no such file
+        return module
 
 
 def seed_of(seed: int, name: str) -> int:
