@@ -394,6 +394,16 @@ def test_exceptions_can_be_outcomes(at):
     assert sorted(rows[:, 0]) == [exception_code("KeyError")] * 3 + [0.5] * 6
 
 
+def test_an_attribute_has_one_place_whether_a_message_holds_exceptions_or_none(at):
+    mechanism = as_mechanism(at("raises"), DATA, outcome="real", errors="outcome")
+    rows = np.full((18, 16), np.nan)
+    for portion in (slice(0, 9), *(slice(i, i + 1) for i in range(9, 18))):
+        mechanism.fill(DATA, np.random.default_rng(0), rows[portion], portion.start)
+    places = np.argwhere(rows == 0.5)
+    assert len(places) == 12
+    assert len({*places[:, 1]}) == 1
+
+
 def test_a_function_that_ends_its_interpreter_is_named(at):
     with pytest.raises(MechanismRaised, match="leaves raised SystemExit"):
         rows_of(at("leaves"))

@@ -381,7 +381,9 @@ class RemoteMechanism(OutsideMechanism[Connection]):
             raise raised(self.name, error, start + error.run, sides[error.side].data) from error
         except (MechanismCrashed, MechanismTimeout) as error:
             raise type(error)(f"{self.name} on runs from {start} on: {error}") from error
-        if isinstance(outputs, np.ndarray) and self._summarise is not None:
+        # What an attribute holds has another place once some runs raise: it must have it in messages without any, too.
+        keyed = self.traits.keyed and self.errors == "outcome"
+        if isinstance(outputs, np.ndarray) and (self._summarise is not None or keyed):
             outputs = outputs.tolist()
         return max(self._written(side, outputs[k * runs : (k + 1) * runs], start) for k, side in enumerate(sides))
 
