@@ -123,8 +123,8 @@ class Witness(JsonFields):
     which of their entries the event uses; `texts` are those behind numbers of the event. `by_position`: the witness is
     of a compiled mechanism, or from an older file without layouts. `explanation`: where in the code the violation may
     come from, which is no evidence; None if this is not clear. `observe`: "time" if the duration of a call was part of
-    its outcome. `fast_noise`: whether `dpwitness.noise` drew in place of NumPy's samplers. `outcome`, `errors`, `python`:
-    what the check was given for these options, as a command line says it.
+    its outcome. `fast_noise`: whether `dpwitness.noise` drew in place of NumPy's samplers. `outcome`, `errors`,
+    `python`: what the check was given for these options, as a command line says it.
     """
 
     format: ClassVar[str] = FORMAT
