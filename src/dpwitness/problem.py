@@ -562,6 +562,6 @@ def _reference(function: object) -> str:
     script = getattr(sys.modules["__main__"], "__file__", None)
     if module == "__main__" and script is not None and os.path.isfile(script):  # by this name another process finds it
         module = _from_here(Path(script).resolve())
-    elif module.startswith(FILE) and (file := getattr(sys.modules.get(module), "__file__", None)) is not None:
+    elif str(module).startswith(FILE) and (file := getattr(sys.modules.get(module), "__file__", None)) is not None:
         module = _from_here(Path(file))
     return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"

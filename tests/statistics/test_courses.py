@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.api.check import _different, in_epochs
+from dpwitness.api.check import in_epochs
 from dpwitness.events import Interval
 from dpwitness.evidence.counts import NO_COUNTS
 from dpwitness.evidence.portfolio import Epoch
@@ -20,6 +20,7 @@ from dpwitness.runs.processes import THREADS, _threads_of_each
 from dpwitness.search import epochs as courses_module
 from dpwitness.search.epochs import NOTHING, PairWealth, Portfolio, next_pair
 from dpwitness.search.learners import Proposal
+from dpwitness.search.pairs import different
 
 
 def course(
@@ -78,8 +79,8 @@ def test_a_luckier_start_does_not_keep_the_runs():
 def test_each_pair_is_tried_once_in_whichever_direction():
     zero, one, two = (np.array([value]) for value in (0, 1, 2))
     proposed = [Pair(zero, one), Pair(one, zero), Pair(zero, two), Pair(zero, one)]
-    assert list(_different(proposed)) == [proposed[0], proposed[2]]
-    assert list(_different(proposed, [course(0, 1)])) == [proposed[2]]
+    assert list(different(proposed)) == [proposed[0], proposed[2]]
+    assert list(different(proposed, [course(0, 1).pair])) == [proposed[2]]
 
 
 def test_no_run_of_plain_python_is_thrown_away_that_takes_as_long_as_a_call_of_a_library():
