@@ -471,7 +471,7 @@ def test_a_witness_of_a_program_is_saved_and_replayed(tmp_path, capsys, monkeypa
     assert cli.main(["replay", "result.json", "--command", line, *again]) == 1
     assert "is not 1-DP" in capsys.readouterr().out
     assert cli.main(["replay", "result.json", *again]) == 2
-    assert "--mechanism" in capsys.readouterr().err
+    assert "--command PROGRAM" in capsys.readouterr().err
     assert dpw.replay("result.json", dpw.command([*PYTHON, "leaky.py"]), seed=3, workers=1).refuted
 
 
