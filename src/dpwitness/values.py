@@ -28,6 +28,7 @@ import math
 import re
 import sys
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
@@ -258,14 +259,12 @@ def _value(value: object) -> Any:
 
 def _scalar(value: object, dtype: str) -> Any:
     """A number or flag of NumPy."""
-    try:
-        with np.errstate(over="ignore"):
+    if isinstance(value, bool | int | float):
+        with np.errstate(over="ignore"), suppress(ValueError, OverflowError):
             made = np.array(value, dtype)
-    except (TypeError, ValueError, OverflowError):
-        made = np.array(None)
-    if isinstance(value, list) or repr(made.tolist()) != repr(value):
-        raise ValueError(f"a scalar of dtype {dtype} cannot be {value!r:.40}")
-    return made[()]
+            if repr(made.item()) == repr(value):
+                return made[()]
+    raise ValueError(f"a scalar of dtype {dtype} cannot be {value!r:.40}")
 
 
 def _empty(shape: list[object], dtype: str) -> Any:

@@ -263,7 +263,8 @@ def test_scalars_of_numpy_come_back_with_their_dtype(name):
 @pytest.mark.parametrize(
     ("scalar", "dtype"),
     [(300, "int8"), (1, "bool"), (True, "int8"), (1, "float64"), (0.1, "float32"), (1e99, "float16"), ("1", "int8"),
-     (None, "float64"), ([1], "int8"), (1, "object"), (1, ">i4")],
+     (None, "float64"), (None, "int8"), ({"float": "nan"}, "int8"), ({"float": "inf"}, "int8"), ([1], "int8"),
+     (1, "object"), (1, ">i4")],
 )  # fmt: skip
 def test_a_scalar_that_its_dtype_does_not_have_is_refused(scalar, dtype):
     with pytest.raises(ValueError, match="scalar"):
