@@ -248,10 +248,9 @@ class HowRun:
     @classmethod
     def of(cls, statement: Statement) -> Self:
         """What a statement says of it."""
-        given, function = statement.outcome, example_of(plain_function(statement.mechanism))
-        names = given if isinstance(given, str) or given is None else None
-        if names is None and given is not None:
-            names = _reference(given) if callable(given) else ",".join(given)
+        names, function = statement.outcome, example_of(plain_function(statement.mechanism))
+        if names is not None and not isinstance(names, str):
+            names = _reference(names) if callable(names) else ",".join(names)
         python = getattr(function, "python", None) if isinstance(function, OutsideFunction) else None
         return cls(
             outcome=None if names is None else as_utf8(names),

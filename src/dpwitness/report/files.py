@@ -31,14 +31,19 @@ READERS: Final[dict[str, Callable[[object], Shown]]] = {
 }
 
 
-def result_from_json(value: object, where: str = "the file") -> Shown:
-    """Build a verdict, bound, curve or profile from unchecked JSON; `where` it stood. Raises `InvalidWitness`."""
+def result_from_json(value: object) -> Shown:
+    """Build a verdict, bound, curve or profile from unchecked JSON. Raises `InvalidWitness`."""
+    return reader_of(value, "the file")(value)
+
+
+def reader_of(value: object, where: str) -> Callable[[object], Shown]:
+    """What builds a result of unchecked JSON; `where` it stood. Raises `InvalidWitness` for what is no result."""
     if isinstance(value, Mapping):
         if "sweep" in value:
             raise InvalidWitness(f"{where} {OF_SWEEP}")
         for key, read in READERS.items():
             if key in value:
-                return read(value)
+                return read
         if value.get("format") == FORMAT:
             raise InvalidWitness(
                 f"{where} is a witness without a verdict: `dpwitness replay {where} --save RESULT.json` makes one"
@@ -58,10 +63,11 @@ def report(paths: Sequence[str | Path]) -> str:
             facts += about
             continue
         where = shown(path)
+        read = reader_of(value, where)
         try:
-            result = result_from_json(value, where)
+            result = read(value)
         except InvalidWitness as error:
-            raise InvalidWitness(str(error) if str(error).startswith(where) else f"{where}: {error}") from error
+            raise InvalidWitness(f"{where}: {error}") from error
         witness = None if isinstance(result, Curve) else result.witness
         replay = "" if witness is None else replay_line(witness, SAVED if str(path) == STDIN else str(path))
         of_bits = isinstance(result, NotRefuted) and result.floating_point is not None  # which is what a file replays

@@ -130,20 +130,8 @@ class Witness(JsonFields):
     format: ClassVar[str] = FORMAT
     json_keys: ClassVar[tuple[str, ...]] = (
         *("format", "mechanism", "parameters", "claim", "alpha", "relation", "data", "pair", "event: described"),
-        *(
-            "entries",
-            "observe",
-            "fast_noise",
-            "outcome",
-            "errors",
-            "python",
-            "texts",
-            "counts",
-            "estimate",
-            "seed",
-            "versions",
-            "explanation",
-        ),
+        *("entries", "observe", "fast_noise", "outcome", "errors", "python"),
+        *("texts", "counts", "estimate", "seed", "versions", "explanation"),
     )
 
     mechanism: str
