@@ -27,7 +27,7 @@ from dpwitness.evidence import Counts, bet_on, lower_bound
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation, require_same_in_python
-from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, looks_beyond
+from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, looks_beyond, require_same
 from dpwitness.mechanisms.resolve import Requirements
 from dpwitness.mechanisms.signature import own_copy
 from dpwitness.neighbours import Pair, Pairs, adjacent
@@ -245,12 +245,12 @@ def require_agreement(
     if plain is None:
         return
     if event is None or counts is None:
-        _refuse(first_difference(compiled, plain, pair))
+        require_same(first_difference(compiled, plain, pair))
     elif counts.hits or counts.neighbour_hits:
         # Mostly the first will do. Of twice the runs of which h fell into the event none does by a chance of e^(−2h).
         keys = ((runner.seed, Role.CONFIRM, shard) for shard in range(2 * (counts.runs // compiled.shard + 1)))
         streams = ((generator(*key), order(*key, runs=compiled.shard)) for key in keys)
-        _refuse(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
+        require_same(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
 
 
 def _require_widths(runner: Runner, pair: Pair, events: Sequence[Event]) -> None:
@@ -261,11 +261,6 @@ def _require_widths(runner: Runner, pair: Pair, events: Sequence[Event]) -> None
                 f"width={event.width!r} of an event of kind {event.kind!r} is too small, or its answers change: let "
                 "`width` say how many columns `contains` reads, and let it look at each row alone"
             )
-
-
-def _refuse(difference: str | None) -> None:
-    if difference is not None:
-        raise CompiledDisagrees(difference)
 
 
 def result_fields(problem: Problem, alpha: float, candidate: Candidate, done: Confirmation) -> dict[str, Any]:

@@ -204,7 +204,7 @@ def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the t
     group.add_argument(
         "--unit",
         metavar="COL",
-        help="the column that names the unit, as a person: neighbours differ in all records of one",
+        help="the column that names the unit, such as a person: neighbours differ in all records of one unit",
     )
     group.add_argument(
         "--at-most", type=whole, metavar="N", help="maximum number of records of a unit (default any number)"

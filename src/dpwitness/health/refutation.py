@@ -16,7 +16,7 @@ from dataclasses import replace
 from typing import Final, TypeAlias
 
 from dpwitness.checks import on_one_line
-from dpwitness.errors import CompiledDisagrees, DependentRuns
+from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
 from dpwitness.events.event import outcome_text
 from dpwitness.health import new_process
@@ -31,7 +31,7 @@ from dpwitness.health.dependence import (
 )
 from dpwitness.health.findings import SECONDS, Outcomes
 from dpwitness.health.new_process import Answer, Further, may_remember
-from dpwitness.mechanisms.compiled.compare import difference_in_many
+from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 
@@ -111,9 +111,7 @@ def require_same_in_python(runner: Runner, pair: Pair) -> None:
         return
     least, most = COMPARED_SECONDS
     seconds = min(max(COMPARED_SHARE * runner.seconds, least), most)
-    difference = difference_in_many(compiled, plain, pair, generator(runner.seed, Role.CONFIRM), seconds)
-    if difference is not None:
-        raise CompiledDisagrees(difference)
+    require_same(difference_in_many(compiled, plain, pair, generator(runner.seed, Role.CONFIRM), seconds))
 
 
 def _of_what_was_returned(runner: Runner, shards: Shards) -> Shards:

@@ -99,6 +99,12 @@ def difference_in_many(
         return str(error)
 
 
+def require_same(difference: str | None) -> None:
+    """Raise `CompiledDisagrees` for what one of these found."""
+    if difference is not None:
+        raise CompiledDisagrees(difference)
+
+
 class Agreement:
     """Compares compiled code with Python on the pairs of a search, a run of each, as long as that takes little time."""
 
@@ -118,8 +124,7 @@ class Agreement:
                 began = time.perf_counter()
                 self._difference = first_difference(compiled, compiled.plain, pair, runs=1)
                 self._left -= time.perf_counter() - began
-        if self._difference is not None:
-            raise CompiledDisagrees(self._difference)
+        require_same(self._difference)
 
 
 def difference_in_event(
