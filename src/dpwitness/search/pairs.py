@@ -85,6 +85,11 @@ FIRST_LOOK_IF_INTERPRETED: Final = 32
 LEAST_LOOK: Final = 12
 SCREENING: Final = 4
 SECOND_LOOK: Final = 8
+#: Runs of a pair from which on the first round begins with few of them: where runs cost next to nothing, learning an
+#: event takes longer. What few runs show is tried on so many times as many.
+MANY_AT_ONCE: Final = 1 << 16
+MANY_AT_ONCE_IF_INTERPRETED: Final = 1 << 13
+LOOKED: Final = 4
 #: The share of the time that is left that goes into making the usual pairs, and of the rest into the unusual ones.
 MAKING: Final = 0.25
 #: The share of the time so far from which on that is named, where no run was done in time.
@@ -187,16 +192,31 @@ class Search:
         Returns at most `keep` pairs, best first. Raises `MechanismTimeout` where no run was done in time.
         """
         rounds = max((len(searched) - 1) // keep, 0).bit_length() + 1
-        for _ in range(rounds):
-            self._grow(searched, max(budget // (rounds * len(searched)), 8), ranked=len(searched) > 1)
-            searched = self._taken(searched)
-            if self.late:
-                return sorted(self.seen(searched), key=lambda one: -one.value)[:keep]
-            searched = sorted(searched, key=lambda one: -one.value)[: max((len(searched) + 1) // 2, keep)]
-            self._check(searched[0])
-            if searched[0].certain:
-                return searched[:1]
+        for turn in range(rounds):
+            share = max(budget // (rounds * len(searched)), 8)
+            looks = self._looks(share) if turn == 0 else [share]
+            for number, more in enumerate(looks, 1):
+                ranked = len(searched) > 1 or number < len(looks)  # of a single pair events are learned later, from all
+                self._grow(searched, more, ranked=ranked)
+                searched = self._taken(searched)
+                if self.late:
+                    return sorted(self.seen(searched), key=lambda one: -one.value)[:keep]
+                searched = sorted(searched, key=lambda one: -one.value)
+                if ranked:
+                    runs = max(self.budget // 10, 64)
+                    self._check(searched[0], runs if number == len(looks) else min(runs, LOOKED * more))
+                if searched[0].certain:
+                    return searched[:1]
+            searched = searched[: max((len(searched) + 1) // 2, keep)]
         return searched[:keep]
+
+    def _looks(self, share: int) -> list[int]:
+        """The runs of the first round, for each pair: few at first, where a clear violation would end the search."""
+        many = MANY_AT_ONCE if self.runner.mechanism.cost.compiled else MANY_AT_ONCE_IF_INTERPRETED
+        if share < many or np.isinf(self.objective.stop_value):
+            return [share]
+        first, second = share // 64, share // 8
+        return [first, second - first, share - second]
 
     def seen(self, searched: list[SearchedPair]) -> list[SearchedPair]:
         """The pairs that there were runs of. Raises `MechanismTimeout` where there are none."""
@@ -280,11 +300,10 @@ class Search:
         except MechanismTimeout:
             self.late = True
 
-    def _check(self, one: SearchedPair) -> None:
-        """Try an event that reaches the stop value on fresh runs: the best of so many is overestimated."""
+    def _check(self, one: SearchedPair, n: int) -> None:
+        """Try an event that reaches the stop value on n fresh runs: the best of so many is overestimated."""
         if one.found is None or one.found.lower_value < self.objective.stop_value:
             return
-        n = max(self.budget // 10, 64)
         try:
             tally = self.runner.tally(
                 one.found.directed(one.pair), one.found.event, n, Role.CHECK_OF_SEARCH, one.index, one.turns
@@ -729,7 +748,9 @@ def finalists(
     ranked = [best]
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
         cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
-        share = budget // 5 if certain else max(budget, planned // 2 if cheap else 0)
+        share = max(budget, planned // 2 if cheap else 0)
+        if certain:  # as many runs as made it certain tell it from events of the same sample
+            share = min(budget // 5, LOOKED * max(one.sample.training_runs for one in promising))
         try:
             if cheap:
                 ranked, more = told_apart(searching, entries, objective, share, Role.COMPARISON, costs)
