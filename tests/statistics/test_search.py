@@ -60,6 +60,19 @@ def test_luck_does_not_end_the_search(monkeypatch):
     assert spent >= BUDGET
 
 
+@pytest.mark.parametrize(("scale", "clear"), [(0.5, True), (1.0, False)])
+def test_a_clear_violation_of_one_pair_ends_the_search_after_a_small_part_of_it(scale, clear):
+    def noisy(rng, data, size):  # not compiled, yet fast
+        return sum(data) + rng.laplace(0, scale, size)
+
+    relation = pairs(([1.0], [0.0]))
+    mechanism = as_mechanism(noisy, relation.given[0].data)
+    objective = GrowthAt(claim=ApproxDP(1.0), stop_value=1e-4)
+    (only,), spent = search(mechanism, relation, objective, centre=0.5, scale=1, seed=1, budget=BUDGET)
+    assert (only.certain is not None) == clear
+    assert spent < BUDGET // 8 if clear else spent >= BUDGET
+
+
 def test_finalists_are_seen_in_more_runs_than_there_is_room_for_where_outcomes_repeat():
     objective = BoundAt(planned=1_000_000, log_threshold=math.log(1000))
     finalists, spent = searched("svt", objective)
