@@ -19,7 +19,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dpwitness import InvalidOutcome, InvalidParameter, MechanismRaised, NotRefuted, Violation, check, pairs
+from dpwitness import InvalidOutcome, InvalidParameter, MechanismRaised, NotRefuted, Violation, check, pairs, replay
 from dpwitness.errors import MixedKinds, SlowMechanism
 from dpwitness.events.encoding import (
     EXCEPTION,
@@ -532,6 +532,7 @@ def test_exceptions_can_be_outcomes():
     verdict = checked(raising, 1.0, errors="outcome", runs=2_000)
     assert isinstance(verdict, Violation)
     assert verdict.witness.description in ("raises ValueError", "value 1")
+    assert replay(verdict.witness, raising, runs=2_000).refuted  # a witness says what an exception is
     assert isinstance(checked(raising, 2.2, errors="outcome", runs=1_000), NotRefuted)
 
 

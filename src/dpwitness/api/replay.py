@@ -246,7 +246,7 @@ def _statement_of(
     pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
     return Statement(
         mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters, outcome=options["outcome"],
-        errors=options["errors"], observe=witness.observe,
+        errors=witness.errors or options["errors"], observe=witness.observe,
         fast_noise=witness.fast_noise if options["fast_noise"] is None else options["fast_noise"],
         reference=reference or (witness.mechanism if named else None),
     )  # fmt: skip

@@ -124,7 +124,7 @@ class Witness(JsonFields):
     of a compiled mechanism, or from an older file without layouts. `explanation`: where in the code the violation may
     come from, which is no evidence; None if this is not clear. `observe`: "time" if the duration of a call was part of
     its outcome. `fast_noise`: whether `dpwitness.noise` drew in place of NumPy's samplers. `outcome`, `errors`,
-    `python`: what the check was given for these options, as a command line says it.
+    `python`: what the check was given for these options, as a command line says it; a replay keeps to `errors`.
     """
 
     format: ClassVar[str] = FORMAT
