@@ -230,10 +230,10 @@ def test_verdict_and_bits_together_accuse_no_more_often_than_alpha(monkeypatch):
 
     monkeypatch.setattr(problem_module, "BITS_SHARE", 0.5)
     accused = 0
-    for seed in range(200):
+    for seed in range(100):
         verdict = dpw.check(told_twice, claim=math.log(2), neighbours=ONE, seed=seed, alpha=0.2, **FEW)
         accused += verdict.refuted or verdict.floating_point is not None
-    assert accused <= binom.isf(1e-9, 200, 0.2)
+    assert accused <= binom.isf(1e-9, 100, 0.2)
 
 
 def test_compiled_code_alone_is_not_accused():

@@ -112,7 +112,7 @@ def alarms(seeds, claim, alpha):
 
 @pytest.mark.parametrize(
     ("seeds", "claim"),
-    [(50, CLAIMS[0]), *(pytest.param(300, claim, marks=pytest.mark.campaign) for claim in CLAIMS[:3])],
+    [(50, CLAIMS[0]), *(pytest.param(150, claim, marks=pytest.mark.campaign) for claim in CLAIMS[:3])],
     ids=str,
 )
 def test_a_true_parameter_is_refuted_no_more_often_than_said(seeds, claim):
