@@ -12,6 +12,7 @@ from dpwitness.claims import ApproxDP
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Weighted
 from dpwitness.noise import gaussian
+from running import scaled
 
 ONE = [([1.0], [0.0])]
 FEW = {"runs": 400_000, "search_runs": 50_000, "workers": 1, "bits": False, "seed": 1}
@@ -136,7 +137,7 @@ def test_a_subsampled_gaussian_exceeds_a_small_delta():
 @pytest.mark.campaign
 def test_a_wrong_sigma_is_refuted_at_a_small_delta_in_every_seed():
     runs = []
-    for seed in range(8):
+    for seed in range(min(scaled(160), 8)):
         effort = {"runs": 5_000_000, "max_time": 300, "seed": seed}
         found = dpw.check("gaussian_wrong_sigma", epsilon=1.0, tails=True, bits=False, **effort)
         assert found.refuted
