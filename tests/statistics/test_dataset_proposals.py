@@ -222,5 +222,5 @@ def test_a_check_finds_it_with_any_seed(name):
 def test_the_correct_twin_is_not_accused(name):
     fault = FAULTS[name]
     mechanism = Noisy(fault=fault, statistic=fault.correct)
-    verdict = dpw.check(mechanism, epsilon=1.0, neighbours=fault.relation, seed=1, workers=1, max_time=2)
+    verdict = dpw.check(mechanism, epsilon=1.0, neighbours=fault.relation, seed=1, workers=1, max_time=5)
     assert isinstance(verdict, dpw.NotRefuted)
