@@ -915,13 +915,11 @@ def learned(
 
 
 def reestimated(runner: Runner, pair: Pair, pool: Sequence[RatedEvent], runs: int) -> list[RatedEvent]:
-    """The same events with estimates from search runs that none of them was chosen by."""
+    """The same events with estimates from search runs that none of them was chosen by, the same for all."""
+    tallies = runner.tallies(pair, [found.event for found in pool], runs, Role.ESTIMATE)
     return [
-        replace(
-            found,
-            estimate=runner.tally(found.directed(pair), found.event, runs, Role.ESTIMATE, number).estimate,
-        )
-        for number, found in enumerate(pool)
+        replace(found, estimate=(tally.swapped if found.swapped else tally).estimate)
+        for found, tally in zip(pool, tallies, strict=True)
     ]
 
 
