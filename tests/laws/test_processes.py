@@ -524,6 +524,31 @@ def read_all(file, into):
     os.close(file)
 
 
+INTERRUPTED = """
+import os, signal, time
+import loky.process_executor
+from dpwitness.runs.processes import processes
+
+start = loky.process_executor._ExecutorManagerThread.start
+
+def interrupted(thread):
+    start(thread)
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(0.2)
+
+loky.process_executor._ExecutorManagerThread.start = interrupted
+try:
+    processes(1)._submit(time.sleep, 0)
+except KeyboardInterrupt:
+    print("interrupted")
+"""
+
+
+def test_python_ends_after_an_interrupt_while_processes_begin():
+    done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=True)
+    assert done.stdout == "interrupted\n"
+
+
 @pytest.mark.campaign
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])

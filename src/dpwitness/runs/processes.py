@@ -11,7 +11,7 @@ import signal
 import threading
 import time
 from collections.abc import Callable, Sequence
-from concurrent.futures import CancelledError, Future, wait
+from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -116,7 +116,10 @@ class Processes(Pool):
                     )
                 executor = self._executor
             try:
-                future: Future[Any] = executor.submit(function, *arguments)
+                # It may begin processes. An interrupt comes in the main thread and must not leave half of that done: at
+                # exit Python would wait for ever for a thread of loky that nothing ends.
+                with ThreadPoolExecutor(1) as aside:
+                    future: Future[Any] = aside.submit(executor.submit, function, *arguments).result()
                 return future
             except (BrokenProcessPool, ShutdownExecutorError):
                 with self._lock:
