@@ -1,13 +1,25 @@
 """A relation is one new file: "replace one of the largest" takes the 40 lines of the class here."""
 
+import threading
 from dataclasses import dataclass
 
 import numpy as np
+import pandas as pd
 import pytest
 
 from dpwitness import NotRefuted, Violation, Witness, check, replay, shrink
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours import Pair, Relation, as_finite_numbers, proposed_pairs, register_relation
+from dpwitness.neighbours import (
+    Pair,
+    Relation,
+    adjacent,
+    adjacent_candidates,
+    adjacent_variations,
+    as_finite_numbers,
+    proposed_pairs,
+    register_relation,
+    smaller,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,20 +118,156 @@ def test_candidates_of_a_scale_are_told_to_define_contains():
         check(noisy_maximum, claim=0.5, neighbours=Scaled(), runs=500)
 
 
+class Box:
+    """An object that no file can hold."""
+
+    def __init__(self, value):
+        self.value = value
+
+    def __setitem__(self, name, value):
+        self.value = value
+
+    def __repr__(self):
+        return f"Box({self.value})"
+
+
+def box(value):
+    return Box(value)
+
+
+def array(value):
+    return np.array([value])
+
+
+def named(value):
+    return {0: value}
+
+
+def frame(value):
+    return pd.DataFrame({"x": [value]})
+
+
+def nested(value):
+    return ([value], {value})
+
+
+def fill(side, value):
+    """Let an input that one of the functions above made hold another value."""
+    if isinstance(side, pd.DataFrame):
+        side.loc[0, "x"] = value
+    elif isinstance(side, tuple):
+        side[0][0] = value
+        side[1].clear()
+        side[1].add(value)
+    else:
+        side[0] = value
+
+
+KINDS = [array, named, frame, nested, box]
+
+
+def texts(pair):
+    return list(map(repr, pair.sides))
+
+
 class OneBuffer(Relation):
-    """Adjacent: 0 and 1. It fills one array again and again."""
+    """Adjacent: inputs of one kind that hold other values. It fills one input again and again."""
+
+    def __init__(self, make):
+        self.make = make
 
     def candidates(self, data=None, *, centre=0.0, scale=1.0):
-        buffer = np.zeros(1)
+        buffer = self.make(0.0)
         for value in (1.0, 0.0):
-            buffer[0] = value
-            yield Pair(buffer, np.array([1.0 - value]))
+            fill(buffer, value)
+            yield Pair(buffer, self.make(1.0 - value))
 
     def contains(self, pair, data=None):
-        return sorted(float(side[0]) for side in pair.sides) == [0.0, 1.0]
+        return texts(pair)[0] != texts(pair)[1]
 
 
-def test_an_array_that_a_relation_fills_again_is_the_pair_that_it_was():
-    first, second = proposed_pairs(OneBuffer())
-    assert [side.tolist() for side in first.sides] == [[1.0], [0.0]]
-    assert [side.tolist() for side in second.sides] == [[0.0], [1.0]]
+@pytest.mark.parametrize("make", KINDS)
+def test_an_input_that_a_relation_fills_again_is_what_it_was(make):
+    first, second = adjacent_candidates(OneBuffer(make))
+    zero, one = repr(make(0.0)), repr(make(1.0))
+    assert [texts(first), texts(second)] == [[one, zero], [zero, one]]
+
+
+class InPlace(OneBuffer):
+    """It changes whatever it is asked about."""
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        if data is not None:
+            fill(data, 5.0)
+        yield Pair(self.make(1.0), self.make(0.0))
+
+    def contains(self, pair, data=None):
+        differ = super().contains(pair)
+        for given in (*pair.sides, *(() if data is None else (data,))):
+            fill(given, 7.0)
+        return differ
+
+    def variations(self, pair, *, scale=1.0):
+        fill(pair.data, 3.0)
+        yield pair
+
+    def smaller(self, pair):
+        yield from self.variations(pair)
+
+
+@pytest.mark.parametrize("make", KINDS)
+def test_a_relation_may_work_in_place_on_what_it_is_asked_about(make):
+    relation, data = InPlace(make), make(1.0)
+    (pair,) = adjacent_candidates(relation, data)
+    assert texts(pair) == [repr(data), repr(make(0.0))] == [repr(make(1.0)), repr(make(0.0))]
+    for more in (adjacent_variations, smaller):
+        (found,) = more(relation, pair)
+        assert texts(found) == [repr(make(3.0)), repr(make(0.0))]
+        assert texts(pair) == [repr(make(1.0)), repr(make(0.0))]
+
+
+class Held(Relation):
+    """Adjacent: its two objects, which it has no other word for."""
+
+    def __init__(self):
+        self.inputs = Box(0.0), {"box": Box(1.0)}
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        yield Pair(*self.inputs)
+
+
+def test_objects_that_a_relation_gives_each_time_are_its_candidates():
+    relation = Held()
+    (pair,) = adjacent_candidates(relation)
+    assert adjacent(relation, pair.swapped())
+    assert not adjacent(relation, Pair(Box(0.0), {"box": Box(1.0)}))
+
+
+class Locked(OneBuffer):
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        yield Pair(Box(threading.Lock()), Box(0.0))
+
+
+def test_inputs_that_cannot_be_copied_are_refused():
+    with pytest.raises(InvalidNeighbours, match=r"^input Box\(.*\) cannot be copied \(.*lock.*\): give plain data$"):
+        list(proposed_pairs(Locked(box)))
+
+
+class Closing(OneMore):
+    """It calls nothing adjacent once it is closed."""
+
+    open = True
+
+    def contains(self, pair, data=None):
+        return self.open
+
+
+def test_no_verdict_is_about_a_pair_that_the_relation_does_not_contain():
+    relation = Closing()
+
+    def progress(stage, *counts):
+        relation.open &= stage != "confirm"
+
+    limits = {"search_runs": 1_000, "runs": 1_000, "seed": 1, "bits": False, "progress": progress}
+    with pytest.raises(InvalidNeighbours, match=r"is not one that .* calls neighbouring"):
+        check(noisy_maximum, claim=1.0, neighbours=relation, **limits)

@@ -30,7 +30,7 @@ from dpwitness.health.refutation import check_pass, check_refutation, require_sa
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, looks_beyond, require_same
 from dpwitness.mechanisms.resolve import Requirements
 from dpwitness.mechanisms.signature import own_copy
-from dpwitness.neighbours import Pair, Pairs, adjacent
+from dpwitness.neighbours import Pair, Pairs, adjacent, require_adjacent
 from dpwitness.problem import Effort, Problem, Statement, prepare
 from dpwitness.results.text import at_least
 from dpwitness.results.witness import Witness
@@ -294,6 +294,8 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
     """
     relation, pair, mechanism = problem.relation, candidate.pair, problem.mechanism
     judged = adjacent(relation, pair, problem.data)
+    if not judged:  # of an attack; else the relation's answers change
+        require_adjacent(relation, pair)
     assert candidate.estimate is not None  # of a search, or read from a witness
     return Witness(
         mechanism=problem.reference,

@@ -46,12 +46,23 @@ def as_input(value: object) -> Data:
         large = isinstance(value, int) and abs(value) > LARGEST
         return value if large else as_numbers(value)
     require_shallow(value)
+    return _copy_of(value, lambda: copier(value)())
+
+
+def copied(data: Data) -> Data:
+    """A deep copy of an input, which stays of its kind. Raises `InvalidNeighbours` for what cannot be copied."""
+    if isinstance(data, np.ndarray):  # one without axes, too: `copier` hands out its number
+        return _copy_of(data, lambda: copy.deepcopy(data))
+    return _copy_of(data, lambda: copier(data)())
+
+
+def _copy_of(data: Data, make: Callable[[], Data]) -> Data:
     try:
-        return copier(value)()
+        return make()
     except InvalidNeighbours:
         raise
     except Exception as error:
-        raise InvalidNeighbours(f"input {brief(value)} cannot be copied ({error}): give plain data") from error
+        raise InvalidNeighbours(f"input {brief(data)} cannot be copied ({error}): give plain data") from error
 
 
 def require_unmasked(data: object) -> None:

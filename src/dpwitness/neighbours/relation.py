@@ -8,7 +8,6 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from copy import deepcopy
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from itertools import islice
@@ -21,7 +20,7 @@ from dpwitness.checks import brief, is_ours, items
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
-from dpwitness.neighbours.inputs import Data, Input, as_array, as_input
+from dpwitness.neighbours.inputs import Data, Input, as_array, as_input, copied
 from dpwitness.neighbours.pair import Pair, holds
 from dpwitness.tables import is_frame, tables_of
 
@@ -106,7 +105,8 @@ class Relation(ABC):
         """Whether the claim calls the two inputs adjacent; symmetric in D and D′, and False for equal inputs.
 
         If `data` are given, one of the two must equal them: the same numbers, of the same kind and shape. By default
-        only the relation's own candidates are adjacent.
+        only the relation's own candidates are adjacent. A relation of another package is asked about copies: it may
+        work on them in place, and compares what inputs hold, not whether they are one object.
         """
         return any(pair.key == proposed.key for proposed in islice(self.candidates(data), MOST_COMPARED))
 
@@ -147,25 +147,39 @@ def _named(relation: Relation, method: str) -> Iterator[None]:
 def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
     """The pairs of one of a relation's methods. Raises `InvalidNeighbours` where it raises, or gives anything else.
 
-    Arrays and lists of another package's are copied: it may fill the same ones again for its next pair.
+    Another package's relation gets copies, and its pairs are copied: it may fill the same ones again for the next pair.
     """
     with _named(relation, method):
-        for pair in getattr(relation, method)(*given, **settings):
+        for pair in getattr(relation, method)(*_lent(relation, *given), **settings):
             if not isinstance(pair, Pair):
                 raise InvalidNeighbours(
                     f"neighbours={brief(relation)}: its {method} gave {brief(pair)}, which must be a "
                     "dpwitness.neighbours.Pair"
                 )
-            if not is_ours(relation):
-                data, neighbour = (deepcopy(s) if isinstance(s, np.ndarray | list) else s for s in pair.sides)
-                pair = Pair(data, neighbour, pair.label)
-            yield pair
+            if is_ours(relation):
+                yield pair
+            else:
+                yield pair.copied_with_key() if _by_key(relation) else pair.copied()
+
+
+def _lent(relation: Relation, *given: Any) -> tuple[Any, ...]:
+    """Pairs and data as a relation gets them: one of another package may change what it is asked about."""
+    if is_ours(relation):
+        return given
+    return tuple(one.copied() if isinstance(one, Pair) else copied(one) for one in given)
+
+
+def _by_key(relation: Relation) -> bool:
+    """Whether a relation has no `contains` of its own: the keys of pairs decide."""
+    return type(relation).contains is Relation.contains
 
 
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
     """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
     with _named(relation, "contains"):
-        return bool(relation.contains(pair, data))
+        if _by_key(relation):
+            return relation.contains(pair, *_lent(relation, data))
+        return bool(relation.contains(*_lent(relation, pair, data)))
 
 
 def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *, what: str = "the pair") -> None:
@@ -173,7 +187,7 @@ def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *
     if not adjacent(relation, pair, data):
         given = "" if data is None else " with the given data"
         advice = "give the relation of the claim, or a pair of it"
-        if type(relation).contains is Relation.contains:  # which asks for candidates once more
+        if _by_key(relation):  # which asks for candidates once more
             advice = (
                 f"it has no `contains` of its own, so that it contains its first {MOST_COMPARED:,} candidates at "
                 "centre 0 and scale 1 alone, by equal inputs: define `contains`"
