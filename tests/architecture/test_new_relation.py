@@ -253,6 +253,23 @@ def test_inputs_that_cannot_be_copied_are_refused():
         list(proposed_pairs(Locked(box)))
 
 
+class OneWay(OneMore):
+    def contains(self, pair, data=None):
+        return pair.data.sum() > pair.neighbour.sum()
+
+
+def test_a_relation_that_tells_directions_apart_is_refused():
+    said = (
+        r"OneWay.* says yes to \[1\., 0\.\] and \[0\., 0\.\] and no to \[0\., 0\.\] and \[1\., 0\.\]: .* is symmetric"
+    )
+    (pair,) = proposed_pairs(OneWay())
+    for one in (pair, pair.swapped()):
+        with pytest.raises(InvalidNeighbours, match=said):
+            adjacent(OneWay(), one)
+    with pytest.raises(InvalidNeighbours, match=said):
+        check(noisy_maximum, claim=1.0, neighbours=OneWay(), runs=500)
+
+
 class Closing(OneMore):
     """It calls nothing adjacent once it is closed."""
 

@@ -985,6 +985,16 @@ def test_a_witness_of_other_neighbours_is_not_replayed(project, pytester):
     result.stdout.fnmatch_lines(["    .dpwitness/* was saved for another relation and was not replayed"])
 
 
+def test_a_new_violation_says_why_what_was_saved_is_not_replayed(project, pytester):
+    run = project(FAILS)
+    run()
+    test = pytester.path / "test_it.py"
+    test.write_text(test.read_text().replace("one = dpw.queries(1)", "one = dpw.queries(1, sensitivity=2)"))
+    result = run("--dp-seed=2")
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(["E *.dpwitness/* was saved for another relation and was not replayed; saved in *"])
+
+
 MEAN = """
     def mean(rng, bits, size):
         return bits.sum() / len(bits) + rng.laplace(0, 0.03, size=size)

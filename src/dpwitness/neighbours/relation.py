@@ -175,11 +175,23 @@ def _by_key(relation: Relation) -> bool:
 
 
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
-    """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
+    """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given.
+
+    Raises `InvalidNeighbours` where a relation of another package says another thing of D′ and D than of D and D′.
+    """
     with _named(relation, "contains"):
+        if is_ours(relation):
+            return relation.contains(pair, data)
         if _by_key(relation):
             return relation.contains(pair, *_lent(relation, data))
-        return bool(relation.contains(*_lent(relation, pair, data)))
+        one, other = (bool(relation.contains(*_lent(relation, way, data))) for way in (pair, pair.swapped()))
+    if one != other:
+        yes, no = (pair, pair.swapped()) if one else (pair.swapped(), pair)
+        raise InvalidNeighbours(
+            f"neighbours={brief(relation)}: its contains says yes to {yes} and no to {no}: neighbouring is symmetric, "
+            "so let it give one answer in both directions"
+        )
+    return one
 
 
 def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *, what: str = "the pair") -> None:

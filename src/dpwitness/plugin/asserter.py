@@ -355,7 +355,7 @@ class Asserter:
             raise HealthCheckFailed("too_slow", str(error)) from error
         if isinstance(verdict, Violation):
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
-            return verdict, _all_notes(trouble, self._save(problem, verdict)), False
+            return verdict, _all_notes(note, trouble, self._save(problem, verdict)), False
         if verdict.ended != "interrupted":
             if saved.witness is not None and note is None:
                 note = self._mark(saved, "fixed")
