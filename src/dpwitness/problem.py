@@ -55,6 +55,7 @@ from dpwitness.neighbours import (
     adjacent_variations,
     as_relation,
     proposed_pairs,
+    taken,
 )
 from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors, Observe
 from dpwitness.proposals import Attack, chosen_attack
@@ -374,7 +375,7 @@ def prepare(
     own = target_of(user)
     attack, relation_of_attack = chosen_attack(statement.attack)
     relation = _relation_of(user, statement.neighbours, relation_of_attack)
-    data = None if statement.data is None else relation.take(statement.data)
+    data = None if statement.data is None else taken(relation, statement.data)
     values = given_parameters(statement.parameters)
     epsilon = stated.epsilon
     if own is not None and epsilon is not None and takes(function, own.claim):

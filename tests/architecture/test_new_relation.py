@@ -270,6 +270,61 @@ def test_a_relation_that_tells_directions_apart_is_refused():
         check(noisy_maximum, claim=1.0, neighbours=OneWay(), runs=500)
 
 
+class GeneratorOnce(OneMore):
+    def __init__(self):
+        self.pairs = super().candidates()
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        return self.pairs
+
+    def contains(self, pair, data=None):
+        return True
+
+
+class Failing(OneMore):
+    def fails(self, *given):
+        raise ZeroDivisionError("of no records")
+
+
+class FailingAlternatives(Failing):
+    alternatives = Failing.fails
+
+
+class FailingTake(Failing):
+    take = Failing.fails
+
+
+class FailingAdjacency(Failing):
+    adjacency = property(Failing.fails)
+
+
+class NumberForRelation(OneMore):
+    def alternatives(self):
+        return (3,)
+
+
+class NumberForName(OneMore):
+    adjacency = 7
+
+
+@pytest.mark.parametrize(
+    ("relation", "said"),
+    [
+        (GeneratorOnce, "candidates gave no pair the second time: let each call make all of them"),
+        (FailingAlternatives, "alternatives raised ZeroDivisionError: of no records"),
+        (FailingTake, "take raised ZeroDivisionError: of no records"),
+        (FailingAdjacency, "adjacency raised ZeroDivisionError: of no records"),
+        (NumberForRelation, "alternatives gave 3, which must be a dpwitness.neighbours.Relation"),
+        (NumberForName, "adjacency is 7, which must be a text or None"),
+    ],
+)
+def test_what_is_wrong_with_a_relation_is_one_line_that_names_it(relation, said):
+    given = {"data": [1.0, 0.0]} if relation is FailingTake else {}
+    with pytest.raises(InvalidNeighbours) as caught:
+        check(noisy_maximum, claim=1.0, neighbours=relation(), runs=500, search_runs=500, **given)
+    assert str(caught.value) == f"neighbours=<{__name__}.{relation.__name__} object>: its {said}"
+
+
 class Closing(OneMore):
     """It calls nothing adjacent once it is closed."""
 

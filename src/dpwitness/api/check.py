@@ -63,7 +63,7 @@ from dpwitness.health.explanation import explained
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Cost, Rows
 from dpwitness.mechanisms.resolve import example_of
-from dpwitness.neighbours import Pair, Relation, adjacent, proposed_pairs
+from dpwitness.neighbours import Pair, Relation, adjacent, alternatives, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import STOPPED, Course, NotRefuted, Verdict, Violation
@@ -204,7 +204,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
 
 def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
     """Under which adjacency the pair is neighbouring, if the relation leaves it open: only that one was tested."""
-    each = problem.relation.alternatives()
+    each = alternatives(problem.relation)
     if len(each) < 2:
         return ()
     own = [str(relation)[:200] for relation in each if adjacent(relation, pair, problem.data)]
@@ -228,7 +228,7 @@ def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
 
     Also those for which the user's attack proposes no pair, if it proposes pairs for another.
     """
-    all_of_them = problem.relation.alternatives()
+    all_of_them = alternatives(problem.relation)
     each = [relation for relation in all_of_them if next(proposed_pairs(relation, problem.data), None) is not None]
     if len(each) < 2 or problem.attack is None:
         return each, []

@@ -41,6 +41,7 @@ from dpwitness.neighbours import (
     input_to_json,
     proposed_pairs,
     require_adjacent,
+    taken,
 )
 from dpwitness.neighbours import smaller as smaller_pairs
 from dpwitness.options import AnyMechanism, Option, ReplayOptions, ShrinkOptions
@@ -264,7 +265,7 @@ def _relation_of(witness: Witness, neighbours: Relation | None, data: object) ->
     """
     relation = witness.relation or Pairs((witness.pair,)) if neighbours is None else neighbours
     if data is not None:
-        return relation, relation.take(data)
+        return relation, taken(relation, data)
     return relation, witness.data if neighbours is None else None
 
 

@@ -35,6 +35,7 @@ from dpwitness.neighbours.relation import adjacent as adjacent
 from dpwitness.neighbours.relation import adjacent_candidates as adjacent_candidates
 from dpwitness.neighbours.relation import adjacent_unusual as adjacent_unusual
 from dpwitness.neighbours.relation import adjacent_variations as adjacent_variations
+from dpwitness.neighbours.relation import alternatives as alternatives
 from dpwitness.neighbours.relation import as_relation as as_relation
 from dpwitness.neighbours.relation import pairs as pairs
 from dpwitness.neighbours.relation import pairs_of_size as pairs_of_size
@@ -45,3 +46,4 @@ from dpwitness.neighbours.relation import relation_to_json as relation_to_json
 from dpwitness.neighbours.relation import require_adjacent as require_adjacent
 from dpwitness.neighbours.relation import same_relation as same_relation
 from dpwitness.neighbours.relation import smaller as smaller
+from dpwitness.neighbours.relation import taken as taken

@@ -214,6 +214,25 @@ def proposed_pairs(
     return _proposed(relation, "candidates", data, centre=centre, scale=scale)
 
 
+def taken(relation: Relation, data: object) -> Data:
+    """Data of the user's as a relation takes them. Raises `InvalidNeighbours`."""
+    with _named(relation, "take"):
+        return relation.take(data)
+
+
+def alternatives(relation: Relation) -> tuple[Relation, ...]:
+    """The relations of which each has a verdict of its own. Raises `InvalidNeighbours` for what is no relation."""
+    with _named(relation, "alternatives"):
+        each = tuple(relation.alternatives())
+    for one in each:
+        if not isinstance(one, Relation):
+            raise InvalidNeighbours(
+                f"neighbours={brief(relation)}: its alternatives gave {brief(one)}, which must be a "
+                "dpwitness.neighbours.Relation"
+            )
+    return each
+
+
 def pairs_of_size(relation: Relation, size: int, data: Data | None = None) -> Iterator[Pair]:
     """Its few pairs of so many records, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
     return _proposed(relation, "large", size, data)
@@ -223,11 +242,15 @@ def adjacent_candidates(
     relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
 ) -> Iterator[Pair]:
     """The candidates of a relation. Raises `InvalidNeighbours` at the first that the relation does not contain."""
-    judged = relation.judged and is_ours(relation)
+    judged, pair = relation.judged and is_ours(relation), None
     for pair in proposed_pairs(relation, data, centre=centre, scale=scale):
         if not judged:
             require_adjacent(relation, pair, data, what="the candidate")
         yield pair
+    if pair is None:  # it gave one where the mechanism was tried out
+        raise InvalidNeighbours(
+            f"neighbours={brief(relation)}: its candidates gave no pair the second time: let each call make all of them"
+        )
 
 
 def adjacent_unusual(relation: Relation, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
@@ -421,9 +444,20 @@ def _checked_pair(given: Data, hint: str) -> Pair:
     return pair
 
 
+def _require_name(relation: Relation) -> None:
+    """Raise `InvalidNeighbours` where the adjacency of a relation of another package is no name."""
+    with _named(relation, "adjacency"):
+        name: object = relation.adjacency
+    if name is not None and not isinstance(name, str):
+        raise InvalidNeighbours(
+            f"neighbours={brief(relation)}: its adjacency is {brief(name)}, which must be a text or None"
+        )
+
+
 def as_relation(given: Relation | Sequence[Data]) -> Relation:
     """A relation that was given, or a list of pairs as one. Raises `InvalidNeighbours` for what is neither."""
     if isinstance(given, Relation):
+        _require_name(given)
         return given
     if not isinstance(given, list | tuple):
         own = hasattr(given, "candidates") and not isinstance(given, type)

@@ -26,7 +26,7 @@ from dpwitness.events import Event, Interval, Nested, around, scale_of, threshol
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
 from dpwitness.events.event import outcome_text
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, own_seconds
-from dpwitness.neighbours import Pair, adjacent, pairs_of_size, require_adjacent
+from dpwitness.neighbours import Pair, adjacent, alternatives, pairs_of_size, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
 from dpwitness.runs import Role, Runner, Threads, generator
@@ -932,7 +932,7 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
         return []
     attack = attack_named(own.attack)
     relation, whole = problem.relation, problem.relation
-    if len(own.neighbours.alternatives()) > 1:  # each is checked by itself: what is of another one is left out
+    if len(alternatives(own.neighbours)) > 1:  # each is checked by itself: what is of another one is left out
         whole = own.neighbours
     found = []
     for candidate in attack(dict(problem.mechanism.signature.parameters), problem.data, problem.claim, planned):
