@@ -27,6 +27,7 @@ The data that is read is unchecked. Each value is checked where it is read, and 
 """
 
 import inspect
+import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
@@ -351,6 +352,21 @@ class UnknownKind(InvalidWitness, InvalidNeighbours, InvalidClaim):
         )
 
 
+def require_free(kind: str, new: Any, other: Any) -> None:
+    """Raise `ValueError` where another class, `other`, has a `kind` already.
+
+    One of the same name in the same file is the same: its module was loaded again, perhaps under another name.
+    """
+    if _place(new) != _place(other):
+        raise ValueError(f"kind={kind!r} is taken by {other.__module__}.{other.__qualname__}: give another name")
+
+
+def _place(thing: Any) -> tuple[str, str]:
+    module = thing.__module__
+    file = getattr(sys.modules.get(module), "__file__", None)
+    return file or module, getattr(thing, "__qualname__", type(thing).__qualname__)
+
+
 class Family:
     """The classes of one protocol, told apart by their `kind`, those of other packages among them."""
 
@@ -360,10 +376,17 @@ class Family:
         self.kinds: dict[str, Kind] = {kind.kind: kind for kind in kinds}
 
     def register(self, kind: Kind) -> None:
-        """Know a class; one without `to_json` and `from_json` is a dataclass, and has the JSON of its fields."""
+        """Know a class; one without `to_json` and `from_json` is a dataclass, and has the JSON of its fields.
+
+        Raises `ValueError` for what is no class whose `kind` is a text, and where another class has that `kind`.
+        """
+        is_class, name = isinstance(kind, type), getattr(kind, "kind", None)
+        if not is_class or not isinstance(name, str):
+            raise ValueError(f"{brief(kind)} must be a class whose kind is a text, such as kind = 'mine'")
+        require_free(name, kind, self.kinds.get(name, kind))
         if not hasattr(kind, "to_json"):
             kind.to_json = JsonFields.to_json
-        self.kinds[kind.kind] = kind
+        self.kinds[name] = kind
 
     def read(self, kind: str, name: str, value: Mapping[str, object]) -> Any:
         """A value of a registered kind. Raises `KeyError`, `ValueError`, and what another package's class raises."""

@@ -161,6 +161,14 @@ def test_half_planes_that_cut_the_region_are_refused(members, message):
         check(gaussian, claim=of(**members), **LIMITS)
 
 
+def test_a_name_is_given_once():
+    class Other:
+        kind = "approx-dp"
+
+    with pytest.raises(ValueError, match=r"kind='approx-dp' is taken by dpwitness\..*ApproxDP: give another name"):
+        register_claim(Other)
+
+
 class Bare:
     def half_plane(self, p=None, q=None):
         return HalfPlane(1.0, 0.4)

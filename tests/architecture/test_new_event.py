@@ -4,7 +4,9 @@ The class of 35 lines and its learner of 10 are all that it takes.
 """
 
 import ast
+import importlib.util
 import json
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 from typing import ClassVar
@@ -14,6 +16,8 @@ import pytest
 
 import dpwitness
 from dpwitness import NotRefuted, Violation, Witness, check, queries, replay
+from dpwitness.claims import register_claim
+from dpwitness.codec import Family
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Event, Interval, event_from_json, members_of, register_event
 from dpwitness.runs.shards import tally_of_rows
@@ -152,6 +156,31 @@ def test_a_name_is_given_once():
 
     with pytest.raises(ValueError, match=r"kind='weighted sum' is taken by .*SumAbove"):
         register_event(Other)
+
+
+@pytest.mark.parametrize("register", [register_event, register_claim])
+def test_a_class_of_events_or_claims_has_a_kind(register):
+    class Nameless:
+        pass
+
+    class Numbered:
+        kind = 3
+
+    for given in (Nameless, Numbered, 3, SumAbove(terms=1, threshold=0.0)):
+        with pytest.raises(ValueError, match="must be a class whose kind is a text"):
+            register(given)
+
+
+def test_a_module_may_be_loaded_twice_and_under_another_name(tmp_path, monkeypatch):
+    family, file = Family(), tmp_path / "own.py"
+    file.write_text("class Own:\n    kind = 'own'\n")
+    for name in ("own", "own", "also_own"):
+        spec = importlib.util.spec_from_file_location(name, file)
+        module = importlib.util.module_from_spec(spec)
+        monkeypatch.setitem(sys.modules, name, module)
+        spec.loader.exec_module(module)
+        family.register(module.Own)
+        assert family.kinds == {"own": module.Own}
 
 
 def test_nobody_else_asks_of_which_kind_an_event_is():

@@ -18,6 +18,7 @@ from dpwitness.neighbours import (
     as_finite_numbers,
     proposed_pairs,
     register_relation,
+    relation_from_json,
     smaller,
 )
 
@@ -80,6 +81,20 @@ def test_a_new_relation_finds_its_pair_which_is_shrunk_saved_and_replayed(tmp_pa
     assert again.relation == ReplaceLargest(4, 8)
     assert isinstance(replay(again, noisy_maximum, seed=3), Violation)
     assert isinstance(check(private_maximum, claim=1.0, **limits), NotRefuted)
+
+
+def test_a_reader_is_a_function_for_a_name_of_its_own():
+    for kind, reader, said in (
+        (3, ReplaceLargest, "kind=3 must be a text"),
+        ("three", 3, "reader=3 must be a function"),
+        ("queries", ReplaceLargest, r"kind='queries' is taken by dpwitness\..*Queries: give another name"),
+    ):
+        with pytest.raises(ValueError, match=said):
+            register_relation(kind, reader)
+    for number in (6, 7):  # the same cell of a notebook, run again
+        register_relation("a number", lambda value, number=number: number)
+    with pytest.raises(InvalidNeighbours, match=r"of kind 'a number' gave 7, which must be a .*Relation$"):
+        relation_from_json({"kind": "a number"})
 
 
 class OneMore(Relation):

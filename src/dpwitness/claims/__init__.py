@@ -40,6 +40,7 @@ def register_claim(kind: K) -> K:
     """Let `claim_from_json` read claims of a class; a decorator for that class.
 
     A dataclass needs only a `kind`; other classes also `to_json`, and `from_json` of the object without its kind.
+    Raises `ValueError` for what is no class whose `kind` is a text, and where another class has that `kind` already.
     """
     _FAMILY.register(kind)
     return kind

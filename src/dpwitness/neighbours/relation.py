@@ -18,7 +18,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, is_ours, items
 from dpwitness.checks import kind as check_kind
-from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register
+from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register, require_free
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, Input, as_array, as_input, copied
 from dpwitness.neighbours.pair import Pair, holds
@@ -283,15 +283,21 @@ _FAMILY: Final = Family()
 def register_relation(kind: str, reader: Reader) -> None:
     """Let `relation_from_json`, and so witness files, hold another kind of relation.
 
-    `kind` is what its `to_json` writes under that key, `reader` gets the rest and raises `InvalidNeighbours`.
+    `kind` is what its `to_json` writes under that key, `reader` gets the rest and raises `InvalidNeighbours`. Raises
+    `ValueError` where `kind` is no text or one of this package's, and where `reader` is no function.
     """
+    if not isinstance(kind, str):
+        raise ValueError(f"kind={brief(kind)} must be a text")
+    if not callable(reader):
+        raise ValueError(f"reader={brief(reader)} must be a function that makes the relation of what a file holds")
+    require_free(kind, reader, _FAMILY.kinds.get(kind, reader))
     _READERS[kind] = reader
 
 
 def written_by_fields(kind: Kind) -> Kind:
     """Let witness files hold a relation that is written and read by its fields; a class decorator."""
     _FAMILY.register(kind)
-    register_relation(kind.kind, partial(_read_fields, kind))
+    _READERS[kind.kind] = partial(_read_fields, kind)
     return kind
 
 
@@ -319,7 +325,13 @@ def relation_from_json(value: Any) -> Relation:
         raise InvalidNeighbours(f"relation {brief(value)} must be an object whose kind is one of {', '.join(_READERS)}")
     if kind not in _READERS:
         raise UnknownKind.of("relation", kind, _READERS)
-    return _READERS[kind]({name: item for name, item in value.items() if name != "kind"})
+    relation: object = _READERS[kind]({name: item for name, item in value.items() if name != "kind"})
+    if not isinstance(relation, Relation):
+        raise InvalidNeighbours(
+            f"the reader of relations of kind {kind!r} gave {brief(relation)}, which must be a "
+            "dpwitness.neighbours.Relation"
+        )
+    return relation
 
 
 def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
