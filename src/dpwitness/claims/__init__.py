@@ -8,8 +8,9 @@ from collections.abc import Mapping
 from typing import Final, TypeGuard, TypeVar
 
 from dpwitness.checks import brief
-from dpwitness.claims.claim import Claim, HalfPlane, require_region
+from dpwitness.claims.claim import Claim, HalfPlane
 from dpwitness.claims.epsilon_delta import ApproxDP, PrivacyProfile, PureDP
+from dpwitness.claims.foreign import half_plane_of, half_planes_of, require_region
 from dpwitness.claims.renyi import ZCDP, RenyiDP
 from dpwitness.claims.trade_off import GaussianDP, TradeOff
 from dpwitness.codec import Codec, Family, UnknownKind, register, write_object
@@ -26,6 +27,8 @@ __all__ = [
     "RenyiDP",
     "TradeOff",
     "claim_from_json",
+    "half_plane_of",
+    "half_planes_of",
     "is_claim",
     "register_claim",
     "require_region",

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief, is_ours, number
+from dpwitness.checks import brief, number
 from dpwitness.errors import InvalidClaim
 
 Floats = NDArray[np.float64]
@@ -60,13 +60,14 @@ class Claim(Protocol):
         """The least parameter of the family that allows (p, q): 0 where all do, infinite where none. Broadcasts."""
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
-        """The supporting half-plane against which an estimate (p, q) outside the region gathers evidence fastest.
+        """A half-plane that contains the region, whatever the estimate (p, q) is.
 
-        Broadcasts over arrays. None: no estimate; any supporting half-plane will do.
+        For one outside the region that against which it gathers evidence fastest; for one inside, and for None (no
+        estimate), any supporting half-plane will do. Broadcasts over arrays.
         """
 
     def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:
-        """The half-planes of `at(x)` for every x of an array, as arrays of that shape."""
+        """The half-planes of `at(x)` for every x of an array, as arrays of that shape; each contains its region."""
 
     def __str__(self) -> str:
         """The claim as text."""
@@ -96,50 +97,6 @@ class Claim(Protocol):
     def tail(self, probability: float) -> str:
         """What runs leave open that show no event rarer than this on D, for people; empty where nothing is to say."""
         return f"no single event rarer than {probability:.3g} on D could have refuted it"
-
-
-#: Probabilities at which a claim of another package is compared with its own half-planes.
-RATES: Final = 1 / (1 + np.exp(np.linspace(-14.0, 14.0, 57)))
-#: What a half-plane may cut off by rounding, as a share.
-ROUNDING: Final = 1e-9
-
-
-def require_region(claim: Claim) -> None:
-    """Raise `InvalidClaim` unless the half-planes of a claim of another package contain what it allows.
-
-    A half-plane that cuts the region would accuse mechanisms that keep the claim. It is asked at `RATES`, for each with
-    three estimates beyond what is allowed; a claim without all members of `Claim` is refused too.
-    """
-    if is_ours(claim):
-        return
-    name = f"the claim {type(claim).__name__}"
-    members = [member for member in (*vars(Claim), *Claim.__annotations__) if not member.startswith("_")]
-    missing = [member for member in members if not hasattr(claim, member)]
-    if missing:
-        raise InvalidClaim(f"{name} lacks {', '.join(missing)}: let its class inherit dpwitness.claims.Claim")
-    try:
-        allowed = np.array([float(claim.largest(float(q))) for q in RATES])
-        planes = [claim.half_plane()]
-        for share in (0.01, 0.3, 1.0):
-            beyond = allowed + share * (1 - allowed)
-            planes += [claim.half_plane(float(p), float(q)) for p, q in zip(beyond, RATES, strict=True)]
-        slope, intercept = np.array([(plane.slope, plane.intercept) for plane in planes], np.float64).T
-    except InvalidClaim:
-        raise
-    except Exception as error:  # whatever the user's class raises
-        raise InvalidClaim(f"{name} cannot be asked what it allows: {type(error).__name__}: {error}") from error
-    if not (np.all((allowed >= RATES) & (allowed <= 1)) and np.all(np.diff(allowed[::-1]) >= 0)):
-        raise InvalidClaim(f"{name}: largest(q) must not fall in q, and be at least q, as equal inputs are private")
-    bound = slope[:, None] * RATES + intercept[:, None]
-    wrong = ~((slope >= 0) & np.isfinite(intercept))
-    wrong |= ~np.all(bound >= allowed * (1 - ROUNDING), axis=1)
-    if wrong.any():
-        first = int(np.argmax(wrong))
-        q = float(RATES[int(np.argmin(bound[first] - allowed))])
-        raise InvalidClaim(
-            f"{name}: its half-plane p ≤ {slope[first]:g}·q + {intercept[first]:g} must rise and contain all that it "
-            f"allows, and largest({q:.3g}) is {claim.largest(q):.3g}: only a convex region has such half-planes"
-        )
 
 
 def in_range(claim: object, name: str, least: float, most: float, *, above: bool = False) -> None:

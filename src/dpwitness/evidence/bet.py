@@ -77,7 +77,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades, Stake
-from dpwitness.claims import Claim, HalfPlane
+from dpwitness.claims import Claim, HalfPlane, half_plane_of, half_planes_of
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
 from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
 from dpwitness.roots import halved
@@ -198,7 +198,7 @@ class EventBet(Bet):
     def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Floats:
         estimate = self.estimate
         p, q = (None, None) if estimate is None else (estimate.p, estimate.q)
-        planes = claim.half_planes(parameters, p, q)
+        planes = half_planes_of(claim, parameters, p, q)
         staked = planes if against is None else against.half_plane(p, q)
         if not (np.all(planes.slope <= staked.slope) and np.all(planes.intercept <= staked.intercept)):
             staked = planes
@@ -322,7 +322,7 @@ def standard_errors_of(times: ArrayLike, values: ArrayLike) -> float:
 @lru_cache(maxsize=256)
 def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, Floats]:
     """Log payoffs of every bet for the four outcomes, shape (4, bets), and the log weights of the bets, (bets,)."""
-    plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
+    plane = half_plane_of(claim) if estimate is None else half_plane_of(claim, estimate.p, estimate.q)
     bets = GRID / (plane.slope + plane.intercept)
     weights = np.full(len(GRID), 1 / len(GRID))
     if estimate is not None:
@@ -462,7 +462,7 @@ class GradedBet(Bet):
 def grade_factors(claim: Claim, estimate: Estimate) -> Floats:
     """1 + λX of every pair of cells, at i·k + j; shape (k²,)."""
     assert estimate.grades is not None
-    return 1 + graded_payoffs(estimate.grades, claim.half_plane(estimate.p, estimate.q)).ravel()
+    return 1 + graded_payoffs(estimate.grades, half_plane_of(claim, estimate.p, estimate.q)).ravel()
 
 
 def graded_payoffs(grades: Grades, plane: HalfPlane) -> Floats:

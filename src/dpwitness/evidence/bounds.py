@@ -10,12 +10,11 @@ import numpy as np
 
 from dpwitness.candidate import MOST_NATS, Estimate
 from dpwitness.claims import Claim
+from dpwitness.claims.foreign import FARTHEST
 from dpwitness.evidence.bet import STEPS, Bet, CountsBet, EventBet, Shared, log_e_value
 from dpwitness.evidence.counts import Counts
 from dpwitness.roots import halved
 
-#: By so much at most is the detectable parameter looked for above the claim's.
-FARTHEST: Final = 50.0
 #: More runs than any check makes.
 MOST_RUNS: Final = 10**18
 #: The power at which a parameter is called detectable.
