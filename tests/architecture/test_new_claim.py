@@ -13,6 +13,7 @@ from dpwitness import NotRefuted, Violation, Witness, bound, check, pairs, repla
 from dpwitness.claims import Claim, HalfPlane, claim_from_json, register_claim, require_region
 from dpwitness.errors import InvalidClaim
 from dpwitness.evidence import Counts, Estimate, bet_on, log_e_value, lower_bound
+from dpwitness.evidence.bounds import detectable_probability
 from dpwitness.evidence.counts import CountsTable
 from dpwitness.evidence.portfolio import Epoch, Stakes, log_e_values_of
 
@@ -313,6 +314,38 @@ def test_a_family_may_have_a_largest_parameter():
     require_region(limited)
     counts = Counts(n10=900, n01=100)
     assert lower_bound(bet_on(counts, limited), limited, alpha=1e-6) > 0.45
+
+
+class Changeable(TotalVariation):
+    """A claim that may be changed, with the hash of an object."""
+
+    __slots__ = ()
+    __hash__ = object.__hash__
+    __eq__ = object.__eq__
+
+
+class Unhashable(TotalVariation):
+    """As a dataclass that is not frozen."""
+
+    __slots__ = ()
+    __hash__ = None
+
+
+def test_a_claim_needs_no_hash():
+    verdict = check(
+        gaussian, claim=Unhashable(0.1), neighbours=LIMITS["neighbours"], search_runs=2_000, runs=4_000, seed=1
+    )
+    assert isinstance(verdict, Violation)
+    assert "0.1" in str(verdict)
+
+
+def test_a_claim_that_was_changed_is_bet_against_as_it_is_now():
+    """Bets were those of the first claim: a replay accused a mechanism that keeps the second."""
+    claim, counts, estimate = Changeable(0.1), Counts(n10=350, n01=50, n00=600), Estimate(p=0.35, q=0.05)
+    assert log_e_value(counts, claim, estimate) > 20
+    object.__setattr__(claim, "distance", 0.35)
+    assert log_e_value(counts, claim, estimate) == log_e_value(counts, TotalVariation(0.35), estimate) < 0
+    assert detectable_probability(1000, claim, alpha=0.01) == detectable_probability(1000, Changeable(0.35), alpha=0.01)
 
 
 class Bare:

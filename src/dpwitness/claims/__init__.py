@@ -10,7 +10,7 @@ from typing import Final, TypeGuard, TypeVar
 from dpwitness.checks import brief
 from dpwitness.claims.claim import Claim, HalfPlane
 from dpwitness.claims.epsilon_delta import ApproxDP, PrivacyProfile, PureDP
-from dpwitness.claims.foreign import half_plane_of, half_planes_of, require_region
+from dpwitness.claims.foreign import half_plane_of, half_planes_of, kept_for_ours, require_region
 from dpwitness.claims.renyi import ZCDP, RenyiDP
 from dpwitness.claims.trade_off import GaussianDP, TradeOff
 from dpwitness.codec import Codec, Family, UnknownKind, register, write_object
@@ -30,6 +30,7 @@ __all__ = [
     "half_plane_of",
     "half_planes_of",
     "is_claim",
+    "kept_for_ours",
     "register_claim",
     "require_region",
 ]

@@ -7,8 +7,8 @@ that bets use.
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
-from typing import Any, Final
+from functools import lru_cache, partial, wraps
+from typing import Any, Final, TypeVar, cast
 
 import numpy as np
 
@@ -16,6 +16,8 @@ from dpwitness.checks import brief, is_ours, on_one_line
 from dpwitness.claims.claim import Claim, Floats, HalfPlane, Numbers
 from dpwitness.codec import require_shown
 from dpwitness.errors import DPWitnessError, InvalidClaim
+
+F = TypeVar("F", bound=Callable[..., Any])
 
 #: Probabilities at which a claim is compared with its own half-planes.
 RATES: Final = np.concatenate([[0.0], 1 / (1 + np.exp(np.linspace(14.0, -14.0, 57))), [1.0]])
@@ -108,6 +110,22 @@ def half_planes_of(claim: Claim, parameters: Floats, p: float | None = None, q: 
             continue
         _require_contained(claim, HalfPlane(planes.slope[k], planes.intercept[k]), _allowed(_Region.of(other)))
     return planes
+
+
+def kept_for_ours(size: int) -> Callable[[F], F]:
+    """`lru_cache` for functions of a claim; nothing is kept of claims of other packages, which may be changed."""
+
+    def keeping(function: F) -> F:
+        kept = lru_cache(maxsize=size)(function)
+
+        @wraps(function)
+        def call(*arguments: Any, **more: Any) -> Any:
+            foreign = any(hasattr(one, "half_plane") and not is_ours(one) for one in arguments)
+            return (function if foreign else kept)(*arguments, **more)
+
+        return cast("F", call)
+
+    return keeping
 
 
 def _require_half_planes(claim: Claim, allowed: Floats, p: Floats, q: Floats) -> None:

@@ -68,7 +68,6 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from statistics import NormalDist
 from typing import ClassVar, Final, TypeAlias
 
@@ -77,7 +76,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades, Stake
-from dpwitness.claims import Claim, HalfPlane, half_plane_of, half_planes_of
+from dpwitness.claims import Claim, HalfPlane, half_plane_of, half_planes_of, kept_for_ours
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
 from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
 from dpwitness.roots import halved
@@ -319,7 +318,7 @@ def standard_errors_of(times: ArrayLike, values: ArrayLike) -> float:
     return float(mean * math.sqrt(n / max(times @ (values - mean) ** 2 / n, 1e-300)))
 
 
-@lru_cache(maxsize=256)
+@kept_for_ours(256)
 def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, Floats]:
     """Log payoffs of every bet for the four outcomes, shape (4, bets), and the log weights of the bets, (bets,)."""
     plane = half_plane_of(claim) if estimate is None else half_plane_of(claim, estimate.p, estimate.q)
@@ -458,7 +457,7 @@ class GradedBet(Bet):
         return "; ".join(filter(None, (beside, f"all outcomes were bet on, in {cells} cells")))
 
 
-@lru_cache(maxsize=256)
+@kept_for_ours(256)
 def grade_factors(claim: Claim, estimate: Estimate) -> Floats:
     """1 + λX of every pair of cells, at i·k + j; shape (k²,)."""
     assert estimate.grades is not None
@@ -646,7 +645,7 @@ def cell_factors(
     return np.log1p(np.outer(bets[kept], values[pairs] - allowed)), log_weights[kept]
 
 
-@lru_cache(maxsize=64)
+@kept_for_ours(64)
 def _cell_bets(family: DivergenceClaim, estimate: CellsEstimate) -> tuple[Hyperplane, Floats, Floats, Floats]:
     """The hyperplane, X + c of every pair of cells (k²,), the bets λ (n,), and logarithms of their weights."""
     most_allowed = family.largest_divergence(estimate.order, estimate.against)

@@ -2,14 +2,13 @@
 
 import math
 from bisect import bisect_left
-from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
 from dpwitness.candidate import MOST_NATS, Estimate
-from dpwitness.claims import Claim
+from dpwitness.claims import Claim, kept_for_ours
 from dpwitness.claims.foreign import FARTHEST
 from dpwitness.evidence.bet import STEPS, Bet, CountsBet, EventBet, Shared, log_e_value
 from dpwitness.evidence.counts import Counts
@@ -144,7 +143,7 @@ def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
     return detectable_parameter(_even_bet(runs, claim), claim, alpha=alpha)
 
 
-@lru_cache(maxsize=256)
+@kept_for_ours(256)
 def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     """Return the smallest P[M(D) ∈ S] of a single event S by which so many runs refute the claim with power `POWER`.
 
