@@ -18,6 +18,9 @@ import dpwitness
 from dpwitness import NotRefuted, Violation, Witness, check, queries, replay
 from dpwitness.claims import register_claim
 from dpwitness.codec import Family
+
+
+from dpwitness import NotRefuted, Violation, Witness, check, pairs, queries, replay
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Event, Interval, event_from_json, members_of, register_event
 from dpwitness.runs.shards import tally_of_rows
@@ -266,6 +269,58 @@ class Fails(SumAbove):
 def test_what_an_event_does_wrong_is_one_line_that_names_it(event, message):
     with pytest.raises(InvalidParameter, match=message):
         members_of([event(terms=1, threshold=0.0)], np.ones((4, 1)))
+
+
+class Undescribed(SumAbove):
+    def describe(self, noun="value", label=None):
+        return 1 / 0
+
+
+class WithoutText(SumAbove):
+    def describe(self, noun="value", label=None):
+        return None
+
+
+class Unwritten(SumAbove):
+    def to_json(self):
+        return {"kind": self.kind, "terms": {self.terms}}
+
+
+class Proposing:
+    def __init__(self, event):
+        self.event = event
+
+    def propose(self, sample, objective, *, thorough):
+        yield Proposal(event=self.event)
+
+
+def shifted(*, alone):
+    """Laplace noise, of many runs at once or of one: a check bets on the latter in epochs."""
+
+    def of_one(rng, data):
+        return float(data[0]) + rng.laplace()
+
+    def of_many(rng, data, size):
+        return data[0] + rng.laplace(size=size)
+
+    return of_one if alone else of_many
+
+
+@pytest.mark.parametrize("alone", [False, True])
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (Undescribed, r"the event Undescribed: describe\(\) raised ZeroDivisionError: division by zero"),
+        (WithoutText, r"the event WithoutText: describe\(\)=None must be text"),
+        (Unwritten, r"the event Unwritten: to_json\(\) raised TypeError: Object of type set"),
+    ],
+)
+def test_an_event_without_a_text_is_refused_before_runs_are_counted(monkeypatch, alone, event, message):
+    """A verdict that was proved ended as a traceback."""
+    monkeypatch.setattr(selection, "LEARNERS", [Proposing(event(terms=1, threshold=0.5))])
+    monkeypatch.setattr(selection, "SLOW_LEARNERS", [])
+    with pytest.raises(InvalidParameter, match=message):
+        check(shifted(alone=alone), claim=0.3, neighbours=pairs(([1.0], [0.0])), search_runs=4000, runs=20_000, seed=1)
 
 
 @pytest.mark.parametrize("learner", [Sums, 3])

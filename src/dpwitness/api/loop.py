@@ -22,7 +22,7 @@ from dpwitness.errors import (
     MechanismTimeout,
     MixedKinds,
 )
-from dpwitness.events import Event, codes_in
+from dpwitness.events import Event, codes_in, require_described
 from dpwitness.evidence import Counts, bet_on, lower_bound
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
@@ -200,10 +200,11 @@ def confirm_events(
     `look` gets the counts so far and returns why to stop, empty to go on, and a note for the progress. Ctrl-C, a
     cluster that is lost and a run that fails end the runs: what was counted before is evidence, since it may be looked
     at after any number of runs. Raises `CompiledDisagrees` where compiled code gives other outcomes than Python on this
-    pair, `InvalidParameter` where an event of another package looks at more entries than its width says.
+    pair, `InvalidParameter` where an event of another package cannot be described or written, or looks at more entries
+    than its width says.
     """
     require_agreement(runner, pair)
-    _require_widths(runner, pair, events)
+    _require_answers(runner, pair, events)
     totals: Totals = tuple(Counts() for _ in events)
     lost: ClusterLost | MechanismError | None = None
     shards, ended = Shards(), "time"
@@ -253,10 +254,12 @@ def require_agreement(
         require_same(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
 
 
-def _require_widths(runner: Runner, pair: Pair, events: Sequence[Event]) -> None:
-    """Check events of other packages: compiled runs that are counted have no more entries than they say to look at."""
-    for event in events if runner.mechanism.compiled else ():
-        if not is_ours(event) and looks_beyond(runner.mechanism, pair, event.contains, event.width):
+def _require_answers(runner: Runner, pair: Pair, events: Sequence[Event]) -> None:
+    """Check events of other packages: their texts, and that compiled runs which are counted are as wide as they ask."""
+    mechanism = runner.mechanism
+    for event in events:
+        require_described(event, mechanism.label)
+        if mechanism.compiled and not is_ours(event) and looks_beyond(mechanism, pair, event.contains, event.width):
             raise InvalidParameter(
                 f"width={event.width!r} of an event of kind {event.kind!r} is too small, or its answers change: let "
                 "`width` say how many columns `contains` reads, and let it look at each row alone"

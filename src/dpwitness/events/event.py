@@ -10,7 +10,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.checks import brief, is_ours, items, number, whole
-from dpwitness.codec import Codec, Family, UnknownKind, codec_of, real, register, write_fields, write_object
+from dpwitness.codec import (
+    Codec,
+    Family,
+    UnknownKind,
+    codec_of,
+    real,
+    register,
+    require_shown,
+    write_fields,
+    write_object,
+)
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events.encoding import (
     FALSE,
@@ -104,6 +114,12 @@ class Event(Counted, Protocol):
     def to_json(self) -> dict[str, object]:
         """Everything needed to build it again, with `kind` under the key "kind"; of a dataclass its fields."""
         return write_fields(self)
+
+
+def require_described(event: Event, label: Label | None = None) -> None:
+    """Raise `InvalidParameter` where an event of another package cannot be described or written, as a result has to."""
+    if not is_ours(event):
+        require_shown(event, "the event", {"describe()": lambda: event.describe("value", label)}, InvalidParameter)
 
 
 def in_event(event: Counted, rows: Rows) -> NDArray[np.bool_]:

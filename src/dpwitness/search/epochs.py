@@ -33,7 +33,17 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim, HalfPlane
-from dpwitness.events import LARGEST, Event, Interval, OutcomeSet, Outside, cells_of, members_of, widen
+from dpwitness.events import (
+    LARGEST,
+    Event,
+    Interval,
+    OutcomeSet,
+    Outside,
+    cells_of,
+    members_of,
+    require_described,
+    widen,
+)
 from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
 from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, Floats, best_bet, best_fractions, payoffs
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, largest_bet, log_e_values_of
@@ -473,6 +483,8 @@ class PairWealth:
             kept = self._best_learned(claim)
             self.renewed_at = self.runs
             proposed = self._learn(claim) if self.runs >= LEARNED else []
+            for found in proposed:
+                require_described(found.event, label)
             self._learned = list(dict.fromkeys([*kept, *(found.event for found in proposed)]))
         families = [self._ranges.seen(self.x, self.y), self._outcomes()]
         if self.proposals:
