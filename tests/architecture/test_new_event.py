@@ -15,12 +15,9 @@ import numpy as np
 import pytest
 
 import dpwitness
-from dpwitness import NotRefuted, Violation, Witness, check, queries, replay
+from dpwitness import NotRefuted, Violation, Witness, check, pairs, queries, replay
 from dpwitness.claims import register_claim
 from dpwitness.codec import Family
-
-
-from dpwitness import NotRefuted, Violation, Witness, check, pairs, queries, replay
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Event, Interval, event_from_json, members_of, register_event
 from dpwitness.runs.shards import tally_of_rows
