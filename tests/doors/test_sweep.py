@@ -6,6 +6,7 @@ import sys
 import textwrap
 from dataclasses import replace
 from enum import Enum
+from functools import partial
 from itertools import islice
 from types import SimpleNamespace
 from typing import Literal, Optional
@@ -19,11 +20,11 @@ from dpwitness.codec import read_fields
 from dpwitness.errors import MechanismTimeout
 from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_registered
+from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
-from dpwitness.sweeps import worker
 from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.code import code_of
-from dpwitness.sweeps.describers import Attempt, describer_of, registered
+from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
 from dpwitness.sweeps.describers.signatures import adjacencies, lies_within
 from dpwitness.sweeps.process import answer
 from dpwitness.sweeps.sweep import Case, Sweep, cases_of
@@ -590,6 +591,66 @@ def test_describers_are_found_by_themselves():
     assert [*registered()][-1] == "signatures"
     assert {"opendp", "diffprivlib"} <= set(registered())
     assert isinstance(first_running(lambda data, epsilon: len(data)), Attempt)
+
+
+@pytest.fixture
+def of_packages(monkeypatch):
+    """Lets other packages have describers: values by the names of entry points; what is an error is raised by them."""
+
+    def install(**found):
+        def load(value):
+            if isinstance(value, BaseException):
+                raise value
+            return value
+
+        points = [SimpleNamespace(name=name, value=f"{name}:D", load=partial(load, it)) for name, it in found.items()]
+        monkeypatch.setattr(describers, "entry_points", lambda group: points)
+        registered.cache_clear()
+
+    yield install
+    registered.cache_clear()
+
+
+def knowing(describes=lambda thing, place: True, recipes=lambda thing, place: [Recipe()]):
+    return SimpleNamespace(describes=describes, recipes=recipes, attempts=lambda *_: iter(()))
+
+
+@pytest.mark.parametrize(
+    ("broken", "warning"),
+    [
+        (ImportError("no module x"), "'broken' (broken:D) cannot be loaded: ImportError: no module x; it is left out"),
+        (SystemExit(3), "cannot be loaded: SystemExit: 3; it is left out"),
+        (object(), "cannot be loaded: AttributeError: 'object' object has no attribute"),
+        (
+            knowing(lambda thing, place: {"xml.dom:g": 0}[place]),
+            "its describes raised at xml.dom:f: KeyError: 'xml.dom:f'; it is",
+        ),
+    ],
+)
+def test_a_broken_describer_hides_nothing(of_packages, broken, warning):
+    of_packages(broken=broken, whole=knowing(lambda thing, place: place == "xml.dom:g"))
+
+    def f(data, epsilon): ...
+
+    with pytest.warns(UserWarning, match=re.escape(warning)):
+        assert [describer_of(f, place)[0] for place in ("xml.dom:f", "xml.dom:g")] == ["signatures", "whole"]
+
+
+@pytest.mark.parametrize(
+    ("recipes", "why"),
+    [
+        (None, "TypeError: 'NoneType' object is not iterable"),
+        ([], "there is no recipe"),
+        ([Recipe(settings={"a": {1}})], "TypeError: Object of type set is not JSON serializable"),
+        ([Recipe(time="long")], "ValueError: could not convert string to float: 'long'"),
+    ],
+)
+def test_recipes_of_no_use_are_a_case_that_is_not_run(of_packages, tmp_path, recipes, why):
+    place = written(tmp_path, "theirs", "def f(data, epsilon): ...\ndef g(data, epsilon): ...")
+    of_packages(theirs=knowing(lambda thing, place: place.endswith("f"), lambda thing, place: recipes))
+    case, other = cases_of(place)
+    assert (str(case), case.refused) == ("theirs.f", f"it cannot be described: {why}")
+    assert (str(other), other.describer, other.refused) == ("theirs.g", "signatures", "")
 
 
 def test_records_that_are_given_are_tried_first(tmp_path):

@@ -19,7 +19,7 @@ from types import ModuleType
 from typing import Final
 
 from dpwitness import checks, errors
-from dpwitness.checks import brief, json_value
+from dpwitness.checks import brief, json_value, on_one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidData, InvalidParameter, MechanismError
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
@@ -202,27 +202,28 @@ def cases_of(place: str) -> list[Case]:
         if found is None:
             continue
         describer, own = found
+        stem = Path(place).stem if place.endswith(".py") else place
+        of = partial(_case, f"{stem}.{name}", where, describer)
         try:
-            recipes: Sequence[Recipe] = own.recipes(thing, where)
+            described = [of(recipe) for recipe in own.recipes(thing, where)]
         except Exception as error:  # of a signature that no one expected: the case is listed, and not run
-            recipes = [Recipe(refused=f"it cannot be described: {type(error).__name__}: {error}")]
-        for recipe in recipes:
-            called = f"{Path(place).stem if place.endswith('.py') else place}.{name}"
-            called += f"({recipe.label})" if recipe.label else ""
-            cases.append(
-                Case(
-                    name=called,
-                    place=where,
-                    describer=describer,
-                    label=recipe.label,
-                    settings=json.loads(json.dumps(dict(recipe.settings))),  # as a file will have it
-                    refused=recipe.refused,
-                    alpha=0.5,
-                    max_time=recipe.time,
-                    seed=0,
-                )
-            )
+            described = [of(Recipe(refused=f"it cannot be described: {on_one_line(error)}"))]
+        cases += described or [of(Recipe(refused="it cannot be described: there is no recipe"))]
     return told_apart(cases)
+
+
+def _case(name: str, where: str, describer: str, recipe: Recipe) -> Case:
+    return Case(
+        name=f"{name}({recipe.label})" if recipe.label else name,
+        place=where,
+        describer=describer,
+        label=recipe.label,
+        settings=json.loads(json.dumps(dict(recipe.settings))),  # as a file will have it
+        refused=recipe.refused,
+        alpha=0.5,
+        max_time=float(recipe.time),
+        seed=0,
+    )
 
 
 def told_apart(cases: Sequence[Case]) -> list[Case]:

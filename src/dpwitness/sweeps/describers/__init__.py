@@ -5,11 +5,13 @@ The files of this folder are found by themselves; other packages name theirs in 
 """
 
 import pkgutil
+import warnings
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Final
 
+from dpwitness.checks import on_one_line
 from dpwitness.errors import InvalidParameter
 from dpwitness.sweeps.describers.describer import Attempt, Describer, Recipe
 
@@ -20,10 +22,37 @@ GROUP: Final = "dpwitness.describers"
 PROTOCOL, LAST = "describer", "signatures"
 
 
+class _OfPackage:
+    """A describer of another package: what it fails on is left to others."""
+
+    def __init__(self, name: str, describer: Describer) -> None:
+        self._name = name
+        self._describer = describer
+        self.recipes = describer.recipes
+        self.attempts = describer.attempts
+
+    def describes(self, thing: object, place: str) -> bool:
+        """As `Describer.describes`; with a warning not where that fails."""
+        try:
+            return bool(self._describer.describes(thing, place))
+        except Exception as error:
+            _left_out(f"the describer {self._name!r}: its describes raised at {place}: {on_one_line(error)}")
+            return False
+
+
+def _left_out(why: str) -> None:
+    warnings.warn(f"{why}; it is left out", stacklevel=3)
+
+
 @cache
 def registered() -> dict[str, Describer]:
-    """Return all describers by name, those of other packages first. Raises what an entry point raises when loaded."""
-    found = {point.name: point.load() for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    """Return all describers by name, those of other packages first; one that is broken is left out with a warning."""
+    found: dict[str, Describer] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+        try:
+            found[point.name] = _OfPackage(point.name, point.load())
+        except (Exception, SystemExit) as error:  # what has no such methods included
+            _left_out(f"the describer {point.name!r} ({point.value}) cannot be loaded: {on_one_line(error)}")
     ours = [one.name for one in pkgutil.iter_modules(__path__) if one.name not in (PROTOCOL, LAST)]
     return found | {name: import_module(f"{__name__}.{name}").DESCRIBER for name in (*ours, LAST)}
 
