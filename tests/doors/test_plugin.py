@@ -1093,7 +1093,9 @@ def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, 
     run("--dp-seed=3").assert_outcomes(passed=1)
 
 
-@pytest.mark.parametrize("error", [OSError("disk gone"), SystemExit(0), KeyboardInterrupt()])
+@pytest.mark.parametrize(
+    "error", [OSError("disk gone"), SystemExit(0), KeyboardInterrupt(), pytest.fail.Exception("Timeout (>30s)")]
+)
 def test_a_violation_outlives_what_fails_while_it_is_shrunk(monkeypatch, error):
     found = dpw.check(noisy, epsilon=1.0, claim=0.1, neighbours=dpw.queries(1), seed=1, runs=50_000)
 
@@ -1108,6 +1110,36 @@ def test_a_violation_outlives_what_fails_while_it_is_shrunk(monkeypatch, error):
         assert kept.ended == "interrupted"  # recorded as violated, then the session ends
     else:
         assert note == f"the witness could not be made smaller: {type(error).__name__}: {error}"
+
+
+def test_a_violation_is_saved_before_it_is_shrunk(project, pytester, monkeypatch):
+    """A time limit of the test raises what is no `Exception` (pytest-timeout), or ends the process."""
+    before = []
+
+    def times_out(*arguments, **settings):
+        before.extend(saved(pytester))
+        pytest.fail("Timeout (>30s)")
+
+    monkeypatch.setattr(dpwitness.plugin.asserter, "shrink", times_out)
+    result = project(FAILS)()
+    result.assert_outcomes(failed=1)
+    result.stdout.fnmatch_lines(
+        ["E *VIOLATED: bad(epsilon=1) is not 1-DP", "E *could not be made smaller: Failed: Timeout (>30s); saved in *"]
+    )
+    assert len(before) == 1
+
+
+@pytest.mark.parametrize(("ends", "told"), [("skip", "Skipped"), ("fail", "Failed")])
+def test_what_pytest_raises_within_a_mechanism_is_recorded(project, ends, told):
+    result = project(f"""
+    def ends(rng, data):
+        pytest.{ends}("no GPU")
+
+    def test_it(assert_private):
+        assert_private(ends, epsilon=1.0, neighbours=one)
+    """)()
+    result.assert_outcomes(**{{"skip": "skipped", "fail": "failed"}[ends]: 1})
+    result.stdout.fnmatch_lines(["1 assertion in 1 test: 1 error; α spent *", f"  *test_it: {told}: no GPU"])
 
 
 def test_one_bound_on_a_page(project):

@@ -248,7 +248,9 @@ class Asserter:
             whose = text_of(getattr(mechanism, "__name__", mechanism))
             failure = exit_error(whose, error)
             self._record_error(str(failure), called)
-        except Exception as error:  # of the user's code, or a fault of ours
+        except KeyboardInterrupt:  # nothing is concluded, and the report says that the session was interrupted
+            raise
+        except BaseException as error:  # of the user's code, as by pytest.skip or pytest-timeout, or a fault of ours
             self._record_error(on_one_line(error), called)
             raise
         else:
@@ -354,6 +356,7 @@ class Asserter:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
         if isinstance(verdict, Violation):
+            self._save(problem, verdict)  # now: a time limit of the test may end the process while it shrinks
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
             return verdict, _all_notes(note, trouble, self._save(problem, verdict)), False
         if verdict.ended != "interrupted":
@@ -443,7 +446,7 @@ def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Vio
         return shrink(found, mechanism, runs=effort.runs, max_time=max_time, workers=effort.workers), None
     except KeyboardInterrupt:
         return replace(found, ended="interrupted"), None
-    except (Exception, SystemExit) as error:  # of any kind: what was proved is not lost to it
+    except BaseException as error:  # of any kind, as by pytest-timeout: what was proved is not lost to it
         return found, f"the witness could not be made smaller: {on_one_line(error)}"
 
 
