@@ -179,16 +179,22 @@ def pytest_configure(config: pytest.Config) -> None:
         family_given=given("dp_family_size", _whole, lambda v: v >= 1, "a whole number of at least 1", None),
         workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
     )
+    others: dict[str, str] = {}
     for option, mark in FILES.items() if not worker else ():
         if (path := getattr(config.stash[SESSION], option)) is not None:
             from dpwitness.errors import InvalidData
-            from dpwitness.files import check_replaceable, check_writable
+            from dpwitness.files import check_replaceable, check_writable, overwrites
 
+            named = f"--dp-{option.replace('_', '-')}"
             try:
                 check_writable(path)
                 check_replaceable(path, mark)
             except InvalidData as error:
-                raise pytest.UsageError(f"--dp-{option.replace('_', '-')}: {error}") from error
+                raise pytest.UsageError(f"{named}: {error}") from error
+            for other, place in others.items():
+                if overwrites(path, place):
+                    raise pytest.UsageError(f"{named}: {path} is the file of {other}: give another name")
+            others[named] = path
     config.pluginmanager.register(VerdictCollector(config), "dpwitness-verdicts")
 
 

@@ -472,6 +472,14 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_first_test(projec
         result.stdout.no_fnmatch_line("*passed*")
 
 
+def test_two_reports_are_two_files(project, tmp_path):
+    run = project(PASSES)
+    result = run(f"--dp-report={tmp_path / 'x'}", f"--dp-sarif={tmp_path / '.' / 'x'}")
+    assert result.ret == pytest.ExitCode.USAGE_ERROR
+    result.stderr.fnmatch_lines(["ERROR: --dp-sarif: */x is the file of --dp-report: give another name"])
+    run("--dp-report=/dev/null", "--dp-sarif=/dev/null").assert_outcomes(passed=1)
+
+
 def test_a_report_that_fails_in_the_end_keeps_the_verdicts(project):
     result = project(PASSES)("--dp-report=/dev/full")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
