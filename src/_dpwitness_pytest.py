@@ -151,13 +151,13 @@ def pytest_configure(config: pytest.Config) -> None:
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     chosen = {"profile": profile}
     for key in ("alpha", "runs", "max_time", "detectable_ratio", "bits"):
-        if value := _option(config, f"dp_{key}", str, bool, "given", None):
+        if value := config.getoption(f"dp_{key}", None) or config.getini(f"dp_{key}"):
             chosen[key.replace("_", "-")] = value
     seed = given("dp_seed", _whole, lambda v: v >= 0, "a whole number of at least 0", secrets.randbits(32))
     config.stash[SESSION] = Session(
         profile=profile,
         seed=worker.get("dpwitness_seed", seed),
-        alpha=given("dp_alpha", float, lambda v: 0 < v < 1, "a number between 0 and 1", 1e-6),
+        alpha=given("dp_alpha", float, lambda v: 1e-300 <= v < 1, "a number between 0 and 1, at least 1e-300", 1e-6),
         runs=given("dp_runs", _whole, lambda v: v >= 1, "a whole number of at least 1", runs),
         max_time=given(
             "dp_max_time",

@@ -69,6 +69,7 @@ CLASSES: Final = 3
 RAISES: Final = "raises an exception"
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
 LARGEST_SEED: Final = (1 << 128) - 1
+SMALLEST_ALPHA: Final = 1e-300  # 1/α, and that of every share of it, must be a number
 #: The share of α for what the last bits of floating-point outcomes show: a leak there is clear in few runs, so that
 #: this costs few, and the rest of α asks for .001 nats more evidence.
 BITS_SHARE: Final = 1e-3
@@ -137,6 +138,8 @@ class Effort:
             )
         if not 0 < number("alpha", self.alpha) < 1:
             raise InvalidParameter(f"alpha={brief(self.alpha)} must lie between 0 and 1")
+        if self.alpha < SMALLEST_ALPHA:
+            raise InvalidParameter(f"alpha={brief(self.alpha)} is too small: give at least {SMALLEST_ALPHA}")
         address = isinstance(self.cluster, str) and (self.cluster == "local" or "://" in self.cluster)
         if not (self.cluster is None or address or hasattr(self.cluster, "scheduler_info")):
             raise InvalidParameter(

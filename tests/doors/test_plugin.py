@@ -209,12 +209,14 @@ def test_a_family_smaller_than_the_collection_is_refused(project):
 @pytest.mark.parametrize(
     ("option", "message"),
     [
-        ("--dp-alpha=2", "dp_alpha='2' must be a number between 0 and 1"),
-        ("--dp-alpha=nan", "dp_alpha='nan' must be a number between 0 and 1"),
+        ("--dp-alpha=2", "dp_alpha='2' must be a number between 0 and 1, at least 1e-300"),
+        ("--dp-alpha=nan", "dp_alpha='nan' must be a number between 0 and 1, at least 1e-300"),
+        ("--dp-alpha=5e-324", "dp_alpha='5e-324' must be a number between 0 and 1, at least 1e-300"),
         ("--dp-runs=0", "dp_runs='0' must be a whole number of at least 1"),
         ("--dp-runs=1.5", "dp_runs='1.5' must be a whole number of at least 1"),
         ("--dp-max-time=-1", "dp_max_time='-1' must be a positive number of seconds, or a time such as 30s or 2m"),
         ("--dp-seed=-1", "dp_seed='-1' must be a whole number of at least 0"),
+        ("--dp-bits=", "dp_bits='' must be one of report, strict, off"),
         ("--dp-report=", "dp_report='' must be a file"),
         ("--dp-detectable-ratio=0.5", "dp_detectable_ratio='0.5' must be a number between 1 and 2"),
         ("--dp-profile=fast", "dp_profile='fast' must be one of dev, ci, nightly"),

@@ -363,6 +363,8 @@ def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_alpha():
         dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha="high")
     with pytest.raises(InvalidParameter, match="alpha=1 must lie between 0 and 1"):
         dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha=1)
+    with pytest.raises(InvalidParameter, match="alpha=5e-324 is too small: give at least 1e-300"):
+        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, alpha=5e-324)
     with pytest.raises(InvalidParameter, match=r"^method='x{79} must be"):
         dpw.curve(fixed, epsilon=[1.0], claims=[1.0], neighbours=ONE, method="x" * 999)
     with pytest.raises(InvalidParameter, match=r"^progress='x{79} must be"):

@@ -52,6 +52,12 @@ def test_too_slow_for_alpha_is_told_before_the_runs():
     assert told == [("search", 0, needed, found.text)]
 
 
+def test_the_time_that_is_advised_is_never_zero():
+    needed = runs_needed(dpw.PureDP(1.0), 1e-6)
+    found = before_search.time_needed(*with_cost(Slow(0, 1), 1e-6, max_time=1e-9), 1e-6)
+    assert f", {2e-6 * needed:.4g} s with 1 core: give max_time={4e-6 * needed:.4g} or more" in found.text
+
+
 def test_enough_time_is_enough():
     needed = runs_needed(dpw.PureDP(1.0), 1e-6)
     limit = 60.0 / (2 * needed)

@@ -26,6 +26,7 @@ from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, Pair, proposed_pairs, shown
 from dpwitness.neighbours.pair import unlike
 from dpwitness.problem import Problem
+from dpwitness.results.text import at_most
 from dpwitness.runs import Role, Runner, Threads, generator
 
 #: Calls of a vectorised mechanism that are looked at on each input, and rows of each.
@@ -307,8 +308,8 @@ def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | Non
     return Finding(
         name="too_slow",
         text=f"{mechanism.name} takes {mechanism.cost.seconds_per_run:.3g} s a run: even the clearest violation of "
-        f"{problem.claim} at alpha={alpha:g} needs {needed} runs on each input, {seconds:.0f} s with {cores} "
-        f"{'core' if cores == 1 else 'cores'}: give max_time={2 * seconds:.0f} or more, or make it faster",
+        f"{problem.claim} at alpha={alpha:g} needs {needed} runs on each input, {at_most(seconds)} s with {cores} "
+        f"{'core' if cores == 1 else 'cores'}: give max_time={at_most(2 * seconds)} or more, or make it faster",
     )
 
 
