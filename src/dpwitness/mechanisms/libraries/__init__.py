@@ -13,11 +13,11 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, number
 from dpwitness.claims import Claim, is_claim
-from dpwitness.errors import DPWitnessError, InvalidParameter
+from dpwitness.errors import DPWitnessError, InvalidNeighbours, InvalidParameter
 from dpwitness.mechanisms.libraries.library import Library
-from dpwitness.neighbours import Relation
+from dpwitness.neighbours import Relation, as_relation
 
 __all__ = ["GROUP", "Library", "library_of", "registered"]
 
@@ -58,7 +58,7 @@ class _OfPackage(Library):
 
     def delta(self, thing: object, d_in: object = None) -> float:
         """As `Library.delta`."""
-        return float(self._asked("delta", thing, d_in))
+        return number(f"the library {self._name!r}: its delta", self._asked("delta", thing, d_in))
 
     def may_remember(self, thing: object) -> bool:
         """As `Library.may_remember`."""
@@ -66,8 +66,11 @@ class _OfPackage(Library):
 
     def neighbours(self, thing: object) -> Relation | None:
         """As `Library.neighbours`."""
-        relation: Relation | None = self._asked("neighbours", thing)
-        return relation
+        given = self._asked("neighbours", thing)
+        try:
+            return None if given is None else as_relation(given)
+        except InvalidNeighbours as error:
+            raise InvalidNeighbours(f"the library {self._name!r}: its {error}") from error
 
     def _asked(self, method: str, *given: object) -> Any:
         try:
