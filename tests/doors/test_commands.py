@@ -245,6 +245,11 @@ def test_init_never_overwrites_without_being_told_to(folder, capsys):
     assert Path("test_privacy.py").read_text() == "mine"
     assert main(["init", "mine.py:noisy_sum", "--force"]) == 0
     assert "noisy_sum" in Path("test_privacy.py").read_text()
+    made = "from diffprivlib.mechanisms import Laplace\nnoise = Laplace(epsilon=1, sensitivity=1)\n"
+    Path("objects.py").write_text(made)
+    assert main(["init", "--force", "--output", "./objects.py"]) == 2
+    assert "objects.py is the source that it is written for: give another --output" in capsys.readouterr().err
+    assert Path("objects.py").read_text() == made
 
 
 @pytest.mark.campaign

@@ -98,7 +98,7 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
 def run(arguments: argparse.Namespace) -> int:
     """Write the file and say what to do with it."""
     from dpwitness.cli.output import check_places
-    from dpwitness.files import write_atomically
+    from dpwitness.files import overwrites, write_atomically
 
     found = [_function(arguments.target)] if arguments.target else list(_objects(Path()))
     if not found:
@@ -111,6 +111,9 @@ def run(arguments: argparse.Namespace) -> int:
     if output.exists() and not arguments.force:
         raise InvalidData(f"{output} exists: give another --output, or --force to overwrite it")
     check_places(arguments)
+    for source in dict.fromkeys(one.file for one in found):
+        if overwrites(output, source):
+            raise InvalidData(f"{output} is the source that it is written for: give another --output")
     write_atomically(output, text_of(found, output))
     several = f"{len(found)} tests" if len(found) > 1 else "a test"
     show(
