@@ -245,7 +245,8 @@ class MachineOptions(TypedDict, total=False):
         int | None,
         Option(
             "seed of all random numbers (default: a new seed)",
-            "The same seed gives the same counts.",
+            "The same seed gives the same counts, unless the measured time of a run lies at a limit between two ways "
+            "to divide the runs.",
             metavar="N",
             setting="seed",
         ),
@@ -256,7 +257,7 @@ class MachineOptions(TypedDict, total=False):
         Option(
             "run on a Dask cluster: the address of its scheduler, or local for workers of this machine, as many as "
             "`workers` says",
-            "In Python also a `distributed.Client`. The same seed gives the same counts as without a cluster.",
+            "In Python also a `distributed.Client`. The same seed gives counts as it does without a cluster.",
             metavar="ADDRESS",
         ),
     ]

@@ -106,7 +106,8 @@ class Cost:
     def shard(self) -> int:
         """Paired runs that get one seed.
 
-        One of a few numbers: the same seed gives the same counts though the measured seconds vary a little.
+        One of a few numbers: the same seed gives the same counts though the measured seconds vary a little, unless they
+        lie at a limit between two of these numbers.
         """
         if self.slow:
             return 2

@@ -241,7 +241,7 @@ class CheckResult(WitnessedResult, ABC):
         return self.report()
 
     def report(self, *, reproduce: Sequence[str] = ()) -> str:
-        """The verdict for people; `reproduce` is the command line that gives the same counts again."""
+        """The verdict for people; `reproduce` is the command line that gives the same counts again, as `seed` does."""
         own = self._own_report(reproduce, named=bool(self.others))
         return "\n\n".join([own, *(other._own_report((), named=True) for other in self.others)])
 
