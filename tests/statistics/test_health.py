@@ -151,6 +151,24 @@ def test_a_pass_of_dependent_runs_is_refused_too():
         check_pass(job(remembered.noisy)[1], PAIR.given[0], [POSITIVE], shards)
 
 
+def test_an_event_of_others_that_remembers_earlier_calls_is_named():
+    """Its answers move from call to call, and the mechanism's runs do not."""
+
+    class Remembers(Interval):
+        pass
+
+    shards, total = Shards(), Counts()
+    for k in range(20):
+        total += Counts(n10=400, n00=600) if k % 2 else Counts(n10=600, n00=400)
+        shards.add((total,))
+    _, ready = job(remembered.noisy)
+    with pytest.raises(DependentRuns, match="; or `contains` of Remembers remembers earlier calls"):
+        check_pass(ready, PAIR.given[0], [Remembers(coordinate=0, low=0.0)], shards)
+    with pytest.raises(DependentRuns) as caught:
+        check_pass(ready, PAIR.given[0], [POSITIVE], shards)
+    assert "contains" not in str(caught.value)
+
+
 def test_shards_are_kept_by_their_number_and_sum_up():
     shards, total = Shards(), Counts()
     for k in range(300):

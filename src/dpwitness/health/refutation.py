@@ -10,12 +10,13 @@ compared.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from dpwitness.checks import on_one_line
+from dpwitness.checks import is_ours, on_one_line
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
 from dpwitness.events.event import outcome_text
@@ -72,12 +73,13 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
             raise
     notes: tuple[str, ...] = ()
     name = runner.mechanism.name
-    if isinstance(calls, str):
-        notes, calls = (f"its runs were not compared with each other: {calls}",), []
-    else:
-        refuse_dependent(name, len(events), shards, calls)
-    refuse_series(name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
-    return (*notes, *_compared(runner, question, answers.result(), calls, shards))
+    with _events_named(events):
+        if isinstance(calls, str):
+            notes, calls = (f"its runs were not compared with each other: {calls}",), []
+        else:
+            refuse_dependent(name, len(events), shards, calls)
+        refuse_series(name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
+        return (*notes, *_compared(runner, question, answers.result(), calls, shards))
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
@@ -96,9 +98,25 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
         calls = _calls(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds))
     if isinstance(calls, str):
         calls = ()
-    if shards.kept:
-        refuse_dependent(mechanism.name, len(shards.totals), shards, calls)
-    refuse_series(mechanism.name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
+    series = [*shards.series, *(of_input.series for of_input in calls if of_input.series)]
+    with _events_named(events):
+        if shards.kept:
+            refuse_dependent(mechanism.name, len(shards.totals), shards, calls)
+        refuse_series(mechanism.name, events, series)
+
+
+@contextmanager
+def _events_named(events: Sequence[Event]) -> Iterator[None]:
+    """Add to a `DependentRuns` that events of other packages may be what remembers something from run to run."""
+    try:
+        yield
+    except DependentRuns as error:
+        names = dict.fromkeys(f"`contains` of {type(event).__name__}" for event in events if not is_ours(event))
+        if not names:
+            raise
+        raise DependentRuns(
+            f"{error}; or {' or '.join(names)} remembers earlier calls: let it look at the row alone"
+        ) from error
 
 
 def require_same_in_python(runner: Runner, pair: Pair) -> None:
