@@ -7,9 +7,10 @@ import numbers
 import os
 import re
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
@@ -221,6 +222,28 @@ def on_one_line(error: BaseException) -> str:
 def is_ours(thing: object) -> bool:
     """Whether an object is of a class of this package; those of others are asked with more care."""
     return type(thing).__module__.partition(".")[0] == "dpwitness"
+
+
+@contextmanager
+def naming(what: str) -> Iterator[None]:
+    """What code of the user's raises becomes an `InvalidParameter` that names it, and a call of `sys.exit` too."""
+    try:
+        yield
+    except SystemExit as error:
+        raise InvalidParameter(str(exit_error(what, error))) from error
+    except Exception as error:
+        text = " ".join(text_of(error).split())
+        raise InvalidParameter(f"{what} raised {type(error).__name__}: {text}".removesuffix(": ")) from error
+
+
+def listed(what: str, ask: Callable[[], object], most: int) -> list[Any]:
+    """The first so many things that code of the user's returns or yields. Raises `InvalidParameter`, which names it."""
+    with naming(what):
+        given = ask()
+    if not isinstance(given, Iterable):
+        raise InvalidParameter(f"{what} returned {brief(given)}: it must return a list, or yield what is in it")
+    with naming(what):
+        return list(islice(given, most))
 
 
 def exit_error(whose: str, error: SystemExit) -> BadInput:

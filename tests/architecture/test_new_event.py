@@ -15,13 +15,14 @@ import numpy as np
 import pytest
 
 import dpwitness
-from dpwitness import NotRefuted, Violation, Witness, check, pairs, queries, replay
+from dpwitness import NotRefuted, PureDP, Violation, Witness, check, pairs, queries, replay, shrink
 from dpwitness.claims import register_claim
 from dpwitness.codec import Family
 from dpwitness.errors import InvalidParameter, InvalidWitness
-from dpwitness.events import Event, Interval, event_from_json, members_of, register_event
+from dpwitness.events import Event, Interval, event_from_json, in_event, members_of, register_event
 from dpwitness.runs.shards import tally_of_rows
-from dpwitness.search.learners import Proposal, register_learner, selection
+from dpwitness.search.learners import Proposal, learn_events, register_learner, selection
+from dpwitness.search.objectives import GrowthAt
 
 
 @register_event
@@ -284,6 +285,8 @@ class Unwritten(SumAbove):
 
 
 class Proposing:
+    """Proposes one event."""
+
     def __init__(self, event):
         self.event = event
 
@@ -318,6 +321,88 @@ def test_an_event_without_a_text_is_refused_before_runs_are_counted(monkeypatch,
     monkeypatch.setattr(selection, "SLOW_LEARNERS", [])
     with pytest.raises(InvalidParameter, match=message):
         check(shifted(alone=alone), claim=0.3, neighbours=pairs(([1.0], [0.0])), search_runs=4000, runs=20_000, seed=1)
+
+
+def proposed(monkeypatch, event):
+    """What is learned where this event alone is proposed."""
+    monkeypatch.setattr(selection, "LEARNERS", [Proposing(event)])
+    x, y = np.random.default_rng(1).laplace(size=(2, 200, 1))
+    return learn_events(x, y, GrowthAt(claim=PureDP(1.0)), thorough=False)
+
+
+class Exits(SumAbove):
+    def contains(self, rows):
+        sys.exit("no")
+
+
+class Simple(SumAbove):
+    complexity = 1
+
+
+class Broken(SumAbove):
+    @property
+    def complexity(self):
+        return 1 / 0
+
+
+@pytest.mark.parametrize(
+    ("event", "message"),
+    [
+        (Numbers(terms=1, threshold=0.0), "`contains` of Numbers returned .*: it must be an array with one bool"),
+        (Fails(terms=1, threshold=0.0), "`contains` of Fails raised IndexError: only integers"),
+        (FirstHalf(terms=1, threshold=0.0), "`contains` of FirstHalf must look at each row alone"),
+        (Exits(terms=1, threshold=0.0), r"`contains` of Exits called sys.exit\('no'\)"),
+        (SumAbove(terms=None, threshold=0.0), "`width` of SumAbove is None: it must be a whole number from 0 to 16384"),
+        (SumAbove(terms=1.0, threshold=0.0), "`width` of SumAbove is 1.0"),
+        (SumAbove(terms=10**9, threshold=0.0), "`width` of SumAbove is 1000000000"),
+        (Simple(terms=1, threshold=0.0), "`complexity` of Simple is 1: it must be a tuple of two whole numbers"),
+        (Broken(terms=1, threshold=0.0), "`complexity` of Broken raised ZeroDivisionError"),
+        (None, "event=None must be an event: let its class inherit dpwitness.events.Event"),
+    ],
+)
+def test_an_event_of_others_is_asked_where_it_is_proposed(monkeypatch, event, message):
+    with pytest.raises(InvalidParameter, match=f"^{message}"):
+        proposed(monkeypatch, event)
+
+
+def test_an_event_may_be_asked_of_one_row_and_of_none():
+    """A list of the answers for no row is no array of bools."""
+
+    class Listed(SumAbove):
+        def contains(self, rows):
+            return np.array([row[0] > 0 for row in rows])
+
+    event = Listed(terms=1, threshold=0.0)
+    assert [in_event(event, np.ones((n, 1))).tolist() for n in (0, 1, 3)] == [[], [True], [True] * 3]
+
+
+@pytest.mark.parametrize(
+    ("members", "message"),
+    [
+        ({"simpler": lambda self: None}, "`simpler` of Mine returned None: it must return a list"),
+        ({"simpler": lambda self: 1 / 0}, "`simpler` of Mine raised ZeroDivisionError"),
+        ({"rounded": lambda self: None}, "`rounded` of Mine returned None: it must return a list"),
+        ({"rounded": lambda self: (1 / n for n in (0,))}, "`rounded` of Mine raised ZeroDivisionError"),
+        ({"rounded": lambda self: [3]}, "event=3 must be an event"),
+    ],
+)
+def test_what_an_event_does_wrong_in_shrink_is_one_line_that_names_it(monkeypatch, members, message):
+    event = type("Mine", (SumAbove,), members)(terms=1, threshold=0.5)
+    monkeypatch.setattr(selection, "LEARNERS", [Proposing(event)])
+    monkeypatch.setattr(selection, "SLOW_LEARNERS", [])
+
+    def noisy(rng, data):
+        return data[0] + rng.laplace(0, 1)
+
+    settings = {"search_runs": 2_000, "runs": 20_000, "seed": 1}
+    found = check(noisy, claim=0.1, neighbours=pairs(([1.0], [0.0])), **settings)
+    with pytest.raises(InvalidParameter, match=f"^{message}"):
+        shrink(found, noisy)
+
+
+def test_an_event_of_a_file_is_asked_too():
+    with pytest.raises(InvalidWitness, match="event of kind 'weighted sum' is damaged: `width` of SumAbove is -1"):
+        event_from_json({"kind": "weighted sum", "terms": -1, "threshold": 0})
 
 
 @pytest.mark.parametrize("learner", [Sums, 3])

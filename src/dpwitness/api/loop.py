@@ -7,6 +7,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate, Estimate
@@ -22,7 +23,7 @@ from dpwitness.errors import (
     MechanismTimeout,
     MixedKinds,
 )
-from dpwitness.events import Event, codes_in, require_described
+from dpwitness.events import Event, codes_in, in_event, require_described
 from dpwitness.evidence import Counts, bet_on, lower_bound
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
@@ -251,7 +252,7 @@ def require_agreement(
         # Mostly the first will do. Of twice the runs of which h fell into the event none does by a chance of e^(−2h).
         keys = ((runner.seed, Role.CONFIRM, shard) for shard in range(2 * (counts.runs // compiled.shard + 1)))
         streams = ((generator(*key), order(*key, runs=compiled.shard)) for key in keys)
-        require_same(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
+        require_same(difference_in_event(compiled, plain, pair, partial(in_event, event), streams, coupled=coupled))
 
 
 def _require_answers(runner: Runner, pair: Pair, events: Sequence[Event]) -> None:
@@ -259,7 +260,9 @@ def _require_answers(runner: Runner, pair: Pair, events: Sequence[Event]) -> Non
     mechanism = runner.mechanism
     for event in events:
         require_described(event, mechanism.label)
-        if mechanism.compiled and not is_ours(event) and looks_beyond(mechanism, pair, event.contains, event.width):
+        if is_ours(event) or not mechanism.compiled:
+            continue
+        if looks_beyond(mechanism, pair, partial(in_event, event), event.width):
             raise InvalidParameter(
                 f"width={event.width!r} of an event of kind {event.kind!r} is too small, or its answers change: let "
                 "`width` say how many columns `contains` reads, and let it look at each row alone"

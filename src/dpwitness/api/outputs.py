@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate
 from dpwitness.errors import DPWitnessError
-from dpwitness.events import Event, OutcomeSet, Statistic, of_outcomes, outcomes_of, statistic_of, widen
+from dpwitness.events import Event, OutcomeSet, Statistic, in_event, of_outcomes, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.events.event import number_text
 from dpwitness.machine import Deadline
@@ -97,7 +97,7 @@ def _of_rows(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs:
     shown = _most_frequent(places, len(kinds))
     shown = shown[np.lexsort(kinds[shown].T[::-1])]
     texts = [OutcomeSet(kinds[k : k + 1]).texts(noun, problem.mechanism.label)[0] for k in shown]
-    return _counted("outcome", texts, event.contains(kinds[shown]), places, shown, len(x))
+    return _counted("outcome", texts, in_event(event, kinds[shown]), places, shown, len(x))
 
 
 def _of_values(
@@ -115,7 +115,7 @@ def _of_values(
     short = [f"{kinds[k]:.4g}".replace("-", "−") for k in shown.tolist()]
     if np.isfinite(kinds[shown]).all() and (kinds[shown] >= LEAST_NUMBER).all() and len(set(short)) == len(short):
         texts = short
-    inside = event.contains(np.concatenate(rows)[first[shown]])
+    inside = in_event(event, np.concatenate(rows)[first[shown]])
     return _counted(statistic.describe(problem.noun, label), texts, inside, places, shown, len(values[0]))
 
 

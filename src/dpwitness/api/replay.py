@@ -8,7 +8,7 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, repeat
 from typing import Annotated, Any, Final, cast
@@ -21,10 +21,10 @@ from dpwitness.api.door import public
 from dpwitness.api.loop import work_on
 from dpwitness.api.tails import require_tails, weighted_runner
 from dpwitness.candidate import Candidate, Estimate
-from dpwitness.checks import brief
+from dpwitness.checks import brief, is_ours, listed
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
-from dpwitness.events import Event, weighted_of
+from dpwitness.events import Event, require_event, weighted_of
 from dpwitness.evidence import runs_needed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_registered
@@ -63,6 +63,8 @@ AnyWitness = Annotated[
 
 #: So many pairs of a relation are looked at for one that looks like that of a witness.
 CANDIDATES: Final = 1000
+#: Events that one of another package is taken apart into, or rounded to, at most.
+MOST: Final = 1000
 #: How often a witness is made smaller again, at most.
 SHRUNK: Final = 8
 
@@ -446,8 +448,22 @@ def _candidates(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, li
     wholes = [rated.event for rated in learned if rated.swapped == swapped]
     if not swapped and event.width <= x.shape[1]:
         wholes.append(event)
-    parts = [part for whole in wholes for part in whole.simpler()]
+    parts = [part for whole in wholes for part in _made_of(whole, "simpler")]
     return pair.swapped() if swapped else pair, sorted([*parts, *wholes], key=lambda candidate: candidate.complexity)
+
+
+def _made_of(event: Event, method: str) -> Iterable[Event]:
+    """What the method `simpler` or `rounded` of an event gives; of another package's the first `MOST` events.
+
+    Raises `InvalidParameter` where it fails, or gives anything else.
+    """
+    make: Callable[[], Iterable[Event]] = getattr(event, method)
+    if is_ours(event):
+        return make()
+    events: list[Event] = listed(f"`{method}` of {type(event).__name__}", make, MOST)
+    for one in events:
+        require_event(one)
+    return events
 
 
 def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None:
@@ -459,7 +475,7 @@ def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None
         value, estimate = shrinker.value(pair, candidate)
         if value < shrinker.needed:
             continue
-        for rounder in candidate.rounded():
+        for rounder in _made_of(candidate, "rounded"):
             rounded, its_estimate = shrinker.value(pair, rounder)
             if rounded >= max(shrinker.needed, value / 2):
                 return Candidate(pair=pair, event=rounder, estimate=its_estimate)

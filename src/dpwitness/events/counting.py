@@ -237,7 +237,7 @@ def around(event: Event, rows: Rows, factors: Sequence[float]) -> list[Event]:
 
     Fewer, perhaps none, where values repeat or are too few; none where it is none of nested events (`thresholds_of`).
     """
-    inside = event.contains(rows)
+    inside = in_event(event, rows)
     hits = int(np.count_nonzero(inside))
     for family in thresholds_of(event):
         values = family.value(rows)
@@ -265,7 +265,7 @@ class Nested(Partition):
     def around(cls, event: Event, rows: Rows, factors: Sequence[float]) -> "Nested":
         """The events `around` one, with their cuts: one value of an outcome then tells in how many of them it lies."""
         slow = cls(tuple(around(event, rows, factors)))
-        members = [one.contains(rows) for one in slow.events]
+        members = [in_event(one, rows) for one in slow.events]
         cells = np.sum(members, axis=0)
         for number, family in enumerate(thresholds_of(slow.events[-1]) if slow.events else ()):
             values = family.value(rows)
@@ -304,4 +304,4 @@ class Nested(Partition):
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        return self.events[-1].contains(rows)
+        return in_event(self.events[-1], rows)

@@ -9,7 +9,7 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief, is_ours, items, number, whole
+from dpwitness.checks import brief, is_ours, items, naming, number, whole
 from dpwitness.codec import (
     Codec,
     Family,
@@ -142,15 +142,43 @@ def in_event(event: Counted, rows: Rows) -> NDArray[np.bool_]:
 
 def _answer(event: Counted, rows: Rows) -> NDArray[np.bool_]:
     """What an event of another package says of rows, which it cannot change. Raises `InvalidParameter`."""
+    if not len(rows):  # it need not know what to say of none
+        return np.empty(0, np.bool_)
     kept, name = rows.view(), f"`contains` of {type(event).__name__}"
     kept.flags.writeable = False
-    try:
+    with naming(name):
         answer = event.contains(kept)
-    except Exception as error:  # whatever the user's class raises
-        raise InvalidParameter(f"{name} raised {type(error).__name__}: {error}") from error
     if not isinstance(answer, np.ndarray) or answer.dtype != np.bool_ or answer.shape != (len(rows),):
         raise InvalidParameter(f"{name} returned {brief(answer)}: it must be an array with one bool for each row")
     return answer
+
+
+def require_event(event: Event) -> None:
+    """Ask an event of another package for all but `contains` that counting and comparing ask of one.
+
+    Raises `InvalidParameter`, which names its class, where it raises or gives something else; see `in_event` too.
+    """
+    if is_ours(event):
+        return
+    if not callable(getattr(event, "contains", None)):
+        raise InvalidParameter(f"event={brief(event)} must be an event: let its class inherit dpwitness.events.Event")
+    for member, fits, wanted in (
+        ("width", _is_width, f"a whole number from 0 to {COLUMNS}"),
+        ("complexity", _is_complexity, "a tuple of two whole numbers"),
+    ):
+        name = f"`{member}` of {type(event).__name__}"
+        with naming(name):
+            value = getattr(event, member)
+        if not fits(value):
+            raise InvalidParameter(f"{name} is {brief(value)}: it must be {wanted}")
+
+
+def _is_width(value: object) -> bool:
+    return isinstance(value, int | np.integer) and 0 <= int(value) <= COLUMNS
+
+
+def _is_complexity(value: object) -> bool:
+    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, int | np.integer) for part in value)
 
 
 def widen(rows: Rows, width: int) -> Rows:
@@ -413,6 +441,7 @@ def event_from_json(value: object) -> Event:
         raise UnknownKind.of("event", name, _FAMILY.kinds)
     try:
         event: Event = _FAMILY.read(name, "event", value)
+        require_event(event)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InvalidWitness(f"event of kind {name!r} is damaged: {what}") from error

@@ -266,7 +266,7 @@ class SplitEvent(Event, Partition):
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        return self.event.contains(rows)
+        return in_event(self.event, rows)
 
     def statistic(self) -> Statistic | None:
         """That of the event."""

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Cells, ScoreThreshold, widen
+from dpwitness.events import Cells, ScoreThreshold, in_event, widen
 from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
 from dpwitness.roots import halved
 from dpwitness.runs import Role, Runner
@@ -86,7 +86,7 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         return candidate, spent
     # The event was the best of many, so it is overestimated: its rates come from runs that did not choose it, if some
     # of them hit it.
-    a, b = candidate.event.contains(x), candidate.event.contains(y)
+    a, b = in_event(candidate.event, x), in_event(candidate.event, y)
     seen = Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))
     fresh = replace(candidate, estimate=seen) if a.any() else candidate
     found = _chosen(fresh, event, tally, aim, objective)

@@ -40,6 +40,7 @@ from dpwitness.events import (
     OutcomeSet,
     Outside,
     cells_of,
+    in_event,
     members_of,
     require_described,
     widen,
@@ -534,7 +535,7 @@ class PairWealth:
     def tells(self, event: Event, least: int = 1) -> bool:
         """Whether so many runs at least were in an event, and were not; of few runs, one."""
         x, y = (widen(rows, event.width) for rows in (self.x, self.y))
-        hits = int(np.count_nonzero(event.contains(x)) + np.count_nonzero(event.contains(y)))
+        hits = int(np.count_nonzero(in_event(event, x)) + np.count_nonzero(in_event(event, y)))
         least = min(least, max(self.runs // 4, 1))
         return least <= hits <= 2 * self.runs - least
 
