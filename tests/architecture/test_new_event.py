@@ -376,6 +376,23 @@ def test_an_event_may_be_asked_of_one_row_and_of_none():
     assert [in_event(event, np.ones((n, 1))).tolist() for n in (0, 1, 3)] == [[], [True], [True] * 3]
 
 
+class OwnCells(SumAbove):
+    """Cells that depend on the place of a row: D stands first."""
+
+    cells = 2
+    inside = np.array([False, True])
+
+    def cell_of(self, rows):
+        return (np.arange(len(rows)) < len(rows) // 2).astype(np.int64)
+
+
+def test_cells_of_other_packages_are_not_counted():
+    """They are not compared with each other row by row, as `contains` is: they accused a correct mechanism."""
+    x, y = np.random.default_rng(1).laplace(size=(2, 500, 1))
+    event = OwnCells(terms=1, threshold=0.0)
+    assert tally_of_rows(event, x, y) == tally_of_rows(SumAbove(terms=1, threshold=0.0), x, y)
+
+
 @pytest.mark.parametrize(
     ("members", "message"),
     [

@@ -77,8 +77,8 @@ class Partition(Counted, Protocol):
 
 
 def is_partition(event: Counted) -> TypeGuard[Partition]:
-    """Whether a set is made of cells that are counted."""
-    return callable(getattr(event, "cell_of", None))
+    """Whether a set is made of cells that are counted; of those of other packages the rows are (`in_event`)."""
+    return is_ours(event) and callable(getattr(event, "cell_of", None))
 
 
 class Event(Counted, Protocol):
