@@ -137,6 +137,11 @@ def is_code(entry: float) -> bool:
     return _lowest(EXCEPTION) < entry <= TEXT
 
 
+def is_text(entries: Any) -> Any:
+    """Whether an entry stands for a text; of an array, which do."""
+    return (entries > _lowest(TEXT)) & (entries <= TEXT)
+
+
 def is_length(entry: float) -> bool:
     """Whether an entry is the length of a nested sequence."""
     return TEXT < entry <= NESTED

@@ -18,8 +18,9 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.events.encoding import nested, symbol
+from dpwitness.events.encoding import nested, symbol, text_code
 from dpwitness.mechanisms.outcomes import EQUAL, LABELS, Entry, Node, Path, Row, key_codes, node_name
+from dpwitness.mechanisms.texts import PLACES, READ, fresh, parts, parts_of
 
 Rows = NDArray[np.float64]
 
@@ -43,6 +44,8 @@ class RowLayout:
             node = self._nodes.setdefault(entry.path, Node(entry.path, entry.name))
             if len(node.coordinates) == entry.part:
                 node.coordinates.append(c)
+            if entry.path and entry.path[-1][0] in READ and entry.path[:-1] in self._nodes:
+                self._nodes[entry.path[:-1]].reads_text = True
         self.root = self._nodes[()]
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -61,6 +64,11 @@ class RowLayout:
     def coordinate(self, entry: Entry) -> int | None:
         """The coordinate of an entry; None where it has none."""
         return self._coordinates.get((entry.path, entry.part))
+
+    @property
+    def reads_texts(self) -> bool:
+        """Whether rows have what stands within texts somewhere."""
+        return any(node.reads_text for node in self._nodes.values())
 
     @property
     def width(self) -> int:
@@ -86,6 +94,18 @@ class RowLayout:
             return self
         added = new[: max(most - len(self.entries), 0)]
         return RowLayout((*self.entries, *added), full=len(added) < len(new))
+
+    def reading_texts(self, places: Iterable[Entry]) -> "RowLayout":
+        """With further entries for what stands within the texts at these places."""
+        read: list[Entry] = []
+        for place in places:
+            outer = place.name if place.path else ""
+            read.append(place)
+            read += [
+                Entry((*place.path, (word, (float(number),))), 0, node_name(outer, word, number))
+                for word, number in parts()
+            ]
+        return self.extended(read, MOST)
 
 
 ROOT: Final = RowLayout((Entry((), 0, ROOT_NAME),))
@@ -120,6 +140,17 @@ class KeyedRow(Row):
             self.rest.append((node, part, entry))
         if label is not None:
             self.label(entry, label)
+
+    @override
+    def text(self, text: str, node: Node | None) -> None:
+        node = node or self.layout.root
+        if not node.reads_text:
+            super().text(text, node)
+            return
+        # Of the texts themselves half as many are kept: there must be room for those that come again, as characters do.
+        self.put(text_code(text), node, text if len(self.labels) < LABELS // 2 else None)
+        for word, number, entry, label in parts_of(text):
+            self.put(entry, self.at(node, word, number), label)
 
     @override
     def at(self, node: Node | None, word: str, name: object) -> Node:
@@ -240,6 +271,12 @@ def settled(rows: Rows, base: RowLayout, layout: RowLayout, unplaced: Mapping[fl
         for (side, run), entries in outside.items():
             result[side, run, len(new.entries) :] = others(entries)
     return result, new
+
+
+def fresh_texts(rows: Rows, layout: RowLayout) -> list[Entry]:
+    """The first entries of a layout that are texts which hardly ever repeat in rows of shape (2, n, any width)."""
+    several = enumerate(layout.entries[: rows.shape[2]])
+    return [entry for c, entry in several if entry.part == 0 and fresh(rows[:, :, c])][:PLACES]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -49,7 +49,9 @@ from dpwitness.events.encoding import (
     entries,
     nested,
     symbol,
+    text_code,
 )
+from dpwitness.mechanisms.texts import READ
 
 #: Texts that a mechanism keeps for messages, at most: random texts would fill the memory.
 LABELS: Final = 10_000
@@ -88,10 +90,11 @@ class Entry:
 class Node:
     """A node of the tree that an outcome is: the coordinates of its entries, and the nodes within that a layout has."""
 
-    __slots__ = ("blocks", "children", "coordinates", "name", "path")
+    __slots__ = ("blocks", "children", "coordinates", "name", "path", "reads_text")
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
+        self.reads_text = False  # whether a text here has the entries of `texts` besides
         self.coordinates: list[int] = []
         self.children: dict[tuple[str, type, object], Node] = {}
         self.blocks: dict[int, int] = {}
@@ -127,6 +130,10 @@ class Row:
         if len(self.labels) < LABELS or entry in self.labels:
             self.labels[entry] = _cut(text)
 
+    def text(self, text: str, node: Node | None) -> None:
+        """Append the entry of a text; rows that are laid out may read more of it: see `texts`."""
+        self.put(text_code(text), node, text)
+
     def at(self, node: Node | None, word: str, name: object) -> Node | None:
         """The node within another that a word and a name lead to, such as "key" and "a"."""
         self.structured = True
@@ -148,7 +155,7 @@ class Row:
             for entry in entries(value):
                 self.put(entry, node)
         elif kind is str:
-            self.put(entries(value)[0], node, value)
+            self.text(value, node)
         else:
             self.depth += 1
             if self.depth > DEEPEST:
@@ -189,7 +196,10 @@ def node_name(outer: str, word: str, name: object) -> str:
     """A node for people, such as "key 'a', value 2"; `outer` names the node that it lies in, empty at the top."""
     if isinstance(name, np.generic):
         name = name.item()
-    own = f"{word} {_cut(repr(name))}" if word in QUOTED else f"{word} {name}"
+    if word in READ:
+        own = READ[word].format(name)
+    else:
+        own = f"{word} {_cut(repr(name))}" if word in QUOTED else f"{word} {name}"
     return f"{outer}, {own}" if outer else own
 
 
@@ -354,13 +364,17 @@ def _(value: numbers.Number, row: Row, node: Node | None) -> None:
         row.put(symbol("long double", repr(value)), node, str(value))
 
 
-@append.register(np.bool_)
-@append.register(str)
-def _(value: object, row: Row, node: Node | None) -> None:
+@append.register
+def _(value: np.bool_, row: Row, node: Node | None) -> None:
+    row.put(entries(value)[0], node)
+
+
+@append.register
+def _(value: str, row: Row, node: Node | None) -> None:
     if isinstance(value, enum.Enum):
         append.dispatch(enum.Enum)(value, row, node)
     else:
-        row.put(entries(value)[0], node, str(value) if isinstance(value, str) else None)
+        row.text(str(value), node)
 
 
 @append.register(Decimal)

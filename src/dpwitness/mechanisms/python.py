@@ -3,7 +3,7 @@
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final
@@ -23,7 +23,17 @@ from dpwitness.errors import (
 from dpwitness.events.encoding import array_rows, exception_code
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
-from dpwitness.mechanisms.layout import ROOT, FlatRow, FlatShape, KeyedRow, RowLayout, flat_names, keyed_row, settled
+from dpwitness.mechanisms.layout import (
+    ROOT,
+    FlatRow,
+    FlatShape,
+    KeyedRow,
+    RowLayout,
+    flat_names,
+    fresh_texts,
+    keyed_row,
+    settled,
+)
 from dpwitness.mechanisms.mechanism import (
     InputConversion,
     Mechanism,
@@ -34,9 +44,10 @@ from dpwitness.mechanisms.mechanism import (
     Turns,
     own_seconds,
 )
-from dpwitness.mechanisms.outcomes import LABELS, SINGLE, SINGLE_VALUES, Row, is_sequence, row_of, uniform_rows
+from dpwitness.mechanisms.outcomes import LABELS, SINGLE, SINGLE_VALUES, Entry, Row, is_sequence, row_of, uniform_rows
 from dpwitness.mechanisms.shapes import FLAT, NAMES, Held, Shapes
 from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.texts import may_be_fresh, runs_to_look_at
 from dpwitness.neighbours import Data, Pair
 from dpwitness.neighbours.shared_input import SharedInput, items_of, shared_input
 
@@ -246,6 +257,24 @@ class PythonMechanism(Mechanism):
             self._layout, self.width = layout, max(self.width, layout.width)
         self.by_position = by_position
         self.traits.keyed = not by_position and (self.traits.keyed or keyed or layout is not None)
+
+    def read_texts(self, pair: Pair) -> None:
+        """Have rows hold what stands within texts from now on, where these hardly ever repeat: see `texts`."""
+        runs = runs_to_look_at(self.cost.seconds_per_run)
+        if not runs or not may_be_fresh(self.traits.labels, self.run_count):
+            return
+        before = self.traits, self._layout, self.width
+        self.forget()
+        self.begin(None, keyed=True, by_position=False)
+        layout, rng = self.layout, np.random.Generator(np.random.SFC64(1))
+        places: Sequence[Entry] = ()
+        with suppress(MechanismError):  # a rare one: it is raised where it counts
+            rows = self.pair_outcomes(PairedRuns.d_first(pair, runs, coupled=False, layout=layout), rng)
+            places = fresh_texts(self.settled(rows, layout), self._layout)
+        self.traits, self._layout, self.width = before
+        if places:
+            self.forget()  # the texts so far leave no room for others
+            self.begin(self._layout.reading_texts(places), keyed=True, by_position=False)
 
     @override
     def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:

@@ -43,6 +43,8 @@ class Requirements:
         Rows tell a sequence of one entry from that entry alone.
     keyed
         Rows are laid out by the places of entries from the first run on.
+    of_witness
+        The rows are to be those of a witness: texts are read as its layout says, whether they repeat or not.
     layout, by_position, texts
         Of a witness: the layout of its event, whether the event stands by position since the file has no layout, and
         the texts behind numbers.
@@ -51,6 +53,7 @@ class Requirements:
     interpreted: bool = False
     marked: bool = False
     keyed: bool = False
+    of_witness: bool = False
     layout: RowLayout | None = None
     by_position: bool = False
     texts: Mapping[float, str] = field(default_factory=dict)
@@ -251,6 +254,8 @@ def _measured(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> M
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
         slow = mechanism.cost.seconds_per_run > SEEDING_PAYS
         mechanism.draws_globally = slow and mechanism.repeats_if_seeded(pair)
+    if isinstance(mechanism, PythonMechanism) and not requirements.of_witness:
+        mechanism.read_texts(pair)
     return mechanism
 
 
