@@ -96,6 +96,8 @@ def test_claims_and_times_are_texts_in_python_too(tmp_path, monkeypatch):
             dpw.check(noisy, claim=1, neighbours=ONE, max_time=text)
     with pytest.raises(dpw.InvalidClaim, match=r"claim='zcpd:0\.5' must be .*did you mean 'zcdp'"):
         dpw.check(noisy, claim="zcpd:0.5", neighbours=ONE)
+    with pytest.raises(dpw.InvalidClaim, match=r"claim=':1' must be .* or tradeoff:FILE$"):
+        dpw.check(noisy, claim=":1", neighbours=ONE)
     (tmp_path / "mine.py").write_text("def noisy(rng, data, size):\n    return data[0] + rng.laplace(0, 0.3, size)\n")
     monkeypatch.chdir(tmp_path)
     assert dpw.check("mine.py:noisy", claim=1, neighbours=ONE, **FEW).refuted

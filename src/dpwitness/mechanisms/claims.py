@@ -50,7 +50,7 @@ def claim_of_text(text: str) -> float | Claim:
     if colon and kind in FILES:
         return _of_file(kind, rest)
     if kind not in NUMBERS or (colon and not kind):
-        raise InvalidClaim(f"claim={brief(text)} must be {FORMS}{near(kind, (*NUMBERS, *FILES))}")
+        raise InvalidClaim(f"claim={brief(text)} must be {FORMS}{near(kind, filter(None, (*NUMBERS, *FILES)))}")
     values = [_number(text, part) for part in rest.split(",")]
     most, make = NUMBERS[kind]
     if not kind and len(values) == 1:
