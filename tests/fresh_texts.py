@@ -41,5 +41,11 @@ def response(rng, data):
     return f"{int(int(data[0]) == (rng.random() < 0.75))}-{some_id(rng)}"
 
 
+def typed(rng, data):
+    """Tells the inputs apart by the type of a number alone."""
+    value = int(rng.integers(1000))
+    return float(value) if int(data[0]) else value
+
+
 def name(rng, data):
     return f"name {int(rng.integers(40))}"

@@ -14,7 +14,7 @@ from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.texts import fresh, may_be_fresh, runs_to_look_at
 from dpwitness.neighbours import Pair
-from fresh_texts import LEAKS, count, leaking, many, name, response
+from fresh_texts import LEAKS, count, leaking, many, name, response, typed
 
 NEIGHBOURS = pairs(("0", "1"))  # of texts, which numba takes for no data: it would refuse all that is run here
 ALPHA = 0.05
@@ -93,6 +93,12 @@ def test_a_correct_mechanism_with_fresh_texts_is_not_accused(mechanism, epsilon)
 @pytest.mark.parametrize(("mechanism", "epsilon"), [(count, 1.0), (response, math.log(3))])
 def test_the_same_mechanism_is_refuted_below_its_epsilon(mechanism, epsilon):
     assert isinstance(checked(mechanism, 0.7 * epsilon, runs=50_000, search_runs=10_000), Violation)
+
+
+@pytest.mark.campaign
+def test_types_of_numbers_are_seen_in_their_texts():
+    assert isinstance(checked(typed), NotRefuted)
+    assert isinstance(checked(typed, outcome=repr), Violation)
 
 
 def test_what_is_read_of_a_text():

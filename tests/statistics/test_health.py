@@ -534,7 +534,7 @@ def test_an_ignored_input_is_noted(function):
     limits = {"neighbours": dpw.queries(2), "seed": 1, "search_runs": 500, "runs": 2_000}
     verdict = dpw.check(function, claim=1.0, outcome=float if function is ignores_in_python else None, **limits)
     (note, *_) = verdict.notes
-    assert note.startswith("both inputs gave the same outcomes in every run (")
+    assert note.startswith("both inputs gave the same values in every run (")
     assert note.endswith(f"does {function.__name__} use its input?")
 
 

@@ -292,7 +292,7 @@ def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows
 def _ignoring(name: str, runs: int) -> Finding:
     return Finding(
         name="input_ignored",
-        text=f"both inputs gave the same outcomes in every run ({runs} from the same random numbers, over all pairs): "
+        text=f"both inputs gave the same values in every run ({runs} from the same random numbers, over all pairs): "
         f"does {name} use its input?",
     )
 
