@@ -191,6 +191,7 @@ class Statement:
     fast_noise: bool | None = False
     reference: str | None = None
     attack: str | Attack | None = None
+    claim_needed: bool = True  # not where something is measured and nothing judged
 
     @classmethod
     def of(cls, mechanism: Any, options: Mapping[str, object]) -> Self:
@@ -215,7 +216,9 @@ class Statement:
         own = target_of(thing)
         if delta is None and own is not None and own.delta and not is_claim(self.claim):
             delta = given_parameters(self.parameters).get("delta")  # it claims the δ that it is run with
-        return stated_claim(thing, epsilon=self.epsilon, delta=delta, claim=self.claim, d_in=self.d_in)
+        return stated_claim(
+            thing, epsilon=self.epsilon, delta=delta, claim=self.claim, d_in=self.d_in, needed=self.claim_needed
+        )
 
     def require_types(self) -> None:
         """Raise `InvalidParameter` for what no other check sees."""

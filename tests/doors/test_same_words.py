@@ -171,7 +171,7 @@ def test_a_parameter_is_said_once_and_known_everywhere(name):
 
 
 def test_every_parameter_of_a_check_is_of_the_statement_or_of_the_effort():
-    stated = {field.name for field in dataclasses.fields(Statement)} - {"mechanism"}
+    stated = {field.name for field in dataclasses.fields(Statement)} - {"mechanism", "claim_needed"}
     effort = {field.name for field in dataclasses.fields(Effort)} - {"given"}
     assert stated | effort == set(options_of("check"))
     assert not stated & effort

@@ -36,12 +36,12 @@ def bound(mechanism: AnyMechanism = None, **options: Unpack[TailOptions]) -> Bou
     """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with confidence 1 − alpha.
 
     Searches for the event with the largest expected lower bound, then makes all `runs` paired confirm runs on it.
-    `epsilon` is the mechanism's own parameter; a mechanism that has neither this parameter nor a claim of its own needs
-    `claim`. With `claim`, the parameter of the claim's family is bounded instead, in its unit: ε for `PureDP(1)`, ρ for
-    `ZCDP(0.5)`, ε at α = 8 for `RenyiDP(8, 0.4)`; the claim's own value of it is ignored. For `PrivacyProfile` and
-    `TradeOff` the bound is the ε by which the mechanism exceeds them. Errors as in `check`.
+    `epsilon` is the mechanism's own parameter; what nothing is claimed of is bounded too. With `claim`, the parameter
+    of the claim's family is bounded instead, in its unit: ε for `PureDP(1)`, ρ for `ZCDP(0.5)`, ε at α = 8 for
+    `RenyiDP(8, 0.4)`; the claim's own value of it is ignored. For `PrivacyProfile` and `TradeOff` the bound is the ε
+    by which the mechanism exceeds them. Errors as in `check`.
     """
-    statement, effort = Statement.of(mechanism, options), Effort.of(options)
+    statement, effort = Statement.of(mechanism, {**options, "claim_needed": False}), Effort.of(options)
     require_tails(statement.stated.claim, effort)
     of_family = options["claim"] is not None
     return work_on(statement, effort, lambda problem, runner: _bound(problem, runner, effort, of_family=of_family))

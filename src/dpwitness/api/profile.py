@@ -358,11 +358,11 @@ def profile(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> 
     largest over all pairs, so the band is nowhere above that curve either, and may lie far below it. Valid at any
     stopping time; the inequalities are in `evidence.profile_band`.
 
-    `epsilon` is the mechanism's own parameter; a mechanism that has neither this parameter nor a claim of its own needs
-    `claim`. A `claim` of any kind that lies outside the band is refuted, and the result has a witness; without `claim`
-    the result is the band alone. Errors as in `check`.
+    `epsilon` is the mechanism's own parameter. A `claim` of any kind that lies outside the band is refuted, and the
+    result has a witness; without `claim` the result is the band alone, also of what nothing is claimed of. Errors as in
+    `check`.
     """
-    statement, effort = Statement.of(mechanism, options), Effort.of(options)
+    statement, effort = Statement.of(mechanism, {**options, "claim_needed": False}), Effort.of(options)
     judged = options["claim"] is not None
     return work_on(statement, effort, lambda problem, runner: _profile(problem, runner, effort, judged=judged))
 

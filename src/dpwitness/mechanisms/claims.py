@@ -193,6 +193,7 @@ def stated_claim(
     delta: float | None = None,
     claim: Claim | Accountant | float | str | None = None,
     d_in: object = None,
+    needed: bool = True,
 ) -> StatedClaim:
     """Return what is claimed of a mechanism: as given, else as the object carries it.
 
@@ -208,6 +209,8 @@ def stated_claim(
         The claim alone, or its ε in nats, a text as the command line has it, or an accountant that states it.
     d_in
         The distance between neighbours that the object's claim is for, where its library states claims for distances.
+    needed
+        Whether something must be claimed; else what nothing is claimed of is measured as if ε were 0.
 
     Raises
     ------
@@ -235,6 +238,8 @@ def stated_claim(
         tested = _of_epsilon(thing, library, given, delta, d_in, own=claim is None)
         return StatedClaim(claim=tested, epsilon=parameter, delta=delta)
     carried = library.claim(thing, d_in)
+    if carried is None and not needed:
+        carried = ApproxDP(0.0, 0.0)
     if carried is None:
         raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
     require_region(carried)
