@@ -11,6 +11,7 @@ from dpwitness import NotRefuted, Violation, Witness, check, pairs, replay
 from dpwitness.events.encoding import symbol, text_code
 from dpwitness.mechanisms.layout import ROOT, KeyedRow, keyed_row
 from dpwitness.mechanisms.mechanism import PairedRuns
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.texts import fresh, may_be_fresh, runs_to_look_at
 from dpwitness.neighbours import Pair
@@ -121,6 +122,20 @@ def test_numbers_in_a_text(text, numbers):
     entries = read(text)
     assert [entry for name, entry in entries.items() if name.startswith("number")] == numbers
     assert entries["length of the text"] == len(text)
+
+
+def test_the_cost_of_a_run_is_that_of_reading_its_texts(monkeypatch):
+    """Shards that were planned by a run which only wrote one code were not done in time."""
+    measured = []
+
+    def measure(mechanism, pair):
+        measured.append(mechanism.layout is not None and mechanism.layout.reads_texts)
+        return of_all(mechanism, pair)
+
+    of_all = PythonMechanism.measure
+    monkeypatch.setattr(PythonMechanism, "measure", measure)
+    as_mechanism(count, "0")
+    assert measured == [False, True]
 
 
 def test_a_layout_says_by_itself_where_texts_are_read():

@@ -20,7 +20,7 @@ from typing_extensions import override
 
 from dpwitness.events.encoding import nested, symbol, text_code
 from dpwitness.mechanisms.outcomes import EQUAL, LABELS, Entry, Node, Path, Row, key_codes, node_name
-from dpwitness.mechanisms.texts import PLACES, READ, fresh, parts, parts_of
+from dpwitness.mechanisms.texts import PARTS, PLACES, READ, fresh, read
 
 Rows = NDArray[np.float64]
 
@@ -44,8 +44,10 @@ class RowLayout:
             node = self._nodes.setdefault(entry.path, Node(entry.path, entry.name))
             if len(node.coordinates) == entry.part:
                 node.coordinates.append(c)
-            if entry.path and entry.path[-1][0] in READ and entry.path[:-1] in self._nodes:
-                self._nodes[entry.path[:-1]].reads_text = True
+        for path in {entry.path[:-1] for entry in self.entries if entry.path and entry.path[-1][0] in READ}:
+            if path in self._nodes:
+                of_parts = [self._coordinates.get(((*path, part), 0)) for part in PARTS]
+                self._nodes[path].of_text = [(c, k) for k, c in enumerate(of_parts) if c is not None]
         self.root = self._nodes[()]
 
     def __reduce__(self) -> tuple[object, ...]:
@@ -68,7 +70,7 @@ class RowLayout:
     @property
     def reads_texts(self) -> bool:
         """Whether rows have what stands within texts somewhere."""
-        return any(node.reads_text for node in self._nodes.values())
+        return any(node.of_text for node in self._nodes.values())
 
     @property
     def width(self) -> int:
@@ -97,15 +99,15 @@ class RowLayout:
 
     def reading_texts(self, places: Iterable[Entry]) -> "RowLayout":
         """With further entries for what stands within the texts at these places."""
-        read: list[Entry] = []
+        places_read: list[Entry] = []
         for place in places:
             outer = place.name if place.path else ""
-            read.append(place)
-            read += [
-                Entry((*place.path, (word, (float(number),))), 0, node_name(outer, word, number))
-                for word, number in parts()
+            places_read.append(place)
+            places_read += [
+                Entry((*place.path, (word, number)), 0, node_name(outer, word, int(number[0])))
+                for word, number in PARTS
             ]
-        return self.extended(read, MOST)
+        return self.extended(places_read, MOST)
 
 
 ROOT: Final = RowLayout((Entry((), 0, ROOT_NAME),))
@@ -144,13 +146,17 @@ class KeyedRow(Row):
     @override
     def text(self, text: str, node: Node | None) -> None:
         node = node or self.layout.root
-        if not node.reads_text:
+        if not node.of_text:
             super().text(text, node)
             return
         # Of the texts themselves half as many are kept: there must be room for those that come again, as characters do.
         self.put(text_code(text), node, text if len(self.labels) < LABELS // 2 else None)
-        for word, number, entry, label in parts_of(text):
-            self.put(entry, self.at(node, word, number), label)
+        entries, characters = read(text)
+        for code, character in characters:
+            if code not in self.labels:
+                self.label(code, character)
+        for coordinate, number in node.of_text:
+            self.values[coordinate] = entries[number]
 
     @override
     def at(self, node: Node | None, word: str, name: object) -> Node:

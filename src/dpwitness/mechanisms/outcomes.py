@@ -91,11 +91,11 @@ class Entry:
 class Node:
     """A node of the tree that an outcome is: the coordinates of its entries, and the nodes within that a layout has."""
 
-    __slots__ = ("blocks", "children", "coordinates", "name", "path", "reads_text")
+    __slots__ = ("blocks", "children", "coordinates", "name", "of_text", "path")
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
-        self.reads_text = False  # whether a text here has the entries of `texts` besides
+        self.of_text: list[tuple[int, int]] = []  # coordinates of what is read of a text here, and its numbers
         self.coordinates: list[int] = []
         self.children: dict[tuple[str, type, object], Node] = {}
         self.blocks: dict[int, int] = {}

@@ -258,11 +258,11 @@ class PythonMechanism(Mechanism):
         self.by_position = by_position
         self.traits.keyed = not by_position and (self.traits.keyed or keyed or layout is not None)
 
-    def read_texts(self, pair: Pair) -> None:
-        """Have rows hold what stands within texts from now on, where these hardly ever repeat: see `texts`."""
+    def read_texts(self, pair: Pair) -> bool:
+        """Whether rows hold what stands within texts from now on, as these hardly ever repeat: see `texts`."""
         runs = runs_to_look_at(self.cost.seconds_per_run)
         if not runs or not may_be_fresh(self.traits.labels, self.run_count):
-            return
+            return False
         before = self.traits, self._layout, self.width
         self.forget()
         self.begin(None, keyed=True, by_position=False)
@@ -275,6 +275,7 @@ class PythonMechanism(Mechanism):
         if places:
             self.forget()  # the texts so far leave no room for others
             self.begin(self._layout.reading_texts(places), keyed=True, by_position=False)
+        return bool(places)
 
     @override
     def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:

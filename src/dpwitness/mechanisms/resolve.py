@@ -254,8 +254,8 @@ def _measured(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> M
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
         slow = mechanism.cost.seconds_per_run > SEEDING_PAYS
         mechanism.draws_globally = slow and mechanism.repeats_if_seeded(pair)
-    if isinstance(mechanism, PythonMechanism) and not requirements.of_witness:
-        mechanism.read_texts(pair)
+    if isinstance(mechanism, PythonMechanism) and not requirements.of_witness and mechanism.read_texts(pair):
+        mechanism.measure(pair)  # a run takes longer now
     return mechanism
 
 

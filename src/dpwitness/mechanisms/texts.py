@@ -7,7 +7,8 @@ that are laid out by it have them. Whether texts repeat is seen in a few runs, b
 
 import math
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 from itertools import islice
 from typing import Final
 
@@ -38,27 +39,29 @@ PLACES: Final = 16
 #: A few numbers, so that rows are the same though the measured seconds vary a little.
 RUNS: Final = ((500e-6, 256), (4e-3, 32), (0.02, 8), (0.125, ONCE // 2))
 
-#: A word, a number, an entry, and the text behind it.
-Part = tuple[str, int, float, str | None]
+#: The steps to all that is read of a text, in the order of `read`.
+PARTS: Final = tuple(
+    (word, (float(place),))
+    for word, most in ((LENGTH, 1), (FIRST, CHARACTERS), (LAST, CHARACTERS), (NUMBER, NUMBERS))
+    for place in range(1, most + 1)
+)
 
 
-def parts_of(text: str) -> Iterator[Part]:
-    """What is read of a text: its length, characters at both ends, and the first numbers in it."""
-    yield LENGTH, 1, float(len(text)), None
-    for word, characters in ((FIRST, text[:CHARACTERS]), (LAST, text[: -CHARACTERS - 1 : -1])):
-        for place, character in enumerate(characters, 1):
-            yield word, place, symbol("character", character), repr(character)
-    for place, found in enumerate(islice(_NUMBER.finditer(text), NUMBERS), 1):
-        number = float(found.group())
-        if math.isfinite(number):
-            yield NUMBER, place, entries(number)[0], None
+def read(text: str) -> tuple[list[float], list[tuple[float, str]]]:
+    """What is read of a text, in the order of `PARTS`, NaN for what it lacks; and the characters behind entries."""
+    ends = [[_character(one) for one in part] for part in (text[:CHARACTERS], text[: -CHARACTERS - 1 : -1])]
+    numbers = [float(found.group()) for found in islice(_NUMBER.finditer(text), NUMBERS)]
+    numbers = [entries(number)[0] if math.isfinite(number) else math.nan for number in numbers]
+    found = [float(len(text))]
+    for known, most in (*(([code for code, _ in end], CHARACTERS) for end in ends), (numbers, NUMBERS)):
+        found += known
+        found += [math.nan] * (most - len(known))
+    return found, ends[0] + ends[1]
 
 
-def parts() -> Iterator[tuple[str, int]]:
-    """The words and numbers of all that may be read of a text."""
-    yield LENGTH, 1
-    for word, most in ((FIRST, CHARACTERS), (LAST, CHARACTERS), (NUMBER, NUMBERS)):
-        yield from ((word, place) for place in range(1, most + 1))
+@lru_cache(1 << 12)
+def _character(character: str) -> tuple[float, str]:
+    return symbol("character", character), repr(character)
 
 
 def runs_to_look_at(seconds_per_run: float) -> int:
