@@ -586,6 +586,20 @@ def test_what_a_file_calls_a_dataset_without_records_is_checked():
             relation_from_json({**described, "empty": damaged})
 
 
+@pytest.mark.parametrize("name", INDEXES)
+def test_labels_of_a_copy_are_its_own_and_stay_what_they_are(name):
+    given = pd.DataFrame({"x": range(4)}, index=INDEXES[name])
+    for data, axis in ((given, "index"), (given.T, "columns"), (given["x"], "index")):
+        handed = copier(data)()
+        assert handed.equals(data)
+        own, label = getattr(handed, axis), getattr(data, axis)
+        assert own.identical(label)
+        assert type(own) is type(label)
+        assert getattr(own, "freq", None) == getattr(label, "freq", None)
+        assert not np.shares_memory(own.to_numpy(), label.to_numpy())
+    assert copier(given.index)().identical(given.index)
+
+
 @pytest.mark.parametrize("form", ["array", "columns", "xy"])
 @pytest.mark.parametrize("records", [8_191, 8_192, 8_193])
 def test_arrays_are_written_to_on_both_sides_of_any_length(form, records):

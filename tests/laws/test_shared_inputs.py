@@ -34,6 +34,16 @@ class Held:
         self.values = values
 
 
+class Key:
+    """A key of a dict that can be changed."""
+
+    def __hash__(self):
+        return 1
+
+    def __eq__(self, other):
+        return isinstance(other, Key)
+
+
 def write(array):
     array.flat[0] += 1
 
@@ -70,6 +80,11 @@ def function_attrs(frame):
     frame.attrs["note"] = lambda: None
 
 
+def renumber(values):
+    values.flags.writeable = True  # so it is in older versions of pandas
+    values[0] += 1
+
+
 def cell(frame):
     frame.iloc[0, 0] += 1
 
@@ -86,6 +101,14 @@ def frame(x):
     return pd.DataFrame({"a": [x, 2.0], "b": ["p", "q"]})
 
 
+def indexed(x):
+    return frame(x).set_index(np.array([5, 6]))
+
+
+def categories(x):
+    return pd.DataFrame({"a": [x, 2.0], "kind": pd.Categorical([5, 6])})
+
+
 #: An input by a number in it, and a change in place.
 CHANGES = {
     "list: append": (lambda x: [x, 2], lambda v: v.append(9)),
@@ -100,6 +123,8 @@ CHANGES = {
     "dict: order": (lambda x: {"a": x, "b": 2}, reorder),
     "dict: nested": (lambda x: {"a": {"b": [x]}}, lambda v: v["a"]["b"].append(1)),
     "dict: equal key": (lambda x: {1: x}, lambda v: v.update({True: v.pop(1)})),
+    "dict: an attribute of a key": (lambda x: {Key(): x}, lambda v: setattr(next(iter(v)), "note", 1)),
+    "list of dicts: an attribute of a key": (lambda x: [{Key(): x}], lambda v: setattr(next(iter(v[0])), "note", 1)),
     "tuple": (lambda x: (x, [1, 2]), lambda v: v[1].reverse()),
     "set": (lambda x: {x, 100}, element),
     "deque": (lambda x: collections.deque([x, 2]), lambda v: v.rotate()),
@@ -117,6 +142,15 @@ CHANGES = {
     "frame: attrs": (frame, attrs),
     "frame: a function in attrs": (frame, function_attrs),
     "frame: a column": (frame, lambda v: v.insert(0, len(v.columns), 1)),
+    "frame: an index": (indexed, lambda v: renumber(v.index.values)),
+    "frame: an index of a range": (frame, lambda v: renumber(v.index.values)),
+    "frame: an attribute of the index": (frame, lambda v: attribute(v.index)),
+    "frame: an attribute of the columns": (frame, lambda v: attribute(v.columns)),
+    "frame: categories": (categories, lambda v: renumber(v["kind"].cat.categories.values)),
+    "frame: an attribute of categories": (categories, lambda v: attribute(v["kind"].cat.categories)),
+    "series: an index": (lambda x: indexed(x)["a"], lambda v: renumber(v.index.values)),
+    "series: an attribute of the index": (lambda x: frame(x)["a"], lambda v: attribute(v.index)),
+    "series: categories": (lambda x: categories(x)["kind"][x:], lambda v: renumber(v.cat.categories.values)),
     "series": (lambda x: pd.Series([x, 2.0]), lambda v: v.__setitem__(0, v[0] + 1)),
 }
 ALWAYS, LATE, NEIGHBOUR = "always", "late", "only on the neighbour"
@@ -125,8 +159,11 @@ ALWAYS, LATE, NEIGHBOUR = "always", "late", "only on the neighbour"
 def content(data):
     """A number for all that an input holds."""
     extra = (data.flags.writeable, data.strides) if isinstance(data, np.ndarray) else ()
-    if isinstance(data, pd.DataFrame):
-        extra = (data.to_numpy().tolist(), [*data.columns], [*vars(data)], [*data.attrs])
+    if isinstance(data, pd.DataFrame | pd.Series):
+        kinds = data.dtypes if isinstance(data, pd.DataFrame) else [data.dtype]
+        labels = [*data.axes, *(kind.categories for kind in kinds if isinstance(kind, pd.CategoricalDtype))]
+        held = [(one.values.tolist(), hasattr(one, "note")) for one in labels]
+        extra = (data.to_numpy().tolist(), held, [*vars(data)], [*data.attrs])
         data = None
     return zlib.crc32(pickle.dumps((data, extra)))
 

@@ -11,6 +11,7 @@ from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
 from functools import partial
+from itertools import chain
 from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
@@ -171,7 +172,7 @@ def copier(data: Data) -> Callable[[], Data]:
         return tables.lent(data)
     if type(data) is list:
         return _list_copier(data)
-    if type(data) is dict:
+    if type(data) is dict and all(map(_immutable, data)):
         parts = {name: copier(item) for name, item in data.items()}
         return lambda: {name: copied() for name, copied in parts.items()}
     if type(data) is tuple:
@@ -180,15 +181,18 @@ def copier(data: Data) -> Callable[[], Data]:
     pandas = sys.modules.get("pandas")
     if pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series):
         return _pandas_copier(data)
+    if pandas is not None and isinstance(data, pandas.Index):
+        return _index_copier(data)
     return lambda: copy.deepcopy(data)
 
 
 def _pandas_copier(data: Any) -> Callable[[], Data]:
-    """Of a DataFrame or a Series: a deep copy of pandas' leaves the objects in columns of objects as they are."""
+    """Of a DataFrame or a Series: a deep copy of pandas' shares its labels, its categories and objects in columns."""
     import pandas as pd  # type: ignore[import-untyped]  # no stubs
 
     single = isinstance(data, pd.Series)
     columns = [data] if single else [data.iloc[:, k] for k in range(data.shape[1])]
+    labels = [*map(_index_copier, data.axes)]
     # Of each column what copies the values in it that can be changed, by row; in most there are none.
     found = {
         k: {i: copier(v) for i, v in enumerate(column) if not (pd.api.types.is_scalar(v) or _immutable(v))}
@@ -196,22 +200,41 @@ def _pandas_copier(data: Any) -> Callable[[], Data]:
         if column.dtype == object
     }
     changeable = {k: copiers for k, copiers in found.items() if copiers}
+    categorical = [k for k, column in enumerate(columns) if isinstance(column.dtype, pd.CategoricalDtype)]
 
     def own(k: int) -> Any:
-        values = columns[k].to_numpy(object, copy=True)
+        column = columns[k]
+        if k in categorical:
+            return pd.Series(copy.deepcopy(column.array), index=data.index, name=column.name)
+        values = column.to_numpy(object, copy=True)
         for i, copied in changeable[k].items():
             values[i] = copied()
-        return pd.Series(values, index=data.index, name=columns[k].name, dtype=object)
+        return pd.Series(values, index=data.index, name=column.name, dtype=object)
 
     def copied() -> Data:
         whole = copy.deepcopy(data)
-        if single and changeable:
-            return type(data)(own(0)).__finalize__(whole)
-        for k in changeable:
-            whole.isetitem(k, own(k))
+        if single and (changeable or categorical):
+            whole = type(data)(own(0)).__finalize__(whole)
+        elif not single:
+            for k in (*changeable, *categorical):
+                whole.isetitem(k, own(k))
+        whole.index = labels[0]()
+        if not single:
+            whole.columns = labels[1]()
         return whole
 
     return copied
+
+
+def _index_copier(index: Any) -> Callable[[], Any]:
+    """Of an index: a deep copy of pandas' shares what a RangeIndex or a MultiIndex works out once, and objects."""
+    import pandas as pd
+
+    if type(index) is pd.Index and (index.dtype != object or all(map(_immutable, index))):
+        return partial(index.copy, deep=True)
+    make, given = index.__reduce__()[:2]
+    parts = copier(given)
+    return lambda: make(*parts())
 
 
 def _list_copier(items: list[Data]) -> Callable[[], list[Data]]:
@@ -225,7 +248,9 @@ def _list_copier(items: list[Data]) -> Callable[[], list[Data]]:
 
 def _is_flat(item: Data) -> bool:
     """Whether a shallow copy is enough."""
-    return type(item) in (list, dict) and all(map(_immutable, item.values() if type(item) is dict else item))
+    return type(item) in (list, dict) and all(
+        map(_immutable, chain(item, item.values()) if type(item) is dict else item)
+    )
 
 
 def _immutable(value: Data) -> bool:

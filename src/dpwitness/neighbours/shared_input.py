@@ -78,9 +78,11 @@ def _written(item: Data) -> tuple[object, ...] | None:
     columns = [item] if type(item) is pandas.Series else [column for _, column in item.items()]
     if not all(set(map(type, column)) <= ATOMS for column in columns if column.dtype.kind == "O"):
         return None
+    categories = [column.dtype.categories for column in columns if isinstance(column.dtype, pandas.CategoricalDtype)]
+    worked_out = [axis.values for axis in item.axes if type(axis) in (pandas.RangeIndex, pandas.MultiIndex)]
     try:
-        # Attributes that a function added would not be written.
-        return pickle.dumps(item, 5), *vars(item)
+        # Neither attributes that a function added nor values that an index works out once would be written.
+        return pickle.dumps((item, worked_out), 5), *map(tuple, map(vars, (item, *item.axes, *categories)))
     except Exception:  # pickle lets through whatever it meets: `attrs` may hold anything, such as a function
         return None
 
