@@ -105,7 +105,7 @@ class MechanismTimeout(MechanismError):
 
 
 class MechanismCrashed(MechanismError):
-    """The mechanism ended the process that ran it."""
+    """The mechanism ended the process that ran it, or called `sys.exit`."""
 
 
 class DependentRuns(MechanismError):

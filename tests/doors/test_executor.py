@@ -1,5 +1,6 @@
 """An executor of the user's own makes the runs: the same counts as here, and it stays open."""
 
+import sys
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
@@ -11,6 +12,16 @@ FEW = {"epsilon": 1.0, "neighbours": [([0.0], [1.0])], "seed": 5, "runs": 4_000,
 
 def noisy(rng, data):
     return data[0] + rng.laplace(0, 0.5)
+
+
+def leaves_seldom(rng, data):
+    if rng.random() < 0.01:
+        sys.exit(0)
+    return noisy(rng, data)
+
+
+def leaves_of_many(rng, data, size):
+    sys.exit(0)
 
 
 class Counting(ThreadPoolExecutor):
@@ -45,3 +56,15 @@ def test_what_is_no_executor_is_refused():
     with Counting(1) as executor, pytest.raises(dpw.InvalidParameter, match="give one of the two"):
         dpw.check(noisy, executor=executor, cluster="local", **FEW)
     assert not executor.asked
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+@pytest.mark.parametrize("errors", ["raise", "outcome"])
+@pytest.mark.parametrize("leaves", [leaves_seldom, leaves_of_many])
+def test_a_run_that_calls_exit_ends_no_script(leaves, errors):
+    """With code 0 it would look like one whose claims passed; it is no outcome either: it ends the user's program."""
+    message = rf"{leaves.__name__} called sys\.exit\(0\): take that out, it ends the check"
+    with pytest.raises(dpw.MechanismCrashed, match=message):
+        dpw.check(leaves, errors=errors, workers=1, **FEW)
+    with Counting(1) as executor, pytest.raises(dpw.MechanismCrashed, match=message):
+        dpw.check(leaves, errors=errors, executor=executor, **FEW)

@@ -313,8 +313,8 @@ def test_every_argument_that_names_a_file_says_what_becomes_of_it():
 @pytest.mark.parametrize(
     ("function", "line"),
     [
-        ("leaves", "mine.py:leaves called sys.exit(0): take that out, it ends the check"),
-        ("leaves_in_a_run", "mine.py:leaves_in_a_run called sys.exit(0): take that out, it ends the check"),
+        ("leaves", "leaves called sys.exit(0): take that out, it ends the check"),
+        ("leaves_in_a_run", "leaves_in_a_run called sys.exit(0): take that out, it ends the check"),
         ("base", "unexpected BaseException: no luck; --traceback shows where"),
     ],
 )

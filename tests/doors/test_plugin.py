@@ -1226,7 +1226,9 @@ def test_a_mechanism_that_leaves_is_told_in_one_line_and_recorded(project):
     result = project(LEAVES)()
     result.assert_outcomes(failed=1)
     said = "leaves called sys.exit(3): take that out, it ends the check"
-    result.stdout.fnmatch_lines([f"E *BadInput: {said}", "1 assertion in 1 test: 1 error; *", f"  *test_it: {said}"])
+    result.stdout.fnmatch_lines(
+        [f"E *MechanismCrashed: {said}", "1 assertion in 1 test: 1 error; *", f"  *test_it: {said}"]
+    )
 
 
 def test_an_unforeseen_error_is_recorded_and_raised(project, monkeypatch):

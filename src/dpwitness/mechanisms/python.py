@@ -3,7 +3,7 @@
 import inspect
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final
@@ -11,11 +11,12 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, exit_error
 from dpwitness.errors import (
     DPWitnessError,
     InvalidOutcome,
     InvalidParameter,
+    MechanismCrashed,
     MechanismError,
     MechanismRaised,
     MixedKinds,
@@ -347,10 +348,11 @@ class PythonMechanism(Mechanism):
                 for i, output in enumerate(outputs or ())
             )
         self.run_count += sum(len(side.rows) for side in sides)
-        if not self.draws_globally:
-            return self._run_sides(sides, order, start)
-        with global_states_restored():
-            return self._run_sides(sides, order, start)
+        try:
+            with global_states_restored() if self.draws_globally else nullcontext():
+                return self._run_sides(sides, order, start)
+        except SystemExit as error:  # its code 0 would end a script as if all was well
+            raise MechanismCrashed(str(exit_error(self.name, error))) from error
 
     def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
         """Make run after run, each on all sides in its order; all get one object, as long as none changes it."""
