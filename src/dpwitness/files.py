@@ -28,6 +28,28 @@ STDIN: Final = "-"
 STREAMS: Final = ("/dev/std", "/dev/fd/", "/proc/")
 
 
+class GivenPath(str):
+    """A path as it was given, with the full one that it stood for then: a mechanism may go to another folder.
+
+    Attributes
+    ----------
+    full
+        The path from the root; as given, where the present folder is not there any more.
+    """
+
+    __slots__ = ("full",)
+    full: str
+
+    def __new__(cls, text: str) -> "GivenPath":
+        """Return the text with its full path."""
+        given = super().__new__(cls, text)
+        try:
+            given.full = os.path.join(os.getcwd(), text)
+        except OSError:
+            given.full = text
+        return given
+
+
 def check_writable(path: str | Path) -> None:
     """Raise `InvalidData` now, not after hours of runs, where `write_atomically` could not write.
 
@@ -114,8 +136,9 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
         raise InvalidData(f"cannot write {text!r}: give the name of a file")
     if text == STDIN:
         raise InvalidData("cannot write -, which is standard input: give the name of a file, or ./- for that name")
+    full = path.full if isinstance(path, GivenPath) else text
     try:
-        mode = os.stat(text).st_mode
+        mode = os.stat(full).st_mode
     except FileNotFoundError:
         mode = None
     except OSError as error:
@@ -124,7 +147,7 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
         raise InvalidData(f"cannot write {path}: it is a folder; give the name of a file")
     if mode is not None and (not stat.S_ISREG(mode) or text.startswith(STREAMS)):
         return Path(text), mode, False  # as given: /dev/stdout resolves to a name that may not be opened
-    target = Path(os.path.realpath(text))
+    target = Path(os.path.realpath(full))
     if not target.parent.is_dir():
         raise InvalidData(f"cannot write {path}: there is no folder {Path(text).parent}")
     return target, mode, True

@@ -42,6 +42,10 @@ def leaves_in_a_run(rng, data, epsilon, calls=[]):
         sys.exit(0)
     return rng.random()
 
+def goes_elsewhere(rng, data, epsilon):
+    os.chdir(os.path.join(os.path.dirname(__file__), "elsewhere"))
+    return data[0] + rng.laplace(0, 0.1)
+
 def base(rng, data, epsilon):
     raise BaseException("no luck")
 
@@ -300,6 +304,17 @@ def test_what_is_appended_to_may_be_named_twice_and_standard_input_is_no_output(
     code, _, err = run(capsys, *check, "--save", "-")
     assert code == 2
     assert "cannot write -, which is standard input" in err
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_files_are_written_where_they_were_asked_for_whatever_folder_a_mechanism_goes_to(capsys, mine):
+    (mine / "elsewhere").mkdir()
+    pair = ("--epsilon", 1, "--pair", "[0]", "[1]", "--runs", 2000, "--workers", 1)
+    code, _, err = run(capsys, "check", "mine.py:goes_elsewhere", *pair, "--save", "w.json", "--sarif", "w.sarif")
+    assert code == 1, err
+    assert Path.cwd() == mine / "elsewhere"
+    assert not list(Path.cwd().iterdir())
+    assert all((mine / name).is_file() for name in ("w.json", "w.sarif"))
 
 
 def test_every_argument_that_names_a_file_says_what_becomes_of_it():

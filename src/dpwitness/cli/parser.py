@@ -15,6 +15,7 @@ from dpwitness import checks
 from dpwitness.checks import json_value, near
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import BadInput, InvalidParameter
+from dpwitness.files import GivenPath
 from dpwitness.options import MOST_WORKERS
 
 #: JSON has no infinities: as parameters they are these texts.
@@ -27,7 +28,7 @@ DEEPEST: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class FileOption:
-    """The type of an argument that names files: its value stays the text.
+    """The type of an argument that names files: its value stays the text, of one that is written with the full path.
 
     `written`: what was there is replaced, so that no other argument may name it; `kept`: what was there is read, and
     goes on. `files`: those that a text names.
@@ -39,7 +40,7 @@ class FileOption:
 
     def __call__(self, text: str) -> str:
         """The value of a text: itself."""
-        return text
+        return GivenPath(text) if self.written else text
 
 
 def _module(place: str) -> Sequence[str]:
