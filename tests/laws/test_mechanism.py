@@ -11,10 +11,11 @@ from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, 
 from dpwitness.events.encoding import nested as length_of
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.rows import place
-from dpwitness.mechanisms.python import PythonMechanism
+from dpwitness.mechanisms.mechanism import PairedRuns
+from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.neighbours import as_finite_numbers
+from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.noise import exponential, gaussian, geometric, laplace
 from running import soon
 
@@ -371,3 +372,37 @@ def test_what_only_arrays_raise_is_no_error_of_a_mechanism_of_lists():
     assert isinstance(mechanism, PythonMechanism)
     with pytest.raises(MechanismRaised, match="truth value"):
         as_mechanism(total, np.ones(2), neighbour=np.zeros(2))
+
+
+@pytest.mark.parametrize("vectorised", [False, True])
+def test_what_a_run_sets_for_numpy_ends_with_the_runs(vectorised):
+    """A run that had overflows raise ended the check, in the search, as an unexpected error of this package."""
+
+    def one(data, rng):
+        np.seterr(all="raise")
+        return rng.random()
+
+    def many(data, rng, size):
+        return np.full(size, one(data, rng))
+
+    mechanism = (VectorisedMechanism if vectorised else PythonMechanism)(Signature.of(many if vectorised else one, {}))
+    before = np.geterr()
+    pair = Pair(data=np.array([0.0]), neighbour=np.array([1.0]))
+    try:
+        mechanism.outcomes(pair.data, np.random.default_rng(1), 2)
+        mechanism.pair_outcomes(PairedRuns.d_first(pair, 2, coupled=False), np.random.default_rng(1))
+        assert np.geterr() == before
+    finally:
+        np.seterr(**before)
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_what_a_recorded_run_sets_for_numpy_ends_with_it():
+    """An explanation is made before the lower bound, in which numbers underflow."""
+
+    def strict(data, rng):
+        np.seterr(all="raise")
+        return data[0] + rng.laplace(0, 0.3)
+
+    verdict = dpw.check(strict, claim=1.0, neighbours=dpw.pairs(([0.0], [1.0])), workers=1, seed=1)
+    assert isinstance(verdict, dpw.Violation)

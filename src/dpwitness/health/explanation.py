@@ -117,7 +117,8 @@ def _recorded(
             return output if size is None else output[0]
 
         bits = generator(runner.seed, Role.HEALTH_EXPLANATION, number).bit_generator
-        recording = recorder.record(call, bits)
+        with np.errstate():  # what it sets by np.seterr ends with it
+            recording = recorder.record(call, bits)
         if mechanism.outcome is not None and recording.error is None:
             recording.output = mechanism.outcome(recording.output)
         recording.output = entries_of(recording.output)

@@ -349,7 +349,8 @@ class PythonMechanism(Mechanism):
             )
         self.run_count += sum(len(side.rows) for side in sides)
         try:
-            with global_states_restored() if self.draws_globally else nullcontext():
+            # What a run sets by np.seterr is not for what reads its outcomes.
+            with np.errstate(), global_states_restored() if self.draws_globally else nullcontext():
                 return self._run_sides(sides, order, start)
         except SystemExit as error:  # its code 0 would end a script as if all was well
             raise MechanismCrashed(str(exit_error(self.name, error))) from error

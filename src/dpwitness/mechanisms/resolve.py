@@ -212,11 +212,12 @@ def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
     As scikit-learn's functions, which call `check_random_state`.
     """
     try:
-        signature.call(InputConversion().source(pair.data)(), np.random.Generator(np.random.SFC64(0)), 1)
+        with np.errstate():
+            signature.call(InputConversion().source(pair.data)(), np.random.Generator(np.random.SFC64(0)), 1)
     except (TypeError, ValueError) as error:
         if "RandomState" in str(error):
             return replace(signature, function=LegacyGenerator(signature.function))
-    except Exception:  # it is reported when the mechanism runs
+    except (Exception, SystemExit):  # it is reported when the mechanism runs
         pass
     return signature
 
