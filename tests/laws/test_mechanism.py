@@ -1,4 +1,5 @@
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import numba
 import numpy as np
@@ -9,6 +10,7 @@ import dpwitness as dpw
 from dpwitness.errors import CompiledDiffers, InvalidOutcome, InvalidParameter, MechanismRaised, SlowMechanism
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE
 from dpwitness.events.encoding import nested as length_of
+from dpwitness.health import before_search
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.rows import place
 from dpwitness.mechanisms.mechanism import PairedRuns
@@ -406,3 +408,15 @@ def test_what_a_recorded_run_sets_for_numpy_ends_with_it():
 
     verdict = dpw.check(strict, claim=1.0, neighbours=dpw.pairs(([0.0], [1.0])), workers=1, seed=1)
     assert isinstance(verdict, dpw.Violation)
+
+
+def test_an_exception_in_the_first_runs_says_what_counts_exceptions():
+    def stops(data, rng):
+        if rng.random() < 0.2:
+            raise StopIteration(3)
+        return rng.random()
+
+    pair = Pair(data=np.array([0.0]), neighbour=np.array([1.0]))
+    asked = SimpleNamespace(mechanism=PythonMechanism(Signature.of(stops, {})), max_time=60, seed=1)
+    with pytest.raises(MechanismRaised, match=r"StopIteration \(3\) on run .*errors='outcome'"):
+        before_search._drawn(asked, pair)

@@ -112,7 +112,10 @@ def _drawn(runner: Runner, pair: Pair) -> FirstRuns | None:
         return None
     limit = min(SECONDS, SHARE * runner.max_time) / 2  # of each side
     draw = _calls if cost.batched else _call
-    sides = [draw(runner, data, side, limit) for side, data in enumerate(pair.sides)]
+    try:
+        sides = [draw(runner, data, side, limit) for side, data in enumerate(pair.sides)]
+    except MechanismRaised as error:
+        raise described_on_both_inputs(runner.mechanism.fill, pair, error) from error.__cause__
     if not all(sides):
         return None
     calls, rows = (min(len(side) for side in sides), min(len(block) for side in sides for block in side))
