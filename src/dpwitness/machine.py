@@ -1,4 +1,4 @@
-"""What compiling needs: a folder that only the user can write to, and deadlines that do not count compiling."""
+"""What compiling needs, a folder that only the user can write to; deadlines that do not count it; work left behind."""
 
 import atexit
 import os
@@ -198,3 +198,15 @@ class Deadline:
     def earlier(self, seconds: float) -> "Deadline":
         """The same, so many seconds before."""
         return replace(self, at=self.at - seconds)
+
+
+class Abandoned(BaseException):
+    """Nobody needs what this thread makes any more: raised between two runs, never within one."""
+
+
+class _OfThread(threading.local):
+    abandoned = threading.Event()  # where nobody says another
+
+
+#: `abandoned`: set once nobody needs what this thread makes any more. What runs a mechanism ends then.
+OF_THREAD: Final = _OfThread()

@@ -464,6 +464,39 @@ def test_a_mechanism_that_hangs_is_left_behind_at_the_deadline():
         last(confirm(mechanism, pair, [Interval(coordinate=0)], seed=1, runs=50, deadline=time.monotonic() + 0.2))
 
 
+def one_by_one(rng, data):
+    THREADS.append(threading.current_thread())
+    time.sleep(0.001)
+    return data + rng.random()
+
+
+def many_a_call(rng, data, size):
+    THREADS.append(threading.current_thread())
+    time.sleep(0.001 * size)
+    return data + rng.random(size)
+
+
+THREADS = []
+LAST = 60.0  # seconds: nothing here waits so long
+
+
+@pytest.mark.parametrize(
+    ("function", "errors", "calls"),
+    [(one_by_one, "raise", 399), (many_a_call, "raise", 1), (many_a_call, "outcome", 399)],
+)
+def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, function, errors, calls):
+    """Threads cannot share the mechanism: both would draw from the global generators that each run seeds."""
+    monkeypatch.setattr("dpwitness.runs.threads.BUSY", LAST)
+    monkeypatch.setattr("dpwitness.runs.threads.INTERRUPTED", LAST)
+    mechanism = as_mechanism(function, 1.0, errors=errors)
+    mechanism.shard = 200
+    THREADS.clear()
+    with pytest.raises(MechanismTimeout, match="did not finish its first 200 runs in time"):
+        last(confirm(mechanism, Pair(1.0, 0.0), EVENTS[1:], seed=1, runs=200, deadline=time.monotonic() + 0.05))
+    assert 1 <= len(THREADS) <= calls  # of 400 runs
+    assert not any(thread.is_alive() for thread in THREADS)
+
+
 def test_a_tally_that_finishes_no_shard_in_time_says_so():
     mechanism, free = Recorded(1), threading.Event()
     mechanism.fill_pair = lambda *_, **__: free.wait(30)

@@ -103,6 +103,11 @@ class Cost:
         return self.compiled or self.batched
 
     @property
+    def seconds_per_call(self) -> float:
+        """Seconds of one call on one input: of one run, or of a shard where one call makes many."""
+        return self.seconds_per_run * (self.shard if self.batched else 1)
+
+    @property
     def shard(self) -> int:
         """Paired runs that get one seed.
 

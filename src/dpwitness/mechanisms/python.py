@@ -22,6 +22,7 @@ from dpwitness.errors import (
     MixedKinds,
 )
 from dpwitness.events.encoding import array_rows, exception_code
+from dpwitness.machine import OF_THREAD, Abandoned
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
 from dpwitness.mechanisms.layout import (
@@ -460,8 +461,10 @@ class PythonMechanism(Mechanism):
         generators, begins = [side.draws.generator for side in sides], [side.draws.begin for side in sides]
         arguments = [*map(self.signature.arguments, inputs, generators)]
         append = [own.append for own in outputs]
-        forwards = range(len(sides))
+        forwards, abandoned = range(len(sides)), OF_THREAD.abandoned.is_set
         for i, turned in enumerate(turns, len(outputs[0])):
+            if abandoned():  # what runs next must not run beside it
+                raise Abandoned
             for k in BACKWARDS if turned else forwards:
                 if (source := sources[k]) is not None:
                     arguments[k] = self.signature.arguments(source(), generators[k])
@@ -717,6 +720,8 @@ class VectorisedMechanism(PythonMechanism):
         data, rows, n = side.data, side.rows, len(side.rows)
         if self.errors == "outcome":
             return self._run_singly(side, start)
+        if OF_THREAD.abandoned.is_set():
+            raise Abandoned
         try:
             output: Any = self.signature.call(self.conversion.source(data)(), side.draws.of_run(0), n)
         except Exception as error:
@@ -752,6 +757,8 @@ class VectorisedMechanism(PythonMechanism):
         data, rng, n = side.data, side.draws.of_run(0), len(side.rows)
         outputs: list[Any] = []
         for i in range(n):
+            if OF_THREAD.abandoned.is_set():
+                raise Abandoned
             own = rng if n == 1 else self._draws(rng, 1).of_run(0)
             try:
                 output: Any = self.signature.call(self.conversion.source(data)(), own, 1)

@@ -225,7 +225,7 @@ class Dispatcher:
         self._mechanism = mechanism
         self._pool = pool
         self._seed = seed
-        self._here = Threads(threads if mechanism.threads else 1)
+        self._threads = threads
         self._running = threading.Lock()  # a mechanism that threads cannot share runs here once at a time
         self._lock = threading.RLock()
         self._break_even = BreakEven()
@@ -238,6 +238,11 @@ class Dispatcher:
     def notes(self) -> tuple[str, ...]:
         """What to tell people of where the runs were made."""
         return tuple(self._notes)
+
+    @property
+    def _here(self) -> Threads:
+        """Where runs are made in this process; what a call takes may have been measured since."""
+        return Threads.running(self._mechanism, self._threads)
 
     @property
     def away(self) -> bool:

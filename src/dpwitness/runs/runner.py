@@ -69,7 +69,7 @@ class Runner:
     @property
     def executor(self) -> Dispatcher | Threads:
         """Where runs of this mechanism are made: beside each other where it allows that."""
-        return self.pool or Threads(self.workers if self.mechanism.threads else 1)
+        return self.pool or Threads.running(self.mechanism, self.workers)
 
     @property
     def beside(self) -> int:
