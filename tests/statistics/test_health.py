@@ -142,6 +142,22 @@ def test_a_rare_flag_that_the_confirm_runs_happened_to_show_convicts_nobody(runs
         check_refutation(ready, PAIR.given[0], [POSITIVE], shards)
 
 
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_runs_since_an_event_was_chosen_are_compared_with_runs_on_one_input_alone():
+    """Of few runs that refute the last event was chosen late; the input before decides what a run returns."""
+    before = []
+
+    def after_another(rng, data):
+        before.append(data[0])
+        return float(before[-2:] != [data[0]] * 2) - 1e-9 * rng.random()
+
+    _, ready = job(after_another)
+    shards = Shards(chosen=((Interval(coordinate=0, low=0.4), Counts(n10=25, n11=25, n01=25, n00=25)),))
+    shards.add((Counts(n11=2, n00=2),))
+    with pytest.raises(DependentRuns, match=r"on D the event happened in 50 of 100 runs between runs on both .* alone"):
+        check_refutation(ready, PAIR.given[0], [POSITIVE], shards)
+
+
 def test_a_pass_of_dependent_runs_is_refused_too():
     shards, total = Shards(), Counts()
     for k in range(20):

@@ -47,6 +47,7 @@ from dpwitness.events import Event, Interval
 from dpwitness.evidence import (
     MOST_RUNS,
     Bet,
+    Counts,
     bet_on,
     detectable_parameter,
     growth_rate,
@@ -512,6 +513,11 @@ class _Epochs:
         )
         return candidate, spent + more
 
+    def _later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
+        """What later runs on the candidate's pair showed of events that were chosen earlier; a new pair has none."""
+        of_pair = (course for course in self.courses if course.pair.key == candidate.pair.key)
+        return next((course.later_counts(candidate) for course in of_pair), ())
+
     def _course_of(self, candidate: Candidate) -> PairWealth:
         return next(course for course in self.courses if course.pair.key == candidate.pair.key)
 
@@ -630,7 +636,7 @@ class _Epochs:
         except MechanismTimeout:  # not one run more: what was bet until then is the evidence
             self.ended = "time"
             return self.end(candidate)
-        done.shards.series = self.series
+        done.shards.series, done.shards.chosen = self.series, self._later_counts(fixed)
         wealth = replace(wealth, last=bet_on(done.totals[0], claim, fixed.estimate))
         return self._verdict(fixed, done, wealth, search_runs=spent)
 
@@ -642,7 +648,7 @@ class _Epochs:
         counts = self._course_of(candidate).counts(candidate)
         done = Confirmation(
             runner=self.runner, pair=candidate.pair, events=(candidate.event,), totals=(counts,),
-            shards=Shards(series=self.series), ended=self.ended, lost=self.lost,
+            shards=Shards(series=self.series, chosen=self._later_counts(candidate)), ended=self.ended, lost=self.lost,
         )  # fmt: skip
         done.shards.add(done.totals)
         return self._verdict(candidate, done, self.wealth, of_epochs=True)

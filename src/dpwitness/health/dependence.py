@@ -278,6 +278,12 @@ class Shards:
     stride: int = 1
     count: int = 0
     series: "tuple[Series, ...]" = ()  # runs whose outcomes are known, as those of epochs
+    chosen: tuple[tuple[Event, Counts], ...] = ()  # earlier events of epochs, and the runs since each was chosen
+
+    @property
+    def compared(self) -> tuple[Counts, ...]:
+        """The counts whose shares are compared with those of other runs: of each event, then of those of `chosen`."""
+        return (*self.totals, *(counts for _, counts in self.chosen))
 
     def without_counts(self) -> "Shards":
         """Only the runs whose outcomes are known."""

@@ -56,18 +56,20 @@ NAMES: Final = ("D", "D′")
 def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
     """Check what events showed on a pair in the confirm runs, shard by shard; returns notes for people.
 
-    Raises `DependentRuns` if the runs of a call depend on each other, or if noise is remembered. Each of the two tests
-    refuses a mechanism of independent runs with probability at most `LEVEL`. They are exact for one look after a fixed
-    number of runs; at a stopping time, which follows many looks, they are not.
+    Raises `DependentRuns` if the runs of a call depend on each other, if they depend on which input ran before, or if
+    noise is remembered. Each of the three tests refuses a mechanism of independent runs with probability at most
+    `LEVEL`. They are exact for one look after a fixed number of runs; at a stopping time, which follows many looks,
+    they are not.
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
     shards = _of_what_was_returned(runner, shards)
-    question = _question(runner, pair, events)
+    asked = [*events, *(event for event, _ in shards.chosen)]
+    question = _question(runner, pair, asked)
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
         answers = beside.submit(_answers, question, Further())
         try:
-            calls = _calls(runner, pair, events)
+            calls = _calls(runner, pair, asked)
         except BaseException:  # Ctrl-C: the other result is no longer needed
             new_process.end()
             raise
@@ -78,6 +80,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
             notes, calls = (f"its runs were not compared with each other: {calls}",), []
         else:
             refuse_dependent(name, len(events), shards, calls)
+            _refuse_other_calls(name, shards, calls)
         refuse_series(name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
         return (*notes, *_compared(runner, question, answers.result(), calls, shards))
 
@@ -319,11 +322,33 @@ def _differ(here: int, there: int) -> bool:
 
 def _refuse_other_shares(name: str, side: int, shards: Shards, there: Answer, level: float) -> None:
     """Raise `DependentRuns` if the share of runs in an event differs between new processes and the confirm runs."""
-    for totals, others in zip(shards.totals, there.hits, strict=False):  # there are none where the time is an outcome
-        hits, runs = (totals.hits, totals.neighbour_hits)[side], totals.runs
-        if fisher_p_value(hits, runs, others, there.runs) < level / len(shards.totals):
-            other = f"in {others} of {there.runs} in a new process"
-            raise _remembers(name, f"on {NAMES[side]} the event happened in {hits} of {runs} runs, and {other}")
+    for hits, runs, others in _other_shares(side, shards, there.runs, there.hits, level):
+        other = f"in {others} of {there.runs} in a new process"
+        raise _remembers(name, f"on {NAMES[side]} the event happened in {hits} of {runs} runs, and {other}")
+
+
+def _refuse_other_calls(name: str, shards: Shards, calls: Sequence[FurtherCalls]) -> None:
+    """Raise `DependentRuns` if the share of runs in an event is another where one input alone is run, in this process.
+
+    Then a run depends on which inputs ran before it.
+    """
+    for side, here in enumerate(calls):
+        further = [sum(int(flags.sum()) for flags in of_event) for of_event in here.hits]
+        for hits, runs, others in _other_shares(side, shards, here.runs, further, LEVEL / 12):
+            raise DependentRuns(
+                f"the runs of {name} are not independent: on {NAMES[side]} the event happened in {hits} of {runs} runs "
+                f"between runs on both inputs, and in {others} of {here.runs} runs on {NAMES[side]} alone: {ADVICE}"
+            )
+
+
+def _other_shares(
+    side: int, shards: Shards, runs: int, hits: Sequence[int], level: float
+) -> Iterator[tuple[int, int, int]]:
+    """Hits, runs and other hits of events whose share of other `runs` on an input is not that of the check's runs."""
+    for counts, others in zip(shards.compared, hits, strict=False):  # there are none where the time is an outcome
+        own = (counts.hits, counts.neighbour_hits)[side]
+        if fisher_p_value(own, counts.runs, others, runs) < level / len(shards.compared):
+            yield own, counts.runs, others
 
 
 def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, there: Answer) -> None:

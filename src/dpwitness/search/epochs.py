@@ -32,6 +32,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate, Estimate
+from dpwitness.checks import is_ours
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.events import (
     LARGEST,
@@ -380,6 +381,9 @@ ROOM: Final = 1 << 23
 SEVERAL: Final = 3
 #: Outcomes of so few kinds are events of their own.
 FEW: Final = 16
+#: Whether runs depend on which ran before is asked of so many earlier events, by so many later runs at least of each.
+EARLIER: Final = 3
+LATER_RUNS: Final = 16
 
 
 @dataclass(slots=True, kw_only=True)
@@ -402,6 +406,7 @@ class PairWealth:
     numbers: dict[Event, int] = field(default_factory=dict)  # of the events of the last epoch, in `seen`
     seen: CountsTable = NO_COUNTS  # in the epochs for which an event was chosen without a break
     coming: list[Portfolio] = field(default_factory=list)  # what will be bet in the next epoch
+    chosen: list[tuple[Event, int]] = field(default_factory=list)  # the best event whenever the runs had doubled
     cost: float = 1.0  # of a run, in those of the first pair; see `search.costs`
     seconds_per_run: float = math.inf  # of a paired run, in the fastest epoch
     renewed_at: int = 0
@@ -463,6 +468,9 @@ class PairWealth:
         self.turns = np.concatenate([self.turns, turns], axis=1)
         families = self._families(claim, label) if self.runs else []
         self.coming = [self._graded(families, claim), portfolio(families, claim, FEW_IMAGINED)]
+        if self.runs >= 2 * (self.chosen[-1][1] if self.chosen else 0):
+            best = max(self.coming, key=lambda portfolio: portfolio.promise)
+            self.chosen += [(best.events[best.best], self.runs)] if best.events else []
         return len(x)
 
     def _graded(self, families: Sequence[Family], claim: Claim) -> Portfolio:
@@ -572,6 +580,18 @@ class PairWealth:
         number = self.numbers.get(candidate.event)
         seen = Counts() if number is None else self.seen.of(number)
         return seen if candidate.pair.data is self.pair.data else seen.swapped()
+
+    def later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
+        """Events that looked best earlier, and what the runs since then showed of each, D first as in the candidate.
+
+        Runs that chose an event hold it more often than others; of those that came later none is left out.
+        """
+        x, y = self.outcomes_of(candidate)
+        enough = [(event, at) for event, at in self.chosen if self.runs - at >= LATER_RUNS and is_ours(event)]
+        return tuple(
+            (event, CountsTable(cells_of([event], *(widen(rows[at:], event.width) for rows in (x, y)))).of(0))
+            for event, at in enough[-EARLIER:]
+        )
 
 
 def _halves(x: Rows, y: Rows, column: int) -> Iterator[Event]:
