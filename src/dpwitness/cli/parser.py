@@ -15,7 +15,6 @@ from dpwitness import checks
 from dpwitness.checks import json_value, near
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import BadInput, InvalidParameter
-from dpwitness.files import GivenPath
 from dpwitness.options import MOST_WORKERS
 
 #: JSON has no infinities: as parameters they are these texts.
@@ -40,7 +39,11 @@ class FileOption:
 
     def __call__(self, text: str) -> str:
         """The value of a text: itself."""
-        return GivenPath(text) if self.written else text
+        if not self.written:
+            return text
+        from dpwitness.files import GivenPath  # which imports NumPy: no help needs that
+
+        return GivenPath(text)
 
 
 def _module(place: str) -> Sequence[str]:
