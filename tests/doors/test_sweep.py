@@ -103,7 +103,7 @@ def test_each_case_ends_by_itself(swept):
     }
     why = {name: one["why"] for name, one in found.items()}
     assert why["mine.asks"] == "no value is known for its parameter 'oracle'"
-    assert why["mine.exits"] == "exits called sys.exit(7): take that out, it ends the check"
+    assert why["mine.exits"] == "it called sys.exit(7)"
     assert why["mine.killed"] == "its process was killed by signal 11"
     assert why["mine.raises"] == "RuntimeError: not today"
     assert found["mine.wrong"]["adjacency"] == "add-remove, as documented; numbers from 0 to 5, which is assumed"
