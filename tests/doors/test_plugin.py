@@ -984,25 +984,23 @@ def test_half_of_alpha_goes_to_the_replay(project, pytester, tmp_path):
     assert entry["witness"]["alpha"] == pytest.approx(entry["alpha"] / 2)
 
 
-def test_a_witness_of_other_neighbours_is_not_replayed(project, pytester):
+@pytest.mark.parametrize(
+    ("sensitivity", "outcome", "note"),
+    [
+        # With half the sensitivity the mechanism is private, so the old pair may accuse nobody.
+        (0.5, "passed", "    {}"),
+        (2, "failed", "E *{}; saved in *"),
+    ],
+)
+def test_a_witness_of_other_neighbours_is_not_replayed(project, pytester, sensitivity, outcome, note):
     run = project(FAILS)
     run()
     test = pytester.path / "test_it.py"
-    # With half the sensitivity the mechanism is private, so the old pair may accuse nobody.
-    test.write_text(test.read_text().replace("one = dpw.queries(1)", "one = dpw.queries(1, sensitivity=0.5)"))
+    other = f"one = dpw.queries(1, sensitivity={sensitivity})"
+    test.write_text(test.read_text().replace("one = dpw.queries(1)", other))
     result = run("--dp-seed=2")
-    result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["    .dpwitness/* was saved for another relation and was not replayed"])
-
-
-def test_a_new_violation_says_why_what_was_saved_is_not_replayed(project, pytester):
-    run = project(FAILS)
-    run()
-    test = pytester.path / "test_it.py"
-    test.write_text(test.read_text().replace("one = dpw.queries(1)", "one = dpw.queries(1, sensitivity=2)"))
-    result = run("--dp-seed=2")
-    result.assert_outcomes(failed=1)
-    result.stdout.fnmatch_lines(["E *.dpwitness/* was saved for another relation and was not replayed; saved in *"])
+    result.assert_outcomes(**{outcome: 1})
+    result.stdout.fnmatch_lines([note.format(".dpwitness/* was saved for another relation and was not replayed")])
 
 
 MEAN = """
