@@ -236,7 +236,7 @@ def naming(what: str) -> Iterator[None]:
         raise InvalidParameter(f"{what} raised {type(error).__name__}: {text}".removesuffix(": ")) from error
 
 
-def listed(what: str, ask: Callable[[], object], most: int) -> list[Any]:
+def first_of(what: str, ask: Callable[[], object], most: int) -> list[Any]:
     """The first so many things that code of the user's returns or yields. Raises `InvalidParameter`, which names it."""
     with naming(what):
         given = ask()

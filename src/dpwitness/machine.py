@@ -210,3 +210,9 @@ class _OfThread(threading.local):
 
 #: `abandoned`: set once nobody needs what this thread makes any more. What runs a mechanism ends then.
 OF_THREAD: Final = _OfThread()
+
+
+def end_if_abandoned() -> None:
+    """Raise `Abandoned` where nobody needs what this thread makes any more: what runs next must not run beside it."""
+    if OF_THREAD.abandoned.is_set():
+        raise Abandoned

@@ -21,7 +21,7 @@ from dpwitness.api.door import public
 from dpwitness.api.loop import work_on
 from dpwitness.api.tails import require_tails, weighted_runner
 from dpwitness.candidate import Candidate, Estimate
-from dpwitness.checks import brief, is_ours, listed
+from dpwitness.checks import brief, first_of, is_ours
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
 from dpwitness.events import Event, require_event, weighted_of
@@ -460,7 +460,7 @@ def _made_of(event: Event, method: str) -> Iterable[Event]:
     make: Callable[[], Iterable[Event]] = getattr(event, method)
     if is_ours(event):
         return make()
-    events: list[Event] = listed(f"`{method}` of {type(event).__name__}", make, MOST)
+    events: list[Event] = first_of(f"`{method}` of {type(event).__name__}", make, MOST)
     for one in events:
         require_event(one)
     return events

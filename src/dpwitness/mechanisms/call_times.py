@@ -34,7 +34,7 @@ from typing_extensions import override
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import NONE
-from dpwitness.machine import OF_THREAD, Abandoned
+from dpwitness.machine import end_if_abandoned
 from dpwitness.mechanisms.layout import MOST, ROOT, RowLayout
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, Order, OutputTraits
 from dpwitness.mechanisms.outcomes import Entry
@@ -146,8 +146,7 @@ class TimedMechanism(PythonMechanism):
         collecting, forwards = gc.isenabled(), range(len(sides))
         try:
             for i, (turned, drawn) in enumerate(zip(turns, coins, strict=True), len(outputs[0])):
-                if OF_THREAD.abandoned.is_set():
-                    raise Abandoned
+                end_if_abandoned()
                 for k, (first_made, other) in zip(BACKWARDS if turned else forwards, drawn, strict=True):
                     inputs = {j: sources[j]() for j in (forwards[::-1] if first_made else forwards)}
                     function, arguments = ready(), signature.arguments(inputs[k], generators[k])

@@ -22,7 +22,7 @@ from dpwitness.errors import (
     MixedKinds,
 )
 from dpwitness.events.encoding import array_rows, exception_code
-from dpwitness.machine import OF_THREAD, Abandoned
+from dpwitness.machine import OF_THREAD, Abandoned, end_if_abandoned
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
 from dpwitness.mechanisms.layout import (
@@ -461,9 +461,9 @@ class PythonMechanism(Mechanism):
         generators, begins = [side.draws.generator for side in sides], [side.draws.begin for side in sides]
         arguments = [*map(self.signature.arguments, inputs, generators)]
         append = [own.append for own in outputs]
-        forwards, abandoned = range(len(sides)), OF_THREAD.abandoned.is_set
+        forwards, abandoned = range(len(sides)), OF_THREAD.abandoned.is_set  # `end_if_abandoned` takes twice as long
         for i, turned in enumerate(turns, len(outputs[0])):
-            if abandoned():  # what runs next must not run beside it
+            if abandoned():
                 raise Abandoned
             for k in BACKWARDS if turned else forwards:
                 if (source := sources[k]) is not None:
@@ -720,8 +720,7 @@ class VectorisedMechanism(PythonMechanism):
         data, rows, n = side.data, side.rows, len(side.rows)
         if self.errors == "outcome":
             return self._run_singly(side, start)
-        if OF_THREAD.abandoned.is_set():
-            raise Abandoned
+        end_if_abandoned()
         try:
             output: Any = self.signature.call(self.conversion.source(data)(), side.draws.of_run(0), n)
         except Exception as error:
@@ -757,8 +756,7 @@ class VectorisedMechanism(PythonMechanism):
         data, rng, n = side.data, side.draws.of_run(0), len(side.rows)
         outputs: list[Any] = []
         for i in range(n):
-            if OF_THREAD.abandoned.is_set():
-                raise Abandoned
+            end_if_abandoned()
             own = rng if n == 1 else self._draws(rng, 1).of_run(0)
             try:
                 output: Any = self.signature.call(self.conversion.source(data)(), own, 1)

@@ -10,7 +10,7 @@ from typing import Final, TypeVar
 
 import numpy as np
 
-from dpwitness.checks import brief, is_ours, listed
+from dpwitness.checks import brief, first_of, is_ours
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import require_event
 from dpwitness.events.encoding import Rows
@@ -69,7 +69,7 @@ def _proposed_by(learner: Learner, sample: Sample, objective: Objective, *, thor
     """What a learner of another package proposes. Raises `InvalidParameter` where that is no list of events."""
     name = f"`propose` of {type(learner).__name__}"
     propose = partial(learner.propose, sample, objective, thorough=thorough)
-    proposals: list[Proposal] = listed(name, propose, MOST_PROPOSED + 1)
+    proposals: list[Proposal] = first_of(name, propose, MOST_PROPOSED + 1)
     if len(proposals) > MOST_PROPOSED:
         raise InvalidParameter(f"{name} gave more than {MOST_PROPOSED:,} events at once: let it give the best ones")
     for proposal in proposals:
