@@ -522,7 +522,7 @@ def test_what_a_mechanism_prints_is_not_the_answer():
 @pytest.mark.new_process
 @pytest.mark.campaign
 def test_errors_in_the_new_process_are_told_in_one_line():
-    with pytest.raises(new_process.CannotLoad, match=r"^in a new process: SystemExit: no more$"):
+    with pytest.raises(new_process.CannotLoad, match=r"^in a new process: MechanismCrashed: leaves called sys.exit"):
         asked(remembered.leaves)
     with pytest.raises(new_process.CannotLoad, match=r"^in a new process: .*python\S* ended with exit code 3$"):
         asked(remembered.crashes)
