@@ -88,6 +88,7 @@ def test_nobody_has_no_bits():
         list(attack_named("subset_sum")({}, np.array([]), ApproxDP(epsilon=1.0), 1000))
 
 
+@pytest.mark.campaign
 def test_an_attack_of_ones_own_finds_what_no_search_does():
     check = {"claim": 1, "seed": 1, "workers": 1, "outcome": float, "runs": 400, "search_runs": 100}
     verdict = dpw.check(remembering, neighbours=dpw.queries(1), attack=magic, **check)

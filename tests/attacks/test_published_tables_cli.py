@@ -77,6 +77,7 @@ def test_the_truth_tells_only_what_is_right(capsys, here):
     assert (without["tables"], without["complete"]) == (4, True)
 
 
+@pytest.mark.campaign
 def test_restarts_rank_where_tables_are_too_many(capsys, here, monkeypatch):
     arguments = ("--data", "people.csv", "--publish", "2-way", "--restarts", 3)
     (here / "people.csv").write_text("a,b,c\n" + "".join(f"{k % 3},{k % 4},{k % 5 % 3}\n" for k in range(60)))

@@ -44,6 +44,7 @@ def by_files(capsys, tmp_path, system, *arguments, seed=1):
     raise AssertionError("the attack never ends")
 
 
+@pytest.mark.campaign
 def test_subset_sums(database, tmp_path, capsys):
     smokes = [bit for (bit,) in database.execute("SELECT smokes FROM people WHERE id < 48 ORDER BY id")]
     truth = tmp_path / "truth.csv"
@@ -60,6 +61,7 @@ def test_subset_sums(database, tmp_path, capsys):
     assert (filed["size"], filed["questions"]) == (48, 792)
 
 
+@pytest.mark.campaign
 def test_noisy_counts(database, tmp_path, capsys):
     truth = dict(database.execute("SELECT region, COUNT(*) FROM people GROUP BY region"))
     line = (
@@ -117,6 +119,7 @@ def test_thresholds(small, tmp_path, capsys):
     assert len(questions.read_text().splitlines()) == asked + 1 > 4
 
 
+@pytest.mark.campaign
 def test_a_broken_connection_ends_in_the_answers_there_are_and_is_gone_on_with(database, tmp_path, capsys):
     (tmp_path / "failing.py").write_text(
         "import os, runpy\n"

@@ -303,6 +303,7 @@ def test_bad_input_says_what(call, message):
         call()
 
 
+@pytest.mark.campaign
 def test_allowed_queries_on_the_command_line(capsys, tmp_path):
     plot = tmp_path / "walk.svg"
     arguments = ["attack", "subset_sum", "--allowed-queries", "0.25", "--error", "64", "--seed", "1"]

@@ -184,6 +184,7 @@ def test_exact_answers_give_everything_away(size, seed):
     assert np.array_equal(polynomial_adversary(subsets, (subsets @ secret).astype(float)).bits, secret)
 
 
+@pytest.mark.campaign
 def test_small_errors_let_the_polynomial_adversary_recover_nearly_all():
     # E = √n/8 moves an answer by less than one person: theorem 3's "all but o(n)" leaves at most a tenth here.
     rng = np.random.default_rng(7)

@@ -113,6 +113,7 @@ def test_any_table_gives_conditions_or_says_why_not(people, values, seed):
         assert np.array_equal(satisfying(condition, columns), subset)
 
 
+@pytest.mark.campaign
 def test_bits_come_back_from_conditions(capsys, mine):
     line = ("--oracle", f"{mine}/mine.py:system", "--conditions", mine / "people.csv", "--column", "sick", "--seed", 1)
     # A bit of a fit to 720 answers is off by some 1.5/√(720/4) = 0.11, and more where conditions are no random subsets.
@@ -154,6 +155,7 @@ def systems(kinds, deviation, number):
     return np.concatenate(claims), np.concatenate(right)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kinds", [["values", "range"], ["remainders"]])
 def test_claims_hold_where_conditions_hardly_tell_people_apart(kinds):
     """Neighbours in the order of numbers are in the same ranges: a wrong bit of one makes that of the other wrong."""

@@ -49,6 +49,7 @@ def attack(capsys, *arguments, code=0):
     return json.loads(printed.out) if "--json" in arguments and not code else printed.out or printed.err
 
 
+@pytest.mark.campaign
 def test_the_adversary_that_suits_unknown_errors_is_found(capsys, mine):
     normal = attack(capsys, "--oracle", f"{mine}noisy", "--size", "40", "--seed", "1", "--json")
     assert normal["adversary"] == "adaptive"
@@ -66,6 +67,7 @@ def test_the_adversary_that_suits_unknown_errors_is_found(capsys, mine):
     assert 26 < program["confidence"]["expected_right"] <= np.sum(program["recovered"] == secret())
 
 
+@pytest.mark.campaign
 def test_nothing_is_claimed_of_answers_that_say_nothing(capsys, mine):
     found = attack(capsys, "--oracle", f"{mine}nothing", "--size", "40", "--seed", "1", "--json")
     assert found["confidence"]["expected_right"] == 20
@@ -86,6 +88,7 @@ def test_all_subsets(capsys, mine):
     assert "all subsets are 1024 questions" in attack(capsys, *line, "--budget", "1000", code=2)
 
 
+@pytest.mark.campaign
 def test_the_report_says_what_is_known(capsys, mine, tmp_path):
     truth = tmp_path / "truth.csv"
     truth.write_text("\n".join(map(str, secret())))
@@ -240,6 +243,7 @@ def asked(system, size, **limits):
     return reconstruct(asking, 1, Plan(size=size, used=used, fresh=fresh), Deadline(math.inf))
 
 
+@pytest.mark.campaign
 def test_an_unforeseen_quota_ends_in_the_result_of_the_answers_there_are():
     system = Quota(64, end=801)
     found = asked(system, 64)
@@ -249,6 +253,7 @@ def test_an_unforeseen_quota_ends_in_the_result_of_the_answers_there_are():
     assert 58 < found.confidence.expected_right <= np.sum(found.reconstruction.bits == system.bits)
 
 
+@pytest.mark.campaign
 def test_failed_calls_and_refused_questions_among_many_answers():
     system = Quota(64, 17, 300, *range(500, 504))  # the third question is refused however often it is asked
     found = asked(system, 64)
@@ -263,6 +268,7 @@ def test_too_few_answers_say_how_many_it_takes():
         asked(Quota(64, end=61), 64)
 
 
+@pytest.mark.campaign
 def test_all_answers_of_a_file_are_used_whatever_is_asked_today(capsys, mine, tmp_path):
     file = str(tmp_path / "kept.jsonl")
     line = ("--size", "40", "--ask", file, "--json")

@@ -87,6 +87,7 @@ def test_two_partitions_of_many_values(size):
     assert np.all(sides.any(axis=1))
 
 
+@pytest.mark.campaign
 @given(counts=st.lists(st.integers(0, 60), min_size=4, max_size=9), seed=st.integers(0, 100))
 @settings(max_examples=60, deadline=None)
 def test_without_noise_everything_is_exact(counts, seed):
@@ -127,6 +128,7 @@ def test_noise_remover_succeeds_as_often_as_equation_5_says(system, r, size, k):
     assert agrees(shifted, runs, law[1 - low])
 
 
+@pytest.mark.campaign
 def test_histogram_gets_each_value_right_as_often_as_expected():
     # The base set is counted so well (wrong once in 10⁶ runs) that the noise it shares with the values cannot matter.
     counts = [200 + i for i in range(8)] + [1, 4, 60, 0]
@@ -182,6 +184,7 @@ def test_perturbation_finder_succeeds_as_often_as_proposition_2_says(r):
     assert agrees(hits, runs, perturbation_found(r, m))
 
 
+@pytest.mark.campaign
 def test_perturbation_finder_within_one_attribute():
     table = Table.from_counts([40] * 10 + [0, 2])
     runs, hits = 500, 0
@@ -213,6 +216,7 @@ def supply_of(system, rng=None):
     return Supply(system, rng or np.random.default_rng(0), attribute, noisy)
 
 
+@pytest.mark.campaign
 def test_two_values_with_answers_are_enough():
     counts = [60, 80, 1, 2, 3, 4, 1, 2, 3, 0, 0]
     table = Table.from_counts(counts)
@@ -231,6 +235,7 @@ def test_two_values_with_answers_are_enough():
     assert binom.ppf(1e-9, runs, low) <= hits <= binom.isf(1e-9, runs, min(high, 1))
 
 
+@pytest.mark.campaign
 def test_suppressed_people_show_in_a_helpers_answer():
     table = Table.from_counts([50, 60, 1, 0])
     seen = 0
@@ -244,6 +249,7 @@ def test_suppressed_people_show_in_a_helpers_answer():
     assert agrees(seen, 2000, 1 - (4 / 25) ** 2)
 
 
+@pytest.mark.campaign
 def test_another_attribute_serves_for_a_lonely_value():
     rng = np.random.default_rng(2)
     table = Table.from_columns({"a": [0] * 300 + [1] * 300, "b": rng.integers(0, 9, 600).tolist()})
@@ -257,6 +263,7 @@ def test_another_attribute_serves_for_a_lonely_value():
     assert agrees(hits, runs, noise_removed(2, 60))
 
 
+@pytest.mark.campaign
 def test_differencing_shows_who_lacks_a_value():
     # Eleven people in the group; ten have the value, or all eleven.
     lacking = Table.from_columns({"g": [1] * 11 + [2] * 9, "a": [1] * 10 + [0] * 10})
@@ -288,6 +295,7 @@ def success(system, k, runs=RUNS):
     return hits
 
 
+@pytest.mark.campaign
 def test_layers_and_growing_noise_stop_the_noise_remover():
     assert success(BoundedNoisyCounts, 400) >= binom.ppf(1e-9, RUNS, noise_removed(2, 400) - 1e-9)
     # Twice the layer of the sub-population stays: right only where that is 0, and where averages are off by 2 or more.
@@ -302,6 +310,7 @@ def test_layers_and_growing_noise_stop_the_noise_remover():
     assert agrees(success(GrowingNoisyCounts, k), RUNS, p)
 
 
+@pytest.mark.campaign
 def test_a_layer_a_value_stays_in_differences_and_a_layer_a_query_does_not():
     table = Table.from_columns({"g": [1] * 460 + [2] * 400, "a": [i % 10 for i in range(400)] + [10] * 60 + [0] * 400})
     hits = {LayeredNoisyCounts: 0, ValueLayeredNoisyCounts: 0}

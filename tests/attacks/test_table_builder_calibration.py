@@ -137,6 +137,7 @@ def test_noise_that_hangs_on_something_shows(on):
     assert (found.chance < 1e-3) == (on != "nothing")
 
 
+@pytest.mark.campaign
 def test_claims_of_systems_that_keep_the_assumptions_are_right():
     row = claims(("uniform", "keyed"), range(5))
     assert row["kept"]
@@ -250,6 +251,7 @@ def more_attributes(tmp_path, capsys, seeds):
     ]
 
 
+@pytest.mark.campaign
 def test_another_attribute_takes_nothing_from_the_parameter(tmp_path, capsys):
     for alone, both in more_attributes(tmp_path, capsys, range(3)):
         assert both["sums"] >= alone["sums"] == 200

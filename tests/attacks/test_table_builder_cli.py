@@ -46,6 +46,7 @@ def test_embedded_data_and_a_sub_population(capsys):
     assert found["where"] == {"hlthp": [1]}
 
 
+@pytest.mark.campaign
 def test_parameter_is_found(ages, capsys):
     # Proposition 2: 200 sums fail with probability 2e-6 at r = 3.
     found = result(
@@ -67,6 +68,7 @@ def test_parameter_is_found(ages, capsys):
     assert found["guess"] == 3
 
 
+@pytest.mark.campaign
 def test_parameter_is_found_without_totals(capsys):
     # Four noises of r = 2 give it away in 2·C(7, 4) = 70 of 5⁴ cases: 100 sums fail with probability 7e-6.
     command = ["attack", "table_builder", "--recover", "perturbation", "--system", "without-totals"]
@@ -77,6 +79,7 @@ def test_parameter_is_found_without_totals(capsys):
     assert found["probability"] == pytest.approx(1 - (1 - 70 / 625) ** 100)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("system", "largest"), [("bounded", 2), ("layered", 4), ("exact", 0)])
 def test_a_parameter_is_right_where_no_answer_is_wrong_by_more(capsys, system, largest):
     command = ["attack", "table_builder", "--recover", "perturbation", "--system", system, "--seed", "1"]
@@ -84,6 +87,7 @@ def test_a_parameter_is_right_where_no_answer_is_wrong_by_more(capsys, system, l
     assert (found["guess"], found["right"]) == (largest, True)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("system", ["growing", "layered-values"])
 def test_no_parameter_is_right_where_noise_grows_with_the_questions(capsys, system):
     command = ["attack", "table_builder", "--recover", "perturbation", "--system", system, "--seed", "1"]
@@ -96,6 +100,7 @@ def test_other_noise(ages, capsys, law):
     assert found["right"] == 16  # less noise than uniform
 
 
+@pytest.mark.campaign
 def test_reports_and_plots(ages, tmp_path, capsys):
     for name, first in (("histogram", "RECOVERED: "), ("perturbation", "FOUND: ")):
         path = tmp_path / f"{name}.svg"

@@ -113,6 +113,7 @@ def two_attributes():
     return Table.from_columns({"a": rng.integers(0, 6, 3000).tolist(), "b": rng.integers(0, 20, 3000).tolist()})
 
 
+@pytest.mark.campaign
 def test_splits_into_2_and_into_5_tell_a_count_from_its_layer():
     table, runs, k = two_attributes(), 40, 600
     right, plain = 0, 0
@@ -141,6 +142,7 @@ def test_splits_do_not_help_where_noise_grows():
     assert right <= binom.isf(1e-9, runs, 0.2)
 
 
+@pytest.mark.campaign
 def test_of_a_private_table_nothing_but_what_is_published_comes_out():
     table, runs, right = people(), 100, 0
     for seed in range(runs):
@@ -174,6 +176,7 @@ def people():
     )
 
 
+@pytest.mark.campaign
 def test_totals_without_noise_are_noticed_and_added_up_by_other_attributes():
     table = people()
     runs, right, sure, known = 20, [], [], 0
@@ -199,6 +202,7 @@ def test_exact_answers_are_told_from_totals_that_are_sums():
     assert found.workarounds[-1] == histogram.NO_NOISE
 
 
+@pytest.mark.campaign
 def test_the_parameter_is_found_without_totals():
     rows = people()
     conditions = [{"a": [value], "d": [d]} for value in range(2) for d in range(2)]
@@ -229,6 +233,7 @@ def test_a_budget_holds_where_totals_have_no_noise(budget):
         assert (found.plus, found.minus) == ((2, 1) if budget <= 62 else (2, 2))
 
 
+@pytest.mark.campaign
 def test_a_budget_is_left_for_the_sums_that_show_noise_without_totals():
     runs, p, hits = 40, [], 0
     for seed in range(runs):

@@ -87,6 +87,7 @@ def test_questions_that_do_not_fit_into_memory_are_asked_in_turns(monkeypatch):
     assert parts.kinds == whole.kinds
 
 
+@pytest.mark.campaign
 def test_with_the_same_partitions_values_that_nobody_has_err_alike():
     table = Table.from_counts([60 + i for i in range(9)] + [0] * 6)
     errors = []
@@ -178,6 +179,7 @@ def supply_of(system):
     return Supply(system, np.random.default_rng(0), attribute, noisy)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("k", [1000, 60])
 def test_confidence_is_at_most_the_share_of_right_counts(k):
     table = Table.from_counts([60 + i for i in range(12)] + [1, 2, 3, 4])

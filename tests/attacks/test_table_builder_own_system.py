@@ -106,6 +106,7 @@ def test_the_truth_says_how_much_is_right(mine, capsys):
     assert "system       mine.py:Counts\n" in text
 
 
+@pytest.mark.campaign
 def test_the_truth_is_found_by_value(mine, capsys):
     few = ["--oracle", "mine.py:Counts", "--data", "true.csv", "--partitions", "200"]
     backwards = ",".join(map(str, [*range(31, 19, -1), 99]))  # in an order of its own, and one that nobody has

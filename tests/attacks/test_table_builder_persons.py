@@ -94,6 +94,7 @@ def test_cloning_holds_with_others_of_the_same_bit(bit):
     assert claims(cloning, Layers, table(bit, twin=bit)) == [bit] * RUNS
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("kind", "people"),
     [(Layers, table(0, twin=1)), (BoundedNoisyCounts, table(0)), (FreshNoisyCounts, table(0))],
@@ -115,6 +116,7 @@ def share_claimed():
     return np.mean(ratio[apart] > np.log(19)) * np.mean(ratio[same] < -np.log(19))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("bit", [0, 1])
 def test_the_differential_attack_claims_what_theory_says(bit):
     found = claims(differential, Layers, table(bit))
@@ -124,6 +126,7 @@ def test_the_differential_attack_claims_what_theory_says(bit):
     assert found.count(1 - bit) <= binom.isf(1e-9, RUNS, 1 / 19**2)
 
 
+@pytest.mark.campaign
 def test_the_differential_attack_claims_little_where_the_answers_say_nothing():
     # Two people with the same values and both bits: the answers differ for both.
     found = claims(differential, Layers, table(0, twin=1))
@@ -137,6 +140,7 @@ def test_background_knowledge_finds_the_bit(bit):
     assert found.count(None) == 0
 
 
+@pytest.mark.campaign
 def test_background_knowledge_claims_nothing_if_it_is_wrong_or_noise_is_fresh():
     people = table(0, others=0)
     wrong = table(0)  # half of the others have the other bit

@@ -106,6 +106,7 @@ def test_tables_without_answers_are_not_attacked(function):
     assert np.all(rows[:, 6:] == NOT_A_NUMBER)
 
 
+@pytest.mark.campaign
 def test_mitigations_stop_the_count():
     n, k = 1500, 15
     rows = runs_of(table_builder.layered_noisy_counts, [40] * 5, n, base=5, partitions=k)

@@ -224,6 +224,7 @@ def test_halves_go_up(mean, count):
     assert nearest(mean) == count
 
 
+@pytest.mark.campaign
 def test_two_removals_are_paired_without_the_table_of_all_pairs():
     law = uniform(3)
     for k, base in ((((2, 2),), ((2, 40),)), (((2, 40),), ((2, 3),)), (((2, 7), (3, 5)), ((2, 9),))):

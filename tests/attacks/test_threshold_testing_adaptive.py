@@ -79,6 +79,7 @@ def test_what_is_claimed_is_right_up_to_a_factor(more, z, seed, shift):
     assert not np.any(counts[found.known & (found.guess == 0)])
 
 
+@pytest.mark.campaign
 def test_few_cells_are_read_whatever_cell_comes_first():
     # Relative to a cell of 1 that of 5 is open by more than 1, whatever is asked; relative to that of 5 all are told.
     counts = np.array([1, 0, 2, 3, 1, 0, 5, 2, 1, 4, 0, 1])
@@ -138,6 +139,7 @@ def test_a_common_divisor_is_known_from_a_total_alone():
     assert sold.guess.tolist() == (3 * SMALL).tolist()
 
 
+@pytest.mark.campaign
 def test_counts_that_no_sum_of_the_first_cells_tells_apart_are_read():
     """Nearly all of these are even: where the first 24 are, nothing lies between 1,159 and 1,160 in their sums."""
     counts = nile.load_pandas().data["volume"].to_numpy().astype(int)
@@ -377,6 +379,7 @@ def test_a_threshold_beyond_all_cells_gives_nothing_away():
     assert not found.known.any()
 
 
+@pytest.mark.campaign
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=14), st.floats(-15, 15), st.integers(0, 1000))
 @settings(max_examples=3, deadline=None)
 def test_the_adaptive_attack_ends_on_any_histogram(counts, z, seed):

@@ -86,6 +86,7 @@ def test_larger_claims_and_budgets_ask_for_more_copies():
     assert max(many) > max(few)
 
 
+@pytest.mark.campaign
 def test_an_event_that_underflows_on_the_neighbour_is_taken_at_once():
     assert promising_copies(1.0, 800.0, threshold=0.0, base=0.0, claim=ApproxDP(epsilon=1.0), runs=10**5) == [1]
     parameters = {"epsilon1": 1.0, "epsilon2": 800.0, "threshold": 0.0, "sensitivity": 1.0}

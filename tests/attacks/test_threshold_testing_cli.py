@@ -33,6 +33,7 @@ def test_the_embedded_histogram_counts_everybody():
     assert visits()[0] == (visitors == 0).sum()
 
 
+@pytest.mark.campaign
 def test_the_adaptive_attack_reads_it_all(capsys):
     code, printed = run(capsys, "--epsilon", "0.5", "--adaptive", "--repeat", "2", "--seed", "2")
     assert code == 0
@@ -139,6 +140,7 @@ def test_bad_options_are_one_clear_line(capsys, options):
     assert printed.err.count("\n") == 1
 
 
+@pytest.mark.campaign
 def test_real_files_are_read(capsys, data_folder):
     options = ["--epsilon", "1", "--repeat", "1", "--seed", "6", "--json", "--adaptive"]
     result = json.loads(run(capsys, "--data", str(data_folder / "hepth.csv"), *options)[1].out)
@@ -177,6 +179,7 @@ def database(tmp_path):
     return f"{tmp_path / 'mine.py'}:system", str(tmp_path / "truth.csv")
 
 
+@pytest.mark.campaign
 def test_a_database_is_attacked(capsys, database):
     oracle, truth = database
     code, printed = run(capsys, "--oracle", oracle, "--cells", "72", "--seed", "2", "--json")
@@ -214,6 +217,7 @@ def test_questions_go_out_and_answers_come_in(capsys, tmp_path):
     assert found["questions"] == len(rows)
 
 
+@pytest.mark.campaign
 def test_a_file_begun_with_an_oracle_is_gone_on_with_without_it(capsys, database, tmp_path):
     kept = ["--cells", "72", "--ask", str(tmp_path / "kept.jsonl"), "--json"]
     asked = json.loads(run(capsys, *kept, "--oracle", database[0], "--seed", "2")[1].out)

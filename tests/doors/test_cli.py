@@ -84,6 +84,7 @@ def test_check_convicts_with_exit_code_1(capsys, tmp_path):
     assert json.loads(saved.read_text())["verdict"] == "violated"
 
 
+@pytest.mark.campaign
 def test_the_printed_command_reproduces_the_counts(capsys):
     _, first, _ = run(capsys, "check", "isvt3", "--epsilon", 0.7, "--set", "threshold=1.5")
     command = re.search(r"reproduce: dpwitness (.*)", first).group(1).split()
@@ -151,6 +152,7 @@ def test_the_command_that_repeats_a_check_has_all_that_can_change_counts(given):
     assert {**vars(again), "parser": None} == {**vars(first), "parser": None}
 
 
+@pytest.mark.campaign
 def test_what_last_bits_show_decides_the_exit_code_only_where_asked_for(capsys, tmp_path):
     few = ("check", "laplace_mechanism", "--epsilon", 1, "--seed", 1, "--runs", "2e4")
     saved = tmp_path / "result.json"
@@ -184,6 +186,7 @@ def test_check_json_has_every_documented_key(capsys):
     assert sum(value["witness"]["counts"].values()) == 100_000
 
 
+@pytest.mark.campaign
 def test_a_users_own_function(capsys, mine):
     common = ("check", "mine.py:noisy_sum", "--runs", "1e5", "--seed", 1)
     assert run(capsys, *common, "--epsilon", 1, "--pair", "[1, 1]", "[2, 1]")[0] == 0
@@ -198,6 +201,7 @@ def test_a_users_own_function(capsys, mine):
     assert "as a histogram" in err
 
 
+@pytest.mark.campaign
 def test_replay_shows_what_the_witness_says_and_what_is_tested(capsys, tmp_path):
     saved = tmp_path / "result.json"
     run(capsys, "check", "isvt1", "--epsilon", 0.7, "--seed", 1, "--save", saved)
@@ -348,6 +352,7 @@ def test_python_loads_the_module_of_a_mechanism_before_it_reads_the_witness(own_
     assert isinstance(dpw.replay("own.json", "both.py:noisy_sum", runs=20_000), dpw.Violation)
 
 
+@pytest.mark.campaign
 def test_shrinking_loads_the_module_before_it_reads_the_witness(own_kinds):
     found = dpw.shrink("own.json", "both.py:noisy_sum", runs=20_000, max_time=1)
     assert isinstance(found, dpw.Violation)
@@ -364,6 +369,7 @@ def test_own_kinds_of_results_are_imported_by_an_option(capsys, own_kinds, comma
     assert "there is no file none.py" in err
 
 
+@pytest.mark.campaign
 def test_a_curve_names_all_its_lines(capsys, tmp_path, monkeypatch):
     figures = []
     monkeypatch.setattr("dpwitness.report.plots.write_figure", lambda figure, path: figures.append(figure))
@@ -374,6 +380,7 @@ def test_a_curve_names_all_its_lines(capsys, tmp_path, monkeypatch):
     assert axes.get_title().endswith("\n2,000 runs a test")
 
 
+@pytest.mark.campaign
 def test_a_confidence_is_not_rounded_to_1(capsys):
     command = ("bound", "isvt1", "--epsilon", 1, "--runs", 2000, "--alpha")
     assert " confidence 99.999999 %: isvt1" in run(capsys, *command, 1e-8)[1]
@@ -419,6 +426,7 @@ model, claimed, unclaimed = PrivateRidge(1.0), Claimed(), Unclaimed()
 """
 
 
+@pytest.mark.campaign
 def test_the_claim_of_an_object_is_read_from_it(capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("est.py").write_text(ESTIMATOR)

@@ -48,6 +48,7 @@ def kinds(old, new):
     return [change.kind for change in compare(old, new).changes]
 
 
+@pytest.mark.campaign
 def test_compare_says_what_is_newly_refuted_and_what_no_longer(verdicts):
     passed, violated, fewer = verdicts
     found = compare(passed, violated)
@@ -173,6 +174,7 @@ def test_compare_as_a_command(verdicts, tmp_path, monkeypatch, capsys):
     assert capsys.readouterr().err.startswith("dpwitness: error: cannot read none.json")
 
 
+@pytest.mark.campaign
 def test_doctor_looks_at_cache_and_compiler(capsys, monkeypatch, tmp_path):
     folder = tmp_path / "cache"
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(folder))

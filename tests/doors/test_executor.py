@@ -34,6 +34,7 @@ class Counting(ThreadPoolExecutor):
         return super().submit(*given, **named)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("function", ["check", "bound"])
 def test_counts_on_an_executor_are_those_of_this_process(function):
     here = getattr(dpw, function)(noisy, workers=1, **FEW)

@@ -132,6 +132,7 @@ def run_on(monkeypatch, capsys, stream, *arguments):
 EXPECTED = {"violated": 1, "passed": 0, "bound": 0, "curve": 0, "profile": 1}
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", EXPECTED)
 def test_a_result_and_its_code(give, capsys, kind):
     code, out, err = run(capsys, *give(kind))
@@ -306,6 +307,7 @@ def test_what_is_appended_to_may_be_named_twice_and_standard_input_is_no_output(
     assert "cannot write -, which is standard input" in err
 
 
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 def test_files_are_written_where_they_were_asked_for_whatever_folder_a_mechanism_goes_to(capsys, mine):
     (mine / "elsewhere").mkdir()
@@ -515,6 +517,7 @@ def noisy(rng, data): pass
 """
 
 
+@pytest.mark.campaign
 def test_as_processes(tmp_path):
     """Signals in imports and in texts of code; what is left in a broken stream when Python ends."""
     (tmp_path / "mine.py").write_text(INTERRUPTED_TEXT)
@@ -643,6 +646,7 @@ def test_claim_alone_leaves_the_mechanisms_epsilon_to_the_pipeline(give, monkeyp
     assert (seen[0].get("epsilon"), seen[0]["claim"]) == (None, 0.5)
 
 
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("default")
 def test_outcome_turns_outputs_into_numbers(capsys, mine):
     arguments = ["check", "mine.py:wrapped", "--epsilon", 1, "--queries", 1, "--runs", 200, "--seed", 1]

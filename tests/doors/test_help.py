@@ -203,6 +203,7 @@ def test_progress_is_in_terms_of_the_limit_that_is_nearer(done, spent, limit, sh
     assert console.share_done(done, 1_000, spent, limit) == shown
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("function", [dpw.check, dpw.bound])
 def test_progress_has_the_bound_so_far(function):
     told = []

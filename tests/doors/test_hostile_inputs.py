@@ -520,6 +520,7 @@ def complaint(arguments):
     return None
 
 
+@pytest.mark.campaign
 def test_no_command_crashes(place):
     numbers = range(FIRST, FIRST + CASES) if ONLY is None else [int(ONLY)]
     wrong = []

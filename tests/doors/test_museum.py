@@ -109,6 +109,7 @@ def test_a_verdict_that_is_not_expected_is_exit_code_1(folder, capsys):
     assert "not expected: fake_control" in printed
 
 
+@pytest.mark.campaign
 def test_a_control_that_keeps_its_claim_is_as_expected(folder, capsys):
     (folder / "fake_control.py").write_text(SOURCE.format(truthful=0.6, kind="control"))
     assert command.main(["--package", "nothing"]) == 0

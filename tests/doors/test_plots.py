@@ -23,6 +23,7 @@ def closed():
     pyplot.close("all")
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["violation", "pass", "cells", "bound", "curve", "profile"])
 def test_a_result_draws_into_the_axes_that_are_given_or_into_new_ones(kind):
     given = Figure().add_subplot()
@@ -56,6 +57,7 @@ def test_what_a_claim_allows_is_shown_where_one_was_tested():
         assert ("allow" in str(given)) == (tested is found)
 
 
+@pytest.mark.campaign
 def test_a_profile_of_a_name_with_dollars_is_drawn(tmp_path):
     plot_profile(replace(results()["profile"], mechanism="$a_{$"), tmp_path / "profile.svg")
     assert (tmp_path / "profile.svg").stat().st_size

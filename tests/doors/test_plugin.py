@@ -131,6 +131,7 @@ def test_a_violation_shows_the_witness_and_none_of_our_frames(project):
     result.stdout.no_fnmatch_line("*asserter.py*")
 
 
+@pytest.mark.campaign
 def test_the_line_that_reproduces_gives_the_same_counts(project, pytester):
     run = project(PASSES, FAILS)
     first = run()
@@ -145,6 +146,7 @@ def test_the_line_that_reproduces_gives_the_same_counts(project, pytester):
     assert counted(again) == counted(first) != []
 
 
+@pytest.mark.campaign
 def test_a_mechanism_with_its_own_randomness_says_so(project):
     result = project(
         """
@@ -164,6 +166,7 @@ def test_a_mechanism_with_its_own_randomness_says_so(project):
     )
 
 
+@pytest.mark.campaign
 def test_alpha_is_divided_over_all_dp_tests_before_any_deselection(project, tmp_path):
     run = project(PASSES, FAILS, "    def test_other(): pass\n")
     report = tmp_path / "r.json"
@@ -186,6 +189,7 @@ def test_last_failed_keeps_the_shares(project, tmp_path):
     assert alphas(report) == both[1:]
 
 
+@pytest.mark.campaign
 def test_several_assertions_of_a_test_spend_a_convergent_series(project, tmp_path):
     run = project(
         """
@@ -228,6 +232,7 @@ def test_bad_options_are_refused_in_a_line(project, option, message):
     result.stderr.fnmatch_lines([f"ERROR: {message}"])
 
 
+@pytest.mark.campaign
 def test_a_session_without_a_test_leaves_the_report_of_an_earlier_one(project, tmp_path):
     run = project(PASSES)
     files = [tmp_path / name for name in ("r.json", "r.sarif", "r.html")]
@@ -263,6 +268,7 @@ def test_ini_values_and_the_profile_of_ci(project, pytester, monkeypatch):
     run("--dp-profile=nightly").stdout.fnmatch_lines(["dpwitness: profile nightly, *"])
 
 
+@pytest.mark.campaign
 def test_the_limits_of_options_hold(project, pytester, tmp_path):
     project(PASSES)
     report = tmp_path / "r.json"
@@ -285,6 +291,7 @@ PLAIN = """
 """
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("options", "ratio"), [([], 1.8), (["--dp-detectable-ratio=1.6"], 1.6), (["-odp_detectable_ratio=1.6"], 1.6)]
 )
@@ -427,6 +434,7 @@ def test_retries_that_a_conftest_asks_for_later_are_refused(project):
     result.stdout.no_fnmatch_line("*violated; α spent*")
 
 
+@pytest.mark.campaign
 def test_whoever_runs_a_test_twice_a_second_time_is_refused(project):
     twice = (
         "from _pytest.runner import runtestprotocol",
@@ -452,6 +460,7 @@ def test_a_marker_that_comes_while_the_test_runs_is_not_counted(project):
     result.stdout.fnmatch_lines(["assert_private was asked for while the test ran*"])
 
 
+@pytest.mark.campaign
 def test_where_each_worker_runs_each_test_they_share_the_level(project):
     pytest.importorskip("xdist")
     result = project(PASSES)("-n", "2", "--dist=each")
@@ -459,6 +468,7 @@ def test_where_each_worker_runs_each_test_they_share_the_level(project):
     result.stdout.fnmatch_lines(["2 assertions in 1 test: 2 not refuted; α spent 6.08e-07 of 1e-06"])
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("ini", ["reruns = 0", "reruns ="])
 def test_no_retries_in_an_ini_file_are_none(project, pytester, ini):
     pytest.importorskip("pytest_rerunfailures")
@@ -474,6 +484,7 @@ def test_a_report_that_cannot_be_written_is_refused_before_the_first_test(projec
         result.stdout.no_fnmatch_line("*passed*")
 
 
+@pytest.mark.campaign
 def test_two_reports_are_two_files(project, tmp_path):
     run = project(PASSES)
     result = run(f"--dp-report={tmp_path / 'x'}", f"--dp-sarif={tmp_path / '.' / 'x'}")
@@ -482,6 +493,7 @@ def test_two_reports_are_two_files(project, tmp_path):
     run("--dp-report=/dev/null", "--dp-sarif=/dev/null").assert_outcomes(passed=1)
 
 
+@pytest.mark.campaign
 def test_a_report_that_fails_in_the_end_keeps_the_verdicts(project):
     result = project(PASSES)("--dp-report=/dev/full")
     assert result.ret == pytest.ExitCode.USAGE_ERROR
@@ -490,11 +502,13 @@ def test_a_report_that_fails_in_the_end_keeps_the_verdicts(project):
     result.stdout.fnmatch_lines(["ERROR: --dp-report: cannot write /dev/full: No space left on device*"])
 
 
+@pytest.mark.campaign
 def test_retries_of_other_tests_are_none_of_our_business(project):
     pytest.importorskip("pytest_rerunfailures")
     project(PASSES, "    @pytest.mark.flaky(reruns=3)\n    def test_other(): pass\n")().assert_outcomes(passed=2)
 
 
+@pytest.mark.campaign
 def test_stop_at_the_first_failure(project):
     result = project(FAILS, PASSES)("-x")
     result.assert_outcomes(failed=1)
@@ -522,6 +536,7 @@ def test_junit_xml_has_the_verdicts(project, tmp_path, workers):
         assert int(told[name]["dpwitness.seed"]) >= 0
 
 
+@pytest.mark.campaign
 def test_a_project_without_dp_tests_hears_nothing_and_imports_nothing(pytester):
     pytester.makepyfile(
         """
@@ -539,6 +554,7 @@ def test_a_project_without_dp_tests_hears_nothing_and_imports_nothing(pytester):
     result.stdout.no_fnmatch_line("*= dpwitness =*")
 
 
+@pytest.mark.campaign
 def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     run = project(
         PASSES,
@@ -586,6 +602,7 @@ def test_what_last_bits_show_is_reported_or_a_failure_or_left_out(project):
     run("--dp-bits=all").stderr.fnmatch_lines(["*dp_bits='all' must be one of report, strict, off*"])
 
 
+@pytest.mark.campaign
 def test_a_marked_test_that_asks_for_the_fixture_late_has_its_share_of_alpha(project, tmp_path):
     run = project(
         PASSES,
@@ -600,6 +617,7 @@ def test_a_marked_test_that_asks_for_the_fixture_late_has_its_share_of_alpha(pro
     assert alphas(report) == [pytest.approx(1e-6 / 2 * 6 / math.pi**2, rel=1e-12)] * 2
 
 
+@pytest.mark.campaign
 def test_the_runs_of_a_replay_are_not_those_of_the_check_behind_it(project, monkeypatch):
     """Half of α each asks for runs of their own: the same runs twice would be one look at most."""
     run = project(FAILS)
@@ -620,6 +638,7 @@ def test_the_runs_of_a_replay_are_not_those_of_the_check_behind_it(project, monk
     assert seeds["replay"] not in (seeds["check"], seeds["effort"])
 
 
+@pytest.mark.campaign
 def test_sigterm_keeps_the_ledger_and_the_witness(project, pytester, tmp_path):
     run = project(
         FAILS,
@@ -860,6 +879,7 @@ OF_BITS = FeatureEvent(
 )  # fmt: skip
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
@@ -881,6 +901,7 @@ def test_a_witness_of_other_settings_is_left_out_and_that_is_said(project, pytes
     result.stdout.fnmatch_lines([f"    .dpwitness/*.json {why}"])
 
 
+@pytest.mark.campaign
 def test_a_witness_is_fixed_only_where_the_replay_could_have_seen_it(project, pytester):
     run = project(FAILS.replace("neighbours=one", "neighbours=one, bits=False"))
     test = pytester.path / "test_it.py"
@@ -895,6 +916,7 @@ def test_a_witness_is_fixed_only_where_the_replay_could_have_seen_it(project, py
     assert json.loads(path.read_text())["status"] == "refutes"
 
 
+@pytest.mark.campaign
 def test_what_a_replay_leaves_open():
     found = dpw.check(noisy, epsilon=1.0, claim=0.5, neighbours=dpw.queries(1), seed=1, runs=50_000, bits=False)
     saved = dpwitness.plugin.asserter.Saved(witness=found.witness)
@@ -919,6 +941,7 @@ def test_what_a_replay_leaves_open():
     assert asked(mended, runs=400).startswith("was not seen again, in too few runs to say that it is fixed: they would")
 
 
+@pytest.mark.campaign
 def test_a_witness_whose_replay_fails_is_not_called_fixed(project, pytester, monkeypatch):
     run = project(FAILS)
     run().assert_outcomes(failed=1)
@@ -935,6 +958,7 @@ def test_a_witness_whose_replay_fails_is_not_called_fixed(project, pytester, mon
     assert json.loads(saved(pytester)[0].read_text())["status"] == "refutes"
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("pair", ["(Ledger(), Ledger(1))", r"('a\ud800b', 'ab')"])
 def test_inputs_that_no_file_can_hold_are_not_saved(project, pytester, pair):
     run = project(
@@ -975,6 +999,7 @@ def test_files_of_witnesses_are_named_by_file_and_test(tmp_path, test, name):
     assert len(path.name) == len(name) + len("01234567.json")
 
 
+@pytest.mark.campaign
 def test_half_of_alpha_goes_to_the_replay(project, pytester, tmp_path):
     run = project(FAILS)
     run()
@@ -984,6 +1009,7 @@ def test_half_of_alpha_goes_to_the_replay(project, pytester, tmp_path):
     assert entry["witness"]["alpha"] == pytest.approx(entry["alpha"] / 2)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("sensitivity", "outcome", "note"),
     [
@@ -1012,6 +1038,7 @@ MEAN = """
 """
 
 
+@pytest.mark.campaign
 def test_a_witness_never_accuses_the_repaired_mechanism(project, pytester):
     """1/(10ε) is enough noise for ten bits, not for one: shrunk to fewer bits, the witness would lie for ever."""
     run = project(MEAN)
@@ -1101,6 +1128,7 @@ def test_a_witness_that_cannot_be_saved_still_fails_the_test(project, pytester, 
     run("--dp-seed=3").assert_outcomes(passed=1)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "error", [OSError("disk gone"), SystemExit(0), KeyboardInterrupt(), pytest.fail.Exception("Timeout (>30s)")]
 )
@@ -1120,6 +1148,7 @@ def test_a_violation_outlives_what_fails_while_it_is_shrunk(monkeypatch, error):
         assert note == f"the witness could not be made smaller: {type(error).__name__}: {error}"
 
 
+@pytest.mark.campaign
 def test_a_violation_is_saved_before_it_is_shrunk(project, pytester, monkeypatch):
     """A time limit of the test raises what is no `Exception` (pytest-timeout), or ends the process."""
     before = []
@@ -1150,6 +1179,7 @@ def test_what_pytest_raises_within_a_mechanism_is_recorded(project, ends, told):
     result.stdout.fnmatch_lines(["1 assertion in 1 test: 1 error; α spent *", f"  *test_it: {told}: no GPU"])
 
 
+@pytest.mark.campaign
 def test_one_bound_on_a_page(project):
     """The bounds before and after shrinking would hold together only at twice the stated level."""
     result = project(FAILS)()
@@ -1181,6 +1211,7 @@ OWN_RELATION = """
 """
 
 
+@pytest.mark.campaign
 def test_a_violation_outlives_a_relation_that_cannot_write_itself(project, pytester):
     result = project(OWN_RELATION)("--dp-report=dp.json")
     result.assert_outcomes(failed=1)
@@ -1196,6 +1227,7 @@ def test_a_violation_outlives_a_relation_that_cannot_write_itself(project, pytes
     assert saved(pytester) == []
 
 
+@pytest.mark.campaign
 def test_a_verdict_that_cannot_be_written_down_is_one_still(project, monkeypatch):
     monkeypatch.setattr(dpw.Violation, "to_json", lambda self: 1 / 0)
     result = project(FAILS)()
@@ -1238,6 +1270,7 @@ def test_an_unforeseen_error_is_recorded_and_raised(project, monkeypatch):
     )
 
 
+@pytest.mark.campaign
 def test_a_damaged_file_of_the_database_is_named(project, pytester):
     run = project(FAILS)
     run()

@@ -33,6 +33,7 @@ def place(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.campaign
 def test_json_stays_json(place):
     code = "import sys; from dpwitness.cli import main; sys.exit(main())"
     done = subprocess.run([sys.executable, "-c", code, *LINE], capture_output=True, text=True, check=False)

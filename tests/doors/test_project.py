@@ -146,6 +146,7 @@ def session(pytester, loaded, monkeypatch):
     return run
 
 
+@pytest.mark.campaign
 def test_the_plugin_takes_the_settings_and_its_options_come_before_them(session, pytester):
     lines = ("alpha = 1e-4", "runs = 20_000", "seed = 3", "profile = 'ci'", "bits = 'off'", "database = 'kept'")
     result, report = session(lines=lines)
@@ -156,6 +157,7 @@ def test_the_plugin_takes_the_settings_and_its_options_come_before_them(session,
     assert (report["profile"], report["seed"], report["alpha"]) == ("dev", 4, 1e-5)
 
 
+@pytest.mark.campaign
 def test_the_plugin_draws_fast_noise_where_the_project_or_the_assertion_says_so(session, monkeypatch):
     of_its_own = TEST.replace("[1])]", "[1])], fast_noise=False").partition("def test_noisy")[2]
     monkeypatch.setattr(f"{__name__}.TEST", f"{TEST}\n\ndef test_given{of_its_own}")

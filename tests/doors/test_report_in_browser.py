@@ -119,6 +119,7 @@ def test_the_keyboard_reaches_every_link_in_the_order_of_the_page(opened):
     assert opened.execute_script("return location.hash") == links[-1]
 
 
+@pytest.mark.campaign
 def test_figures_have_names_for_who_cannot_see_them(opened):
     drawings = opened.find_elements("css selector", "svg")
     assert drawings

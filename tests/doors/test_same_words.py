@@ -33,6 +33,7 @@ def violation():
     return dpw.check("isvt1", epsilon=0.7, **{**FEW, "runs": 100_000})
 
 
+@pytest.mark.campaign
 def test_a_verdict_has_no_truth_value_and_says_whether_it_is_refuted(violation):
     passed = dpw.check(noisy, claim=2.0, neighbours=ONE, max_time="30s", **FEW)
     assert (violation.refuted, passed.refuted) == (True, False)
@@ -42,6 +43,7 @@ def test_a_verdict_has_no_truth_value_and_says_whether_it_is_refuted(violation):
     assert violation.witness.mechanism == "isvt1"  # so that a file of it can be replayed by that name
 
 
+@pytest.mark.campaign
 def test_of_several_adjacencies_one_refuted_is_enough():
     either = dpw.records(dpw.numbers(0, 1), adjacency=None, size=(0, 2))
     verdict = dpw.check(lambda rng, data, size: np.full(size, len(data)) + rng.random(size) / 2, claim=1.0,
@@ -51,6 +53,7 @@ def test_of_several_adjacencies_one_refuted_is_enough():
     assert [other.refuted for other in verdict.others] == [False]  # the number of records stays where one is replaced
 
 
+@pytest.mark.campaign
 def test_a_profile_of_a_claim_has_no_truth_value():
     found = dpw.profile(noisy, claim="1", neighbours=ONE, **FEW)
     assert not found.refuted
@@ -58,6 +61,7 @@ def test_a_profile_of_a_claim_has_no_truth_value():
         bool(found)
 
 
+@pytest.mark.campaign
 def test_a_witness_may_be_given_in_any_form(violation, tmp_path):
     place = tmp_path / "w.json"
     violation.witness.save(place)
@@ -77,6 +81,7 @@ def test_a_witness_may_be_given_in_any_form(violation, tmp_path):
         dpw.replay(3)
 
 
+@pytest.mark.campaign
 def test_a_witness_is_replayed_before_it_is_shrunk(violation):
     small = dpw.shrink(violation.witness, runs=100_000, workers=1, max_time="2s")
     assert small.refuted
@@ -85,6 +90,7 @@ def test_a_witness_is_replayed_before_it_is_shrunk(violation):
         dpw.shrink(violation.witness, "svt", workers=1)
 
 
+@pytest.mark.campaign
 def test_claims_and_times_are_texts_in_python_too(tmp_path, monkeypatch):
     verdict = dpw.check(noisy, claim="zcdp:0.001", neighbours=ONE, max_time="60s", **FEW)
     assert verdict.refuted
@@ -290,6 +296,7 @@ def without_generator(function):
     return wrapper
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("wrap", [handing_on, by_position, looking_at_the_input, without_generator])
 def test_a_wrapped_function_is_called_through_its_wrapper(wrap):
     @wrap

@@ -297,6 +297,7 @@ def test_a_process_that_only_prints_and_dies_is_named_by_its_last_line(tmp_path)
         case.check()
 
 
+@pytest.mark.campaign
 def test_a_request_that_cannot_be_read_is_no_result():
     found = answer({"case": {"name": "x"}}, seconds=1.0)
     assert found["error"] == "KeyError"
@@ -413,6 +414,7 @@ def test_what_answers_for_each_record_is_run_on_one():
     assert [len(side) for pair in attempt.relations[0].candidates() for side in pair.sides] == [1] * 6
 
 
+@pytest.mark.campaign
 def test_the_shape_is_what_it_runs_on():
     def of_number(value, epsilon):
         return float(value) + 1
@@ -553,6 +555,7 @@ def test_what_is_refuted_under_one_of_two_adjacencies_is_not_refuted(tmp_path):
     assert found.adjacency == "add-remove and replace-one; numbers from 0 to 5, which is assumed"
 
 
+@pytest.mark.campaign
 def test_a_relation_out_of_time_keeps_what_the_first_has_shown_and_gets_its_even_share(tmp_path, monkeypatch):
     text = """
         def count(data, epsilon):
@@ -665,6 +668,7 @@ def test_records_that_are_given_are_tried_first(tmp_path):
     assert [*data.columns] == ["age", "town"]
 
 
+@pytest.mark.campaign
 def test_numbers_beyond_the_bounds_are_tried_where_it_clips_them():
     def total(data, epsilon, bounds):
         return float(np.sum(np.clip(data, *bounds)))
@@ -749,6 +753,7 @@ class Regression(Fitted):
         self.bounds, self.bounds_y = bounds_X, bounds_y
 
 
+@pytest.mark.campaign
 def test_an_estimator_is_run_on_as_few_records_as_it_takes():
     assert first_running(Fitted).relations[0].size == (1, 20)
     assert first_running(OfSeveral).relations[0].size == (4, 20)

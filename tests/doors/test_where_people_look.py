@@ -230,17 +230,20 @@ def test_a_session_marks_what_it_refutes_once(session, actions, pytester, worker
     assert results[0]["message"]["text"].startswith("VIOLATED: bad(epsilon=1)")
 
 
+@pytest.mark.campaign
 def test_a_pass_is_no_result(session, pytester):
     session("-k", "good", "--dp-sarif=dp.sarif").assert_outcomes(passed=1, deselected=2)
     assert read_sarif(pytester.path / "dp.sarif") == (["approx-dp"], [])
 
 
+@pytest.mark.campaign
 def test_elsewhere_nothing_is_marked(session, actions, monkeypatch):
     monkeypatch.delenv("GITHUB_ACTIONS")
     session("-k", "bad").stdout.no_fnmatch_line("*::error*")
     assert actions.read_text() == "before\n"
 
 
+@pytest.mark.campaign
 def test_a_place_that_cannot_be_written_ends_nothing_or_at_once(session, actions, monkeypatch):
     assert session("--dp-sarif=no/such/folder.sarif").ret == pytest.ExitCode.USAGE_ERROR
     monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(actions.parent / "no" / "such"))

@@ -249,6 +249,7 @@ def elsewhere(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.campaign
 def test_a_wrong_type_is_an_error_of_one_line(violation):
     cases(FEW, CHEAP, violation)
 

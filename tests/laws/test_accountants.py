@@ -61,6 +61,7 @@ def test_a_profile_holds_what_was_stated():
     assert all(epsilon == 1 + math.sqrt(2 * math.log(1 / delta)) for epsilon, delta in stated)
 
 
+@pytest.mark.campaign
 def test_an_accountant_stands_wherever_a_claim_does():
     accountant = OfEpsilon()
     kept, broken = (check(function, claim=accountant, **LIMITS) for function in (unit, less_noise))

@@ -91,6 +91,7 @@ def test_every_kind_is_refuted_below_its_epsilon_and_not_at_it(kind):
     assert low.reproducible is (kind in ("vectorised", "jitted", "partial"))
 
 
+@pytest.mark.campaign
 def test_a_closure_over_a_generator_runs_as_python():
     own = np.random.default_rng(5)
 
@@ -143,6 +144,7 @@ class Sum:
         return sum(values) + self.own.laplace(0, 0.5)
 
 
+@pytest.mark.campaign
 def test_objects_with_quick_result_take_lists():
     settings = {**LIMITS, "neighbours": pairs(([1.0, 0.0], [1.0, 1.0]), ([1.0], [1.0, 1.0]))}
     assert isinstance(check(Sum(), claim=1.2, **settings), Violation)
@@ -182,6 +184,7 @@ def test_estimators_are_fitted_anew_and_their_attributes_named():
     assert isinstance(passed, NotRefuted)
 
 
+@pytest.mark.campaign
 def test_a_check_reads_claim_and_neighbours_from_the_object():
     verdict = check(Randomiser(), claim=1.2, alpha=1e-6, seed=1, runs=200_000, search_runs=2_000)
     assert isinstance(verdict, Violation)
@@ -253,6 +256,7 @@ def test_data_frames():
     assert isinstance(verdict, Violation)
 
 
+@pytest.mark.campaign
 def test_strings_are_outcomes_and_are_counted_exactly():
     verdict = check(text, epsilon=1.0, **{**LIMITS, "neighbours": pairs(([0.0], [1.0])), "search_runs": 20_000})
     assert isinstance(verdict, Violation)

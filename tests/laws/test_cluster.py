@@ -57,6 +57,7 @@ def last(iterator):
     return item
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("made", [svt, lambda: python(elsewhere.noisy)], ids=["compiled", "python"])
 def test_counts_and_rows_are_those_of_threads(client, made):
     mechanism = made()

@@ -86,6 +86,7 @@ def row(value):
 CHECKED = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "seed": 1, "workers": 1, "runs": 2_000, "search_runs": 1_000}
 
 
+@pytest.mark.campaign
 def test_a_leaky_program_is_refuted_and_a_correct_one_is_not():
     leaky = dpw.check(served(LAPLACE.format(scale=0.1)), **CHECKED)
     assert leaky.refuted
@@ -93,6 +94,7 @@ def test_a_leaky_program_is_refuted_and_a_correct_one_is_not():
     assert not dpw.check(served(LAPLACE.format(scale=1)), **CHECKED).refuted
 
 
+@pytest.mark.campaign
 def test_the_seed_of_a_check_repeats_a_seeded_program(monkeypatch):
     # How long the program waited for a core is not known here, and a seed repeats runs of one measured cost.
     monkeypatch.setattr(mechanisms, "own_seconds", count(0, 0.002).__next__)
@@ -361,6 +363,7 @@ def test_reported_errors_end_a_check_or_are_outcomes():
     assert said("print(json.dumps({'error': 1}))").shape[1] > 1  # of another form: an outcome as any other
 
 
+@pytest.mark.campaign
 def test_an_error_on_one_side_alone_is_a_difference():
     body = "print(json.dumps({'error': 'odd'} if data[0] else 0.5))"
     with pytest.raises(MechanismRaised, match="a difference between neighbours"):
@@ -475,6 +478,7 @@ def test_a_witness_of_a_program_is_saved_and_replayed(tmp_path, capsys, monkeypa
     assert dpw.replay("result.json", dpw.command([*PYTHON, "leaky.py"]), seed=3, workers=1).refuted
 
 
+@pytest.mark.campaign
 def test_the_line_that_repeats_a_check_has_the_program(tmp_path, capsys, monkeypatch):
     (tmp_path / "leaky.py").write_text(SERVER.format(body=LAPLACE.format(scale=0.1)))
     monkeypatch.chdir(tmp_path)

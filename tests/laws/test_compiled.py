@@ -75,6 +75,7 @@ def test_an_exactly_private_sampler_is_not_accused(sampler):
         assert isinstance(verdict, NotRefuted)
 
 
+@pytest.mark.campaign
 def test_a_sampler_without_privacy_loss_has_no_lower_bound():
     found = bound(geometric_or_coins, epsilon=0.5, neighbours=pairs(([0], [1])), runs=200_000, seed=1, alpha=1e-6)
     assert found.epsilon_lower_bound == 0
@@ -328,6 +329,7 @@ def test_edited_code_has_a_name_of_its_own_in_the_cache(case, package, monkeypat
     assert first == again
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("case", "scales"), EDITS)
 def test_edited_code_is_compiled_anew_in_this_process(case, scales, package, monkeypatch):
     answers = []
@@ -656,6 +658,7 @@ def test_what_python_raises_on_some_pair_is_not_hidden_by_machine_code():
         check(log_of_length, claim=2.0, neighbours=inputs, runs=2_000, search_runs=2_000, seed=1, bits=False)
 
 
+@pytest.mark.campaign
 def test_a_rare_event_is_looked_for_until_a_run_with_it_is_compared(monkeypatch):
     """One in 500: mostly not in the first 64 runs."""
     mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
@@ -683,6 +686,7 @@ def raises_in_python_alone(rng, data):
     return max(math.log(rng.integers(0, 2_000)), 0.0) + data[0]
 
 
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore:divide by zero encountered")
 def test_many_runs_are_compared_for_what_python_alone_does_in_few_of_them():
     def difference(function, **parameters):
@@ -695,6 +699,7 @@ def test_many_runs_are_compared_for_what_python_alone_does_in_few_of_them():
     assert re.search(where + ".*domain error", difference(raises_in_python_alone))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("work", [check, bound, profile])
 def test_a_leak_of_python_alone_is_not_passed_by_machine_code(work, monkeypatch):
     monkeypatch.setattr(refutation, "COMPARED_SECONDS", (30.0, 30.0))  # it ends at the first difference
@@ -840,6 +845,7 @@ def test_without_a_home_there_is_a_folder_among_the_temporary_files_and_else_it_
         assert cache_folder() == private_folder()
 
 
+@pytest.mark.campaign
 def test_a_shared_folder_for_numbas_own_cache_is_not_used(tmp_path, monkeypatch):
     shared = tmp_path / "shared"
     shared.mkdir()
@@ -882,6 +888,7 @@ def test_the_private_folder_is_removed_at_the_end(tmp_path):
     assert not list(tmp_path.glob("dpwitness-*"))
 
 
+@pytest.mark.campaign
 def test_a_planted_module_is_not_executed(tmp_path, monkeypatch):
     """A driver module that says something else than ours is written anew, whoever wrote it."""
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
@@ -908,6 +915,7 @@ def test_a_violation_is_still_found_with_all_of_these_guards():
     assert counts.n10 > counts.n01
 
 
+@pytest.mark.campaign
 def test_a_cache_that_cannot_be_written_is_done_without(tmp_path, monkeypatch):
     """A folder that vanishes behind our back, as one that is cleaned while a check runs."""
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))

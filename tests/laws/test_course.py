@@ -69,6 +69,7 @@ def test_a_course_is_thinned_while_it_grows_and_its_last_point_is_kept(looks):
     assert len(set(gaps[:-1].tolist())) <= 1
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("options", [{}, {"claim": PureDP(3)}, {"search_runs": 0}])
 def test_the_course_of_a_check_ends_with_its_evidence_and_follows_from_the_seed(options):
     found, again = (dpw.check(noisy_sum, epsilon=1.0, **EFFORT, **options) for _ in range(2))
@@ -82,6 +83,7 @@ def test_the_course_of_a_check_ends_with_its_evidence_and_follows_from_the_seed(
     assert result_from_json(json.loads(json.dumps(found.to_json()))).course == course
 
 
+@pytest.mark.campaign
 def test_pairs_and_events_are_those_of_the_search():
     several = dpw.pairs(*(([1, 1], [1 + k, 1]) for k in (1, 2, 3)))
     found = dpw.check(noisy_sum, epsilon=1.0, claim=PureDP(6.5), **{**EFFORT, "neighbours": several})
@@ -94,6 +96,7 @@ def test_pairs_and_events_are_those_of_the_search():
     assert bound.course.evidence == ()
 
 
+@pytest.mark.campaign
 def test_a_replay_searches_nothing_and_a_smaller_witness_keeps_what_was_tried():
     found = violation()
     replayed = dpw.replay(found.witness, noisy_sum, seed=2, workers=1)

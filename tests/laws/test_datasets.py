@@ -73,6 +73,7 @@ def small(pairs, most=6):
     return list(islice(pairs, most))
 
 
+@pytest.mark.campaign
 @settings(max_examples=60, deadline=None)
 @given(relations(), st.integers(0, 5))
 def test_all_that_is_proposed_is_adjacent(relation, which):
@@ -115,6 +116,7 @@ def test_a_relation_of_records_comes_back_from_json(relation):
     assert str(again) == str(relation)
 
 
+@pytest.mark.campaign
 @settings(max_examples=40, deadline=None)
 @given(relations(), st.lists(st.integers(0, 30), max_size=12), st.integers(0, 30))
 def test_shrinking_ends_and_stays_in_the_relation(relation, choices, first):

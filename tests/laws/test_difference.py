@@ -102,6 +102,7 @@ values = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.campaign
 @settings(max_examples=60)
 @given(values, values)
 def test_no_two_values_that_differ_look_alike(data, neighbour):

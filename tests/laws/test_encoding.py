@@ -53,6 +53,7 @@ def test_a_full_leak_is_refuted(kind):
 TWINS = [kind if k % 6 == 0 else pytest.param(kind, marks=pytest.mark.campaign) for k, kind in enumerate(LEAKS)]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", TWINS)
 def test_the_same_outcomes_without_a_leak_are_not(kind):
     """Randomised response over the two outcomes: ln(0.6 / 0.4) = 0.405 < 0.5."""

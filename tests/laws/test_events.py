@@ -80,6 +80,7 @@ def test_an_interval_may_be_one_infinity(end, interval):
     assert event.describe("answer") == f"first answer {'−' if end < 0 else ''}∞"
 
 
+@pytest.mark.campaign
 @given(scores(), st.one_of(rows, real_rows))
 def test_scores_add_one_weight_an_entry(event, outcomes):
     def score(row):

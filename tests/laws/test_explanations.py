@@ -115,6 +115,7 @@ def bound_and_count(rng, data, epsilon):
     return [sum(min(x, bound) for x in data) + rng.laplace(0, bound), len(data) + rng.laplace(0, 0.02)]  # the defect
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("function", "first", "second"),
     [(price_and_sum, [1.0, 1.0], [0.0, 1.0]), (bound_and_count, [1.0, 9.0], [1.0])],

@@ -484,6 +484,7 @@ def test_the_command_line_has_the_option_and_repeats_it():
         assert repeating(parse([*LINE, *given]))[5:] == [*given, "--pair", "[0]", "[1]"]
 
 
+@pytest.mark.campaign
 def test_the_command_line_takes_it_from_the_project_or_from_the_option(folder, capsys):
     few = ["--runs", "2e4", "--workers", "1", "--claim", "0.3", "--json", "--save", "w.json"]
 

@@ -89,6 +89,7 @@ def _own_folder(tmp_path):
     made.folder = tmp_path
 
 
+@pytest.mark.campaign
 def test_an_image_does_what_numba_does():
     first, second = made(everything, "everything")
     results = []
@@ -183,6 +184,7 @@ assert len(images._jit()[2]) == count, "the code of some images is held by nothi
 """
 
 
+@pytest.mark.campaign
 def test_threads_that_link_their_first_images_at_once_share_one_linker():
     for k in range(8):
         Compiled(lambda _: numba.njit(nothing), lambda k=k: f"thread {k}", lambda: made.folder, read_only=True)(
@@ -211,6 +213,7 @@ def test_another_layout_of_arguments_than_numbas_makes_no_image():
         images._object_file(function, signature, types_of((np.zeros((1, 1)),), ALL)[1])
 
 
+@pytest.mark.campaign
 def test_what_a_run_takes_is_given_back():
     """Of 100,000 arrays of 128 bytes, 20 times, a leak would be a quarter of a GB."""
     first, second = made(makes_many, "many")

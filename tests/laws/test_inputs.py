@@ -67,6 +67,7 @@ def test_one_nan_is_as_good_as_another():
     assert input_key(np.array([-np.nan, 1.0])) == input_key(np.array([np.nan, 1.0]))
 
 
+@pytest.mark.campaign
 @given(values)
 def test_each_run_gets_the_same_whatever_the_last_one_did(value):
     data = as_input(value)
@@ -316,6 +317,7 @@ def leaks_length(rng, data):
     return len(data) + rng.laplace(scale=0.2)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "pair",
     [
@@ -503,6 +505,7 @@ for file, (read, text) in FILES.items():
 """
 
 
+@pytest.mark.campaign
 def test_what_holds_itself_or_is_nested_deep_is_refused_whatever_the_recursion_limit(tmp_path):
     """In a process of its own: where the stack ends before the limit does, the process ends."""
     ran = subprocess.run([sys.executable, "-c", HOSTILE], cwd=tmp_path, capture_output=True, text=True, check=False)

@@ -195,6 +195,7 @@ def random_tokens(rng, data):
     return {str(token): 1.0 for token in rng.integers(0, 1 << 60, 3)} | {"count": rng.random()}
 
 
+@pytest.mark.campaign
 def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
     mechanism = as_mechanism(
         random_tokens, PAIR.data, neighbour=PAIR.neighbour, requirements=Requirements(interpreted=True)
@@ -244,6 +245,7 @@ def test_an_event_names_a_key_that_one_side_alone_has_and_so_does_its_replay(mec
     assert again.witness.description == said
 
 
+@pytest.mark.campaign
 def test_a_file_without_a_layout_is_replayed_by_position(refuted):
     written = refuted.witness.to_json()
     del written["entries"]

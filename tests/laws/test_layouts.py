@@ -22,7 +22,7 @@ from dpwitness.errors import InvalidNeighbours
 from dpwitness.mechanisms.remote import server, wire
 from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json, relation_from_json, relation_to_json
 from dpwitness.neighbours.pair import unlike
-from running import soon
+from running import sampled, soon
 
 DAYS = [dt.datetime(2020, 1, day) for day in (1, 2, 3, 5)]
 WHOLE = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
@@ -290,6 +290,7 @@ def frames(draw):
     return frame(*names, index=draw(st.sampled_from(list(INDEXES))), kind=draw(st.sampled_from([pd.DataFrame, Table])))
 
 
+@pytest.mark.campaign
 @settings(max_examples=25, deadline=None)
 @given(frames(), st.sampled_from(SIZES[:-1]))
 def test_frames_like_an_example_differ_in_their_records_alone(example, size):
@@ -425,7 +426,7 @@ def examples_of(part):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("part", ["domains", "arrays", "polars", "arrow", "another class", *INDEXES])
+@pytest.mark.parametrize("part", sampled(["domains", "arrays", "polars", "arrow", "another class", *INDEXES], 7))
 def test_the_whole_grid_of_forms_types_and_numbers_of_rows(part, capsys):
     """Asked for: no pair whose sides differ in anything but their records."""
     combinations = pairs = wrong = 0
@@ -532,6 +533,7 @@ def test_lists_and_records_keep_their_classes(examples):
     assert relation_to_json(relation) is None  # no file holds a class
 
 
+@pytest.mark.campaign
 @settings(max_examples=25, deadline=None)
 @given(frames())
 def test_layouts_come_back_from_files(example):

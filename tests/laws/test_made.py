@@ -81,6 +81,7 @@ def test_a_new_one_for_each_run_and_its_own_claim():
     assert len(set(rows[:, 0])) == 100
 
 
+@pytest.mark.campaign
 def test_one_made_for_each_run_is_checked_replayed_and_made_small():
     def make():
         left = iter([1.0])

@@ -298,6 +298,7 @@ def test_what_a_mechanism_writes_to_its_input_is_gone_with_the_next_run(entries)
     assert not data.any()
 
 
+@pytest.mark.campaign
 def test_the_cache_notices_a_changed_helper(tmp_path, monkeypatch):
     """numba's own cache would return the old answer."""
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(tmp_path / "cache"))
@@ -398,6 +399,7 @@ def test_what_a_run_sets_for_numpy_ends_with_the_runs(vectorised):
         np.seterr(**before)
 
 
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 def test_what_a_recorded_run_sets_for_numpy_ends_with_it():
     """An explanation is made before the lower bound, in which numbers underflow."""

@@ -45,6 +45,7 @@ everything = st.builds(
 )
 
 
+@pytest.mark.campaign
 @given(everything, st.sampled_from([0.0, 0.5, 100.0]), st.sampled_from([0.1, 1.0, 20.0]))
 def test_all_pairs_of_queries_are_neighbours(relation, centre, scale):
     found = list(relation.candidates(centre=centre, scale=scale))
@@ -147,6 +148,7 @@ def proposals(relation, data, centre, scale):
         return []
 
 
+@pytest.mark.campaign
 @given(judges, given_data, st.sampled_from([0.0, 0.5, 1e6]), st.sampled_from([0.1, 1.0, 20.0]))
 def test_what_a_relation_proposes_is_adjacent_and_holds_the_data(relation, values, centre, scale):
     data = None if values is None else as_finite_numbers(values)
@@ -162,6 +164,7 @@ def test_what_a_relation_proposes_is_adjacent_and_holds_the_data(relation, value
             assert any(side.tolist() == data.tolist() for side in (pair.data, pair.neighbour))
 
 
+@pytest.mark.campaign
 @given(everything, st.sampled_from([0.0, 0.5, 1e6]), st.sampled_from([0.1, 1.0, 20.0]))
 def test_without_data_every_variation_of_queries_is_adjacent(relation, centre, scale):
     for pair in relation.candidates(centre=centre, scale=scale):
@@ -228,6 +231,7 @@ def moved_lists(draw):
     return a, [x + draw(steps) for x in a]
 
 
+@pytest.mark.campaign
 @given(judges.filter(lambda relation: hasattr(relation, "length")), moved_lists())
 def test_contains_is_the_definition_near_its_borders(relation, lists):
     a, b = lists

@@ -100,6 +100,7 @@ def test_what_outputs_showed_elsewhere_is_known_here():
     assert {mechanism.label(value) for value in x[:, 1].tolist()} == {"yes", "no"}
 
 
+@pytest.mark.campaign
 def test_that_a_run_changed_its_input_elsewhere_is_known_here():
     """Shards of large inputs follow from it, and with them what a seed gives."""
     pair = pairs(([0.0] * 300_000, [0.0] * 300_001)).given[0]
@@ -544,6 +545,7 @@ except KeyboardInterrupt:
 """
 
 
+@pytest.mark.campaign
 def test_python_ends_after_an_interrupt_while_processes_begin():
     done = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, text=True, timeout=60, check=True)
     assert done.stdout == "interrupted\n"

@@ -198,6 +198,7 @@ def test_it_is_checked_as_any_other_function(at, monkeypatch):
     assert isinstance(wrong, dpw.Violation)
 
 
+@pytest.mark.campaign
 def test_without_numpy_the_generator_is_the_standard_librarys(at):
     rows = rows_of(at("kind"))
     assert rows[0].tolist() == row(["Random", "list"])
@@ -287,6 +288,7 @@ def test_arrays_are_written_to_as_here(at, size):
     assert rows[:, 0].tolist() == [1.0] * 3
 
 
+@pytest.mark.campaign
 def test_tables_have_the_same_types_there_for_any_number_of_rows(at):
     frame = pd.DataFrame({
         "when": pd.date_range("2020-01-01", periods=3),
@@ -350,6 +352,7 @@ def test_arrays_pass_with_and_without_numpy(at, array, bare):
     assert row(passed) == row(array.tolist() if bare else array)
 
 
+@pytest.mark.campaign
 def test_tables_pass(at):
     frame = pd.DataFrame({"a": [1, 2], "t": ["x", "y"]}, index=["r", "s"])
     passed = at("frame", sys.executable)(frame)
@@ -525,6 +528,7 @@ data = st.recursive(
 )  # fmt: skip
 
 
+@pytest.mark.campaign
 @given(data)
 @settings(max_examples=50)
 def test_values_survive_a_message(value):
@@ -644,6 +648,7 @@ def test_an_answer_that_is_none_is_named(tmp_path, answer):
         dpw.check(lying, claim=1.0, neighbours=[([0.0], [1.0])], seed=1, workers=1, runs=100)
 
 
+@pytest.mark.campaign
 def test_parameters_without_a_name_over_there(tmp_path):
     (tmp_path / "there.py").write_text("def f(rng, data, /, scale=0.1):\n    return data[0] + rng.laplace(0, scale)\n")
     there = dpw.remote(sys.executable, f"{tmp_path / 'there.py'}:f", max_time="60s")

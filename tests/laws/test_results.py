@@ -355,6 +355,7 @@ def test_bounds_of_four_digits(value, low, high):
     assert (text.at_least(value), text.at_most(value)) == (low, high)
 
 
+@pytest.mark.campaign
 def test_a_bound_is_rounded_down_wherever_it_is_said():
     bound = replace(RESULTS["bound"], epsilon_lower_bound=1.0225021)
     passed = replace(RESULTS["passed"], epsilon_lower_bound=1.0225021, detectable_epsilon=1.0225021)

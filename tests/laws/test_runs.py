@@ -225,6 +225,7 @@ def test_a_check_draws_no_stream_twice(monkeypatch):
     assert len(set(asked)) == len(asked)
 
 
+@pytest.mark.campaign
 def test_a_check_in_epochs_draws_no_stream_twice(monkeypatch):
     """Runs that came again would be bet on by who has seen them."""
     asked = []

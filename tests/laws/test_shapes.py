@@ -205,6 +205,7 @@ ERRORS = st.sampled_from(["raise", "outcome"])
 WIDTHS = st.sampled_from([WIDE, WIDE, WIDE, 3])
 
 
+@pytest.mark.campaign
 @settings(max_examples=80, deadline=None)
 @given(batches(), ERRORS, st.booleans(), WIDTHS)
 def test_rows_are_those_of_outcome_by_outcome(outcomes, errors, vectorised, width):

@@ -25,6 +25,7 @@ from dpwitness.neighbours.inputs import copier
 from dpwitness.neighbours.shared_input import parts, same_parts, shared_input
 from dpwitness.runs import Role
 from dpwitness.runs.shards import OutcomeRows
+from running import scaled
 
 RECORD = np.dtype([("a", "i4"), ("b", "f8")])
 
@@ -453,9 +454,9 @@ AT_THE_BOUNDARY = {
 def test_levels(kind):
     """Of claims that just hold at most a twentieth is refuted: by chance more than the limit once in 1,000 tests."""
     mechanism, sides = AT_THE_BOUNDARY[kind]
-    refuted = 0
-    for seed in range(100):
+    refuted, seeds = 0, min(scaled(1_000), 100)
+    for seed in range(seeds):
         with suppress(DependentRuns):  # refused, which is no conviction
             verdict = check(mechanism, epsilon=1.0, neighbours=pairs(sides), seed=seed, runs=400, search_runs=100)
             refuted += isinstance(verdict, Violation)
-    assert refuted <= binom.ppf(0.999, 100, 0.05)
+    assert refuted <= binom.ppf(0.999, seeds, 0.05)

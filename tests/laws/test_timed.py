@@ -334,6 +334,7 @@ def violation():
         return dpw.check(steps, claim=1.0, neighbours=ONE, observe="time", **FEW)
 
 
+@pytest.mark.campaign
 def test_a_time_that_follows_from_the_input_refutes_a_claim_and_one_that_does_not_does_not(violation):
     assert isinstance(violation, dpw.Violation)
     assert violation.counts.hits == violation.counts.runs
@@ -364,6 +365,7 @@ def test_a_page_says_it_too(violation, tmp_path):
     assert "Times are measured anew" in page
 
 
+@pytest.mark.campaign
 def test_a_witness_is_replayed_with_the_time(violation, tmp_path):
     path = tmp_path / "witness.json"
     violation.witness.save(path)
@@ -389,6 +391,7 @@ def test_a_witness_found_without_the_time_is_not_replayed_with_it(tmp_path):
         dpw.replay(found, lambda rng, data: data[0], neighbours=ONE, observe="time")
 
 
+@pytest.mark.campaign
 def test_a_witness_whose_event_is_of_the_outcome_alone_is_replayed(tmp_path):
     def tells(rng, data):
         CLOCK.now += 1_000
@@ -399,6 +402,7 @@ def test_a_witness_whose_event_is_of_the_outcome_alone_is_replayed(tmp_path):
     assert isinstance(dpw.replay(found.witness.to_json(), tells, neighbours=ONE, runs=1_000), dpw.Violation)
 
 
+@pytest.mark.campaign
 def test_times_that_depend_on_each_other_are_no_remembered_noise():
     state = {"level": 0}
 
@@ -431,6 +435,7 @@ def test_noise_that_is_remembered_is_refused_though_times_vary():
         dpw.check(stuck, claim=1.0, neighbours=ONE, observe="time", **FEW)
 
 
+@pytest.mark.campaign
 def test_the_last_bits_of_times_are_not_looked_at():
     def grid(rng, data):  # of D all times are on a coarse grid, and of D′ none
         CLOCK.now += int(rng.integers(1, 1 << 20)) * 2_000 + 1_000 * data[0]
@@ -440,6 +445,7 @@ def test_the_last_bits_of_times_are_not_looked_at():
     assert verdict.refuted or verdict.floating_point is None
 
 
+@pytest.mark.campaign
 def test_a_bound_a_profile_and_a_curve_look_at_the_time_too():
     few = {"neighbours": ONE, "observe": "time", "runs": 500, "search_runs": 200, "seed": 1, "max_time": 20.0}
     bound = dpw.bound(steps, claim=1.0, **few)

@@ -168,6 +168,7 @@ def fitted(rows, sides, **settings):
         return model.fit(rows, sides)
 
 
+@pytest.mark.campaign
 def test_the_score_is_scikit_learns_decision_function_to_the_last_bit():
     rng = np.random.default_rng(7)
     rows = rng.normal(size=(6_000, 4))
@@ -225,6 +226,7 @@ def test_entries_that_are_never_numbers_do_not_stop_the_trees():
     assert any(isinstance(event, TreeScore) for event in found)
 
 
+@pytest.mark.campaign
 def test_several_threads_learn_the_same():
     pytest.importorskip("sklearn")
     from dpwitness.claims import ApproxDP

@@ -133,6 +133,7 @@ def test_files_without_units_are_read_and_written_as_before():
         relation_from_json({**written, "unit": "age"})
 
 
+@pytest.mark.campaign
 @settings(max_examples=25, deadline=None)
 @given(relations(), st.lists(st.integers(0, 30), max_size=12), st.integers(0, 30))
 def test_shrinking_ends_and_stays_in_the_relation(relation, choices, first):
@@ -162,6 +163,7 @@ def test_shrinking_to_the_end_leaves_one_record_of_one_unit():
 SMALL = st.lists(st.tuples(st.integers(0, 2), st.integers(0, 1)), max_size=5)
 
 
+@pytest.mark.campaign
 @settings(max_examples=150, deadline=None)
 @given(SMALL, SMALL, st.integers(0, 2), adjacencies, bounds, st.sampled_from(["list", "array", "dataframe"]))
 def test_contains_is_the_definition(a, b, removed, adjacency, at_most, form):

@@ -61,6 +61,7 @@ witnesses = st.builds(
 )
 
 
+@pytest.mark.campaign
 @given(witnesses)
 def test_a_saved_witness_loads_to_itself(tmp_path_factory, witness):
     path = tmp_path_factory.mktemp("witness") / "w.json"
@@ -80,6 +81,7 @@ def violation():
     return verdict
 
 
+@pytest.mark.campaign
 def test_a_witness_replays_on_fresh_runs(violation, tmp_path):
     path = tmp_path / "w.json"
     violation.witness.save(path)
@@ -100,6 +102,7 @@ def test_a_saved_result_is_a_witness_too(violation, tmp_path):
     assert dpw.Witness.load(path).to_json() == violation.witness.to_json()
 
 
+@pytest.mark.campaign
 def test_a_replay_of_a_bound_tests_the_bound(tmp_path):
     bound = dpw.bound("svt", epsilon=0.7, runs=200_000, seed=1, workers=1)
     bound.witness.save(tmp_path / "bound.json")
@@ -116,6 +119,7 @@ def half_a_pair_as_a_key(data, rng):
     return {"\ud800": half_a_pair(data, rng), "other": str(0)}
 
 
+@pytest.mark.campaign
 @pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
 @pytest.mark.parametrize("mechanism", [half_a_pair, half_a_pair_as_a_key])
 def test_an_event_of_a_text_that_no_file_can_hold_is_read_back(mechanism, tmp_path):
@@ -309,6 +313,7 @@ def through_a_file(witness, tmp_path):
     return dpw.Witness.load(path)
 
 
+@pytest.mark.campaign
 def test_parameters_relation_and_data_are_kept(found, tmp_path):
     again = through_a_file(found.witness, tmp_path)
     expected = {"bound": math.inf, "norm": "inf", "shape": (1, 2), "scale": 0.2}
@@ -341,6 +346,7 @@ class Foreign(Relation):
         return iter(())
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("written", [None, {"kind": "theirs", "more": 1}])
 def test_of_a_foreign_relation_a_file_holds_null(written, tmp_path):
     relation = Foreign(written)
@@ -362,6 +368,7 @@ def test_a_replay_without_a_seed_makes_runs_of_its_own(found, monkeypatch):
         dpw.replay(found.witness, quiet, seed=found.seed)
 
 
+@pytest.mark.campaign
 def test_a_replay_is_at_the_claim_and_alpha_that_are_given(found):
     same = dpw.replay(found.witness, quiet, seed=3)
     assert (same.claim, same.alpha) == (found.claim, found.alpha)
@@ -396,6 +403,7 @@ def test_a_pair_outside_the_relation_is_not_replayed(found, settings, message):
         dpw.replay(found.witness, quiet, **settings)
 
 
+@pytest.mark.campaign
 def test_a_relation_that_contains_the_pair_is_kept(found):
     pair = found.witness.pair
     for relation in (queries(3, 2), queries(9, any_length=True), pairs((pair.neighbour, pair.data))):
@@ -431,6 +439,7 @@ def test_a_mechanism_with_other_parameters_is_refused(found, violation):
     assert isinstance(dpw.replay(found.witness, needs_more, parameters={"bins": 3}, seed=3), dpw.Violation)
 
 
+@pytest.mark.campaign
 def test_a_parameter_that_no_file_can_hold_is_asked_for(tmp_path):
     def noisy(rng, data, law=np.sin, size=1):
         return law(data[0]) + rng.normal(0, 0.1, size=size)
@@ -476,6 +485,7 @@ class Ledger:
         return f"Ledger of {self.entries}"
 
 
+@pytest.mark.campaign
 def test_inputs_that_no_file_can_hold_are_asked_for(tmp_path):
     def counted(rng, ledger):
         return ledger.entries + rng.laplace(0, 0.3)
@@ -497,6 +507,7 @@ def test_inputs_that_no_file_can_hold_are_asked_for(tmp_path):
         assert dpw.replay(again, counted, neighbours=neighbours, seed=3, runs=5_000).refuted
 
 
+@pytest.mark.campaign
 def test_a_file_does_not_say_which_inputs_of_a_target_are_adjacent():
     """Forty people moved at once give any histogram away; its claim is about one."""
     verdict = dpw.check(load("histogram"), epsilon=1.0, claim=0.5, seed=1)

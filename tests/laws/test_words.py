@@ -52,6 +52,7 @@ def counting(rng, data):
     return [int(rng.random() < 0.5), int(data[0] == 1 and rng.random() < 0.9)]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("relation", [PAIR, dpw.queries(1)])
 def test_a_mechanism_of_whole_numbers_is_told_in_numbers(relation):
     verdict = dpw.check(counting, claim=1.0, neighbours=relation, seed=1, workers=1, outcome=same, search_runs=0)

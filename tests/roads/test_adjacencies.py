@@ -80,6 +80,7 @@ def test_a_violation_of_either_is_a_violation_and_the_other_is_told(found):
     assert told.index("NOT REFUTED") < told.index("adjacency='add-remove'")
 
 
+@pytest.mark.campaign
 def test_it_comes_back_from_json_with_both(found):
     again = verdict_from_json(json.loads(json.dumps(found.to_json())))
     seconds = re.compile(r"[\d.]+ s;")  # a file holds them to the millisecond
@@ -181,6 +182,7 @@ def test_of_two_violations_the_clearer_one_is_told_and_of_two_passes_the_weaker_
         assert outcomes_of(*pair)[0].detectable_epsilon == math.inf
 
 
+@pytest.mark.campaign
 def test_an_adjacency_of_which_an_attack_proposes_no_pair_is_left_out():
     def attack(parameters, data, claim, planned):
         pair = next(iter(replace(EITHER, adjacency="add-remove").candidates(data)))

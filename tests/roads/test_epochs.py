@@ -99,6 +99,7 @@ def test_the_same_seed_gives_the_same_counts_on_any_number_of_workers():
     assert one.witness.event == two.witness.event
 
 
+@pytest.mark.campaign
 def test_a_pass_says_what_its_second_half_would_have_caught():
     verdict = checked(honest, runs=2_000)
     assert isinstance(verdict, dpw.NotRefuted)
@@ -110,6 +111,7 @@ def test_a_pass_says_what_its_second_half_would_have_caught():
     assert verdict_from_json(told).to_json() == verdict.to_json()
 
 
+@pytest.mark.campaign
 def test_epochs_end_when_what_the_user_wants_to_detect_has_been_looked_for():
     ratio, most = 1.5, 200_000
     verdict = checked(honest, claim=1.3, runs=most, detectable_ratio=ratio)  # its runs are well within that claim
@@ -124,6 +126,7 @@ def test_epochs_end_when_what_the_user_wants_to_detect_has_been_looked_for():
     assert isinstance(refuted, dpw.Violation)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("stage", ["search", "confirm"])
 def test_an_interrupt_keeps_what_was_bet(stage):
     def interrupt(now, done, total, note):
@@ -229,12 +232,14 @@ def test_an_epoch_with_a_run_that_does_not_answer_is_not_left_out(monkeypatch):
     assert next(calls) > 9
 
 
+@pytest.mark.campaign
 def test_exceptions_are_outcomes():
     found = checked(raising, errors="outcome")
     assert isinstance(found, dpw.Violation)
     assert "ValueError" in str(found) or "an answer" in str(found)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("value", [1.0, math.nan, "text", None])
 def test_outcomes_that_never_differ_are_refused(value):
     with pytest.raises(InvalidOutcome, match="there is nothing to test"):
@@ -253,6 +258,7 @@ def test_few_runs_that_are_all_the_same_are_no_reason_to_refuse():
     assert verdict.log_e_value <= 0
 
 
+@pytest.mark.campaign
 def test_a_text_that_is_always_the_same_is_shown_as_the_text():
     with pytest.raises(InvalidOutcome, match=r"returned .*none.* on each of its first 2000 runs"):
         checked(lambda rng, data: "none", runs=2_000)
@@ -311,6 +317,7 @@ def test_a_leak_at_large_counts_alone_is_found_by_a_whole_check(broken, monkeypa
     assert [verdict.refuted for verdict in verdicts] == [broken] * 2
 
 
+@pytest.mark.campaign
 def test_texts_have_no_order():
     found = checked(answers)
     assert "yes" in str(found) or "no" in found.witness.lines()[2]
@@ -358,6 +365,7 @@ COUNT = itertools.count()
 KEPT = {}
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "mechanism",
     [parity, late_parity, walk, one_noise_a_call, calls_in_turn, blocks],

@@ -37,6 +37,7 @@ def many(limit, least=0):
     return check
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("settings", [EPOCHS, SEARCH])
 def test_a_check_goes_on_without_inputs_that_cannot_be_run(settings):
     verdict = dpw.check(Noisy(many(990)), claim=1.0, neighbours=LISTS, seed=1, workers=1, **settings)
@@ -47,6 +48,7 @@ def test_a_check_goes_on_without_inputs_that_cannot_be_run(settings):
     assert re.search(r"\((999|1000) items\)", note)  # whichever came first in its run
 
 
+@pytest.mark.campaign
 def test_a_violation_is_found_among_the_inputs_that_are_left():
     mechanism = Noisy(many(500, least=4), scale=0.3)
     verdict = dpw.check(mechanism, claim=1.0, neighbours=LISTS, seed=1, workers=1, search_runs=0, runs=4_000)
@@ -62,11 +64,13 @@ def test_a_mechanism_is_tried_on_further_pairs_where_it_cannot_take_the_first():
     assert any("ValueError (give 30 records)" in note for note in verdict.notes)
 
 
+@pytest.mark.campaign
 def test_a_mechanism_that_takes_no_input_ends_the_check():
     with pytest.raises(dpw.MechanismRaised, match=r"OverflowError .* on run 0, on the input "):
         dpw.check(Noisy(many(-1)), claim=1.0, neighbours=LISTS, seed=1, workers=1, **EPOCHS)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("settings", [EPOCHS, SEARCH])
 def test_an_error_on_one_side_alone_is_named_as_the_difference(settings):
     with pytest.raises(dpw.MechanismRaised, match="which is a difference between neighbours"):

@@ -27,7 +27,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.runs import Runner
-from running import confirm, soon
+from running import confirm, sampled, soon
 
 #: A seed and its search runs: a short search in the suite; those that `check` chooses itself with the campaigns.
 SEARCHES = [(0, 100_000), *(pytest.param(seed, None, marks=pytest.mark.campaign) for seed in range(3))]
@@ -38,9 +38,10 @@ def crossed(names, soon):
     others = [(name, 0.7) for name in names if name not in dict(soon)]
     short = [(*case, *SEARCHES[0]) for case in [*others, *soon]]
     usual = [(name, epsilon, seed, None) for name in names for epsilon in (0.2, 0.7, 1.5) for seed in range(3)]
-    return [*short, *(pytest.param(*case, marks=pytest.mark.campaign) for case in usual)]
+    return [*short, *(pytest.param(*case, marks=pytest.mark.campaign) for case in sampled(usual, 9))]
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     ("name", "epsilon", "seed", "search_runs"),
     crossed(["laplace_mechanism", "histogram", "svt"], [("svt", 0.2), ("histogram", 1.5)]),
@@ -104,6 +105,7 @@ def test_level_of_coupled_runs_at_an_exact_boundary(seeds):
     assert alarms > 0  # the boundary is met: an e-value that never grows would prove nothing
 
 
+@pytest.mark.campaign
 def test_delta_is_counted_in():
     def bernoulli(rng, bit, leak=0.01):
         return 2 + bit[0] if rng.random() < leak else 0
@@ -120,6 +122,7 @@ def test_delta_is_counted_in():
     assert bounds[1] == 0
 
 
+@pytest.mark.campaign
 def test_the_same_seed_gives_the_same_verdict_for_any_number_of_workers():
     one, two = (dpw.check(load("isvt4"), epsilon=0.7, seed=4, workers=w, search_runs=100_000) for w in (1, 2))
     assert one.witness.to_json() == two.witness.to_json()
@@ -148,6 +151,7 @@ def test_curve_rises_at_the_true_epsilon():
     assert all(a >= p for a, p in zip(line.adjusted, line.p_values, strict=True))
 
 
+@pytest.mark.campaign
 def test_the_lines_of_a_curve_share_one_search():
     settings = {"claims": [0.1], "runs": 20_000, "search_runs": 60_000, "seed": 1}
     small, large = dpw.curve(load("histogram"), epsilon=[0.5, 1.5], **settings).lines
@@ -156,6 +160,7 @@ def test_the_lines_of_a_curve_share_one_search():
     assert small.search_runs < 0.75 * alone.search_runs
 
 
+@pytest.mark.campaign
 def test_a_leak_of_a_small_epsilon_alone_is_found_in_a_curve_that_begins_with_a_large_one():
     def one_bad_cell(rng, data, epsilon):
         noisy = data + rng.laplace(0.0, 1 / epsilon, 12)
@@ -197,6 +202,7 @@ def test_curve_by_the_score_test_agrees_roughly():
     assert score[1] > 1e-3  # the claim holds: so small by chance once in a thousand at most
 
 
+@pytest.mark.campaign
 def test_a_mechanism_with_its_own_randomness_is_checked_and_marked():
     own = np.random.default_rng(5)
 
@@ -211,6 +217,7 @@ def test_a_mechanism_with_its_own_randomness_is_checked_and_marked():
     assert not verdict.reproducible
 
 
+@pytest.mark.campaign
 def test_an_interrupt_keeps_what_was_counted():
     def interrupt(stage, done, total, note):
         if stage == "confirm" and done >= 100_000:

@@ -176,6 +176,7 @@ def test_an_attack_proposes_inputs_only_where_the_relation_is_its_targets():
         assert bool(proposed(ready, 1_000_000)) is proposes
 
 
+@pytest.mark.campaign
 def test_the_whole_check_is_of_the_mechanisms_own_epsilon():
     """Laplace noise of scale 1/2 is 2-DP whatever is claimed of it."""
     limits = {"neighbours": ONE, "seed": 3, "runs": 50_000, "search_runs": 20_000}
@@ -274,6 +275,7 @@ def test_a_random_state_is_of_the_kind_that_the_function_takes(function):
     assert mechanism.reproducible
 
 
+@pytest.mark.campaign
 def test_a_function_with_a_legacy_generator_is_compared_with_a_new_process():
     pair = Pair(as_finite_numbers([1.0]), as_finite_numbers([2.0]))
     mechanism = as_mechanism(legacy, pair.data, epsilon=1.0)
@@ -392,6 +394,7 @@ def test_a_claim_holds_numbers(value):
     assert type(ApproxDP(epsilon=np.float32(0.5)).epsilon) is float
 
 
+@pytest.mark.campaign
 def test_a_target_named_after_no_epsilon_is_prepared_alike_by_check_and_plugin(pytester):
     """GPTT has ε₁ and ε₂ and a claim parameter of its own."""
     pytester.makepyfile(

@@ -59,6 +59,7 @@ def isvt2_shrunk():
     return shrink(isvt2_refuted(), isvt2)
 
 
+@pytest.mark.campaign
 def test_the_runs_of_the_check_are_not_fresh_ones_of_its_smaller_witness():
     small = isvt2_shrunk().witness
     assert small.seed != isvt2_refuted().seed
@@ -97,6 +98,7 @@ def test_small_witnesses_are_neighbours_of_the_relation(mechanism):
     assert np.all(np.abs(small.pair.data) <= 1)
 
 
+@pytest.mark.campaign
 def test_histograms_stay_histograms():
     first = violation(histogram_wrong_scale, epsilon=0.1, neighbours=histogram(5, any_length=True))
     small = shrink(first, histogram_wrong_scale).witness
@@ -108,6 +110,7 @@ def first_bit_leaks(rng, data, size):
     return data[0] * 1.0 + rng.normal(0, 0.2, size=size)
 
 
+@pytest.mark.campaign
 def test_bits():
     relation = bits(6, any_length=True)
     small = shrink(violation(first_bit_leaks, epsilon=1.0, neighbours=relation), first_bit_leaks, neighbours=relation)
@@ -115,6 +118,7 @@ def test_bits():
     assert refutes(small)
 
 
+@pytest.mark.campaign
 def test_given_pairs_are_all_that_is_known_to_be_neighbouring():
     given = pairs(([3.0, 7.0, 5.0], [4.0, 7.0, 5.0]))
     first = violation(first_bit_leaks, epsilon=1.0, neighbours=given)
@@ -131,6 +135,7 @@ def needs_ten(rng, data, size):
     return data[0] + rng.normal(0, 0.2, size=size)
 
 
+@pytest.mark.campaign
 def test_a_mechanism_that_takes_ten_answers_only_keeps_ten():
     relation = queries(10)
     small = shrink(violation(needs_ten, epsilon=1.0, neighbours=relation), needs_ten, neighbours=relation).witness
@@ -218,6 +223,7 @@ def mean_too_precise(rng, data, size):
     return data.sum() / len(data) + rng.laplace(0, 0.03, size=size)
 
 
+@pytest.mark.campaign
 def test_a_claim_about_ten_bits_is_never_judged_by_fewer():
     """The mean of one bit with Lap(0.1) is 10-DP: a witness of one bit would accuse the correct mechanism of ten."""
     small = shrink(violation(mean_too_precise, claim=1.0, neighbours=bits(10)), mean_too_precise).witness
@@ -230,6 +236,7 @@ def test_a_claim_about_ten_bits_is_never_judged_by_fewer():
     assert isinstance(accused, Violation)
 
 
+@pytest.mark.campaign
 def test_shrinking_proves_nothing_by_itself():
     """Counts come from one place: what shrinking finds is a candidate, confirmed like any other."""
     source = Path(dpwitness.__file__).parent
@@ -251,6 +258,7 @@ def test_shrinking_proves_nothing_by_itself():
     assert small.seed != first.seed
 
 
+@pytest.mark.campaign
 def test_a_candidate_that_does_not_refute_leaves_the_violation(monkeypatch):
     first = isvt2_refuted()
 
@@ -306,6 +314,7 @@ def _raised(first):
     return caught.value
 
 
+@pytest.mark.campaign
 def test_an_interrupt_while_shrinking_is_no_verdict(monkeypatch):
     first = refuted(([7.0, 7.5], [8.0, 8.5]), queries(2))
     with pytest.raises(KeyboardInterrupt):
@@ -319,6 +328,7 @@ def test_an_interrupt_while_shrinking_is_no_verdict(monkeypatch):
         shrink(first, leaks_the_sum)
 
 
+@pytest.mark.campaign
 def test_outcomes_are_summarised_as_they_were_for_the_check():
     def report(rng, data):
         return {"sum": data.sum() + rng.normal(0, 0.05)}
@@ -474,6 +484,7 @@ def test_where_inputs_stay_the_event_gets_rounder():
     assert smallest(given, running, replace(effort, max_time=1e-9), relation.given[0], event)[0] is None
 
 
+@pytest.mark.campaign
 def test_what_is_smaller_is_confirmed_at_the_level_of_what_it_stands_for(monkeypatch):
     levels = []
 

@@ -40,6 +40,7 @@ def violation():
     return dpw.check(narrow, claim=ApproxDP(1.0, 3e-4), neighbours=ONE, tails=True, **FEW)
 
 
+@pytest.mark.campaign
 def test_a_violation_in_a_tail_is_shown_by_fewer_runs(violation):
     assert violation.refuted
     assert isinstance(violation.witness.event, Weighted)

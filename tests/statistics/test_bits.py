@@ -133,6 +133,7 @@ def test_bits_do_not_accuse_the_bundled_snapping_mechanism_with_two_hundred_seed
     assert accused(200, epsilon) == 0
 
 
+@pytest.mark.campaign
 def test_strict_makes_it_a_violation_which_says_what_it_speaks_of():
     verdict = dpw.check(laplace, claim=1.0, neighbours=ONE, seed=1, bits="strict", **FEW)
     assert isinstance(verdict, dpw.Violation)
@@ -152,6 +153,7 @@ def test_they_can_be_left_out_and_then_all_of_alpha_is_the_verdicts():
         dpw.check(laplace, claim=1.0, neighbours=ONE, bits="all")
 
 
+@pytest.mark.campaign
 def test_a_violation_needs_no_bits():
     def twice(rng, data, size):
         return data[0] + rng.laplace(0, 0.5, size)
@@ -162,6 +164,7 @@ def test_a_violation_needs_no_bits():
     assert verdict.floating_point is None
 
 
+@pytest.mark.campaign
 def test_it_reads_back_and_its_witness_is_the_one_that_is_replayed(tmp_path):
     verdict = dpw.check(laplace, claim=1.0, neighbours=ONE, seed=1, **FEW)
     written = json.loads(json.dumps(verdict.to_json(), allow_nan=False))
@@ -176,6 +179,7 @@ def test_it_reads_back_and_its_witness_is_the_one_that_is_replayed(tmp_path):
         assert again.alpha == verdict.floating_point.alpha
 
 
+@pytest.mark.campaign
 def test_in_epochs_the_outcomes_that_there_are_show_it():
     def one(rng, data):
         return data[0] + float(np.float32(rng.laplace(0, 1)))
@@ -186,6 +190,7 @@ def test_in_epochs_the_outcomes_that_there_are_show_it():
     assert verdict.floating_point.counts.runs <= 0.05 * 8_000  # a few percent of the runs
 
 
+@pytest.mark.campaign
 def test_under_each_adjacency_the_levels_are_shares_of_that_adjacency():
     def count(rng, records, size):
         return len(records) + rng.laplace(0, 1, size)
@@ -214,6 +219,7 @@ def leaks(mechanism, claim, seeds, alpha):
     return found
 
 
+@pytest.mark.campaign
 def test_at_the_boundary_bits_accuse_no_more_often_than_their_level(monkeypatch):
     monkeypatch.setattr(problem_module, "BITS_SHARE", 0.5)
     # In a claim that is a little smaller there is something to find, and it is found.

@@ -83,6 +83,7 @@ def planes(found, places):
     return found.slope[places], found.intercept[places]
 
 
+@pytest.mark.campaign
 @settings(deadline=None, max_examples=6)
 @given(st.floats(1e-3, 40), st.integers(0, 10**6))
 def test_half_planes_of_gaussian_dp_contain_its_region(mu, seed):
@@ -94,6 +95,7 @@ def test_half_planes_of_gaussian_dp_contain_its_region(mu, seed):
                 assert p <= mpmath.mpf(float(slope)) * q + mpmath.mpf(float(intercept))
 
 
+@pytest.mark.campaign
 @settings(deadline=None, max_examples=6)
 @given(st.floats(1e-5, 1e5), st.floats(1e-4, 30), st.integers(0, 10**6))
 def test_half_planes_of_renyi_dp_contain_its_region(less, epsilon, seed):
@@ -103,6 +105,7 @@ def test_half_planes_of_renyi_dp_contain_its_region(less, epsilon, seed):
             assert exceeds(member.alpha, member.epsilon, p, q), (p, q)
 
 
+@pytest.mark.campaign
 @settings(deadline=None, max_examples=5)
 @given(st.floats(1e-4, 20), st.integers(0, 10**6))
 def test_half_planes_of_zcdp_contain_its_region(rho, seed):
@@ -305,6 +308,7 @@ def exponential_curve(epsilon, delta):
     return lambda a: max(0.0, 1 - delta - math.exp(epsilon) * a, math.exp(-epsilon) * (1 - delta - a))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("kind", ["laplace", "epsilon-delta", "gaussian"])
 def test_all_that_a_trade_off_function_allows_is_in_its_region_and_little_more(kind):
     """At some ε two corners near a = 1 are so close that the slope between them is wrong by a thousandth."""

@@ -208,6 +208,7 @@ def one_or_the_other(rng, data):
     return "yes" if low != bool(data[0]) else "no"
 
 
+@pytest.mark.campaign
 def test_independent_sides_are_confirmed_and_replayed_as_such():
     options = {"claim": 0.5, "neighbours": [([0], [1])], "outcome": plain, "workers": 1}
     verdict = dpw.check(one_or_the_other, **options, search_runs=300, runs=600, seed=3)

@@ -90,6 +90,7 @@ def test_no_run_of_plain_python_is_thrown_away_that_takes_as_long_as_a_call_of_a
     assert not in_epochs(Cost(seconds_per_run=80e-6, compiled=True), effort)
 
 
+@pytest.mark.campaign
 def test_a_pair_whose_outcomes_fill_the_memory_ends_the_epochs(monkeypatch):
     def noise(rng, data):
         return [float(data[0] + value) for value in rng.laplace(size=2)]

@@ -90,6 +90,7 @@ def test_expected_e_value_of_one_run_is_at_most_one_at_the_boundary(coupling, de
         assert mean == pytest.approx(1.0, abs=1e-12)
 
 
+@pytest.mark.campaign
 @given(any_counts, epsilons, hints)
 def test_a_larger_delta_never_strengthens_the_bound(counts, epsilon, hint):
     bounds = [lower_bound(EventBet(counts), ApproxDP(0.0, d), alpha=0.01) for d in (0.0, 1e-3, 0.05)]
@@ -172,6 +173,7 @@ def test_the_bound_of_a_claim_that_is_only_just_refuted_is_the_claim(hint, delta
     assert PARAMETERS[np.searchsorted(PARAMETERS, standing) - 1] == below < standing
 
 
+@pytest.mark.campaign
 @given(small_counts, st.floats(0.01, 3), deltas)
 def test_below_a_claim_its_own_bets_are_used(counts, epsilon, delta):
     """What they win, run by run, against the bound and against the next point of the grid."""
@@ -541,6 +543,7 @@ def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, eps
     assert excess(worse, max(p + worse - 1, 0.0)) < 0
 
 
+@pytest.mark.campaign
 @given(
     st.integers(20, 40), st.floats(0.3, 1), st.floats(0, 1), st.floats(0, 0.05), st.floats(0.2, 3.0), unit,
     st.sampled_from([0.05, 1e-3]),

@@ -81,6 +81,7 @@ def test_known_log_ratios(target, answers, moved, expected):
     assert math.log(p / q) == pytest.approx(expected, abs=5e-5)
 
 
+@pytest.mark.campaign
 def test_fifty_random_cases_agree_with_simulation():
     """Within 5 standard errors of an independent simulation by numpy's own Laplace noise."""
     rng = np.random.default_rng(31)

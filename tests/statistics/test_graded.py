@@ -213,6 +213,7 @@ def violation():
     return check(laplace, claim=PureDP(0.6), neighbours=ONE, search_runs=200_000, seed=3, workers=1, alpha=1e-3)
 
 
+@pytest.mark.campaign
 def test_a_violation_bets_on_all_outcomes_and_names_the_event(violation, tmp_path):
     assert isinstance(violation, Violation)
     witness = violation.witness
@@ -232,6 +233,7 @@ def test_a_violation_bets_on_all_outcomes_and_names_the_event(violation, tmp_pat
     assert isinstance(replay(again, laplace, claim=PureDP(1.0), runs=50_000, seed=8, workers=1), NotRefuted)
 
 
+@pytest.mark.campaign
 def test_a_violation_is_shrunk_to_its_event(violation):
     small = shrink(violation, laplace, neighbours=ONE, workers=1)
     assert isinstance(small, Violation)

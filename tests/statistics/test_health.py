@@ -119,6 +119,7 @@ def test_what_most_calls_show_is_refused_by_name_in_check_bound_and_curve(name):
             refuse()
 
 
+@pytest.mark.campaign
 def test_what_single_rows_cannot_show_is_refused_after_the_runs():
     """The threshold of a call moves all of its answers; no two rows are equal for it."""
     limits = {"neighbours": PAIR, "seed": 1, "search_runs": 50_000}
@@ -213,6 +214,7 @@ def test_the_level_of_the_early_check(function, monkeypatch):
     assert alarms <= stats.binom.isf(1e-9, len(ready), 0.05)
 
 
+@pytest.mark.campaign
 def test_the_level_of_the_check_before_a_refutation(monkeypatch):
     monkeypatch.setattr(dependence, "LEVEL", 0.05)
     rng = np.random.default_rng(7)
@@ -312,6 +314,7 @@ def float_of(name):
     return None if name == "offset" else float
 
 
+@pytest.mark.campaign
 @pytest.mark.new_process
 def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():
     verdict = dpw.check(remembered.seeded, claim=1.0, neighbours=PAIR, outcome=float, seed=1, search_runs=2_000)
@@ -369,6 +372,7 @@ def test_of_further_processes_those_that_answer_alike_are_counted(monkeypatch):
     assert all("in 20 new processes too: it adds no noise" in note for note in verdict.notes)
 
 
+@pytest.mark.campaign
 @pytest.mark.new_process
 def test_each_new_process_draws_anew():
     first, *further = new_process.ask(requested(remembered.kept, events=[POSITIVE]), FEW)
@@ -386,12 +390,14 @@ def test_what_is_drawn_at_import_and_varied_a_little_is_found_by_further_process
             dpw.check(remembered.varied, claim=1.0, seed=seed, **limits)
 
 
+@pytest.mark.campaign
 @pytest.mark.new_process
 def test_the_first_call_of_a_further_process_does_not_count():
     _, *further = new_process.ask(requested(remembered.first_is_unlike, events=[POSITIVE]), FEW)
     assert [side.always for answer in further for side in answer] == [(1.0,)] * 4
 
 
+@pytest.mark.campaign
 @pytest.mark.new_process
 def test_a_further_process_that_fails_or_hangs_tells_nothing():
     few = replace(FEW, seconds=1.0)
@@ -405,6 +411,7 @@ def test_a_violation_of_fresh_noise_needs_no_note():
     assert verdict.notes == ()
 
 
+@pytest.mark.campaign
 def test_what_cannot_be_loaded_anew_is_refused_only_where_it_never_varies_and_may_remember():
     limits = {"claim": 1.0, "neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000}
     noise = np.random.default_rng(1).laplace()
@@ -512,6 +519,7 @@ def asked(function):
     return new_process.ask(requested(function, events=[POSITIVE]), FEW)[0]
 
 
+@pytest.mark.campaign
 @pytest.mark.new_process
 def test_what_a_mechanism_prints_is_not_the_answer():
     left, right = asked(remembered.talkative)

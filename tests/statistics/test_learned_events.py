@@ -13,6 +13,7 @@ from dpwitness.search.learners import learn_events, trees
 from dpwitness.search.learners.trees import _tells
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from dpwitness.search.samples import RowSample
+from running import scaled
 
 PAIR = dpw.pairs(([0.0], [1.0]))
 
@@ -74,6 +75,7 @@ def outcomes(name, n, seed=1):
     return tuple(mechanism(rng, np.full(n, bit)) for bit in (0.0, 1.0))
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("name", ["ring", "pairs", "presence"])
 def test_what_only_several_entries_tell_is_found(name, monkeypatch):
     """The best simple event shows much less; trees show three quarters of ε, on runs of their own."""
@@ -91,6 +93,7 @@ def test_what_only_several_entries_tell_is_found(name, monkeypatch):
     assert simple.lower_value < found.lower_value - 0.2 * epsilon  # of hundreds of simple ones the best is the luckiest
 
 
+@pytest.mark.campaign
 def test_a_check_refutes_by_trees_and_says_so():
     pytest.importorskip("sklearn")
 
@@ -132,7 +135,7 @@ def test_few_runs_and_quick_looks_train_nothing(monkeypatch):
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", ["ring", "pairs", "presence"])
 def test_private_twins_are_not_refuted(name):
-    """At its true ε each is private: of 30 seeds at α = .05 no more are refuted than chance allows."""
+    """At its true ε each is private: of the seeds at α = .05 no more are refuted than chance allows."""
     pytest.importorskip("sklearn")
     mechanism, epsilon = MECHANISMS[name]
 
@@ -140,5 +143,6 @@ def test_private_twins_are_not_refuted(name):
         return mechanism(rng, np.full(size, data[0]))
 
     settings = {"claim": epsilon, "neighbours": PAIR, "search_runs": 20_000, "runs": 20_000, "alpha": 0.05}
-    alarms = sum(isinstance(dpw.check(twin, seed=seed, **settings), dpw.Violation) for seed in range(30))
-    assert alarms <= binom.isf(1e-6, 30, 0.05)
+    seeds = min(scaled(400), 30)
+    alarms = sum(isinstance(dpw.check(twin, seed=seed, **settings), dpw.Violation) for seed in range(seeds))
+    assert alarms <= binom.isf(1e-6, seeds, 0.05)

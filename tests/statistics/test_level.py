@@ -22,6 +22,7 @@ from dpwitness.evidence import Estimate, growth_rate, log_e_value
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.resolve import as_mechanism
+from running import sampled
 from samplers import PLAIN, SAMPLERS
 
 pytestmark = [pytest.mark.campaign, pytest.mark.new_process]
@@ -173,7 +174,7 @@ EPOCHS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("function", EPOCHS, ids=lambda function: function.__name__)
+@pytest.mark.parametrize("function", sampled(EPOCHS, 7), ids=lambda function: function.__name__)
 def test_a_claim_that_just_holds_is_refuted_in_epochs_no_more_often_than_said(function):
     """From the first run on, on coupled sides; and the lower bounds, too, are above the truth no more often."""
     mechanism = made(function)
@@ -198,7 +199,9 @@ def made(function):
         return as_mechanism(function, np.array([0]), neighbour=np.array([1]))
 
 
-@pytest.mark.parametrize("function", [*COMPILED, *VECTORISED, *PYTHON], ids=lambda function: function.__name__)
+@pytest.mark.parametrize(
+    "function", sampled([*COMPILED, *VECTORISED, *PYTHON], 12), ids=lambda function: function.__name__
+)
 def test_a_claim_that_just_holds_is_refuted_no_more_often_than_said(function):
     mechanism = made(function)
     assert mechanism.threads is (function in COMPILED)
@@ -259,7 +262,7 @@ def test_a_gaussian_is_refuted_in_nearly_as_few_runs_as_can_be(stated):
     assert np.median(taken) <= 1.2 * needed
 
 
-@pytest.mark.parametrize("sampler", [*SAMPLERS, *PLAIN], ids=lambda function: function.__name__)
+@pytest.mark.parametrize("sampler", sampled([*SAMPLERS, *PLAIN], 5), ids=lambda function: function.__name__)
 def test_samplers_of_one_law_are_never_refuted(sampler):
     """Both inputs give one law, drawn in different ways: 0-DP, so nothing above 0 is ever exceeded."""
     mechanism = made(sampler)

@@ -106,6 +106,7 @@ def periodic(length, share):
     return release
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("share", [0.5, 0.1])
 def test_no_period_convicts(share):
     """The wealth on a tail, where the claim is tight: Ville's inequality holds for periods from 2 to 64."""

@@ -82,6 +82,7 @@ def flags_in(members, swapped, x, y):
     return Flags(hits=np.where(turned, others, hits).T, others=np.where(turned, hits, others).T, times=np.ones(len(x)))
 
 
+@pytest.mark.campaign
 @given(
     st.data(),
     st.floats(0, 2),

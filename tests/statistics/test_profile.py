@@ -79,6 +79,7 @@ def test_a_line_lies_below_its_event_at_every_slope(p, q, slope, other, low, hig
     assert line.at(other) <= p - other * q + 1e-12 * (1 + slope + other)
 
 
+@pytest.mark.campaign
 def test_the_band_is_above_the_truth_anywhere_no_more_often_than_its_level():
     """60 samples of coupled Gaussian noise, three nested thresholds; the limit is passed once in 10⁹."""
     alpha, n, seeds = 0.2, 2_000, 60
@@ -125,6 +126,7 @@ def test_the_band_of_a_billion_runs_is_near_the_closed_form():
         assert band[k] >= (1 - within) * TRUTH[k]
 
 
+@pytest.mark.campaign
 def test_the_power_lies_below_the_gaussian_trade_off_function():
     """Dong, Roth & Su 2022, Definition 3: G(a) = Φ(Φ⁻¹(a) + μ)."""
     rates = np.array([1e-6, 1e-3, 0.01, 0.1, 0.3, 0.5, 0.8, 0.99])
@@ -173,6 +175,7 @@ def found():
     )
 
 
+@pytest.mark.campaign
 def test_a_profile_of_gaussian_noise(found):
     """Six standard errors of the difference, √(1/n) at most, and the loss of thresholds that were searched for."""
     band = found.delta(GRID)
@@ -202,6 +205,7 @@ def test_a_profile_says_which_delta_it_could_have_shown_where_it_ends(found):
     assert f"  {says} with 95 % power\n" in str(found)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(("epsilon", "runs"), [(0.0, 1_000), (1.5, 100_000), (4.0, 10**6)])
 def test_the_detectable_delta_is_in_the_band_in_95_percent_of_samples(epsilon, runs):
     samples, rng = 500, np.random.default_rng(3)
@@ -229,6 +233,7 @@ def test_a_profile_without_a_witness_has_nothing_to_replay(found, tmp_path):
         dpw.Witness.load(path)
 
 
+@pytest.mark.campaign
 def test_a_profile_is_repeatable_and_a_claim_that_holds_is_not_refuted():
     first, second = (
         dpw.profile(
@@ -241,6 +246,7 @@ def test_a_profile_is_repeatable_and_a_claim_that_holds_is_not_refuted():
     assert first["events"] == second["events"]
 
 
+@pytest.mark.campaign
 def test_few_runs_of_plain_python_give_an_honest_band():
     def responded(rng, data):
         return "yes" if (rng.random() < math.e / (1 + math.e)) == data[0] else "no"
@@ -259,6 +265,7 @@ def unclaimed(rng, data):
     return data[0] == (rng.random() < 0.75)
 
 
+@pytest.mark.campaign
 def test_what_nothing_is_claimed_of_is_measured_and_not_judged():
     limits = {"neighbours": [([True], [False])], "outcome": bool, "runs": 3_000, "search_runs": 200, "seed": 1}
     bound = dpw.bound(unclaimed, workers=1, **limits)

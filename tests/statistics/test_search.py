@@ -47,6 +47,7 @@ def test_what_ends_the_search_was_counted_on_runs_of_its_own():
         assert share * fresh == pytest.approx(round(share * fresh), abs=1e-6)
 
 
+@pytest.mark.campaign
 def test_luck_does_not_end_the_search(monkeypatch):
     """An event that shows nothing, however good it seemed when it was chosen, is found out on fresh runs."""
 
@@ -73,6 +74,7 @@ def test_a_clear_violation_of_one_pair_ends_the_search_after_a_small_part_of_it(
     assert spent < BUDGET // 8 if clear else spent >= BUDGET
 
 
+@pytest.mark.campaign
 def test_finalists_are_seen_in_more_runs_than_there_is_room_for_where_outcomes_repeat():
     objective = BoundAt(planned=1_000_000, log_threshold=math.log(1000))
     finalists, spent = searched("svt", objective)
@@ -87,6 +89,7 @@ def counted(rng, data, size, *, broken):
     return data[0] + rng.laplace(0.0, 0.2 if broken and data[0] >= 500 else 1.0, size)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("broken", [True, False])
 def test_a_leak_at_large_counts_alone_is_found(broken):
     settings = {"claim": 1.0, "neighbours": queries(1), "parameters": {"broken": broken}, "workers": 1}
@@ -172,6 +175,7 @@ def higher(rare):
     return entry(Interval(coordinate=0, low=11 + 10 * rare), HIGHER)
 
 
+@pytest.mark.campaign
 def test_entries_are_counted_until_the_best_is_known_or_no_longer_matters():
     for seed in range(3):
         ranked, spent = ranked_by([entry(above(3.0)), higher(0.0), entry(above(3.1))], seed, 1_600_000)
@@ -213,6 +217,7 @@ def test_a_pair_whose_runs_cost_more_gets_fewer_of_them(monkeypatch):
     assert made[HIGHER.key] < made[SHIFTED.key] / 2  # three times as many if runs had one price
 
 
+@pytest.mark.campaign
 def test_what_is_left_open_is_not_decided_by_luck():
     """An event that 12 of 25,000 runs see may seem to have twice its ratio, and no more runs are left to tell."""
     objective = BoundAt(planned=20_000_000, log_threshold=math.log(1000))
@@ -414,6 +419,7 @@ def test_a_lucky_winner_is_counted_again(monkeypatch):
     assert lucky(usual) <= stats.binom.isf(1e-4, before, 3 * stats.norm.sf(1))
 
 
+@pytest.mark.campaign
 def test_who_is_counted_again_wins_by_those_runs_alone(monkeypatch):
     pair = pairs(([1.0], [0.0])).given[0]
     mechanism = as_mechanism(load("laplace_mechanism"), pair.data, epsilon=1.0)

@@ -75,6 +75,7 @@ def test_the_bets_of_a_mean_share_its_wealth_and_none_can_lose_more(monkeypatch)
     mean_bounds.lower_means(np.full((2, 4), 3.0), values, np.array([0.1, 100.0]), np.full(2, 5.0))
 
 
+@pytest.mark.campaign
 def test_the_events_of_a_profile_share_its_level(monkeypatch):
     planned = []
 

@@ -189,6 +189,7 @@ def expect_the_tail(case, thresholds, **how):
     return weighted_errors(counts)[0] / tail(thresholds[-1])
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("case", [case for case in CASES if case != "more draws than are shifted"])
 def test_weights_are_right_in_the_mean(case):
     expect_the_tail(case, (0.5, 1.25, 2.0))
@@ -200,6 +201,7 @@ def test_weights_of_machine_code_are_right_in_the_mean(case):
     expect_the_tail(case, (0.5, 1.25, 2.0, 4.0), runs=1 << 18, compiled=True)
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize(
     "case",
     ["laplace", "gaussian", "exponential", "gumbel", "geometric", "two draws", "an early exit", "several entries"],
@@ -209,6 +211,7 @@ def test_a_tail_that_plain_runs_hardly_see_is_seen_well(case):
     assert expect_the_tail(case, (FAR,)) < 0.3
 
 
+@pytest.mark.campaign
 def test_no_weight_exceeds_its_bound_and_all_weights_add_up_to_one():
     shifts = [3.0, -2.0]
     rows = weighted_rows(two_gaussians, shifts, 1)
@@ -259,6 +262,7 @@ def expect_the_level(seeds, runs, **how):
     assert max(alarms(seeds, runs, **how)) <= stats.binom.isf(1e-9, seeds, 0.05)
 
 
+@pytest.mark.campaign
 def test_a_claim_that_just_holds_is_seldom_refuted():
     expect_the_level(32, 256, compiled=False)
 
@@ -268,6 +272,7 @@ def test_a_claim_that_just_holds_is_seldom_refuted_in_many_seeds():
     expect_the_level(2_000, 4_096, compiled=True)
 
 
+@pytest.mark.campaign
 def test_the_evidence_falls_in_epsilon():
     counts = counts_of(above(FAR, one_gaussian, [4.0]), weighted_rows(one_gaussian, [4.0], 5))
     estimate = Estimate(p=1e-5, q=1e-6, both=1e-6, stake=Stake(bet=0.5, against=0.5))
