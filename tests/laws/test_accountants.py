@@ -95,6 +95,7 @@ def dp_accounting(name):
     return accountant.compose(library.GaussianDpEvent(1.0))
 
 
+@pytest.mark.library
 @pytest.mark.parametrize("name", ["rdp", "pld"])
 def test_of_dp_accounting(name):
     """Its δ is never less than that of the closed form, and nearly the same where it is not by Rényi orders."""
@@ -108,6 +109,7 @@ def test_of_dp_accounting(name):
     assert isinstance(check(less_noise, claim=accountant, **{**LIMITS, "runs": 4_000_000}), Violation)
 
 
+@pytest.mark.library
 @pytest.mark.filterwarnings("ignore:GDP accounting is experimental")
 @pytest.mark.parametrize("name", ["RDPAccountant", "GaussianAccountant", "PRVAccountant"])
 def test_of_opacus(name):

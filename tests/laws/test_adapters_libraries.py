@@ -18,6 +18,9 @@ from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.sweeps.describers import Attempt, describer_of
 from dpwitness.sweeps.describers.opendp_plans import MARGINS, keeping, neighbours_of
 from dpwitness.sweeps.worker import trial
+from running import scaled
+
+pytestmark = pytest.mark.library
 
 LIMITS = {"runs": 400_000, "max_time": 20.0, "alpha": 1e-6, "seed": 7}
 INSTALL = "is in the extra [libraries]"
@@ -87,8 +90,8 @@ def test_the_last_bits_of_exact_samplers_show_nothing(name):
 
 @pytest.mark.campaign
 @pytest.mark.parametrize("name", EXACT)
-def test_the_last_bits_of_exact_samplers_show_nothing_in_two_hundred_checks(name):
-    assert accused_by_bits(name, 200) == 0
+def test_the_last_bits_of_exact_samplers_show_nothing_in_many_checks(name):
+    assert accused_by_bits(name, scaled(200)) == 0
 
 
 @pytest.mark.parametrize("name", LIBRARIES)

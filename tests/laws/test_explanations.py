@@ -139,6 +139,7 @@ def test_a_compiled_target_is_followed_as_python():
     assert found.file.endswith("slips.py")
 
 
+@pytest.mark.library
 def test_a_library_that_takes_its_bounds_from_the_data():
     models = pytest.importorskip(
         "diffprivlib.models", reason="diffprivlib is not installed, or not for this scikit-learn", exc_type=ImportError
@@ -199,6 +200,7 @@ def test_a_library_whose_noise_is_for_less_than_what_it_is_added_to(first, secon
         )
 
 
+@pytest.mark.library
 def test_the_sensitivity_of_linear_regression_is_for_the_lower_bound():
     models = pytest.importorskip(
         "diffprivlib.models", reason="diffprivlib is not installed, or not for this scikit-learn", exc_type=ImportError

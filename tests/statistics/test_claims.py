@@ -225,6 +225,7 @@ def test_the_laplace_mechanism_is_within_its_renyi_divergence():
             assert stats.laplace.sf(t - 1) <= claim.largest(stats.laplace.sf(t)) * (1 + 1e-9)
 
 
+@pytest.mark.library
 def test_dp_accounting_agrees_with_the_profile_of_gaussian_dp():
     library = pytest.importorskip("dp_accounting.pld.privacy_loss_mechanism", reason="dp-accounting, if it is there")
     law = library.GaussianPrivacyLoss(1.0)
