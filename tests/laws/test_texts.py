@@ -2,12 +2,14 @@
 
 import math
 import pickle
+import sys
 
 import numpy as np
 import pytest
 from scipy.stats import binom
 
-from dpwitness import NotRefuted, Violation, Witness, check, pairs, replay
+import fresh_texts
+from dpwitness import NotRefuted, Violation, Witness, check, pairs, remote, replay
 from dpwitness.events.encoding import symbol, text_code
 from dpwitness.mechanisms.layout import ROOT, KeyedRow, keyed_row
 from dpwitness.mechanisms.mechanism import PairedRuns
@@ -81,6 +83,12 @@ def test_other_processes_read_texts_as_this_one_does():
 @pytest.mark.campaign
 def test_calls_that_make_many_runs_are_read_as_well():
     assert isinstance(checked(many), Violation)
+
+
+@pytest.mark.campaign
+def test_another_interpreter_sends_texts_that_are_read_here():
+    release = remote(sys.executable, f"{fresh_texts.__file__}:leaking")
+    assert isinstance(checked(release, parameters={"kind": "a word behind an id"}), Violation)
 
 
 @pytest.mark.campaign
