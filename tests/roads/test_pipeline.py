@@ -192,6 +192,8 @@ def test_a_curve_of_another_familys_parameter():
         dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[1.0], method="score", **settings)
     with pytest.raises(InvalidParameter, match="a parameter of μ = 1 is not negative"):
         dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[-1.0], **settings)
+    with pytest.raises(dpw.errors.InvalidClaim, match=r"claims=\[1\.0, 701\.0\]: mu=701\.0 must be a number"):
+        dpw.curve(gaussian, claim=dpw.GaussianDP(1.0), claims=[1.0, 701.0], **settings)
 
 
 @pytest.mark.campaign

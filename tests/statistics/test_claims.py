@@ -233,6 +233,18 @@ def test_dp_accounting_agrees_with_the_profile_of_gaussian_dp():
         assert gaussian_delta(epsilon, mu=1.0) == pytest.approx(law.get_delta_for_epsilon(epsilon), rel=1e-9)
 
 
+def leaky(rng, data):
+    return data[0] * (rng.random() < 0.4)
+
+
+@pytest.mark.parametrize("claim", [ZCDP(0.2), RenyiDP(2, 0.3), RenyiDP(1.001, 0.3)], ids=str)
+def test_an_output_of_one_side_alone_is_more_than_any_parameter(claim):
+    assert claim.reached(0.4, 0.0) == math.inf
+    assert list(claim.reached(np.array([0.0, 0.4]), np.zeros(2))) == [0.0, math.inf]
+    found = dpw.bound(leaky, claim=claim, neighbours=dpw.pairs(([1], [0])), seed=1, runs=2_000, search_runs=1_000)
+    assert found.lower_bound > claim.parameter
+
+
 @pytest.mark.parametrize("claim", [GaussianDP(0.8), ZCDP(0.2), RenyiDP(2, 0.3), gaussian_curve(0.7)], ids=str)
 def test_evidence_and_bounds_of_expected_counts(claim):
     """Counts as they are expected of N(0, 1) against N(1, 1): refuted, and never more than what is true."""

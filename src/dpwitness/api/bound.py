@@ -13,6 +13,7 @@ from dpwitness.api.outputs import drawn_outputs
 from dpwitness.api.tails import in_tails, require_tails
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
+from dpwitness.claims.claim import LARGEST
 from dpwitness.claims.renyi import bounds_divergences
 from dpwitness.evidence import bet_on, lower_bound
 from dpwitness.health import before_search, findings
@@ -115,4 +116,6 @@ def _with_sides_that_pay(runner: Runner, candidate: Candidate, claim: Claim) -> 
     estimate = candidate.estimate
     assert estimate is not None  # of a search
     shown = float(claim.reached(estimate.p, estimate.q))
-    return with_sides_that_pay(runner, candidate, claim.at(shown)) if 0 < shown < math.inf else candidate
+    if not 0 < shown < math.inf:
+        return candidate
+    return with_sides_that_pay(runner, candidate, claim.at(min(shown, LARGEST)))

@@ -24,6 +24,7 @@ from dpwitness.errors import (
     ClusterLost,
     DependentRuns,
     DPWitnessError,
+    InvalidClaim,
     InvalidParameter,
     MechanismTimeout,
 )
@@ -193,8 +194,11 @@ def _tests(claims: object, stated: Claim, method: str, *, of_family: bool) -> Cu
         if not all(value >= 0 for value in values):
             raise InvalidParameter(f"claims={brief(list(values))}: a parameter of {stated} is not negative")
         tests = CurveTests(values=values, family=stated)
-    for test in tests.claims:
-        test.half_plane()
+    for value in values:
+        try:
+            tests.of(value).half_plane()
+        except InvalidClaim as error:
+            raise InvalidClaim(f"claims={brief(list(values))}: {error}") from error
     return tests
 
 

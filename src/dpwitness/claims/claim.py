@@ -90,6 +90,15 @@ class Claim(Protocol):
         """What the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; empty if nothing."""
         return ""
 
+    @property
+    def shown_by_one_event(self) -> bool:
+        """Whether noise that is made for the claim shows all of the parameter in events of any probability.
+
+        So do Laplace noise and randomized response for pure ε, and Gaussian noise for μ. Elsewhere one event shows a
+        share of the parameter, most of which may lie in rarer events.
+        """
+        return False
+
     def largest_order(self, probability: float) -> float | None:
         """From which order on events rarer than this on D are most of a divergence; None: the claim has no order."""
         return None

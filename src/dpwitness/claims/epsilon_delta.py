@@ -106,6 +106,11 @@ class ApproxDP(JsonFields, Claim):
         """What the family holds fixed."""
         return f" at δ = {shown(self.delta)}" if self.delta else ""
 
+    @property
+    def shown_by_one_event(self) -> bool:
+        """With δ = 0."""
+        return self.delta == 0
+
     def tail(self, probability: float) -> str:
         """The smallest δ(ε) that runs show at best: that of an event which never happens on D′."""
         if not self.delta:

@@ -42,11 +42,13 @@ HIGHEST: Final = 37.0
 
 
 def divergence(order: Numbers, p: Numbers, q: Numbers) -> Floats:
-    """D_α(p ‖ q) in nats of two events' probabilities; 0 where p ≤ q. Broadcasts."""
+    """D_α(p ‖ q) in nats of two events' probabilities; 0 where p ≤ q, infinite where p > q = 0. Broadcasts."""
+    never = np.asarray(q, np.float64) <= 0
     q = np.clip(np.asarray(q, np.float64), TINY, 1.0)
     p = np.clip(np.asarray(p, np.float64), q, 1.0)
     with np.errstate(divide="ignore"):
-        return _divergence(order, np.log(q), np.log1p(-q), np.log(p), np.log1p(-p))
+        found = _divergence(order, np.log(q), np.log1p(-q), np.log(p), np.log1p(-p))
+    return np.where(never & (p > q), np.inf, found)
 
 
 def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats, log_not_p: Floats) -> Floats:

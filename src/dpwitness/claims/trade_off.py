@@ -44,6 +44,11 @@ class GaussianDP(CurvedClaim):
         """μ."""
         return self.mu
 
+    @property
+    def shown_by_one_event(self) -> bool:
+        """Yes: every half-line of N(μ, 1) and N(0, 1) is on the boundary."""
+        return True
+
     def at(self, parameter: float) -> "GaussianDP":
         """The claim of another μ."""
         return replace(self, mu=parameter)

@@ -106,7 +106,8 @@ def detects(bet: Bet, claim: Claim, parameter: float, *, alpha: float) -> bool:
 def why_enough(bet: CountsBet, claim: Claim, log_e: float, *, alpha: float, ratio: float | None) -> str:
     """Why a pass needs no more runs than those of its bet; empty where it needs more.
 
-    "detectable": they would have caught `ratio` times the claim's parameter. "converged", where `ratio` is None: twice
+    "detectable": they would have caught `ratio` times the claim's parameter, or a mechanism of which the event shows as
+    much: what one event cannot show, no number of runs would. "converged", where `ratio` is None: twice
     as many would lower the detectable parameter by less than 1 %, if they showed the same. `log_e`: the logarithm of
     the whole e-value. While that has grown, or the runs exceed the claim by more than a standard error, they go on: the
     next ones may refute it. The answer is a function of the counts, and an e-value is valid at any stopping time, so
@@ -115,7 +116,8 @@ def why_enough(bet: CountsBet, claim: Claim, log_e: float, *, alpha: float, rati
     if log_e > 0 or bet.standard_errors(claim) > STANDARD_ERRORS:
         return ""
     if ratio is not None:
-        caught = ratio > 1 and detects(bet, claim, ratio * claim.parameter, alpha=alpha)
+        share = bet.share_shown(claim)
+        caught = ratio > 1 and share > 0 and detects(bet, claim, ratio * claim.parameter / share, alpha=alpha)
         return "detectable" if caught else ""
     now = detectable_parameter(bet, claim, alpha=alpha)
     twice = bet.with_counts(bet.counts + bet.counts)

@@ -209,7 +209,7 @@ def _sentence(result: Shown) -> Child:
             sure = f"with confidence {confidence(result.alpha)}"
             return [call, f" is not {result.claim.short}{by}: {result.exceeded} {sure}."]
         case NotRefuted():
-            caught = f"These runs would have caught {result.caught} {result.power}. This is no proof of privacy."
+            caught = f"This event would have caught {result.caught} {result.power}. This is no proof of privacy."
             return [call, f" was tested against the claim {result.claim}. {caught}"]
         case Bound():
             least, sure = at_least(result.lower_bound), confidence(result.alpha)
@@ -337,7 +337,7 @@ def _bounds(result: Shown) -> list[tuple[str, Child]]:
     if isinstance(result, Verdict):
         rows.insert(0, ("Claimed", own(str(result.claim))))
     if isinstance(result, NotRefuted):
-        rows.append(("Would have caught", f"{result.caught} {result.power}, by this event"))
+        rows.append(("Would have caught", f"by this event {result.caught} {result.power}"))
     if isinstance(result, NotRefuted | Profile) and (tail := result.tail):
         rows.append(("Rare events", f"{tail[0].upper()}{tail[1:]}."))
     return rows

@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, Self
 
 from dpwitness.claims import Claim
-from dpwitness.claims.renyi import bounds_divergences
 from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.events import is_of_bits
 from dpwitness.evidence.bounds import detectable_probability
@@ -36,7 +35,7 @@ EARLY: Final = {
 STOPPED: Final = ("interrupted", "cluster lost")
 #: Why the runs of a pass were enough, for people.
 ENOUGH: Final = {
-    "detectable": "that is the multiple of the claim asked for by detectable_ratio",
+    "detectable": "that is the multiple of the claim, or of what the event shows of it, asked for by detectable_ratio",
     "converged": "twice as many would lower that by less than 1 %",
 }
 
@@ -339,7 +338,8 @@ class Violation(CheckResult):
 class NotRefuted(CheckResult):
     """The claim was not refuted: no proof of privacy.
 
-    `detectable`: the smallest parameter that this event would have caught with 95 % power, in the unit of the claim;
+    `detectable`: the smallest parameter that this event would have caught with 95 % power, in the unit of the claim; an
+    estimate, unless the claim is of pure ε-DP or μ-GDP: one event shows a share of the parameter (docs/passes.md);
     infinite if none. `detectable_epsilon` is the same number, under its name for claims of an ε (nats).
     """
 
@@ -399,8 +399,11 @@ class NotRefuted(CheckResult):
 
     @property
     def power(self) -> str:
-        """With what power, for people: of a divergence no event and no partition shows all, so that it is estimated."""
-        return "with about 95 % power" if bounds_divergences(self.claim) else "with 95 % power"
+        """With what power, for people; where one event may show a share of the parameter, that share is an estimate."""
+        if self.claim.shown_by_one_event:
+            return "with 95 % power"
+        # Of an excess over many points nothing tells which share an event shows.
+        return "with about 95 % power" if self.claim.parameter else "with 95 % power, if it shows all of it"
 
     @property
     def tail(self) -> str:
