@@ -425,6 +425,14 @@ def test_a_violator_at_the_detectable_epsilon_is_refuted_however_its_sides_are_c
     assert refuted >= stats.binom.ppf(1e-4, violators, 0.95)
 
 
+def test_a_bound_stops_at_a_point_that_stands_below_a_claim_that_is_refuted():
+    """Of a curved claim each point has a bet of its own: were those below it not asked, two bets would decide."""
+    claim, counts, alpha = GaussianDP(1.0), Counts(n10=1158, n11=21, n00=22517), 1e-6
+    bet = bet_on(counts, claim, Estimate(p=0.1, q=0.02))
+    assert bet.log_e_value(claim) >= math.log(1 / alpha)
+    assert 0.9 < lower_bound(bet, claim, alpha=alpha) < claim.parameter
+
+
 def mu_of(epsilon, delta):
     """Of Gaussian noise that just keeps (ε, δ)."""
     return brentq(lambda mu: gaussian_delta(epsilon, mu=mu) - delta, 1e-3, 50.0)

@@ -9,6 +9,7 @@ import numpy as np
 
 from dpwitness.candidate import MOST_NATS, Estimate
 from dpwitness.claims import Claim, kept_for_ours
+from dpwitness.claims.claim import Floats
 from dpwitness.claims.foreign import FARTHEST
 from dpwitness.evidence.bet import STEPS, Bet, CountsBet, EventBet, Shared, log_e_value
 from dpwitness.evidence.counts import Counts
@@ -43,40 +44,58 @@ def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
     x ≤ c the region of x lies in that of c, so whatever refutes c refutes x. Points below c are bet
     against as c is, where their half-planes have no larger slope and intercept: λ < 1/(s + t) of c's half-plane is then
     admissible for them, so their E(x) are e-values all the same; and as X = 1[M(D) ∈ S] − s·1[M(D′) ∈ S] − t falls in s
-    and t, run by run, E(x) ≥ E(c), whatever the runs. Other families are bet against point by point.
+    and t, run by run, E(x) ≥ E(c), whatever the runs. Other families are bet against point by point, so that the points
+    below c are asked too where c is refuted: one of them may stand, in rare cases, and the bound is less than c.
 
     Where E falls in x throughout, as on cells, the parameters that are refuted are an interval from 0 on, and the bound
     is its end. Where the wealth is shared, the larger bound of two: where a part alone reaches 1/α, its share counted,
-    the whole does too. Both together may refute c where neither does alone; then it is at least c, as above.
+    the whole does too. Both together may refute c where neither does alone; then it is c, as above.
     """
     if not 0 < alpha < 1:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
     threshold, c = math.log(1 / alpha), claim.parameter
     refuted = bet.log_e_value(claim) >= threshold
     if isinstance(bet, Shared):
-        least = c if refuted else 0.0
-        return max(least, *(lower_bound(part, claim, alpha=alpha * share) for part, share in bet.parts))
+        most = max(lower_bound(part, claim, alpha=alpha * share) for part, share in bet.parts)
+        if refuted and most < c and (not claim.curved or _refuted_up_to_c(bet, claim, threshold)[1]):
+            most = c
+        return most
+    if claim.curved and not bet.falls:
+        last, all_of_them = _refuted_up_to_c(bet, claim, threshold)
+        if not (refuted and all_of_them):
+            return last
     against, last = (None, c) if refuted else (claim, 0.0)
     points = bet.parameters(claim, above=refuted)
 
     def stands(x: float) -> bool:
         return bet.log_e_value(claim.at(float(x)), against) < threshold
 
-    if bet.falls or not (refuted or claim.curved):  # no need to try them all
+    if bet.falls or not refuted:  # no need to try them all
         first = bisect_left(points, True, key=stands)
         last = float(points[first - 1]) if first else last
         if bet.falls and (refuted or first):
             high = float(points[first]) if first < len(points) else MOST_NATS if refuted else c
             last, _ = halved(stands, last, high, STEPS)
         return last
+    return _refuted_up_to(points, bet, claim, against, threshold, last)[0]
+
+
+def _refuted_up_to_c(bet: Bet, claim: Claim, threshold: float) -> tuple[float, bool]:
+    return _refuted_up_to(bet.parameters(claim, above=False), bet, claim, claim, threshold, 0.0)
+
+
+def _refuted_up_to(
+    points: Floats, bet: Bet, claim: Claim, against: Claim | None, threshold: float, last: float
+) -> tuple[float, bool]:
+    """The last point up to which all are refuted, `last` where the first is not; and whether all are."""
     # In pieces: the first failure is usually early, and the grid is long.
     for piece in np.array_split(points, bet.pieces or max(len(points), 1)):
         passed = bet.log_e_values(claim, piece, against) >= threshold
         if not passed.all():
             first = int(np.argmin(passed))
-            return float(piece[first - 1]) if first else last
+            return (float(piece[first - 1]) if first else last), False
         last = float(piece[-1]) if len(piece) else last
-    return last
+    return last, True
 
 
 def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float) -> float:
