@@ -128,14 +128,22 @@ def find_tables(solver: Solver, found: Agreeing, most: int, deadline: Deadline) 
     """
     program = solver.program
     lower, upper = program.lower.copy(), program.upper.copy()
-    # Of each table on the way here: its unknowns that may be smaller, and the total that may be larger; which part of
-    # the rest is being searched; and the limits that were changed for it, to be put back.
-    path: list[tuple[Iterator[tuple[int, int]], list[tuple[IntArray, int, int]]]] = []
+    path: list[Iterator[bool]] = []  # of each table on the way here, the parts of the rest
 
-    def parts(values: IntArray) -> Iterator[tuple[int, int]]:
+    def parts(values: IntArray) -> Iterator[bool]:
+        """Limit the unknowns to one part of the other tables after another; at the end the limits are as before."""
         support = np.flatnonzero(values[: program.people] > lower[: program.people])
-        yield from ((int(k), int(values[k])) for k in support)
-        yield program.people, int(values[program.people])
+        least, total = lower[support], lower[program.people]
+        for cell in support:
+            largest = upper[cell]
+            upper[cell] = values[cell] - 1
+            yield True
+            upper[cell] = largest
+            lower[cell] = values[cell]  # from here on as many as in the table
+        lower[program.people] = values[program.people] + 1
+        yield True
+        lower[program.people] = total
+        lower[support] = least
 
     def descend() -> None:
         optimum = solver.solve(lower, upper, deadline)
@@ -143,32 +151,15 @@ def find_tables(solver: Solver, found: Agreeing, most: int, deadline: Deadline) 
             return
         if program.agrees(optimum.values):
             found.tables.append(optimum.values[: program.people])
-        path.append((parts(optimum.values), []))
+        path.append(parts(optimum.values))
 
     try:
         descend()
         yield
         while path and len(found.tables) < most:
-            rest, changed = path[-1]
-            if changed and changed[-1][0] is upper:  # that part is done: from here on as many as in the table
-                _, place, old = changed.pop()
-                least = int(upper[place]) + 1
-                upper[place] = old
-                changed.append((lower, place, int(lower[place])))
-                lower[place] = least
-            part = next(rest, None)
-            if part is None:
-                for limits, place, old in reversed(changed):
-                    limits[place] = old
+            if not next(path[-1], False):
                 path.pop()
                 continue
-            place, value = part
-            if place == program.people:
-                changed.append((lower, place, int(lower[place])))
-                lower[place] = value + 1
-            else:
-                changed.append((upper, place, int(upper[place])))
-                upper[place] = value - 1
             before = len(found.tables)
             descend()
             if len(found.tables) > before:
