@@ -41,18 +41,12 @@ class Answers(System):
     """A system in one method: noise from the people counted, their key, the question and its number."""
 
     def __init__(self, table, rng, r):
-        self.table, self.rng, self.r, self.asked, self.suppression = table, rng, r, 0, max(r, 4)
+        super().__init__(table.values)
+        self.table, self.rng, self.r, self.suppression = table, rng, r, max(r, 4)
         self.law = noise_laws.uniform(r)
         self.salt = rng.integers(1 << 62)
         self.keys = rng.integers(1 << 63, size=len(table.counts), dtype=np.uint64)
         self.cells = {}
-
-    @property
-    def attributes(self):
-        return tuple(self.table.values)
-
-    def values(self, attribute):
-        return self.table.values[attribute]
 
     def ask(self, attribute, selections, where=None):
         name = attribute, tuple(sorted((k, tuple(v)) for k, v in (where or {}).items()))

@@ -45,7 +45,7 @@ from dpwitness.reconstruction.table_builder.systems import (
     WithoutTotals,
     Words,
 )
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Value, Where
+from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Where
 from dpwitness.reconstruction.table_builder.theory import expected_right, noise_removed
 
 
@@ -57,17 +57,8 @@ class Restricted(System):
     """Another system behind rules of its own: `require` raises `QuestionRefused`."""
 
     def __init__(self, inner: System) -> None:
+        super().__init__({name: inner.values(name) for name in inner.attributes})
         self._inner = inner
-        self.asked = 0
-
-    @property
-    @override
-    def attributes(self) -> tuple[str, ...]:
-        return self._inner.attributes
-
-    @override
-    def values(self, attribute: str) -> tuple[Value, ...]:
-        return self._inner.values(attribute)
 
     @override
     def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
@@ -101,23 +92,13 @@ class PrivateTable(System):
     """
 
     def __init__(self, table: Table, attributes: Sequence[str], *, epsilon: float, rng: np.random.Generator) -> None:
-        self.asked = 0
         self._table = table.only(attributes)
+        super().__init__(self._table.values)
         cells = np.zeros([len(self._table.values[name]) for name in self.attributes], np.int64)
         cells[tuple(self._table.codes.T)] = self._table.counts
         # The difference of two geometric variables: P[noise = k] is proportional to exp(-ε·|k|).
         up, down = rng.geometric(-np.expm1(-epsilon), (2, *cells.shape))
         self._cells = cells + up - down
-
-    @property
-    @override
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(self._table.values)
-
-    @override
-    def values(self, attribute: str) -> tuple[Value, ...]:
-        self._table.column(attribute)
-        return self._table.values[attribute]
 
     @override
     def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:

@@ -50,14 +50,8 @@ class Exact(System):
     """An oracle without noise: answers above the suppression are true."""
 
     def __init__(self, table, suppression=0):
-        self.table, self.suppression, self.asked = table, suppression, 0
-
-    @property
-    def attributes(self):
-        return tuple(self.table.values)
-
-    def values(self, attribute):
-        return self.table.values[attribute]
+        super().__init__(table.values)
+        self.table, self.suppression = table, suppression
 
     def ask(self, attribute, selections, where=None):
         self.asked += len(selections)

@@ -33,18 +33,12 @@ class Stopping(System):
     """A system that answers so many questions and no more."""
 
     def __init__(self, inner, number):
+        super().__init__({name: inner.values(name) for name in inner.attributes})
         self.inner, self.number = inner, number
 
     @property
     def asked(self):
         return self.inner.asked
-
-    @property
-    def attributes(self):
-        return self.inner.attributes
-
-    def values(self, attribute):
-        return self.inner.values(attribute)
 
     def ask(self, attribute, selections, where=None):
         left = max(self.number - self.asked, 0)

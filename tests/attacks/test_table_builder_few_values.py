@@ -41,15 +41,9 @@ class Recording(System):
     """A system that keeps the people of each question, and answers them all without noise."""
 
     def __init__(self, table):
-        self.table, self.asked, self.questions = table, 0, []
+        super().__init__(table.values)
+        self.table, self.questions = table, []
         self.alone = 0  # questions about single values, to learn which are shown: these come again in partitions
-
-    @property
-    def attributes(self):
-        return tuple(self.table.values)
-
-    def values(self, attribute):
-        return self.table.values[attribute]
 
     def ask(self, attribute, selections, where=None):
         self.asked += len(selections)

@@ -10,7 +10,7 @@ from typing_extensions import override
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.table_builder.systems import MISSING, Block, System
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where, require_attribute
+from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
 from dpwitness.reconstruction.transcript import Form, as_whole
 
 #: For each attribute that a question names the values that it allows: {"age": [30, 31], "sex": ["F"]}.
@@ -76,23 +76,13 @@ class AskedSystem(System):
     """The user's system as attacks see it: what asks it, in the form `FORM`, and all values of each attribute."""
 
     def __init__(self, asking: Asking[Condition], values: Mapping[str, Sequence[Value]]) -> None:
+        super().__init__(values)
         self._asking = asking
-        self._values = {name: tuple(given) for name, given in values.items()}
 
     @property
     @override
     def asked(self) -> int:  # type: ignore[override]  # `asking` counts
         return self._asking.asked
-
-    @property
-    @override
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(self._values)
-
-    @override
-    def values(self, attribute: str) -> tuple[Value, ...]:
-        require_attribute(self._values, attribute)
-        return self._values[attribute]
 
     @override
     def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final, TypeAlias
+from typing import ClassVar, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,7 +25,14 @@ from dpwitness.reconstruction.table_builder.noise_laws import (
     truncated_normal,
     uniform,
 )
-from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Value, Where
+from dpwitness.reconstruction.table_builder.tables import (
+    BoolArray,
+    IntArray,
+    Table,
+    Value,
+    Where,
+    require_attribute,
+)
 
 Words: TypeAlias = NDArray[np.uint64]
 #: A sub-population with its values in tuples, which can be a key.
@@ -51,18 +58,25 @@ class Block:
 
 
 class System(ABC):
-    """All that an attack sees of a query system; `asked`: how many questions were asked so far."""
+    """All that an attack sees of a query system; `asked`: how many questions were asked so far.
+
+    `values`: for each attribute all of its values.
+    """
 
     asked: int = 0
 
+    def __init__(self, values: Mapping[str, Sequence[Value]]) -> None:
+        self._values = {name: tuple(known) for name, known in values.items()}
+
     @property
-    @abstractmethod
     def attributes(self) -> tuple[str, ...]:
         """The names of the attributes."""
+        return tuple(self._values)
 
-    @abstractmethod
     def values(self, attribute: str) -> tuple[Value, ...]:
         """The values of an attribute, in the order of a selection; raises `InvalidParameter` for an unknown one."""
+        require_attribute(self._values, attribute)
+        return self._values[attribute]
 
     @abstractmethod
     def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
@@ -92,6 +106,10 @@ def _gather(selections: BoolArray, counts: IntArray, words: Words, people: IntAr
 class SimulatedSystem(System):
     """What simulated systems share: true counts, suppression, and one identity per set of contributors."""
 
+    #: Noises that the answer for one value among all people holds at most; None: their size grows with the questions,
+    #: or with the values that they name.
+    noises: ClassVar[int | None] = 1
+
     def __init__(
         self, table: Table, *, noise: NoiseLaw | int, suppression: int | None = None, rng: np.random.Generator
     ) -> None:
@@ -102,28 +120,15 @@ class SimulatedSystem(System):
                 f"suppression s={suppression!r} must be at least the perturbation r={self.law.bound}: "
                 "otherwise an answer could be negative"
             )
-        self.asked = 0
+        super().__init__(table.values)
         self._table, self._rng = table, rng
         self._words = self._identities()
         self._cells: dict[object, tuple[IntArray, Words]] = {}
 
     @property
     def noise_bound(self) -> int | None:
-        """By how much the answer for one value misses its count at most, among all people.
-
-        None where that grows with the questions, or with the values that they name.
-        """
-        return self.law.bound
-
-    @property
-    @override
-    def attributes(self) -> tuple[str, ...]:
-        return tuple(self._table.values)
-
-    @override
-    def values(self, attribute: str) -> tuple[Value, ...]:
-        self._table.column(attribute)
-        return self._table.values[attribute]
+        """By how much the answer for one value misses its count at most, among all people; None without a limit."""
+        return None if self.noises is None else self.noises * self.law.bound
 
     @override
     def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
@@ -173,10 +178,7 @@ class SimulatedSystem(System):
 class ExactCounts(SimulatedSystem):
     """Suppression alone: 0 for at most s people, else the true count (section 2.2). The noise law only bounds s."""
 
-    @property
-    @override
-    def noise_bound(self) -> int:
-        return 0
+    noises = 0
 
     @override
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
@@ -220,10 +222,7 @@ class GrowingNoisyCounts(BoundedNoisyCounts):
     negative.
     """
 
-    @property
-    @override
-    def noise_bound(self) -> None:
-        return None
+    noises = None
 
     @override
     def _fresh(self, n: int) -> IntArray:
@@ -240,10 +239,7 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
     differences are free of it.
     """
 
-    @property
-    @override
-    def noise_bound(self) -> int | None:
-        return 2 * self.law.bound
+    noises: ClassVar[int | None] = 2
 
     @override
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
@@ -262,10 +258,7 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
 class ValueLayeredNoisyCounts(LayeredNoisyCounts):
     """Each selected value is a condition of its own, whose noise stays in differences with and without it."""
 
-    @property
-    @override
-    def noise_bound(self) -> None:
-        return None
+    noises = None
 
     @override
     def _conditions(self, attribute: str, places: list[int]) -> list[object]:
