@@ -56,15 +56,12 @@ def main() -> None:
             frequency.update(rows.keys())
         spent, used = time.perf_counter() - began, time.process_time() - busy
         order = ranked(frequency, pairs.shares)
-        values = list(published.attributes.values())
-        right = {
-            tuple(known[code] for known, code in zip(values, codes, strict=True)) for codes in table.codes.tolist()
-        }
+        right = set(map(tuple, table.codes.tolist()))
         print(
             f"{name}: {arguments.people:,} people, {len(right):,} different rows; {arguments.restarts} restarts in "
             f"{spent:.0f} s ({used:.0f} s of a core)"
         )
-        for one in precision(order, pairs.shares, values, right):
+        for one in precision(order, pairs.shares, right):
             if one.rows in RANKS:
                 mean = np.mean([frequency[row] for row in order[: one.rows]]) / arguments.restarts
                 print(

@@ -60,14 +60,55 @@ class Options(AttackOptions):
             raise InvalidParameter(f"--restarts {self.restarts} must be from 0 to 100,000")
 
 
-@dataclass(slots=True)
+def attack(published: Publication, source: str, truth: Table | None, options: Options) -> PublishedResult:
+    """Reconstruct from a publication alone; `source` is its name, and the truth only tells what is right.
+
+    Raises `InvalidData` where no table agrees, and `InvalidParameter` for a truth without the attributes published.
+    """
+    started, seed = time.monotonic(), options.seed_or_fresh()
+    having = None if truth is None else true_rows(truth, published)
+    state = State(published=published, options=options, pairs=Pairs.of(published), deadline=options.deadline())
+    try:
+        with live(options) as state.progress:
+            state.solve()
+            state.rank(np.random.default_rng(seed))
+    except KeyboardInterrupt:
+        state.stopped = "interrupted"
+        if not state.found.decided:
+            state.solver_stopped = state.solver_stopped or "interrupted"
+        if not state.rounds:
+            state.unranked = "interrupted"
+    return state.result(having, source, seed, started)
+
+
+def true_rows(truth: Table, published: Publication) -> set[Row]:
+    """The different rows of a table, of the attributes that are published; none with a value that is not."""
+    columns = []
+    for name, known in published.attributes.items():
+        if name not in truth.values:
+            raise InvalidParameter(
+                f"--data has no column {name!r}, which is published; its columns are {', '.join(truth.values)}"
+            )
+        place = {value: k for k, value in enumerate(known)}
+        places = np.array([place.get(value, -1) for value in truth.values[name]])
+        columns.append(places[truth.codes[:, truth.column(name)]])
+    rows = np.column_stack(columns)
+    return set(map(tuple, rows[np.all(rows >= 0, axis=1)].tolist()))
+
+
+@dataclass(slots=True, kw_only=True)
 class State:
-    """What is known so far: whatever ends the attack, this stays.
+    """What is attacked, and what is known so far: whatever ends the attack, this stays.
 
     `frequency`: in how many of `rounds` tables each row was; `basis`, `unranked`, `solver_stopped` and `stopped`: see
     `PublishedResult`.
     """
 
+    published: Publication
+    options: Options
+    pairs: Pairs
+    deadline: Deadline
+    progress: Progress | None = None
     program: Program | None = None
     found: Agreeing = field(default_factory=Agreeing)
     solver_stopped: str | None = None
@@ -77,59 +118,103 @@ class State:
     unranked: str | None = None
     stopped: str | None = None
 
+    def solve(self) -> None:
+        """Look for tables that agree and for rows that are in all of them, in a part of the time."""
+        try:
+            self.program = program_of(self.published)
+        except TooLarge as error:
+            self.solver_stopped = f"{error}, too many for a solver"
+            return
+        solver, found, seconds = Solver(self.program), self.found, self.options.max_time
+        most = self.options.most
+        for _ in find_tables(solver, found, most, self.deadline.earlier((1 - FINDING) * seconds)):
+            if self.progress is not None:
+                self.progress("tables", len(found.tables), most, f"{len(found.tables):,} tables")
+        if found.complete and not found.tables:
+            raise InvalidData(contradiction(self.program, self.published, self.deadline))
+        find_certain_rows(solver, found, self.deadline.earlier((1 - CERTAIN) * seconds))
+        if not found.decided:
+            self.solver_stopped = f"the {CERTAIN:.0%} of --max-time {seconds:g} s for the solver were over"
 
-def attack(published: Publication, source: str, truth: Table | None, options: Options) -> PublishedResult:
-    """Reconstruct from a publication alone; `source` is its name, and the truth only tells what is right.
+    def rank(self, rng: np.random.Generator) -> None:
+        """Rank rows by all tables that agree where these are known, else by restarts."""
+        if self.found.complete and self.program is not None:
+            self.basis, self.rounds = "tables", len(self.found.tables)
+            for table in self.found.tables:
+                self.frequency.update(map(tuple, self.program.cells[table > 0].tolist()))
+            return
+        people, number = self.published.people, self.options.restarts
+        if people is None:
+            self.unranked = 'it is not published how many people there are; give {"people": n}'
+        elif not self.pairs.any_two:
+            self.unranked = "no counts by two attributes are published"
+        elif not number:
+            self.unranked = "--restarts 0"
+        elif memory_needed(self.pairs, people) > memory():
+            self.unranked = f"restarts of {people:,} people do not fit into {memory() / 1e9:,.0f} GB of memory"
+        else:
+            for rows in restarts(self.pairs, people, number, rng, self.deadline):
+                self.basis = "restarts"
+                self.frequency.update(rows.keys())
+                self.rounds += 1
+                if self.progress is not None:
+                    self.progress("restarts", self.rounds, number, f"{self.rounds} of {number}")
+            if self.rounds < number:
+                self.stopped = "time"
+            if not self.rounds:
+                self.unranked = "the time was over before the first restart"
 
-    Raises `InvalidData` where no table agrees, and `InvalidParameter` for a truth without the attributes published.
-    """
-    started, seed, state = time.monotonic(), options.seed_or_fresh(), State()
-    having = None if truth is None else truth_rows(truth, published)
-    deadline, pairs = options.deadline(), Pairs.of(published)
-    try:
-        with live(options) as progress:
-            solve(state, published, options, deadline, progress)
-            rank(state, published, pairs, options, np.random.default_rng(seed), deadline, progress)
-    except KeyboardInterrupt:
-        state.stopped = "interrupted"
-        if not state.found.decided:
-            state.solver_stopped = state.solver_stopped or "interrupted"
-        if not state.rounds:
-            state.unranked = "interrupted"
-    return _result(state, published, pairs, having, source, seed, started, options)
+    def result(self, having: set[Row] | None, source: str, seed: int, started: float) -> PublishedResult:
+        """What is known, compared with the true rows, None where these are not known."""
+        people, shares, found = self.published.people, self.pairs.shares, self.found
+        values = list(self.published.attributes.values())
 
+        def named(row: Row) -> tuple[Value, ...]:
+            return tuple(known[place] for known, place in zip(values, row, strict=True))
 
-def truth_rows(truth: Table, published: Publication) -> set[tuple[Value, ...]]:
-    """The different rows of a table, of the attributes that are published, in their order."""
-    for name in published.attributes:
-        if name not in truth.values:
-            raise InvalidParameter(
-                f"--data has no column {name!r}, which is published; its columns are {', '.join(truth.values)}"
-            )
-    columns = [
-        [truth.values[name][code] for code in truth.codes[:, truth.column(name)]] for name in published.attributes
-    ]
-    return set(zip(*columns, strict=True))
+        def right(row: Row) -> bool | None:
+            return None if having is None else row in having
 
+        def independent(row: Row) -> float | None:
+            if shares is None or people is None:
+                return None
+            return 1 - (1 - independent_probability(shares, row)) ** people
 
-def solve(
-    state: State, published: Publication, options: Options, deadline: Deadline, progress: Progress | None
-) -> None:
-    """Look for tables that agree and for rows that are in all of them, in a part of the time."""
-    try:
-        state.program = program_of(published)
-    except TooLarge as error:
-        state.solver_stopped = f"{error}, too many for a solver"
-        return
-    solver, found, seconds = Solver(state.program), state.found, options.max_time
-    for _ in find_tables(solver, found, options.most, deadline.earlier((1 - FINDING) * seconds)):
-        if progress is not None:
-            progress("tables", len(found.tables), options.most, f"{len(found.tables):,} tables")
-    if found.complete and not found.tables:
-        raise InvalidData(contradiction(state.program, published, deadline))
-    find_certain_rows(solver, found, deadline.earlier((1 - CERTAIN) * seconds))
-    if not found.decided:
-        state.solver_stopped = f"the {CERTAIN:.0%} of --max-time {seconds:g} s for the solver were over"
+        order = ranked(self.frequency, shares)[: max(LEAST_RANKED, people or 0)]
+        certain = []
+        if self.program is not None:
+            for cell in np.flatnonzero(found.certain).tolist():
+                row = tuple(self.program.cells[cell].tolist())
+                certain.append(CertainRow(row=named(row), people=int(found.certain[cell]), right=right(row)))
+        return PublishedResult(
+            attack=self.options.attack,
+            source=source,
+            attributes=tuple(self.published.attributes),
+            people=people,
+            statements=len(self.published.statements),
+            possible_rows=None if self.program is None else len(self.program.cells),
+            tables=len(found.tables),
+            complete=found.complete,
+            certain=certain,
+            certain_complete=found.decided,
+            solver_stopped=self.solver_stopped,
+            basis=self.basis,
+            restarts=self.rounds if self.basis == "restarts" else 0,
+            unranked=self.unranked,
+            ranked=[
+                RankedRow(
+                    row=named(row),
+                    frequency=self.frequency[row] / self.rounds,
+                    independent=independent(row),
+                    right=right(row),
+                )
+                for row in order
+            ],
+            precision=None if having is None else precision(order, shares, having),
+            stopped=self.stopped,
+            seed=seed,
+            seconds=time.monotonic() - started,
+        )
 
 
 def contradiction(program: Program, published: Publication, deadline: Deadline) -> str:
@@ -149,116 +234,12 @@ def contradiction(program: Program, published: Publication, deadline: Deadline) 
     return f"{place}: no table agrees with this and what stands before it; look for a wrong figure, or give decimals"
 
 
-def rank(
-    state: State,
-    published: Publication,
-    pairs: Pairs,
-    options: Options,
-    rng: np.random.Generator,
-    deadline: Deadline,
-    progress: Progress | None,
-) -> None:
-    """Rank rows by all tables that agree where these are known, else by restarts."""
-    if state.found.complete and state.program is not None:
-        state.basis, state.rounds = "tables", len(state.found.tables)
-        for table in state.found.tables:
-            state.frequency.update(map(tuple, state.program.cells[table > 0].tolist()))
-        return
-    people = published.people
-    if people is None:
-        state.unranked = 'it is not published how many people there are; give {"people": n}'
-    elif not pairs.any_two:
-        state.unranked = "no counts by two attributes are published"
-    elif not options.restarts:
-        state.unranked = "--restarts 0"
-    elif memory_needed(pairs, people) > memory():
-        state.unranked = f"restarts of {people:,} people do not fit into {memory() / 1e9:,.0f} GB of memory"
-    else:
-        for rows in restarts(pairs, people, options.restarts, rng, deadline):
-            state.basis = "restarts"
-            state.frequency.update(rows.keys())
-            state.rounds += 1
-            if progress is not None:
-                progress("restarts", state.rounds, options.restarts, f"{state.rounds} of {options.restarts}")
-        if state.rounds < options.restarts:
-            state.stopped = "time"
-        if not state.rounds:
-            state.unranked = "the time was over before the first restart"
-
-
-def _result(
-    state: State,
-    published: Publication,
-    pairs: Pairs,
-    having: set[tuple[Value, ...]] | None,
-    source: str,
-    seed: int,
-    started: float,
-    options: Options,
-) -> PublishedResult:
-    people, shares, found = published.people, pairs.shares, state.found
-    values = list(published.attributes.values())
-
-    def named(row: Row) -> tuple[Value, ...]:
-        return tuple(known[place] for known, place in zip(values, row, strict=True))
-
-    def right(row: Row) -> bool | None:
-        return None if having is None else named(row) in having
-
-    def independent(row: Row) -> float | None:
-        if shares is None or people is None:
-            return None
-        return 1 - (1 - independent_probability(shares, row)) ** people
-
-    order = ranked(state.frequency, shares)[: max(LEAST_RANKED, people or 0)]
-    certain = []
-    if state.program is not None:
-        for cell in np.flatnonzero(found.certain).tolist():
-            row = tuple(state.program.cells[cell].tolist())
-            certain.append(CertainRow(row=named(row), people=int(found.certain[cell]), right=right(row)))
-    return PublishedResult(
-        attack=options.attack,
-        source=source,
-        attributes=tuple(published.attributes),
-        people=people,
-        statements=len(published.statements),
-        possible_rows=None if state.program is None else len(state.program.cells),
-        tables=len(found.tables),
-        complete=found.complete,
-        certain=certain,
-        certain_complete=found.decided,
-        solver_stopped=state.solver_stopped,
-        basis=state.basis,
-        restarts=state.rounds if state.basis == "restarts" else 0,
-        unranked=state.unranked,
-        ranked=[
-            RankedRow(
-                row=named(row),
-                frequency=state.frequency[row] / state.rounds,
-                independent=independent(row),
-                right=right(row),
-            )
-            for row in order
-        ],
-        precision=None if having is None else precision(order, shares, values, having),
-        stopped=state.stopped,
-        seed=seed,
-        seconds=time.monotonic() - started,
-    )
-
-
-def precision(
-    order: Sequence[Row],
-    shares: Sequence[FloatArray] | None,
-    values: Sequence[Sequence[Value]],
-    having: Collection[tuple[Value, ...]],
-) -> list[Precision]:
+def precision(order: Sequence[Row], shares: Sequence[FloatArray] | None, having: Collection[Row]) -> list[Precision]:
     """Shares of the first ranked rows that are right, beside those of the likeliest rows of independent attributes."""
     likeliest = [] if shares is None else [row for row, _ in independent_rows(shares, len(order))]
 
     def part(rows: Sequence[Row], number: int) -> float:
-        named = [tuple(known[place] for known, place in zip(values, row, strict=True)) for row in rows[:number]]
-        return sum(row in having for row in named) / number
+        return sum(row in having for row in rows[:number]) / number
 
     ranks = [number for number in RANKS if number <= len(order)] or [len(order)] * bool(order)
     return [
