@@ -254,7 +254,7 @@ def remove_noise_in_parts(
         selections[part][:, base] = labels == part
     selections[-1][:, list(beside)] = True
     answers = oracle.ask(attribute, selections.reshape(-1, selections.shape[-1]), where)
-    return average([Sums.of(answers.reshape(parts, -1))], len(answers))
+    return average([Sums.of(answers.reshape(parts, -1))])
 
 
 def recover_in_parts(
@@ -338,7 +338,7 @@ def _split(oracle: System, attribute: str, without: int | None) -> Average:
             rows = np.vstack([eye[kept], (~eye & kept)[kept]])
         blocks.append(Block(attribute=name, selections=rows, where=where))
     answers = oracle.ask_all(blocks)
-    return average([Sums.of(one.reshape(2, -1)) for one in answers], sum(len(one) for one in answers))
+    return average([Sums.of(one.reshape(2, -1)) for one in answers])
 
 
 #: Counts of the targets, and how many of them theory expects to be right under a law, if it does.

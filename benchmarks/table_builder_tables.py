@@ -188,7 +188,7 @@ def mitigation(folder, runs, seed):
                 oracle = system(halves, noise=2, suppression=4, rng=rng)
                 selections = both_sides(len(true), base, two_partitions(rng, len(base), k), base[:0])
                 sums = Sums.of(oracle.ask("age", selections, where).reshape(2, -1))
-                hits += average([sums], len(selections)).count == true[base].sum()
+                hits += average([sums]).count == true[base].sum()
             shares.append(f"k={k}: {hits / runs:.2f}")
         right = []
         for stream in np.random.SeedSequence([seed, 4]).spawn(max(runs // 10, 2)):

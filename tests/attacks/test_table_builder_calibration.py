@@ -82,7 +82,7 @@ def test_no_sum_of_bounded_noise_is_an_outlier_and_garbled_ones_are():
 
 def test_means_without_outliers():
     sums = averaging.Sums(parts=2, totals=np.array([100, 101, 99, 100] * 10 + [5000, -3]))
-    found = averaging.average([sums], 84)
+    found = averaging.average([sums])
     assert (found.mean, found.partitions) == (100.0, 40)  # two are outliers
     assert found.noises == 2
 

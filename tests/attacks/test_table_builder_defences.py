@@ -79,7 +79,7 @@ def test_three_partitions_pass_an_audit_of_two_partitions():
         system = made(BoundedNoisyCounts, WIDE, seed)
         found = BENCHMARK["remove_noise_in_parts"](system, rng, "value", np.arange(12), k, 3, beside=(14,))
         assert found.kinds == ((3, k),)
-        assert found.queries == 3 * k
+        assert system.asked == 3 * k
         hits += abs(found.mean - sum(range(50, 62)) - 1) < 0.5
     assert agrees(hits, runs, theory.noise_removed(2, ((3, k),)))
     audited = AuditedCounts(made(BoundedNoisyCounts, WIDE), 50)

@@ -114,7 +114,7 @@ class AnsweredBlock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
-    """What the noise remover found: the mean of its sums, the count nearest to it, and what that cost.
+    """What the noise remover found: the mean of its sums.
 
     Attributes
     ----------
@@ -130,13 +130,16 @@ class Average:
     """
 
     mean: float
-    count: int
-    queries: int
     kinds: Kinds
     information: float
     squares: float
     freedom: int
     asked: tuple[AnsweredBlock, ...] = field(default=(), compare=False, repr=False)
+
+    @property
+    def count(self) -> int:
+        """The count nearest to the mean."""
+        return nearest(self.mean)
 
     @property
     def partitions(self) -> int:
@@ -175,11 +178,12 @@ def outliers(values: IntArray | FloatArray) -> BoolArray:
     return np.asarray(far)
 
 
-def average(sums: Sequence[Sums], queries: int) -> Average:
+def average(sums: Sequence[Sums], asked: tuple[AnsweredBlock, ...] = ()) -> Average:
     """Average sums of the same count, each weighted by the inverse of its variance: one over its number of parts.
 
     Sums that are `outliers` among those of as many parts are left out: of bounded noise there are none, and a garbled
-    answer would move the mean by many people. Without `information` where there is no sum at all.
+    answer would move the mean by many people. Without `information` where there is no sum at all. `asked`: the single
+    answers, to be kept.
     """
     kinds: dict[int, int] = {}
     weighted = information = squares = 0.0
@@ -196,15 +200,13 @@ def average(sums: Sequence[Sums], queries: int) -> Average:
             information += len(totals) / parts
             squares += float(np.square(totals - totals.mean()).sum()) / parts
             freedom += len(totals) - 1
-    mean = weighted / information if information else 0.0
     return Average(
-        mean=mean,
-        count=nearest(mean),
-        queries=queries,
+        mean=weighted / information if information else 0.0,
         kinds=tuple(sorted(kinds.items())),
         information=information,
         squares=squares,
         freedom=freedom,
+        asked=asked,
     )
 
 

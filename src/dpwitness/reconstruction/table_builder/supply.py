@@ -119,7 +119,7 @@ MAX_KEPT: Final = 1 << 20
 
 @dataclass(slots=True)
 class SetCount:
-    """The count of a set of values, by their positions: the sums so far, and how many questions they took.
+    """The count of a set of values, by their positions: the sums so far.
 
     `shown`: which values of other attributes have answers above 0 within it; `asked`: single answers, for the checks
     that are made of these, up to `MAX_KEPT`.
@@ -127,7 +127,6 @@ class SetCount:
 
     values: IntArray
     sums: list[Sums] = field(default_factory=list)
-    queries: int = 0
     shown: dict[str, BoolArray] = field(default_factory=dict)
     asked: list[AnsweredBlock] = field(default_factory=list)
 
@@ -138,7 +137,6 @@ class SetCount:
     def add(self, answers: IntArray) -> None:
         """Answers of partitions, shape (parts, partitions)."""
         self.sums.append(Sums.of(answers))
-        self.queries += answers.size
 
     def add_block(self, block: Block, answers: IntArray) -> None:
         """Two-partitions, as of `both_sides`, and their answers; of each both sides are kept, or none."""
@@ -164,7 +162,7 @@ class SetCount:
 
     def average(self) -> Average:
         """The average of the sums; without `information` where there is none."""
-        return replace(average(self.sums, self.queries), asked=tuple(self.asked))
+        return average(self.sums, tuple(self.asked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -375,7 +373,6 @@ class Supply:
         most = self.left / (2 * len(counts))
         wanted = []
         for count, where in zip(counts, wheres, strict=True):
-            count.queries += sum(self._sizes[name] for name in names)
             missing = int(min(count.missing(k), most))
             count.shown = {name: next(shown) for name in names}
             for name, flags in sorted(count.shown.items(), key=lambda item: -np.count_nonzero(item[1])):
@@ -396,7 +393,6 @@ class Supply:
             missing = count.missing(k)
             pairs = list(self._pairs(count, missing))
             shown = shown_values(self._oracle, [(name, where) for name, *both in pairs for where in both])
-            count.queries += sum(len(flags) for flags in shown)
             blocks: list[Block] = []
             for (name, first, second), one, other in zip(pairs, shown[::2], shown[1::2], strict=True):
                 counted = np.isin(np.arange(len(one)), count.values) | (name != self._attribute)
