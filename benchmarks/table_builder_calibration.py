@@ -22,7 +22,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder import noise_laws
 from dpwitness.reconstruction.table_builder.averaging import choose_base
 from dpwitness.reconstruction.table_builder.histogram import recover
-from dpwitness.reconstruction.table_builder.perturbation import find_perturbation_within
+from dpwitness.reconstruction.table_builder.perturbation import largest_sum, pairs_within
 from dpwitness.reconstruction.table_builder.supply import Plan
 from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
@@ -363,7 +363,7 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
 def parameter(system, rng, attribute, bound):
     sums = int(rng.choice([7, 30, 200]))
     try:
-        found = find_perturbation_within(system, rng, attribute, choose_base(system, attribute, 16), sums)
+        found = largest_sum(pairs_within(system, rng, attribute, choose_base(system, attribute, 16), sums))
     except InvalidParameter:  # no answers to compare: nothing is claimed
         return np.zeros(1), np.zeros(1, bool)
     sure = found.confidence or 0.0

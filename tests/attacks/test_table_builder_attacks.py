@@ -185,12 +185,12 @@ def test_perturbation_finder_within_one_attribute():
     for seed in range(runs):
         rng = np.random.default_rng(seed)
         oracle = KeyedNoisyCounts(table, noise=2, suppression=4, rng=rng)
-        found = perturbation.find_perturbation_within(oracle, rng, "value", range(10), 6)
+        found = perturbation.largest_sum(perturbation.pairs_within(oracle, rng, "value", range(10), 6))
         assert len(found.sums) == 6
         hits += found.guess == 2
     assert agrees(hits, runs, perturbation_found(2, 6))
-    few = perturbation.find_perturbation_within(oracle, rng, "value", [0, 1], 6)
-    assert len(few.sums) == 1  # two values allow one sum only
+    few = perturbation.pairs_within(oracle, rng, "value", [0, 1], 6)
+    assert len(few) == 1  # two values allow one sum only
 
 
 def test_usable_conditions_have_answers_and_different_people():
@@ -338,7 +338,7 @@ def test_a_layer_a_value_stays_in_differences_and_a_layer_a_query_does_not():
         (lambda o, rng: Plan(partitions=0), "partitions=0"),
         (lambda o, rng: Plan(base=0), "base=0"),
         (lambda o, rng: find_perturbation(o, "value", (0, 1), []), "no sub-population"),
-        (lambda o, rng: perturbation.find_perturbation_within(o, rng, "value", [0], 3), "at least 2"),
+        (lambda o, rng: perturbation.pairs_within(o, rng, "value", [0], 3), "at least 2"),
     ],
 )
 def test_impossible_attacks_say_why(call, message):

@@ -40,12 +40,6 @@ class NoiseLaw:
         """Var(E), in people²."""
         return float(np.asarray(self.probabilities) @ np.square(np.asarray(self.support, np.float64)))
 
-    @property
-    def entropy(self) -> float:
-        """Shannon entropy in bits."""
-        p = np.asarray([q for q in self.probabilities if q > 0])
-        return float(-(p * np.log2(p)).sum())
-
     def at(self, quantiles: FloatArray) -> IntArray:
         """The noise at each quantile in [0, 1): inversion of the distribution function; same shape."""
         cumulative = np.cumsum(self.probabilities)[:-1]

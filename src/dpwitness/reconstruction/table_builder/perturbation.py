@@ -102,7 +102,7 @@ def _by_all_ways(
     if budget is not None:
         sums = min(sums, max(1, (budget - oracle.asked) // 3))
     if len(oracle.attributes) == 1:
-        return find_perturbation_within(oracle, rng, attribute, base, sums)
+        return largest_sum(pairs_within(oracle, rng, attribute, base, sums))
     if len(base) < 2:
         raise InvalidParameter(f"attribute {attribute!r} has {len(base)} answers above 0: at least 2 are needed")
     values = {name: oracle.values(name) for name in oracle.attributes}
@@ -216,18 +216,12 @@ def find_perturbation_without_totals(
     return Perturbation(sums=tuple(sums), plus=sizes[0], minus=sizes[1], queries=oracle.asked - asked)
 
 
-def find_perturbation_within(
-    oracle: System, rng: np.random.Generator, attribute: str, base: Positions, m: int
-) -> Perturbation:
-    """Algorithm 3 in a single attribute, by `pairs_within`. Raises `InvalidParameter` where no answers came."""
-    return largest_sum(pairs_within(oracle, rng, attribute, base, m))
-
-
 def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base: Positions, m: int) -> IntArray:
     """Answers (n₁, n₂, n₁ + n₂) for `m` pairs of disjoint sets of values of one attribute; shape (pairs, 3).
 
     No set is asked for twice, so all noises are independent. `base`: positions of values with answers above 0. Asks for
-    fewer pairs where the values allow no more; leaves out those with an answer that is 0 or `MISSING`.
+    fewer pairs where the values allow no more; leaves out those with an answer that is 0 or `MISSING`. Raises
+    `InvalidParameter` for a base of fewer than two values.
     """
     base = value_positions(oracle, attribute, base)
     if len(base) < 2:
