@@ -8,6 +8,7 @@ HiGHS computes in floating point; whether a table agrees is then decided in whol
 import math
 import threading
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
@@ -104,21 +105,16 @@ class Solver:
 
 def interruptible(call: Callable[[], T]) -> T:
     """What a call gives that knows nothing of Ctrl-C: it goes on by itself if that comes."""
-    given: list[T] = []
-    failed: list[BaseException] = []
+    future: Future[T] = Future()
 
     def run() -> None:
         try:
-            given.append(call())
+            future.set_result(call())
         except BaseException as error:  # to be raised where it was called
-            failed.append(error)
+            future.set_exception(error)
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    thread.join()
-    if failed:
-        raise failed[0]
-    return given[0]
+    threading.Thread(target=run, daemon=True).start()
+    return future.result()
 
 
 def find_tables(solver: Solver, found: Agreeing, most: int, deadline: Deadline) -> Iterator[None]:
