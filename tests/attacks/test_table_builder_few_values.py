@@ -63,7 +63,7 @@ def test_the_number_of_questions_follows_the_noise(r):
     assert found.variance == pytest.approx(variance, rel=0.1)
     # The estimate from 200 sums is off by a factor of √(1.4/200) = 0.084: six of these.
     assert found.partitions == pytest.approx(100 * variance, rel=0.5)
-    assert found.base_partitions == int(np.ceil(2.5 * found.partitions))
+    assert found.base_kinds == ((2, int(np.ceil(2.5 * found.partitions))),)
     assert found.counts == tuple(true)
     assert sum(found.confidence) > len(true) - 0.2
     assert found.workarounds == ()

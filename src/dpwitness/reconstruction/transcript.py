@@ -301,11 +301,10 @@ class Transcript:
 
     def _csv(self) -> str:
         text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(COLUMNS)
+        writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
+        writer.writeheader()
         for row in self._fields():
-            cells = [None if row[name] is None else json.dumps(row[name], ensure_ascii=False) for name in COLUMNS]
-            writer.writerow(cells)
+            writer.writerow({k: None if v is None else json.dumps(v, ensure_ascii=False) for k, v in row.items()})
         return text.getvalue()
 
 

@@ -63,7 +63,6 @@ class Histogram:
     base_kinds: Kinds
     kinds: tuple[Kinds, ...]
     partitions: int
-    base_partitions: int
     variance: float | None
     workarounds: tuple[str, ...]
     queries: int
@@ -147,7 +146,6 @@ def recover_histogram(
         base_kinds=first.kinds,
         kinds=tuple(one.kinds for one in averages),
         partitions=k,
-        base_partitions=base_k,
         variance=noise_variance([first, *averages]),
         workarounds=supply.workarounds,
         queries=oracle.asked - asked,
