@@ -19,7 +19,8 @@ import numpy as np
 
 from dpwitness.files import read_column
 from dpwitness.reconstruction.threshold_testing.attack import adaptive_attack, reconstruct
-from dpwitness.reconstruction.threshold_testing.oracle import ThresholdOracle, paper_oracle
+from dpwitness.reconstruction.threshold_testing.oracle import ThresholdOracle
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
 DATA = Path(__file__).resolve().parents[1] / "data"
 EPSILONS = (1.0, 0.5, 0.1)
@@ -77,7 +78,10 @@ def one(task: tuple[str, np.ndarray, float, float, int]) -> dict[str, Any]:
     started = time.perf_counter()
     found = adaptive_attack(oracle, rng)
     seconds = time.perf_counter() - started
-    paper = reconstruct(paper_oracle(counts, np.random.default_rng([seed, 2]), epsilon=epsilon))
+    paper = reconstruct(ThresholdOracle(
+        counts, np.random.default_rng([seed, 2]), epsilon1=epsilon / 2, threshold=attack_threshold(epsilon / 2, 0.05),
+        epsilon_totals=epsilon / 2,
+    ))  # fmt: skip
     determined = 2 * counts <= counts.sum()
     right = found.guess == counts
     return {

@@ -16,7 +16,8 @@ from collections.abc import Callable
 import numpy as np
 
 from dpwitness.reconstruction.threshold_testing.attack import adaptive_attack, reconstruct
-from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, paper_oracle
+from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, ThresholdOracle
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
 EPSILONS = (1.0, 0.5, 0.1)
 GOOD = 0.98
@@ -51,11 +52,14 @@ def compared(name: str, counts: np.ndarray, epsilon: float, runs: int) -> str:
     """A line of the first table."""
     started = time.perf_counter()
     determined = 2 * counts <= counts.sum()
-    rows = []
+    rows, half = [], epsilon / 2
     for k in range(runs):
-        found = adaptive_attack(paper_oracle(counts, np.random.default_rng([1, k]), epsilon=epsilon, threshold=0.0),
-                                np.random.default_rng([2, k]))  # fmt: skip
-        paper = reconstruct(paper_oracle(counts, np.random.default_rng([3, k]), epsilon=epsilon))
+        oracle = ThresholdOracle(counts, np.random.default_rng([1, k]), epsilon1=half, epsilon_totals=half)
+        found = adaptive_attack(oracle, np.random.default_rng([2, k]))
+        paper = reconstruct(ThresholdOracle(
+            counts, np.random.default_rng([3, k]), epsilon1=half, threshold=attack_threshold(half, 0.05),
+            epsilon_totals=half,
+        ))  # fmt: skip
         right = found.guess == counts
         rows.append((
             right[determined].mean(), right.mean(), (paper.guess == counts).mean(), found.known.sum(),

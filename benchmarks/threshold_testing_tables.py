@@ -121,7 +121,7 @@ def medical_cost(counts: np.ndarray, repeat: int) -> None:
     print("|---|---|---|")
     for z in (-20, 1, 3, 5, 10, 15, 20, 25, 26, 27, 30, 40, 50, 60, 80, 100):
         oracle = ThresholdOracle(counts, np.random.default_rng(0), epsilon1=1e300, threshold=z)
-        part = ordered_partition(oracle)
+        part, _ = ordered_partition(oracle)
         size = np.bincount(part)
         mean = np.bincount(part, weights=counts) / size
         # The guess is right if the total's noise, Lap(2/ε), moves the mean into (x − 1/2, x + 1/2).

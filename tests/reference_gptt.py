@@ -2,6 +2,17 @@
 
 from itertools import pairwise
 
+from dpwitness.reconstruction.threshold_testing.oracle import ThresholdOracle
+from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
+
+
+def paper_oracle(counts, rng, *, epsilon, share=0.5, threshold=None):
+    """What Algorithm 4 attacks: a share of ε for the threshold, the rest for totals; θ as in Lemma 5.10 by default."""
+    theta = attack_threshold(share * epsilon, 0.05) if threshold is None else threshold
+    return ThresholdOracle(
+        counts, rng, epsilon1=share * epsilon, threshold=theta, epsilon_totals=(1 - share) * epsilon
+    )  # fmt: skip
+
 
 def partition_by_comparing(counts, noisy_threshold):
     """Algorithm 3 as printed: all difference queries, the sets larger(v), and the parts in their order."""

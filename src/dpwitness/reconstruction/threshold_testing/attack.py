@@ -69,19 +69,14 @@ class Reconstruction:
         return np.asarray(self.known & (self.guess * factor == truth))
 
 
-def ordered_partition(oracle: Queries, *, copies: int = 1) -> Cells:
-    """Algorithm 3: the number, from 0, of each cell's part; shape (cells,).
+def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, bool | None]:
+    """Algorithm 3: the number, from 0, of each cell's part, shape (cells,), and whether the sets are nested.
 
     Two cells are in one part if their sets larger(·) are equal; parts are in descending order of these sets, that is,
     in ascending order of the counts. Without query noise the sets are nested, so their sizes say everything. With a
-    finite ε₂ every comparison is the majority over `copies` copies (Theorem 3.5; a tie counts as ⊥); the sets are no
-    longer nested, and their sizes are what is compared.
+    finite ε₂ every comparison is the majority over `copies` copies (Theorem 3.5; a tie counts as ⊥); the sets need no
+    longer be nested (None: it is not known whether they are), and their sizes are what is compared.
     """
-    return _partition(oracle, copies)[0]
-
-
-def _partition(oracle: Queries, copies: int) -> tuple[Cells, bool | None]:
-    """The parts of `ordered_partition`, and whether the sets are nested; None: not known."""
     if not copies >= 1:
         raise InvalidParameter(f"copies={copies!r} must be at least 1")
     sizes, nested = oracle.larger(copies)
@@ -93,10 +88,9 @@ def reconstruct(oracle: Queries, *, copies: int = 1) -> Reconstruction:
     """Algorithm 4: threshold testing orders the cells, and the noisy total of each part gives its count.
 
     Where the oracle sells no totals, the number of its part is all that is guessed of a cell: a lower limit of its
-    count if the noisy threshold is positive (Lemma 5.10). `paper_oracle` makes an oracle of the paper's. Raises
-    `InvalidParameter` for copies out of range.
+    count if the noisy threshold is positive (Lemma 5.10). Raises `InvalidParameter` for copies out of range.
     """
-    part = ordered_partition(oracle, copies=copies)
+    part, _ = ordered_partition(oracle, copies=copies)
     nothing = np.zeros(len(part), np.bool_)
     total = oracle.totals(part)
     if total is None:
@@ -132,7 +126,7 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
         )
     if not support > 2 * alpha:
         raise InvalidParameter(f"support={support} must exceed 2α = {2 * alpha}: below, Theorem 5.12 says nothing")
-    part, nested = _partition(oracle, copies)
+    part, nested = ordered_partition(oracle, copies=copies)
     # With z in 0..2α, as it is with that probability, the cells of count k − 2α + 1 have a part of their own, too.
     holds = nested is not False and part.max() > support - 2 * alpha
     return Reconstruction(
@@ -245,7 +239,7 @@ def _parts(oracle: Queries, found: RelativeCounts, copies: int) -> Cells:
     known, wide = found.known, found.high - found.low > 1
     columns = [found.low, found.high, np.rint(4 * found.likeliest).astype(np.int64)]
     if oracle.sells_totals and wide.mean() > 1 - NEARLY_ALL:
-        columns = [ordered_partition(oracle, copies=copies)]
+        columns = [ordered_partition(oracle, copies=copies)[0]]
     parts = np.zeros(len(known), np.int64)
     if not known.all():
         _, part = np.unique(np.stack(columns)[:, ~known], axis=1, return_inverse=True)

@@ -7,7 +7,7 @@ system: one call of private threshold testing on a histogram whose counts are kn
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import Final, NamedTuple, Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,7 +16,6 @@ from typing_extensions import override
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.exact import laplace_cdf
 from dpwitness.reconstruction.questions import Asking, Limits, system_of
-from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 from dpwitness.reconstruction.transcript import Form, as_flag
 
 #: People a cell, shape (cells,).
@@ -98,13 +97,6 @@ class Noise:
             raise InvalidParameter(f"epsilon_totals={self.epsilon_totals!r} must be positive")
 
 
-class LargerSets(NamedTuple):
-    """The sizes of the sets larger(v), shape (cells,), and whether of each two one holds the other; None: not known."""
-
-    sizes: Cells
-    nested: bool | None
-
-
 class Queries:
     """All that the attacks of this family may do: ask an `Oracle`, many questions at a time, and count what was asked.
 
@@ -146,21 +138,18 @@ class Queries:
         """The same of several questions, shape (questions, cells); returns shape (questions,)."""
         return self._positives(iter(questions), copies)
 
-    def ask_each(self, signs: Signs, cells: Cells, change: int, copies: int = 1) -> Cells:
-        """The same of `signs` with `change` added to the coefficient of one of `cells` each; shape of `cells`."""
-        return self.ask_changes([(signs, cells, change)], copies)[0]
-
     def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
-        """Several such sets of questions, all asked at once."""
+        """The same of several sets of questions, all asked at once; of each set the shape of its cells."""
         _check_sensitivity(changes)
         if not changes:
             return []
         positives = self._positives(_questions(changes), copies)
         return np.split(positives, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
 
-    def larger(self, copies: int = 1) -> LargerSets:
+    def larger(self, copies: int = 1) -> tuple[Cells, bool | None]:
         """larger(v) of Algorithm 3: the cells u of which the majority of x_u − x_v's copies is ⊤.
 
+        The sizes of these sets, shape (cells,), and whether of each two one holds the other; None: not known. It asks
         cells² questions, x_v − x_v included, those of one v at once.
         """
         sizes, all_cells = np.zeros(self.cells, np.int64), np.arange(self.cells)
@@ -170,13 +159,13 @@ class Queries:
             signs = np.zeros(self.cells, np.int8)
             itself = self.ask(signs, copies)
             signs[v] = -1
-            positives = np.insert(self.ask_each(signs, np.delete(all_cells, v), 1, copies), v, itself)
-            cells = 2 * positives > copies
+            (others,) = self.ask_changes([(signs, np.delete(all_cells, v), 1)], copies)
+            cells = 2 * np.insert(others, v, itself) > copies
             sizes[v] = np.count_nonzero(cells)
             nested &= bool(np.array_equal(of_size.setdefault(int(sizes[v]), cells), cells))
         ordered = [cells for _, cells in sorted(of_size.items())]
         nested &= all(np.all(small <= large) for small, large in pairwise(ordered))
-        return LargerSets(sizes, nested)
+        return sizes, nested
 
     @property
     def sells_totals(self) -> bool:
@@ -266,7 +255,7 @@ class ThresholdOracle(Queries):
         ]
 
     @override
-    def larger(self, copies: int = 1) -> LargerSets:
+    def larger(self, copies: int = 1) -> tuple[Cells, bool | None]:
         from scipy.stats import binom
 
         # The same law without cells² draws: cells of one count have their probabilities in common.
@@ -276,14 +265,14 @@ class ThresholdOracle(Queries):
         if self.noise.epsilon2 == np.inf:
             # x_u − x_v ≥ z, compared as differences: both sides are exact in integers.
             behind = np.searchsorted(values, values + int(np.ceil(self._z)), side="left")
-            return LargerSets(np.concatenate([np.cumsum(number[::-1])[::-1], [0]])[behind][cells], nested=True)
+            return np.concatenate([np.cumsum(number[::-1])[::-1], [0]])[behind][cells], True
         sizes = np.zeros(len(cells), np.int64)
         for k, value in enumerate(values):
             # Each pair is ⊤ with the probability of its majority (Theorem 3.5; a tie counts as ⊥).
             majority = binom.sf(copies // 2, copies, self._top_probability(values - value))
             here = np.flatnonzero(cells == k)
             sizes[here] = self._rng.binomial(number, majority, size=(len(here), len(values))).sum(axis=1)
-        return LargerSets(sizes, nested=None)
+        return sizes, None
 
     def _top_probability(self, values: Floats) -> Floats:
         return laplace_cdf(self.noise.epsilon2 * (values - self._z))
@@ -298,26 +287,3 @@ class ThresholdOracle(Queries):
         assert self.noise.epsilon_totals is not None
         total = np.bincount(parts, weights=self._values)
         return np.asarray(total + self._rng.laplace(0.0, 1 / self.noise.epsilon_totals, len(total)))
-
-
-def paper_oracle(
-    counts: Counts,
-    rng: np.random.Generator,
-    *,
-    epsilon: float,
-    epsilon2: float = np.inf,
-    share: float = 0.5,
-    threshold: float | None = None,
-) -> ThresholdOracle:
-    """What Algorithm 4 attacks: threshold testing with a share of ε (in nats), and noisy totals with the rest.
-
-    The paper's share is a half. θ is by default that of Lemma 5.10 for δ = 0.05. Raises `InvalidData` for what is no
-    histogram, `InvalidParameter` for ε, ε₂ or the share out of range.
-    """
-    if not 0 < share < 1:
-        raise InvalidParameter(f"share={share!r} must lie between 0 and 1")
-    theta = attack_threshold(share * epsilon, 0.05) if threshold is None else threshold
-    return ThresholdOracle(
-        counts, rng, epsilon1=share * epsilon, epsilon2=epsilon2, threshold=theta,
-        epsilon_totals=(1 - share) * epsilon,
-    )  # fmt: skip
