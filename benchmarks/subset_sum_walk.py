@@ -32,6 +32,8 @@ def confidence_bound(fair_bits: int, answers: int, limit: float) -> float:
 
     if answers < 1:
         raise InvalidParameter(f"answers={answers!r} must be at least 1")
+    if fair_bits < 1:
+        raise InvalidParameter(f"fair_bits={fair_bits!r} must be at least 1")
     size = steps(fair_bits)
     if not limit > 0:
         raise InvalidParameter(f"limit={limit!r} must be positive")

@@ -291,11 +291,8 @@ def test_the_bounds_grow_with_the_answers_and_the_better_one_is_smaller():
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: allowed_queries("uniform", 4, 0.1, 0.05), "law='uniform' must be binomial or gaussian"),
         (lambda: allowed_queries("gaussian", 0.1, 0.1, 0.05), "error=0.1 must be at least 1"),
         (lambda: allowed_queries("gaussian", 4, 0.1, 1.0), "failure=1.0 must lie"),
-        (lambda: chernoff_bound(8, 0.0), "limit=0.0 must"),
-        (lambda: normal_confidence_bound(0.0, 1, 1.0), "must be positive"),
     ],
 )
 def test_bad_input_says_what(call, message):

@@ -71,10 +71,8 @@ def query_count(size: int) -> int:
 def subset_family(size: int, queries: int, family: int) -> Subsets:
     """The subsets that the bundled targets answer: `queries` of them, of `size` people.
 
-    `family`: the seed of random subsets; negative: subset j is the binary digits of j. Raises `InvalidParameter` for a
-    size that `query_count` refuses.
+    `family`: the seed of random subsets; negative: subset j is the binary digits of j.
     """
-    check_size(size)
     return Subsets(_compiled("packed_subsets")(size, queries, family), size)
 
 
@@ -128,19 +126,17 @@ def check_size(size: int) -> None:
         raise InvalidParameter(f"size={size} is too large: at most {LARGEST_SIZE} people fit")
 
 
-def check_exponential(size: int) -> None:
-    """Raise `InvalidParameter` for more people than the exponential adversary can take, or none."""
+def all_subsets(size: int, queries: int | None) -> int:
+    """How many subsets the exponential adversary asks about so many people.
+
+    Raises `InvalidParameter` for more people than it can take, or none, and for `queries` that are given.
+    """
     check_size(size)
     if size > EXPONENTIAL_LIMIT:
         raise InvalidParameter(
             f"size={size} is too large for the exponential adversary, which asks 2^{size} queries: at most "
             f"{EXPONENTIAL_LIMIT} people fit; use another one for more"
         )
-
-
-def all_subsets(size: int, queries: int | None) -> int:
-    """How many subsets the exponential adversary asks. Raises `InvalidParameter` for `queries` that are given."""
-    check_exponential(size)
     if queries is not None:
         raise InvalidParameter("--adversary exponential asks all subsets: leave out --queries")
     return 1 << size
