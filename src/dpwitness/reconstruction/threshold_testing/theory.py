@@ -80,12 +80,8 @@ def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 
     """
     if not 0 < beta < 1:
         raise InvalidParameter(f"beta={beta!r} must lie between 0 and 1")
-    if not queries >= 1:
-        raise InvalidParameter(f"queries={queries!r} must be at least 1")
     if not 0 < epsilon2 < np.inf:
         raise InvalidParameter(f"epsilon2={epsilon2!r} must be positive and finite: without query noise one copy does")
-    if not 0 < distance < np.inf:
-        raise InvalidParameter(f"distance={distance!r} must be positive and finite")
     from scipy.stats import binom
 
     wrong = float(np.exp(-epsilon2 * distance)) / 2
@@ -93,11 +89,7 @@ def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 
     def suffices(half: int) -> bool:
         return bool(binom.logsf(half, 2 * half + 1, wrong) <= np.log(beta) - np.log(queries))
 
-    # Hoeffding's bound: exp(−2t(1/2 − p)²) is small enough.
-    gap = -float(np.expm1(-epsilon2 * distance)) / 2
-    bound = (float(np.log(queries)) - float(np.log(beta))) / 2
     largest = (MOST_COPIES - 1) // 2
-    most = int(np.ceil(bound / gap / gap)) + 1 if bound <= largest * gap * gap else largest
-    if most >= largest and not suffices(largest):
+    if not suffices(largest):
         raise InvalidParameter(f"epsilon2={epsilon2:g} is too small: {beta=:g} takes more than 10^12 copies of a query")
-    return 2 * bisect_left(range(min(most, largest)), True, key=suffices) + 1
+    return 2 * bisect_left(range(largest), True, key=suffices) + 1
