@@ -127,53 +127,6 @@ def majority_comparisons(estimator: DistanceEstimator, copies: int | None = None
         yield Comparison(oracle, copies=enough, cut=cut, negated=estimator.negated)
 
 
-class CountLikelihood:
-    """All measurements of the cells not known yet, and the counts that they make likeliest.
-
-    The log-likelihood of a count is concave, since F is log-concave: the likeliest count stands out if it beats its two
-    neighbours.
-    """
-
-    def __init__(self, sign: Cells, epsilon2: float, copies: int) -> None:
-        self._sign, self._epsilon2, self._copies = sign, epsilon2, copies
-        self._rounds: list[tuple[Floats, Cells]] = []
-
-    def add(self, start: Floats, positives: Cells) -> None:
-        """One round: where the query without the cell stood, and how many copies were above; −1: not asked."""
-        self._rounds.append((start, positives))
-
-    def likeliest(self, cells: Cells, guess: Cells) -> tuple[Cells, Flags]:
-        """The likeliest counts, found from a guess, and whether each is likelier by `MARGIN`."""
-        best = guess.copy()
-        value = self._log_likelihood(cells, best)
-        margin = np.full(len(cells), np.inf)
-        for step in (1, -1):
-            moving = np.arange(len(cells))
-            while len(moving):
-                moved = best[moving] + step
-                there = np.where(moved < 0, -np.inf, self._log_likelihood(cells[moving], moved))
-                better = there > value[moving]
-                stopped = moving[~better]
-                margin[stopped] = np.minimum(margin[stopped], value[stopped] - there[~better])
-                moving = moving[better]
-                best[moving], value[moving] = moved[better], there[better]
-                margin[moving] = np.inf
-        # A count that was reached downwards has its upper neighbour behind it.
-        margin = np.minimum(margin, value - self._log_likelihood(cells, best + 1))
-        return best, margin >= MARGIN
-
-    def _log_likelihood(self, cells: Cells, counts: Cells) -> Floats:
-        total = np.zeros(len(cells))
-        for start, positives in self._rounds:
-            x = self._epsilon2 * (start[cells] + self._sign[cells] * counts)
-            tail = np.exp(-np.abs(x)) / 2
-            small, large = -np.abs(x) - np.log(2), np.log1p(-tail)
-            k = positives[cells]
-            one = k * np.where(x < 0, small, large) + (self._copies - k) * np.where(x < 0, large, small)
-            total += np.where(k >= 0, one, 0.0)
-        return total
-
-
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class MeasuredCounts:
     """Counts in people, measured by query noise; arrays of shape (cells,)."""
@@ -222,7 +175,7 @@ def _references(estimator: DistanceEstimator, rng: np.random.Generator, offset: 
 
 
 class _Measurement:
-    """What is known of each cell: a guess, whether it is settled, and limits from measurements far from z.
+    """What is known of each cell: measurements, a guess, whether it is settled, and limits from those far from z.
 
     `offset`: the distance of the base sum from z.
     """
@@ -235,7 +188,8 @@ class _Measurement:
         self._guess, self.known, self._near = np.zeros(n, np.int64), np.zeros(n, np.bool_), np.zeros(n, np.bool_)
         # Where measurements far from z place a count, to aim the next query; a count is never settled by these.
         self._lower, self._upper = np.zeros(n), np.full(n, np.inf)
-        self._likelihood = CountLikelihood(self._sign, estimator.oracle.noise.epsilon2, copies)
+        # Of each round: where the query without the cell stood, and how many copies were above; −1: not asked.
+        self._rounds: list[tuple[Floats, Cells]] = []
 
     def restart(self, cells: Cells, counts: Cells) -> None:
         """Take these cells' counts for known, and forget where the others were looked for."""
@@ -255,9 +209,9 @@ class _Measurement:
                 pending = pending[:: len(pending) // (4 * SUFFICIENT) + 1]  # all of them wait for the first known ones
             start, positives = self._ask(pending)
             self._aim(pending, start[pending], positives[pending])
-            self._likelihood.add(start, positives)
+            self._rounds.append((start, positives))
             near = pending[self._near[pending]]
-            self._guess[near], settled = self._likelihood.likeliest(near, np.maximum(self._guess[near], 0))
+            self._guess[near], settled = self._likeliest(near, np.maximum(self._guess[near], 0))
             self.known[near[settled]] = True
             if not len(near) and np.array_equal(start[pending], before[pending]):
                 break
@@ -300,6 +254,41 @@ class _Measurement:
         open_, closed = far[wide], far[~wide]
         self._guess[open_] = np.ceil(2 * self._lower[open_] + self._estimator.scale).astype(np.int64)
         self._guess[closed] = np.maximum((self._lower[closed] + self._upper[closed]) / 2, 0).astype(np.int64)
+
+    def _likeliest(self, cells: Cells, guess: Cells) -> tuple[Cells, Flags]:
+        """The counts that the measurements make likeliest, found from a guess, and whether each is so by `MARGIN`.
+
+        The log-likelihood of a count is concave, since F is log-concave: the likeliest stands out if it beats its two
+        neighbours.
+        """
+        best = guess.copy()
+        value = self._log_likelihood(cells, best)
+        margin = np.full(len(cells), np.inf)
+        for step in (1, -1):
+            moving = np.arange(len(cells))
+            while len(moving):
+                moved = best[moving] + step
+                there = np.where(moved < 0, -np.inf, self._log_likelihood(cells[moving], moved))
+                better = there > value[moving]
+                stopped = moving[~better]
+                margin[stopped] = np.minimum(margin[stopped], value[stopped] - there[~better])
+                moving = moving[better]
+                best[moving], value[moving] = moved[better], there[better]
+                margin[moving] = np.inf
+        # A count that was reached downwards has its upper neighbour behind it.
+        margin = np.minimum(margin, value - self._log_likelihood(cells, best + 1))
+        return best, margin >= MARGIN
+
+    def _log_likelihood(self, cells: Cells, counts: Cells) -> Floats:
+        total, epsilon2 = np.zeros(len(cells)), self._estimator.oracle.noise.epsilon2
+        for start, positives in self._rounds:
+            x = epsilon2 * (start[cells] + self._sign[cells] * counts)
+            tail = np.exp(-np.abs(x)) / 2
+            small, large = -np.abs(x) - np.log(2), np.log1p(-tail)
+            k = positives[cells]
+            one = k * np.where(x < 0, small, large) + (self._copies - k) * np.where(x < 0, large, small)
+            total += np.where(k >= 0, one, 0.0)
+        return total
 
     def guesses(self) -> Cells:
         """The counts; lower limits for cells that were never measured near z."""
