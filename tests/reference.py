@@ -4,6 +4,13 @@ import math
 
 import numpy as np
 
+from dpwitness.reconstruction.subset_sum.linear_decoding import Subsets
+
+
+def packed(matrix):
+    """Subsets from ones and zeros, shape (subsets, people)."""
+    return Subsets(np.packbits(matrix, axis=1, bitorder="little"), matrix.shape[1])
+
 
 def log_wealth(xs, lam):
     """log ∏(1 + λX) run by run."""

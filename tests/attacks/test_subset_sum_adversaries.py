@@ -36,6 +36,7 @@ from dpwitness.reconstruction.subset_sum.theory import (
     simulate_normal_confidence,
     threshold,
 )
+from reference import packed
 from running import soon
 
 BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "subset_sum_walk.py"
@@ -47,7 +48,7 @@ confidence_bound = runpy.run_path(str(BENCHMARK))["confidence_bound"]
 def test_subsets_as_bits_are_the_matrix(people, number, seed):
     rng = np.random.default_rng(seed)
     matrix = rng.random((number, people)) < 0.5
-    subsets = Subsets.of(matrix)
+    subsets = packed(matrix)
     x, a = rng.normal(size=people), rng.normal(size=number)
     assert np.array_equal(subsets.rows(slice(None)), matrix)
     assert np.array_equal(list(subsets), matrix)
@@ -104,7 +105,7 @@ def test_the_probabilities_are_those_of_bayes(size):
     lists = (np.arange(1 << size)[:, None] >> np.arange(size)) & 1
     logs = -((every @ lists.T - answers[:, None]) ** 2).sum(axis=0) / (2 * variance)
     posterior = np.exp(logs - logs.max()) / np.exp(logs - logs.max()).sum() @ lists
-    found = least_squares_adversary(every, answers, variance=variance)
+    found = least_squares_adversary(packed(every), answers, variance=variance)
     assert found.expected_right is not None
     assert found.fractions == pytest.approx(posterior, abs=0.02)
     if size == 1:  # one bit: the log-odds are known in closed form

@@ -21,11 +21,9 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     SETTLED,
     SMALLEST,
     Belief,
-    Flags,
     Floats,
     Reconstruction,
     Subsets,
-    checked,
     least_squares_adversary,
     require_time,
     within_reach,
@@ -47,34 +45,33 @@ RIDGE: Final = 3e-4
 
 
 def adaptive_adversary(
-    subsets: Subsets | Flags, answers: Floats, *, sharpened: bool = True, deadline: Deadline | None = None
+    subsets: Subsets, answers: Floats, *, sharpened: bool = True, deadline: Deadline | None = None
 ) -> Reconstruction:
     """The more probable value of each bit, behind independent errors of any law, with an unknown count in all answers.
 
     `spread` of the result is the standard deviation of normal errors that would tell as much. Parameters and errors are
     those of `least_squares_adversary`.
     """
-    asked = checked(subsets, answers)
-    answers = within_reach(answers, asked.people)
-    corrected, variance = corrected_answers(asked, answers, deadline)
+    answers = within_reach(answers, subsets.people)
+    corrected, variance = corrected_answers(subsets, answers, deadline)
     found = least_squares_adversary(
-        asked, corrected, variance=variance, offset=True, sharpened=sharpened, deadline=deadline
+        subsets, corrected, variance=variance, offset=True, sharpened=sharpened, deadline=deadline
     )
-    missed = answers - asked.sums(found.fractions)
+    missed = answers - subsets.sums(found.fractions)
     offset = float(np.median(missed))
     return dataclasses.replace(found, offset=offset, largest_residual=float(np.abs(missed - offset).max()))
 
 
-def corrected_answers(asked: Subsets, answers: Floats, deadline: Deadline | None = None) -> tuple[Floats, float]:
+def corrected_answers(subsets: Subsets, answers: Floats, deadline: Deadline | None = None) -> tuple[Floats, float]:
     """Answers with about normal errors that tell as much, shape (t,), and the variance of these errors.
 
     Of normal errors they are the answers themselves. What all answers have in common is lost.
     """
-    number, people = len(answers), asked.people
-    sizes = asked.moments(np.ones(number))
-    gram = asked.gram() - np.outer(sizes, sizes) / number
+    number, people = len(answers), subsets.people
+    sizes = subsets.moments(np.ones(number))
+    gram = subsets.gram() - np.outer(sizes, sizes) / number
     belief = Belief.of(people)
-    expected = asked.sums(belief.ones)
+    expected = subsets.sums(belief.ones)
     # How far what is expected may be off, and what the corrected answers add to that: nothing at first.
     uncertain, weight, corrected = people / 16, 0.0, np.zeros(number)
     best = answers, float(np.var(answers))
@@ -88,11 +85,11 @@ def corrected_answers(asked: Subsets, answers: Floats, deadline: Deadline | None
         corrected = without + score.values / score.slope
         rest = max(score.square / score.slope**2 - variance, LEAST_PART * variance, SMALLEST)
         weight, best = 1 / rest, (corrected, rest)
-        moments = asked.moments(corrected) - sizes * float(corrected.mean())
+        moments = subsets.moments(corrected) - sizes * float(corrected.mean())
         covariance, centre, change = belief.step(
             gram * weight, moments * weight, shorter=0.85 ** max(step - PATIENCE, 0)
         )
-        expected = asked.sums(centre)
+        expected = subsets.sums(centre)
         expected += float(np.mean(corrected - expected))
         # No more than at first: what all answers have in common is moved by errors far off, but for all alike.
         uncertain = float(np.sum(covariance * gram)) / number + rest / number

@@ -102,15 +102,6 @@ class Subsets:
         self._gram: Floats | None = None
 
     @classmethod
-    def of(cls, subsets: "Subsets | Flags") -> "Subsets":
-        """The same from flags, shape (subsets, people). Raises `InvalidParameter` for another shape or none at all."""
-        if isinstance(subsets, Subsets):
-            return subsets
-        if subsets.ndim != 2 or not subsets.size:
-            raise InvalidParameter(f"subsets {subsets.shape} do not fit: give flags of shape (subsets, people)")
-        return cls(np.packbits(subsets.astype(np.bool_), axis=1, bitorder="little"), subsets.shape[1])
-
-    @classmethod
     def drawn(cls, rng: np.random.Generator, number: int, people: int) -> "Subsets":
         """Random subsets: each person is in each with probability 1/2."""
         return cls(rng.integers(0, 256, (number, -(-people // 8)), np.uint8), people)
@@ -294,7 +285,7 @@ SMALLEST: Final = 1e-6
 
 
 def least_squares_adversary(
-    subsets: Subsets | Flags,
+    subsets: Subsets,
     answers: Floats,
     *,
     variance: float | None = None,
@@ -312,7 +303,7 @@ def least_squares_adversary(
     subsets
         Who is in which query, shape (t, n).
     answers
-        In counts, shape (t,).
+        In counts, finite, shape (t,).
     variance
         Of the errors, in counts²; None: estimated, from more answers than people.
     offset
@@ -321,26 +312,28 @@ def least_squares_adversary(
         Whether it is used that a bit is 0 or 1. Without, no bit's value depends on what others are taken for, as it may
         where questions hardly tell two people apart.
 
-    Raises `InvalidParameter` for shapes that do not fit, answers that are not finite or too few to tell their errors,
-    `AttackStopped` at the deadline.
+    Raises `InvalidParameter` for answers too few to tell their errors, `AttackStopped` at the deadline.
     """
-    asked = checked(subsets, answers)
-    gram, moments, common = _normal_equations(asked, answers, offset)
+    gram, moments, common = _normal_equations(subsets, answers, offset)
     plain: Floats = np.linalg.lstsq(gram, moments, rcond=1e-10)[0].astype(np.float64)
     if variance is None:
-        needed = asked.people + offset
+        needed = subsets.people + offset
         if len(answers) <= needed:
             raise InvalidParameter(
-                f"{len(answers)} answers about {asked.people} people do not tell how wrong they are: ask more than "
+                f"{len(answers)} answers about {subsets.people} people do not tell how wrong they are: ask more than "
                 f"{needed}"
             )
-        missed = asked.sums(plain) - (answers - common(plain))
+        missed = subsets.sums(plain) - (answers - common(plain))
         variance = float(np.sum(missed**2)) / (len(answers) - needed)
     variance = max(variance, SMALLEST)
-    belief = _probabilities(gram / variance, moments / variance, deadline) if sharpened else Belief.of(asked.people)
+    belief = Belief.of(subsets.people)
+    for _ in range(STEPS if sharpened else 0):  # expectation propagation
+        require_time(deadline, "before the least-squares fit is", "--size")
+        if belief.step(gram / variance, moments / variance)[2] < SETTLED:
+            break
     fractions, means, variances = belief.ones, belief.means, belief.variances
     shared = common(fractions)
-    error = float(np.mean((asked.sums(fractions) + shared - answers) ** 2))
+    error = float(np.mean((subsets.sums(fractions) + shared - answers) ** 2))
     # What is expected of bits misses answers by no more than the errors are, give or take six standard deviations.
     probable = sharpened and error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * SMALLEST
     if not probable:
@@ -350,7 +343,7 @@ def least_squares_adversary(
     return Reconstruction(
         bits=(fractions > 0.5).astype(np.int64),
         fractions=fractions,
-        largest_residual=float(np.abs(asked.sums(fractions) + shared - answers).max()),
+        largest_residual=float(np.abs(subsets.sums(fractions) + shared - answers).max()),
         expected_right=float(np.maximum(fractions, 1 - fractions).sum()) if probable else None,
         spread=math.sqrt(variance),
         offset=shared,
@@ -360,13 +353,13 @@ def least_squares_adversary(
 
 
 def _normal_equations(
-    asked: Subsets, answers: Floats, offset: bool, ridge: float = 0.0
+    subsets: Subsets, answers: Floats, offset: bool, ridge: float = 0.0
 ) -> tuple[Floats, Floats, Callable[[Floats], float]]:
     """Matrix and right side, and from the values that solve them what all answers have in common."""
-    sizes = asked.moments(np.ones(len(answers)))
-    gram, moments = asked.gram(), asked.moments(answers)
+    sizes = subsets.moments(np.ones(len(answers)))
+    gram, moments = subsets.gram(), subsets.moments(answers)
     if ridge:
-        gram = gram + ridge * len(answers) * np.eye(asked.people)
+        gram = gram + ridge * len(answers) * np.eye(subsets.people)
     if not offset:
         return gram, moments, lambda values: 0.0
     # A column of ones more, solved for what it adds.
@@ -435,16 +428,6 @@ class Belief:
         return covariance, centre, float(np.abs(self.ones - before).max())
 
 
-def _probabilities(gram: Floats, moments: Floats, deadline: Deadline | None) -> Belief:
-    """By expectation propagation; both arguments in parts of the errors' variance."""
-    belief = Belief.of(len(moments))
-    for _ in range(STEPS):
-        require_time(deadline, "before the least-squares fit is", "--size")
-        if belief.step(gram, moments)[2] < SETTLED:
-            break
-    return belief
-
-
 #: Residuals are compared up to this, in counts.
 TOLERANCE: Final = 1e-6
 #: Residuals within so much of the largest are expected to bind in the next program.
@@ -452,7 +435,7 @@ NEAR: Final = 0.97
 
 
 def polynomial_adversary(
-    subsets: Subsets | Flags, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
+    subsets: Subsets, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
 ) -> Reconstruction:
     """Solve the linear program of Theorem 3 and round.
 
@@ -467,10 +450,9 @@ def polynomial_adversary(
 
     Parameters and errors are those of `least_squares_adversary`.
     """
-    asked = checked(subsets, answers)
-    queries, size = len(asked), asked.people
+    queries, size = len(subsets), subsets.people
     # 5 times as fast as lstsq, and the start need not be exact. A little ridge for few queries.
-    gram, moments, common_of = _normal_equations(asked, answers, offset, ridge=1e-9)
+    gram, moments, common_of = _normal_equations(subsets, answers, offset, ridge=1e-9)
     fractions = np.clip(np.linalg.solve(gram, moments), 0.0, 1.0)
     common = common_of(fractions)
     # The values of a program lie in [0, 1]: the offset, which no more than n below the smallest answer and no more than
@@ -480,7 +462,7 @@ def polynomial_adversary(
     chosen = np.zeros(queries, np.bool_)
     bound, programs = 0.0, 0
     while True:
-        residual = np.abs(asked.sums(fractions) + common - answers)
+        residual = np.abs(subsets.sums(fractions) + common - answers)
         violated = (residual > bound + TOLERANCE) & ~chosen
         if not violated.any():
             break
@@ -488,7 +470,7 @@ def polynomial_adversary(
         near = ~chosen & (residual > NEAR * bound)
         worst = np.argsort(-np.where(near, residual, 0.0), kind="stable")[: size if programs else 2 * size]
         chosen[worst[near[worst]]] = True
-        rows = asked.rows(chosen).astype(np.float64)
+        rows = subsets.rows(chosen).astype(np.float64)
         matrix = np.hstack([rows, np.repeat(width, len(rows), axis=0)])
         solved, bound = smallest_error(matrix, answers[chosen] - low)
         fractions, common = solved[:size], low + float((width @ solved[size:]).sum())
@@ -509,26 +491,25 @@ NEARLY_RIGHT: Final = 0.25
 
 
 def least_absolute_adversary(
-    subsets: Subsets | Flags, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
+    subsets: Subsets, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
 ) -> Reconstruction:
     """Round the values with the least sum of absolute errors: a share of answers may have any error.
 
     By least squares, each answer weighted by one over its last error (Schlossmacher, JASA 68, 1973). Parameters and
     errors are those of `least_squares_adversary`.
     """
-    asked = checked(subsets, answers)
-    people, common = asked.people, 0.0
-    weights, fractions = np.ones(len(asked)), np.full(people, 0.5)
+    people, common = subsets.people, 0.0
+    weights, fractions = np.ones(len(subsets)), np.full(people, 0.5)
     for _ in range(FITS):
         require_time(deadline, "before the fit is")
-        gram, moments = asked.weighted(weights, answers)
+        gram, moments = subsets.weighted(weights, answers)
         if not offset:
             gram, moments = gram[:-1, :-1], moments[:-1]
         gram[np.diag_indices(len(gram))] += RIDGE * gram.max()
         values = np.linalg.lstsq(gram, moments, rcond=1e-12)[0].astype(np.float64)
         before, fractions = fractions, values[:people]
         common = float(values[people:].sum())
-        missed = np.abs(asked.sums(fractions) + common - answers)
+        missed = np.abs(subsets.sums(fractions) + common - answers)
         if np.abs(fractions - before).max() < FINAL:
             break
         weights = 1 / np.maximum(missed, NEARLY_RIGHT * float(np.median(missed)) + TOLERANCE)
@@ -553,15 +534,3 @@ def within_reach(answers: Floats, people: int) -> Floats:
     """Answers of which none is so far off that its square is no number."""
     middle = float(np.median(np.clip(answers, -1e300, 1e300)))
     return np.clip(answers, middle - FARTHEST * people, middle + FARTHEST * people)
-
-
-def checked(subsets: Subsets | Flags, answers: Floats) -> Subsets:
-    """The subsets. Raises `InvalidParameter` for answers that are not finite, or not one each."""
-    asked = Subsets.of(subsets)
-    if answers.shape != (len(asked),):
-        raise InvalidParameter(
-            f"subsets {(len(asked), asked.people)} and answers {answers.shape} do not fit: give (t, n) and (t,)"
-        )
-    if not np.isfinite(answers).all():
-        raise InvalidParameter("the answers must be finite numbers")
-    return asked
