@@ -8,9 +8,10 @@ import math
 import os
 import time
 from argparse import Namespace
+from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from typing import Final, NamedTuple
+from typing import Final
 
 import numpy as np
 
@@ -218,27 +219,43 @@ def visits() -> Counts:
     return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
 
 
-class _Scores(NamedTuple):
-    """What one attack on the simulated system recovered."""
-
-    right: float
-    right_small: float
-    method: str
-    claimed: float
-    claimed_wrong: int
-    queries: int
-
-
 def attack_simulated(options: Options) -> SimulatedResult:
-    """Attack the simulated system, as often as --repeat says and the time allows."""
+    """Attack the simulated system, once at least, and as often as --repeat says and the time allows.
+
+    Attack k draws from stream [seed, k], on whatever thread.
+    """
     counts = check_histogram(read_column(options.data, options.column) if options.data else visits())
     cells, seed = len(counts), options.seed_or_fresh()
     if options.beta is not None:
         options = replace(options, copies=copies_for(options.beta, cells**2, epsilon2=options.epsilon2))
-    started = time.monotonic()
+    started, deadline, workers = time.monotonic(), options.deadline(), options.workers or os.cpu_count() or 1
     share = options.share if options.support is None else 1.0
-    scores, last = _attacks(options, counts, seed, share * options.epsilon, (1 - share) * options.epsilon or None)
-    methods = [one.method for one in scores]
+    epsilon1 = share * options.epsilon
+    theta = 0 if options.adaptive else attack_threshold(epsilon1, options.delta)
+
+    def attack(k: int) -> Reconstruction:
+        rng = np.random.default_rng([seed, k])
+        oracle = ThresholdOracle(
+            counts, rng, epsilon1=epsilon1, epsilon2=options.epsilon2, threshold=theta,
+            epsilon_totals=(1 - share) * options.epsilon or None,
+        )  # fmt: skip
+        return options.run_on(oracle, rng)
+
+    scores, methods = list[tuple[float, float]](), Counter[str]()
+    claimed, wrong, queries = list[float](), 0, 0
+    with live(options) as progress, ThreadPoolExecutor(workers) as threads:
+        # One attack a thread at a time: an interruption waits for no more than these.
+        for first in range(0, options.repeat, workers):
+            if first and not deadline.left:
+                break
+            for found in threads.map(attack, range(first, min(first + workers, options.repeat))):
+                scores.append(score(counts, found.guess, SMALL))
+                methods[found.method] += 1
+                claimed.append(float(found.known.mean()))
+                wrong += int(np.sum(found.known & (found.guess != counts)))
+                queries += found.queries
+            if progress is not None:
+                progress("attack", len(scores), options.repeat, f"{scores[-1][0]:.4f} right")
     infinite = math.isinf(options.epsilon2)
     return SimulatedResult(
         attack=options.attack,
@@ -246,7 +263,7 @@ def attack_simulated(options: Options) -> SimulatedResult:
         cells=cells,
         small_cells=int((counts <= SMALL).sum()),
         epsilon=options.epsilon,
-        epsilon1=share * options.epsilon,
+        epsilon1=epsilon1,
         epsilon2=None if infinite else options.epsilon2,
         epsilon2_infinite=infinite,
         adaptive=options.adaptive,
@@ -254,52 +271,18 @@ def attack_simulated(options: Options) -> SimulatedResult:
         copies=options.copies,
         repeat=len(scores),
         out_of_time=len(scores) < options.repeat,
-        methods={method: methods.count(method) for method in sorted(set(methods))},
-        right=Average.of([one.right for one in scores]),
-        right_small=Average.of([one.right_small for one in scores]),
-        claimed=float(np.mean([one.claimed for one in scores])),
-        claimed_wrong=sum(one.claimed_wrong for one in scores),
-        confidence=last.confidence,
-        queries_per_cell=sum(one.queries for one in scores) / len(scores) / cells,
+        methods=dict(sorted(methods.items())),
+        right=Average.of([right for right, _ in scores]),
+        right_small=Average.of([right_small for _, right_small in scores]),
+        claimed=float(np.mean(claimed)),
+        claimed_wrong=wrong,
+        confidence=found.confidence,
+        queries_per_cell=queries / len(scores) / cells,
         seed=seed,
         seconds=time.monotonic() - started,
         counts=counts,
-        guess=last.guess,
+        guess=found.guess,
     )
-
-
-def _attacks(
-    options: Options, counts: Counts, seed: int, epsilon1: float, epsilon_totals: float | None
-) -> tuple[list[_Scores], Reconstruction]:
-    """The attacks that fit into the time, at least one, and what the last one found.
-
-    Attack k draws from stream [seed, k], on whatever thread.
-    """
-    theta = 0 if options.adaptive else attack_threshold(epsilon1, options.delta)
-
-    def attack(k: int) -> tuple[_Scores, Reconstruction]:
-        rng = np.random.default_rng([seed, k])
-        oracle = ThresholdOracle(
-            counts, rng, epsilon1=epsilon1, epsilon2=options.epsilon2, threshold=theta, epsilon_totals=epsilon_totals
-        )  # fmt: skip
-        found = options.run_on(oracle, rng)
-        wrong = int(np.sum(found.known & (found.guess != counts)))
-        right, right_small = score(counts, found.guess, SMALL)
-        return _Scores(right, right_small, found.method, float(found.known.mean()), wrong, found.queries), found
-
-    scores: list[_Scores] = []
-    deadline, workers = options.deadline(), options.workers or os.cpu_count() or 1
-    with live(options) as progress, ThreadPoolExecutor(workers) as threads:
-        # One attack a thread at a time: an interruption waits for no more than these.
-        for first in range(0, options.repeat, workers):
-            if first and not deadline.left:
-                break
-            done = list(threads.map(attack, range(first, min(first + workers, options.repeat))))
-            scores += [one for one, _ in done]
-            last = done[-1][1]
-            if progress is not None:
-                progress("attack", len(scores), options.repeat, f"{scores[-1].right:.4f} right")
-    return scores, last
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
