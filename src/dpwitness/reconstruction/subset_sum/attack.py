@@ -345,24 +345,18 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
         names = (plan.adversary,)
     elif gain < 1:
         names = ("least-squares",)
-    halves: dict[str, list[Reconstruction]] = {name: [] for name in names}  # empty where they are too small
-    alike = dict.fromkeys(names, 0.0)
+    name, agree, halves = names[0], None, list[Reconstruction]()
     if len(used.answers) >= 2 * (plan.size + SPARE):
-        for name in names:
-            halves[name] = [recover(name, part) for part in parts]
-            alike[name] = _correlation(*halves[name])
-    # Right bits agree, behind errors of any law: the adversary that agrees more with itself, the first unless clear.
-    name = names[0]
-    for other_name in names[1:]:
-        if alike[other_name] > alike[name] + 1 / math.sqrt(plan.size):
-            name = other_name
-    agree = None
-    if halves[name]:
-        one, other = halves[name]
-        agree = int(np.sum(one.bits == other.bits))
+        found = {name: [recover(name, part) for part in parts] for name in names}
+        # Right bits agree, behind errors of any law: who agrees more with itself is taken, the first unless clear.
+        for other in names[1:]:
+            if _correlation(*found[other]) > _correlation(*found[name]) + 1 / math.sqrt(plan.size):
+                name = other
+        halves = found[name]
+        agree = int(np.sum(halves[0].bits == halves[1].bits))
     reconstruction = recover(name, used)
     # Either half predicts the answers of the other one, but says nothing of bits that predict a constant.
-    crosswise = [held_out_scale(*parts[1 - i], one) for i, one in enumerate(halves[name])]
+    crosswise = [held_out_scale(*parts[1 - i], one) for i, one in enumerate(halves)]
     scale = held_out_scale(*fresh, reconstruction)
     if scale is not None:
         scale = pooled_scale([scale, pooled_scale(crosswise, correlation=CROSSWISE)])

@@ -70,7 +70,7 @@ class Attributes:
     kinds: Collection[str] = KINDS
 
     def __post_init__(self) -> None:
-        if not any(self._kinds_of(name) for name in self.columns):
+        if not self._askable():
             raise InvalidParameter(
                 f"no condition by {', '.join(self.kinds)} tells people apart: give an attribute with at most "
                 f"{LONGEST_LIST} different values, or with numbers"
@@ -88,9 +88,7 @@ class Attributes:
 
     def drawn(self, rng: np.random.Generator, number: int) -> tuple[list[Condition], Subsets]:
         """So many random conditions, each of another subset of people, and these; fewer where there are no more."""
-        attributes = [
-            _Attribute.of(name, self.columns[name], kinds) for name in self.columns if (kinds := self._kinds_of(name))
-        ]
+        attributes = self._askable()
         conditions: list[Condition] = []
         packed: dict[bytes, None] = {}
         vain = 0
@@ -100,7 +98,7 @@ class Attributes:
             condition: dict[str, Sequence[Value] | Mapping[str, Any]] = {}
             flags = np.ones(self.people, np.bool_)
             for place in named:
-                part, some = attributes[place].drawn(rng, 0.5 ** (1 / len(named)), self.people)
+                part, some = attributes[place].drawn(rng, 0.5 ** (1 / len(named)))
                 condition[attributes[place].name] = part
                 flags &= some
             key = np.packbits(flags, bitorder="little").tobytes()
@@ -111,9 +109,20 @@ class Attributes:
         rows = np.frombuffer(b"".join(packed), np.uint8).reshape(len(conditions), -(-self.people // 8))
         return conditions, Subsets(rows, self.people)
 
-    def _kinds_of(self, name: str) -> list[str]:
-        """The kinds of conditions that this attribute can be asked by."""
-        values = set(self.columns[name])
+    def _askable(self) -> "list[_Attribute]":
+        """The attributes that a condition of these kinds can be about."""
+        attributes = [_Attribute(name, column, self.kinds) for name, column in self.columns.items()]
+        return [attribute for attribute in attributes if attribute.kinds]
+
+
+class _Attribute:
+    """An attribute, its different values in order, where each person's stands among these, and kinds to ask it by."""
+
+    def __init__(self, name: str, column: Sequence[Value], kinds: Collection[str]) -> None:
+        self.name = name
+        self.values = values = sorted(set(column), key=lambda value: (isinstance(value, str), value))
+        place = {value: number for number, value in enumerate(values)}
+        self.places = np.array([place[value] for value in column])
         numbers = all(not isinstance(value, str) for value in values)
         possible = {
             "values": 2 <= len(values) <= LONGEST_LIST,
@@ -121,30 +130,12 @@ class Attributes:
             "remainders": len(values) > 2
             and all(isinstance(value, int) and value >= 0 for value in values),  # of others languages differ
         }
-        return [kind for kind in KINDS if kind in self.kinds and possible[kind]]
+        self.kinds = [kind for kind in KINDS if kind in kinds and possible[kind]]
 
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Attribute:
-    """An attribute, its different values in order, and where each person's stands among these."""
-
-    name: str
-    values: list[Value]
-    places: np.ndarray[Any, np.dtype[np.int64]]
-    kinds: list[str]
-
-    @classmethod
-    def of(cls, name: str, column: Sequence[Value], kinds: list[str]) -> "_Attribute":
-        values = sorted(set(column), key=lambda value: (isinstance(value, str), value))
-        place = {value: number for number, value in enumerate(values)}
-        return cls(name, values, np.array([place[value] for value in column]), kinds)
-
-    def drawn(
-        self, rng: np.random.Generator, share: float, people: int
-    ) -> tuple[Sequence[Value] | Mapping[str, object], Flags]:
+    def drawn(self, rng: np.random.Generator, share: float) -> tuple[Sequence[Value] | Mapping[str, object], Flags]:
         """A condition that holds for about this share of the values, and for whom it holds."""
         kind = self.kinds[rng.integers(len(self.kinds))]
-        number = len(self.values)
+        number, people = len(self.values), len(self.places)
         if kind == "values":
             chosen = rng.random(number) < share
             return [value for value, one in zip(self.values, chosen, strict=True) if one], chosen[self.places]
