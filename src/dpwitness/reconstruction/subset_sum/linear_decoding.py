@@ -177,17 +177,8 @@ RIDGE: Final = 1e-13
 STEP: Final = 0.995
 
 
-@dataclass(slots=True)
-class _Point:
-    """A solution inside: values x, the error E, slacks s ≥ 0 of all inequalities and their multipliers z ≥ 0.
-
-    The inequalities, in this order: E ≥ Qx − a and E ≥ a − Qx, one a row each; x ≥ 0 and 1 − x ≥ 0, one a person.
-    """
-
-    x: Floats
-    error: float
-    s: Floats
-    z: Floats
+#: A solution inside: values x, the error E, slacks s ≥ 0 of all inequalities and their multipliers z ≥ 0.
+_Point: TypeAlias = tuple[Floats, float, Floats, Floats]
 
 
 def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
@@ -200,39 +191,41 @@ def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
     x = np.full(people, 0.5)
     error = float(np.abs(matrix @ x - answers).max()) * 1.1 + 1.0
     multipliers = np.concatenate([np.full(2 * rows, 0.5 / rows), np.full(2 * people, 1.0 / people)])
-    point = _Point(x, error, _slacks(matrix, answers, x, error), multipliers)
+    point = x, error, _slacks(matrix, answers, x, error), multipliers
     failure = InvalidParameter(
         f"the linear program of {rows} answers was not solved: are they of a size with the sums?"
     )
     for _ in range(PROGRAM_STEPS):
         try:
-            if _step(matrix, answers, point):
-                return np.clip(point.x, 0.0, 1.0), point.error
-        except np.linalg.LinAlgError as error:
-            raise failure from error
+            following = _step(matrix, answers, point)
+        except np.linalg.LinAlgError as singular:
+            raise failure from singular
+        if following is None:
+            return np.clip(point[0], 0.0, 1.0), point[1]
+        point = following
     raise failure
 
 
 def _slacks(matrix: Floats, answers: Floats, x: Floats, error: float) -> Floats:
+    """Of E ≥ Qx − a and E ≥ a − Qx, one a row each, and of x ≥ 0 and 1 − x ≥ 0, one a person, in this order."""
     residual = matrix @ x - answers
     return np.concatenate([error - residual, error + residual, x, 1 - x])
 
 
-def _step(matrix: Floats, answers: Floats, point: _Point) -> bool:
-    """One predictor and corrector step in place; or True, where the point is a solution."""
+def _step(matrix: Floats, answers: Floats, point: _Point) -> _Point | None:
+    """Where one predictor and corrector step leads; None where the point is a solution."""
     from scipy.linalg import cho_factor, cho_solve  # 0.3 s
 
-    rows, people = matrix.shape
-    s, z = point.s, point.z
+    (rows, people), (x, error, s, z) = matrix.shape, point
     above, below, low, high = np.split(z, [rows, 2 * rows, 2 * rows + people])
     # What is left of the derivatives of E − z·s by x and by E, which vanish at a solution.
     by_x, by_error = matrix.T @ (above - below) - low + high, 1 - above.sum() - below.sum()
     gap = float(s @ z)
     # No solution has a smaller error than this one by more than the gap and what x, in [0, 1], and E make of the rest,
     # which rounding errors keep from 0, and which grows with every step that is too many.
-    rest, scale = float(np.abs(by_x).sum()) + abs(by_error) * point.error, max(1.0, point.error)
+    rest, scale = float(np.abs(by_x).sum()) + abs(by_error) * error, max(1.0, error)
     if gap <= GAP * scale and (rest <= REST * scale or gap <= 1e-3 * GAP * scale):
-        return True
+        return None
     weights = z / s
     w_above, w_below, w_low, w_high = np.split(weights, [rows, 2 * rows, 2 * rows + people])
     normal = (matrix.T * (w_above + w_below)) @ matrix
@@ -250,22 +243,20 @@ def _step(matrix: Floats, answers: Floats, point: _Point) -> bool:
         q_above, q_below, q_low, q_high = np.split(q, [rows, 2 * rows, 2 * rows + people])
         right = -(matrix.T @ (q_above - q_below)) + q_low - q_high - by_x
         first = cho_solve(factor, right, check_finite=False)
-        error = float((q_above.sum() + q_below.sum() - by_error - column @ first) / corner)
-        x = first - solved * error
-        moved = matrix @ x
-        slacks = np.concatenate([error - moved, error + moved, x, -x])
-        return x, error, slacks, q - weights * slacks
+        d_error = float((q_above.sum() + q_below.sum() - by_error - column @ first) / corner)
+        dx = first - solved * d_error
+        moved = matrix @ dx
+        ds = np.concatenate([d_error - moved, d_error + moved, dx, -dx])
+        return dx, d_error, ds, q - weights * ds
 
     _, _, ds, dz = towards(-s * z)
     reached = float((s + _longest(s, ds) * ds) @ (z + _longest(z, dz) * dz))
     aim = (reached / gap) ** 3 * gap / len(s)
     dx, d_error, ds, dz = towards(aim - s * z - ds * dz)
     length = min(1.0, STEP * _longest(s, ds))
-    point.x = point.x + length * dx
-    point.error += length * d_error
-    point.s = _slacks(matrix, answers, point.x, point.error)  # afresh: rounding errors do not add up
-    point.z = z + min(1.0, STEP * _longest(z, dz)) * dz
-    return False
+    x, error = x + length * dx, error + length * d_error
+    # Slacks afresh: rounding errors do not add up.
+    return x, error, _slacks(matrix, answers, x, error), z + min(1.0, STEP * _longest(z, dz)) * dz
 
 
 def _longest(values: Floats, change: Floats) -> float:
