@@ -153,7 +153,7 @@ def attack_simulated(options: Options, truth: Bits | None) -> SimulatedResult:
     answers = oracle.ask(secret, error, queries, law, family, rng)
     started = time.perf_counter()
     if exponential:
-        reconstruction = _recover_from_all_subsets(answers, error, None)
+        reconstruction = _recover_from_all_subsets(answers, error)
     else:
         subsets = oracle.subset_family(size, queries, family)
         options.require_time(deadline, "--queries or --size")
@@ -412,9 +412,8 @@ def coarse_gain(sample: Sample) -> float:
     """
     answers = sample.answers
     # What answers differ by may be round-off, of which a gain would make sums.
-    if not len(answers) or np.ptp(answers) <= ROUND_OFF * np.abs(answers).max():
-        return 1.0
-    if np.unique(answers, return_counts=True)[1].max() <= ALIKE * len(answers):
+    nothing = not len(answers) or np.ptp(answers) <= ROUND_OFF * np.abs(answers).max()
+    if nothing or np.unique(answers, return_counts=True)[1].max() <= ALIKE * len(answers):
         return 1.0
     sizes = sample.subsets.sums(np.full(sample.subsets.people, 0.5))
     sizes -= sizes.mean()
@@ -448,31 +447,26 @@ def _reconstruct_from_all_subsets(asking: Asking[Flags], plan: Plan) -> Outcome:
     people = np.arange(plan.size)
     answers = asking.ask_some((number >> people) & 1 == 1 for number in range(1 << plan.size))
     known = np.isfinite(answers)
-    reconstruction = _recover_from_all_subsets(answers, plan.error, known)
+    reconstruction = _recover_from_all_subsets(answers, plan.error)
+    sums = np.zeros(1)
+    for bit in reconstruction.bits:
+        sums = np.concatenate([sums, sums + bit])
+    residual = float(np.abs(sums - answers)[known].max(initial=0.0))
     right, basis = max(1 - 4 * plan.error / plan.size, 0.5), "Theorem 2, if no answer is wrong by more than E"
     if not known.all():
         right, basis = 0.5, "none: Theorem 2 takes the answers to all subsets"
     claims = np.full(plan.size, right)
     return Outcome(
-        reconstruction=reconstruction,
+        reconstruction=replace(reconstruction, largest_residual=residual),
         adversary="exponential",
         confidence=Confidence(expected_right=float(claims.sum()), bits=claims, basis=basis),
         stopped=_stopped(asking, int(known.sum()), len(answers)),
     )
 
 
-def _recover_from_all_subsets(answers: Floats, error: float, known: NDArray[np.bool_] | None) -> Reconstruction:
-    """What the exponential adversary makes of answers to all subsets, and by how much it misses those that are known.
-
-    An answer that there is not, NaN, contradicts no list of bits.
-    """
+def _recover_from_all_subsets(answers: Floats, error: float) -> Reconstruction:
+    """What the exponential adversary makes of answers to all subsets; NaN, for none, contradicts no list of bits."""
     from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary  # numba is slow to import
 
     bits = exponential_adversary(answers, error)
-    residual = None
-    if known is not None:
-        sums = np.zeros(1)
-        for bit in bits:
-            sums = np.concatenate([sums, sums + bit])
-        residual = float(np.abs(sums - answers)[known].max(initial=0.0))
-    return Reconstruction(bits=bits, fractions=bits.astype(np.float64), largest_residual=residual)
+    return Reconstruction(bits=bits, fractions=bits.astype(np.float64))

@@ -162,19 +162,17 @@ def read_attributes(path: str, secret: str | None, kinds: Collection[str]) -> At
     """
     place = shown(path)
     header, rows = read_named_rows(path, "holds no people: it needs a header line and at least one line a person")
-    columns: dict[str, list[str]] = {name: [] for name in header}
     for line, row in rows:
-        for name, cell in zip(header, row, strict=True):
-            if not cell:
-                raise InvalidData(f"{place}, line {line}: the value of {name!r} is missing; fill it in")
-            columns[name].append(cell)
-    columns.pop(secret or "", None)
+        if "" in row:
+            raise InvalidData(f"{place}, line {line}: the value of {header[row.index('')]!r} is missing; fill it in")
+    cells = zip(*[row for _, row in rows], strict=True)
+    columns = {name: _typed(column) for name, column in zip(header, cells, strict=True) if name != secret}
     if not columns:
         raise InvalidData(f"{place} has no column but {secret!r}: give what is known of the people")
-    return Attributes({name: _typed(cells) for name, cells in columns.items()}, kinds)
+    return Attributes(columns, kinds)
 
 
-def _typed(cells: list[str]) -> list[Value]:
+def _typed(cells: Sequence[str]) -> list[Value]:
     """All as whole numbers, else all as finite numbers, else as texts; "02138" is a text, and so are all beside it."""
     for kind in (int, float):
         try:

@@ -109,9 +109,6 @@ def allowed_queries(law: str, error: float, delta: float, failure: float) -> int
         more = "" if law == "gaussian" else "; gaussian errors of the same deviation may be larger"
         raise InvalidParameter(f"error={error!r} must be at least 1 and at most {most}{more}")
 
-    bound: Callable[[int], float]
-    if law == "gaussian":
-        bound = functools.partial(normal_confidence_bound, error / 2, limit=limit)
-    else:
-        bound = chernoff_bound(round(error**2), limit)
+    normal = functools.partial(normal_confidence_bound, error / 2, limit=limit)
+    bound = normal if law == "gaussian" else chernoff_bound(round(error**2), limit)
     return bisect_left(range(1, MOST_QUERIES), True, key=lambda answers: bound(answers) > failure)
