@@ -16,7 +16,7 @@ TOLERANCE: Final = 1e-6
 
 
 @compiled
-def _weed(answers: Floats, error: float) -> np.int64:
+def _weed(answers: Floats, size: int, error: float) -> np.int64:
     """Return the smallest candidate that no answer contradicts by more than `error`, −1 if there is none.
 
     Bit i of a candidate is person i's. The bits are chosen one by one, the last person's first and 0 before 1; all
@@ -25,9 +25,6 @@ def _weed(answers: Floats, error: float) -> np.int64:
     AND of two words, which the compiler makes one instruction of. An odd factor runs through the subsets in no order,
     so that a contradiction comes soon.
     """
-    size = 0
-    while 1 << size < len(answers):
-        size += 1
     if abs(answers[0]) > error:
         return np.int64(-1)
     candidate = np.uint64(0)
@@ -79,7 +76,7 @@ def exponential_adversary(answers: Floats, error: float) -> Bits:
     """
     answers = np.ascontiguousarray(answers, np.float64)
     size = len(answers).bit_length() - 1
-    candidate = int(_weed(answers, error + TOLERANCE))
+    candidate = int(_weed(answers, size, error + TOLERANCE))
     if candidate < 0:
         raise InvalidParameter(
             f"no list of {size} bits agrees with all answers within error={error:g}: give a larger one"
