@@ -1,8 +1,10 @@
 """The adaptive attack: any histogram, its own test of what it finds, and what it says where it cannot know."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 from statsmodels.datasets import nile
@@ -29,7 +31,7 @@ from dpwitness.reconstruction.threshold_testing.comparison import (
 )
 from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, ThresholdOracle, queries_of
 from dpwitness.reconstruction.threshold_testing.reference_cells import rival_counts, rival_whole_numbers
-from dpwitness.reconstruction.threshold_testing.relative_counts import find_relative_counts, ratio_limits
+from dpwitness.reconstruction.threshold_testing.relative_counts import Groups, find_relative_counts
 
 SMALL = np.array([0, 0, 2, 2, 3, 3, 5, 5, 7, 9, 12, 30] * 5)
 
@@ -296,7 +298,11 @@ def test_the_limits_of_a_ratio_hold_it(r, t, others, ones):
 
     cells = np.arange(ones + others)
     base = BaseSum(signs=np.zeros(ones + others, np.int8), above=cells)
-    low, high = ratio_limits(Fixed(), base, cells[:ones], cells[ones:], round(2 * r) / 2, np.array([0.0, 1.0]))
+    found = [2, round(2 * r)]  # in half a count; the gap lies in (1/2, 1], give or take 1
+    assume(found[0] != found[1])  # such cells are one group
+    low = np.repeat(found, [ones, others])
+    groups = Groups(SimpleNamespace(comparison=Fixed(), base=base, gap=2, low=low), cells)
+    low, high = groups.ratio_limits(int(found[1] > 2), int(found[1] < 2))
     assert low - 1e-9 <= r <= high + 1e-9
     assert high - low < 0.6 * r
 

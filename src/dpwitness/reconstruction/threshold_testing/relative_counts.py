@@ -17,7 +17,6 @@ import numpy as np
 
 from dpwitness.reconstruction.threshold_testing.bisection import OPEN, Bisection, RelativeCounts, prevailing_unit
 from dpwitness.reconstruction.threshold_testing.comparison import (
-    BaseSum,
     Comparison,
     ReferenceSums,
     find_base_sum,
@@ -181,7 +180,7 @@ GAP_QUESTIONS: Final = 60
 MOST_UNITS: Final = 2_000
 
 
-class _Groups:
+class Groups:
     """Cells outside the base sum by their counts, none unless the counts are a few; `first` is the largest group."""
 
     def __init__(self, bisection: Bisection, cells: Cells) -> None:
@@ -199,10 +198,29 @@ class _Groups:
 
     def ratio_limits(self, k: int, one: int) -> Floats:
         """The limits of how many times the count of group `one` that of group `k` is, shape (2,)."""
-        return ratio_limits(
-            self._comparison, self._base, self.cells[one], self.cells[k], self.counts[k] / self.counts[one],
-            self.gap(one),
-        )  # fmt: skip
+        ones, others = self.cells[one], self.cells[k]
+        r = np.array([0.5, 1.5]) * (self.counts[k] / self.counts[one])
+        t = self.gap(one) + np.array([-1.0, 1.0])
+        corners = np.array([[r[0], t[0]], [r[1], t[0]], [r[1], t[1]], [r[0], t[1]]])
+        a = np.arange(-len(others), len(others) + 1)
+        for _ in range(QUESTIONS):
+            middle = corners.mean(axis=0)
+            b = np.rint(middle[1] - a * middle[0]).astype(np.int64)
+            here = np.abs(b) <= len(ones)
+            side = np.outer(a[here], corners[:, 0]) + b[here][:, None] - corners[:, 1]
+            most, least = side.max(axis=1), -side.min(axis=1)
+            even = np.minimum(most, least) / np.maximum(np.maximum(most, least), 1e-12)
+            if not here.any() or even.max() < EVEN:
+                break
+            best = np.flatnonzero(here)[np.argmax(even)]
+            signs = self._base.signs.copy()
+            for group, number in ((others, int(a[best])), (ones, int(b[best]))):
+                signs[group[: abs(number)]] = np.sign(number)
+            above = 1 if self._comparison.above(signs[None])[0] else -1
+            corners = _cut(corners, above * np.array([a[best], -1.0]), above * float(b[best]))
+            if len(corners) < 3:  # answers that contradict each other
+                return np.array([1.0, 0.0])
+        return np.array([corners[:, 0].min(), corners[:, 0].max()])
 
     def compare(self, k: int, one: int) -> tuple[bool, bool]:
         """Whether the ratio of two groups lies in its limits; and whether few wrong fractions lie there, too."""
@@ -217,7 +235,7 @@ def counts_by_ratios(bisection: Bisection, cells: Cells, rng: np.random.Generato
 
     Cells that were found to have about the same count are taken for one group. Whether they are, fresh sums must show.
     """
-    groups = _Groups(bisection, cells)
+    groups = Groups(bisection, cells)
     if not len(groups.counts) or min(len(group) for group in groups.cells) < FEWEST_CELLS:
         return False
     number, first = len(groups.counts), groups.first
@@ -246,7 +264,7 @@ def ratios_hold(bisection: Bisection, cells: Cells, *, reopen: bool = True) -> b
     With `reopen` groups whose ratio a wrong fraction would meet as well, as likely as not, are known no longer. What
     the largest group does not tell of a count another may: 100 is 33⅓ times 3, but 20 times 5.
     """
-    groups = _Groups(bisection, cells[bisection.known[cells]])
+    groups = Groups(bisection, cells[bisection.known[cells]])
     told, left_open = list[int](), list[int]()
     for k, group in enumerate(groups.cells):
         if k == groups.first:
@@ -267,33 +285,6 @@ def ratios_hold(bisection: Bisection, cells: Cells, *, reopen: bool = True) -> b
             count = groups.counts[k]
             bisection.reopen(np.flatnonzero((bisection.low == count) & (bisection.high == count)))
     return True
-
-
-def ratio_limits(
-    comparison: Comparison, base: BaseSum, ones: Cells, others: Cells, guess: float, gap: Floats
-) -> Floats:  # fmt: skip
-    """The limits of how many times the count of `ones` that of `others` is, shape (2,), from those of the gap."""
-    r, t = np.array([0.5, 1.5]) * guess, gap + np.array([-1.0, 1.0])
-    corners = np.array([[r[0], t[0]], [r[1], t[0]], [r[1], t[1]], [r[0], t[1]]])
-    a = np.arange(-len(others), len(others) + 1)
-    for _ in range(QUESTIONS):
-        middle = corners.mean(axis=0)
-        b = np.rint(middle[1] - a * middle[0]).astype(np.int64)
-        here = np.abs(b) <= len(ones)
-        side = np.outer(a[here], corners[:, 0]) + b[here][:, None] - corners[:, 1]
-        most, least = side.max(axis=1), -side.min(axis=1)
-        even = np.minimum(most, least) / np.maximum(np.maximum(most, least), 1e-12)
-        if not here.any() or even.max() < EVEN:
-            break
-        best = np.flatnonzero(here)[np.argmax(even)]
-        signs = base.signs.copy()
-        for group, number in ((others, int(a[best])), (ones, int(b[best]))):
-            signs[group[: abs(number)]] = np.sign(number)
-        above = 1 if comparison.above(signs[None])[0] else -1
-        corners = _cut(corners, above * np.array([a[best], -1.0]), above * float(b[best]))
-        if len(corners) < 3:  # answers that contradict each other
-            return np.array([1.0, 0.0])
-    return np.array([corners[:, 0].min(), corners[:, 0].max()])
 
 
 def _cut(corners: Floats, normal: Floats, offset: float) -> Floats:
