@@ -36,7 +36,7 @@ LARGEST: Final = 1 << 40
 
 
 class Oracle(Protocol):
-    """A system under attack: one call of private threshold testing, the user's own behind `--oracle` or simulated.
+    """A system under attack: one call of private threshold testing, the user's own behind `--oracle`.
 
     All answers must be given under one noisy threshold. It may also be an object with `ask_all(questions)`, a list of
     questions → as many answers; and it may have `totals(parts)`, which Algorithm 4 buys: from the number of each cell's
@@ -237,10 +237,6 @@ class ThresholdOracle(Queries):
         super().__init__(None, len(self._counts), noise, sold)
         self._rng = rng
         self._z = threshold + rng.laplace(0.0, 1 / epsilon1)
-
-    def __call__(self, signs: Signs, /) -> bool:
-        """One answer, as an `Oracle` gives it."""
-        return bool(self.ask(signs))
 
     @override
     def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
