@@ -67,13 +67,10 @@ def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[
     partial[::2] *= -1
     part = partial @ values[free]
     place = np.searchsorted(sums, target - part)
-    rows, found = [], []
-    for at in (np.clip(place - 1, 0, None), np.clip(place, None, len(sums) - 1)):
-        row = np.empty((len(part), n), np.int8)
-        row[:, free], row[:, completed] = partial, codes[rank[at]]  # among equal sums any
-        rows.append(row)
-        found.append(part + sums[at])
-    return np.vstack(rows), np.concatenate(found)
+    at = np.concatenate([np.clip(place - 1, 0, None), np.clip(place, None, len(sums) - 1)])
+    signs = np.empty((len(at), n), np.int8)
+    signs[:, free], signs[:, completed] = np.tile(partial, (2, 1)), codes[rank[at]]  # among equal sums any
+    return signs, np.tile(part, 2) + sums[at]
 
 
 def sums_equal_to(values: Floats, target: int, number: int, rng: np.random.Generator) -> Signs:
