@@ -3,6 +3,8 @@
 import pickle
 import sqlite3
 import threading
+from contextlib import suppress
+from itertools import count
 
 import cloudpickle
 import numpy as np
@@ -13,7 +15,8 @@ import dpwitness as dpw
 from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismError, MechanismRaised, MechanismTimeout
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.mechanisms.sql import Rows, checked_query, quoted
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.sql import Rows, SqlMechanism, checked_query, quoted
 
 COLUMNS = ["id", "x"]
 PEOPLE = [{"id": 1, "x": 2.5}, {"id": 2, "x": None}, {"id": 2, "x": -1.0}]
@@ -193,6 +196,46 @@ def test_a_function_that_commits_is_found():
         dpw.sql(connected, commits, table="people")(PEOPLE)
 
 
+def counted(connection):
+    return connection.execute("SELECT count(*) FROM people").fetchone()[0]
+
+
+def rolls_back(connection):
+    found = counted(connection)
+    connection.rollback()
+    return found
+
+
+def raises_within(connection):
+    with suppress(KeyError), connection:
+        raise KeyError
+    return counted(connection)
+
+
+def deletes(connection):
+    found = counted(connection)
+    connection.execute("DELETE FROM people")
+    return found
+
+
+@pytest.mark.parametrize("errors", ["raise", "outcome"])
+@pytest.mark.parametrize("at", [1, 7])
+@pytest.mark.parametrize("loses", [rolls_back, raises_within, deletes])
+def test_a_function_that_loses_the_rows_in_any_run_is_refused(loses, at, errors):
+    runs = count()
+
+    def sometimes(connection):
+        return (loses if next(runs) % 8 == at % 8 else counted)(connection)
+
+    function = dpw.sql(connected, sometimes, table="people")
+    mechanism = SqlMechanism(Signature.of(function, {}), errors=errors)
+    mechanism.fill(PEOPLE, np.random.default_rng(1), np.empty((1, 1)), 0)
+    with pytest.raises(MechanismError, match=r'^sometimes rolled back or deleted all 3 rows of table "people", so'):
+        mechanism.fill(PEOPLE, np.random.default_rng(1), np.empty((7, 1)), 0)
+    assert function([]) == 0  # nothing has stayed
+    assert dpw.sql(connected, loses, table="people")([]) == 0  # nothing to lose
+
+
 @pytest.mark.parametrize(
     "changes",
     [
@@ -211,8 +254,19 @@ def test_a_query_that_begins_as_one_that_reads_and_changes_rows_is_refused(chang
             as_mechanism(memory(changes), PEOPLE, errors=errors)
 
 
-def counted(connection):
-    return connection.execute("SELECT count(*) FROM people").fetchone()[0]
+def test_a_query_that_changes_rows_in_a_later_run_is_refused():
+    connection = connected()
+    made = count()
+
+    def wipe():
+        if next(made) == 2:
+            connection.execute("DELETE FROM people WHERE id = 1")
+        return 0
+
+    connection.create_function("wipe", 0, wipe)
+    mechanism = SqlMechanism(Signature.of(dpw.sql(connection, "SELECT wipe()", table="people"), {}))
+    with pytest.raises(MechanismError, match=r"^SELECT wipe\(\) changes the database, so that later runs on the same"):
+        mechanism.fill(PEOPLE, np.random.default_rng(1), np.empty((4, 1)), 0)
 
 
 def test_a_function_of_the_connection_is_a_query():

@@ -54,11 +54,9 @@ def connect_postgresql():
     return psycopg.connect(os.environ[ADDRESS])
 
 
-def sqlite_view(name):
+def sqlite_query(query):
     setup = ";".join(f"CREATE VIEW {view} AS {query}" for view, query in VIEWS.items())
-    return dpw.sql(
-        "sqlite", f"SELECT n FROM {name}", table="people", domain=DOMAIN, setup=setup, functions={"laplace": laplace}
-    )
+    return dpw.sql("sqlite", query, table="people", domain=DOMAIN, setup=setup, functions={"laplace": laplace})
 
 
 def binaries():
@@ -117,15 +115,21 @@ def postgresql():
 
 
 @pytest.fixture(params=["sqlite", "duckdb", "postgresql"])
-def view(request):
-    """A function from the name of a view to the mechanism that reads it."""
+def query(request):
+    """A function from a query to the mechanism."""
     if request.param == "sqlite":
-        return sqlite_view
+        return sqlite_query
     if request.param == "duckdb":
         pytest.importorskip("duckdb", reason="DuckDB is not installed: pip install duckdb")
-        return lambda name: dpw.sql(connect_duckdb, f"SELECT n FROM {name}", table="people")
+        return lambda query: dpw.sql(connect_duckdb, query, table="people")
     request.getfixturevalue("postgresql")
-    return lambda name: dpw.sql(connect_postgresql, f"SELECT n FROM {name}", table="people")
+    return lambda query: dpw.sql(connect_postgresql, query, table="people")
+
+
+@pytest.fixture
+def view(query):
+    """A function from the name of a view to the mechanism that reads it."""
+    return lambda name: query(f"SELECT n FROM {name}")
 
 
 def verdict(mechanism, relation, **limits):
@@ -151,7 +155,9 @@ def test_a_view_that_rounds_is_found(view):
 
 @pytest.mark.campaign
 def test_the_pair_of_a_person_is_found():
-    found = dpw.check(sqlite_view("for_one_row"), claim=1.0, neighbours=PERSONS, seed=1, workers=1, bits=False)
+    found = dpw.check(
+        sqlite_query("SELECT n FROM for_one_row"), claim=1.0, neighbours=PERSONS, seed=1, workers=1, bits=False
+    )
     assert isinstance(found, dpw.Violation)
     assert found.witness.relation == PERSONS
 
@@ -171,6 +177,15 @@ def test_nothing_stays_and_identifiers_and_values_are_the_drivers_own(view):
         mechanism([{"person_id": 1, "no % such": 2}])
     assert "\n" not in str(caught.value)
     assert mechanism(rows) == 1
+
+
+def test_a_function_that_rolls_back_is_refused(query):
+    def rolls_back(connection):
+        connection.rollback()
+        return 0
+
+    with pytest.raises(dpw.MechanismError, match=r'^rolls_back rolled back or deleted all 5 rows of table "people"'):
+        query(rolls_back)(OTHERS)
 
 
 def test_postgresql_refuses_what_would_commit(postgresql):

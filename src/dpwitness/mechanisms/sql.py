@@ -74,7 +74,7 @@ def sql(
         or None for a database of SQLite in memory, which needs `domain`.
     query
         One statement that reads. Or a function of the connection that returns the rows, or any other outcome; it must
-        not commit.
+        neither commit nor roll back.
     table
         The name of an empty table, as the database stores it, or its parts, such as ("public", "people"). Records that
         are dicts, columns or rows of a DataFrame are inserted by the names of their fields, others by position. NaN in
@@ -289,6 +289,7 @@ class SqlFunction:
             try:
                 batch.begin()
                 yield batch
+                batch.require_rows()
             except BaseException:
                 self._end(batch, quiet=True)
                 raise
@@ -501,13 +502,14 @@ def _settled(found: object) -> object:
 class Batch:
     """Runs of one input: the table holds its rows until the end.
 
-    `before`: what the first run of a query that must not change it may not change.
+    `before`: what a query that only reads may not change. `first`: no run has ended since the rows were inserted.
     """
 
     function: SqlFunction
     connection: Connection
     rows: Rows
     before: tuple[int, int] | None = None
+    first: bool = True
 
     def begin(self) -> None:
         """Begin a transaction and insert the rows. Raises `MechanismError`."""
@@ -529,6 +531,7 @@ class Batch:
             values = shown([*map(list, self.rows.values)])
             raise MechanismError(f"table {table} does not take the rows {values} ({_first_line(error)})") from error
         self.before = self._state() if isinstance(self.function._query, str) else None
+        self.first = True
 
     def _insert(self, table: str) -> None:
         rows = self.rows
@@ -556,14 +559,32 @@ class Batch:
     def run(self, rng: np.random.Generator | None) -> object:
         """Run the query once. Raises `MechanismError` where the first run changed what the others read."""
         found = self.function.run(self.connection, rng)
-        if self.before is not None:
-            if self._state() != self.before:
-                raise MechanismError(
-                    f"{self.function.__name__} changes the database, so that later runs on the same input read other "
-                    "rows: give a query that reads and nothing else"
-                )
-            self.before = None
+        if self.first:
+            self.first = False
+            self.require_rows()
         return found
+
+    def require_rows(self) -> None:
+        """Raise `MechanismError` where a run changed what later ones read.
+
+        A function may change rows, but not lose all: it may have read an empty table even in the run that did that.
+        """
+        try:
+            state = self._state()
+        except Exception:  # of a transaction that failed, or a connection that is gone: what follows meets it, too
+            return
+        name, count = self.function.__name__, len(self.rows.values)
+        if self.before is not None and state != self.before:
+            raise MechanismError(
+                f"{name} changes the database, so that later runs on the same input read other rows: give a query that "
+                "reads and nothing else"
+            )
+        if count and not state[0]:
+            raise MechanismError(
+                f"{name} rolled back or deleted all {count} rows of table {self.function._table}, so that what is read "
+                "after that is an empty table: let it not delete them nor call rollback(), and raise nothing within "
+                "`with connection:`, which rolls back, too"
+            )
 
     def _state(self) -> tuple[int, int]:
         """The rows of the table, and how many rows the connection has changed, where SQLite says so."""
