@@ -338,6 +338,27 @@ def test_errors_of_a_query_are_one_line_or_outcomes():
         mechanism_of(memory("SELECT y FROM people"), PEOPLE, [])
 
 
+@pytest.mark.parametrize("raises", [False, True])
+def test_a_lost_connection_is_no_outcome(raises):
+    def closes(connection):
+        connection.close()
+        if raises:
+            raise ConnectionError("gone")
+        return 1
+
+    function = dpw.sql(connected, closes, table="people")
+    mechanism = SqlMechanism(Signature.of(function, {}), errors="outcome")
+    with pytest.raises(MechanismError, match=r"^closes: the rollback failed \(ProgrammingError: Cannot operate on a "):
+        mechanism.fill(PEOPLE, np.random.default_rng(1), np.empty((4, 1)), 0)
+    connection = connected()
+    function = dpw.sql(connection, "SELECT 1", table="people")
+    connection.close()
+    with pytest.raises(
+        InvalidParameter, match=r"^connection=.* cannot be used \(ProgrammingError: Cannot operate on a"
+    ):
+        function(PEOPLE)
+
+
 def test_what_can_be_sent_to_another_process_is():
     function = memory("SELECT count(*) + noise(0) FROM people", functions={"noise": noisy})
     assert function(PEOPLE, np.random.default_rng(0)) == 3.0

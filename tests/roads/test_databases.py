@@ -6,9 +6,12 @@ import subprocess
 import tempfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import dpwitness as dpw
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.sql import SqlMechanism
 
 DOMAIN = {"person_id": dpw.integers(1, 1000), "age": dpw.integers(0, 120)}
 RECORDS = dpw.records(DOMAIN, size=(0, 12))
@@ -202,3 +205,21 @@ def test_postgresql_refuses_what_would_commit(postgresql):
         with pytest.raises(psycopg.errors.DivisionByZero):
             mechanism([{"person_id": 1, "age": 2}])
         assert connection.execute("SELECT count(*) FROM people").fetchone() == (0,)
+
+
+def test_a_connection_that_postgresql_ends_is_no_outcome(postgresql):
+    def ended(connection):
+        connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+
+    for errors in ("raise", "outcome"):
+        mechanism = SqlMechanism(Signature.of(dpw.sql(connect_postgresql, ended, table="people"), {}), errors=errors)
+        with pytest.raises(dpw.MechanismError, match=r"AdminShutdown|the rollback failed") as caught:
+            mechanism.fill(OTHERS, np.random.default_rng(1), np.empty((2, 1)), 0)
+        assert "\n" not in str(caught.value)
+    with pytest.importorskip("psycopg").connect(postgresql) as connection:
+        function = dpw.sql(connection, "SELECT 1", table="people")
+        connection.close()
+        with pytest.raises(
+            dpw.MechanismError, match=r'^table "people" cannot be read \(OperationalError: the connection'
+        ):
+            function(OTHERS)

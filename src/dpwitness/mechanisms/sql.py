@@ -38,6 +38,8 @@ Connection = Any
 #: Words that a query may begin with: none of them ends a transaction.
 READING: Final = ("select", "with", "values", "table", "from")
 COMMENT: Final = re.compile(r"\s*(?:--[^\n]*(?:\n|$)|/\*.*?\*/)", re.DOTALL)
+#: States of a connection of libpq in which a transaction is open; a lost connection has another one.
+OPEN: Final = (1, 2, 3)
 #: Letters of a query that name it for people.
 NAMED: Final = 60
 #: How a driver marks the values of a statement: for value k of a column, and whether they come by name.
@@ -303,11 +305,11 @@ class SqlFunction:
             batch.rollback()
             left = batch.count()
             batch.rollback()
-        except Exception as error:
+        except MechanismError:
             self._connection = None
             if quiet:
                 return
-            raise MechanismError(f"{self.__name__}: the rollback failed ({_first_line(error)})") from error
+            raise
         if left and not quiet:
             raise MechanismError(
                 f"table {self._table} holds {left} rows after the rollback: {self.__name__} commits, or there are no "
@@ -443,17 +445,18 @@ def _require_threads(connection: Connection) -> None:
 
 def require_transactions(connection: Connection) -> None:
     """Raise `InvalidParameter` for a connection that commits by itself, or has something open that is not ours."""
-    if getattr(connection, "autocommit", None) is True or (
-        isinstance(connection, sqlite3.Connection)
-        and connection.isolation_level is None
-        and getattr(connection, "autocommit", -1) == -1
+    try:
+        mode, opened = getattr(connection, "autocommit", -1), getattr(connection, "in_transaction", False) is True
+        status = getattr(getattr(connection, "info", None), "transaction_status", 0)
+    except Exception as error:  # of a closed one
+        raise InvalidParameter(f"connection={brief(connection)} cannot be used ({_first_line(error)})") from error
+    if mode is True or (
+        mode == -1 and isinstance(connection, sqlite3.Connection) and connection.isolation_level is None
     ):
         raise InvalidParameter(
             f"connection={brief(connection)} is in autocommit mode, in which nothing is rolled back: make it without"
         )
-    opened = getattr(connection, "autocommit", -1) == -1 and getattr(connection, "in_transaction", False) is True
-    status = getattr(getattr(connection, "info", None), "transaction_status", 0)
-    if opened or (isinstance(status, int) and status != 0):
+    if (opened and mode == -1) or (isinstance(status, int) and status in OPEN):
         raise InvalidParameter(
             f"connection={brief(connection)} has an open transaction, which would be rolled back: end it before"
         )
@@ -514,13 +517,7 @@ class Batch:
     def begin(self) -> None:
         """Begin a transaction and insert the rows. Raises `MechanismError`."""
         table = self.function._table
-        try:
-            if callable(begin := getattr(self.connection, "begin", None)):
-                begin()
-            there = self.count()
-        except Exception as error:
-            raise MechanismError(f"table {table} cannot be read ({_first_line(error)})") from error
-        if there:
+        if there := self.count(begin=getattr(self.connection, "begin", None)):
             raise MechanismError(
                 f"table {table} holds {there} rows: give an empty one, such as a copy of its structure; nothing of it "
                 "was changed"
@@ -549,12 +546,17 @@ class Batch:
             values = [{f"v{k}": value for k, value in enumerate(row)} for row in rows.values]
         cursor_of(self.connection).executemany(f"INSERT INTO {target} VALUES ({marks})", values)
 
-    def count(self) -> int:
-        """How many rows the table has."""
-        cursor = cursor_of(self.connection)
-        cursor.execute(f"SELECT count(*) FROM {self.function._table}")
-        (row,) = cursor.fetchall()
-        return int(next(iter(row.values())) if isinstance(row, Mapping) else row[0])
+    def count(self, begin: Callable[[], object] | None = None) -> int:
+        """How many rows the table has; `begin` is called before. Raises `MechanismError`."""
+        try:
+            if begin is not None:
+                begin()
+            cursor = cursor_of(self.connection)
+            cursor.execute(f"SELECT count(*) FROM {self.function._table}")
+            (row,) = cursor.fetchall()
+            return int(next(iter(row.values())) if isinstance(row, Mapping) else row[0])
+        except Exception as error:
+            raise MechanismError(f"table {self.function._table} cannot be read ({_first_line(error)})") from error
 
     def run(self, rng: np.random.Generator | None) -> object:
         """Run the query once. Raises `MechanismError` where the first run changed what the others read."""
@@ -571,7 +573,7 @@ class Batch:
         """
         try:
             state = self._state()
-        except Exception:  # of a transaction that failed, or a connection that is gone: what follows meets it, too
+        except MechanismError:  # of a transaction that failed, or a connection that is gone: what follows meets it, too
             return
         name, count = self.function.__name__, len(self.rows.values)
         if self.before is not None and state != self.before:
@@ -596,13 +598,16 @@ class Batch:
         self.begin()
 
     def rollback(self) -> None:
-        """Undo everything."""
+        """Undo everything. Raises `MechanismError`."""
         try:
             self.connection.rollback()
-        except Exception:
+        except Exception as error:
             # DuckDB raises where no transaction is open; whether anything is left is seen by what follows.
             if not callable(getattr(self.connection, "begin", None)):
-                raise
+                raise MechanismError(
+                    f"{self.function.__name__}: the rollback failed ({_first_line(error)}); a lost connection is no "
+                    "outcome: see why it was closed"
+                ) from error
 
 
 class SqlMechanism(VectorisedMechanism):
