@@ -455,6 +455,14 @@ def test_a_new_process_is_a_new_interpreter(at):
     assert [counts.anew()([0]), counts([0])] == [1, 3]
 
 
+def test_a_module_is_found_in_the_folder_in_which_the_function_was_made(there, tmp_path, monkeypatch):
+    monkeypatch.chdir(there)
+    function = dpw.remote(there / "bare" / "bin" / "python", "there:counts")
+    monkeypatch.chdir(tmp_path)
+    assert function.anew()([0]) == 1
+    assert pickle.loads(pickle.dumps(function))([0]) == 1
+
+
 def test_many_runs_a_call(at):
     mechanism = as_mechanism(at("many"), DATA)
     assert isinstance(mechanism, VectorisedMechanism)

@@ -44,8 +44,8 @@ ARRAY: Final = re.compile(r"[<|=]?[biufc]\d{1,2}")
 class Connection(Process):
     """A process of another interpreter that answers one message at a time."""
 
-    def __init__(self, python: str) -> None:
-        super().__init__([python, str(SERVER)])
+    def __init__(self, python: str, folder: str | None = None) -> None:
+        super().__init__([python, str(SERVER)], folder)
         self.python = python
         self._answers: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._beside(_read, self._output, self._answers.put)
@@ -169,6 +169,7 @@ class RemoteFunction(OutsideFunction[Connection]):
     def __init__(self, python: str, place: str, name: str, max_time: float) -> None:
         super().__init__()
         self.python, self.place, self.max_time = python, place, max_time
+        self.folder = os.getcwd()  # where modules are found, in later interpreters, too
         self.__name__ = self.__qualname__ = name
         self.__module__ = place
         connection = self._started()
@@ -179,7 +180,7 @@ class RemoteFunction(OutsideFunction[Connection]):
         """A new interpreter that has imported the function. Raises `InvalidParameter` and `UnknownTarget`."""
         where = f"{self.place}:{self.__name__}"
         try:
-            connection = Connection(self.python)
+            connection = Connection(self.python, self.folder)
             answer = connection.ask({"do": "load", "place": self.place, "name": self.__name__}, self.max_time)
         except OSError as error:
             raise InvalidParameter(f"python={self.python!r} cannot be started: {error.strerror or error}") from error
