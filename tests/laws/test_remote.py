@@ -120,6 +120,15 @@ def raises(data):
 def leaves(data):
     sys.exit("enough")
 
+class Stop(BaseException):
+    pass
+
+def stops(data):
+    if data[0] < 0 and len(CALLS) > 2:
+        raise Stop("no further")
+    CALLS.append(1)
+    return 0.5
+
 def dies(data):
     print("the last word", file=sys.stderr, flush=True)
     os._exit(3)
@@ -388,6 +397,18 @@ def test_an_exception_is_told_with_its_run_and_its_traceback(at):
     assert "there.py" in caught.value.__cause__.__notes__[0]
 
 
+def test_an_exception_of_any_class_is_told_with_its_run_and_its_input(at):
+    """Also one that is no `Exception`; and it can be an outcome."""
+    mechanism = RemoteMechanism(Signature.of(at("stops"), {}))
+    runs = replace(PairedRuns.d_first(Pair([1], [-1]), 4, coupled=False), start=10)
+    with pytest.raises(
+        MechanismRaised, match=r"^stops raised Stop \(no further\) on run 11, on the input \[-1\]: it r"
+    ):
+        mechanism.fill_pair(runs, np.random.default_rng(0), np.empty((2, 4, 1)))
+    rows = rows_of(at("stops"), [-1], n=9, errors="outcome")
+    assert rows[-1, 0] == exception_code("Stop")
+
+
 def test_floats_are_summarised_here(at):
     assert rows_of(at("drawn"), outcome=lambda value: 0).tolist() == [[0.0]] * 4
 
@@ -408,8 +429,9 @@ def test_an_attribute_has_one_place_whether_a_message_holds_exceptions_or_none(a
 
 
 def test_a_function_that_ends_its_interpreter_is_named(at):
-    with pytest.raises(MechanismRaised, match="leaves raised SystemExit"):
-        rows_of(at("leaves"))
+    for errors in ("raise", "outcome"):
+        with pytest.raises(MechanismCrashed, match=r"^leaves called sys\.exit\('enough'\): take that out"):
+            rows_of(at("leaves"), errors=errors)
     with pytest.raises(MechanismCrashed, match=r"dies on runs from 0 on: .* ended with exit code 3 \(the last word\)"):
         rows_of(at("dies"))
 

@@ -199,7 +199,7 @@ class RemoteFunction(OutsideFunction[Connection]):
         And whether these runs were made again, since one of them changed what it had been given.
 
         Raises what `raised_there` makes of an exception, with the number of the run in `run` and that of the input in
-        `side`.
+        `side`; and `SystemExit` as the function did.
         """
         store: list[object] = []
         forget: list[int] = []
@@ -237,6 +237,8 @@ class RemoteFunction(OutsideFunction[Connection]):
             return outcomes
         if "raised" in answer:
             raise raised_there(*answer["raised"])
+        if "exit" in answer:
+            raise SystemExit(answer["exit"])
         if "error" in answer:
             raise raised_there(0, 0, *answer["error"])
         if "summary" in answer:

@@ -272,9 +272,11 @@ class Service:
                         break
                     first.append(arguments.pop(key))
                 outcome = self.function(*first, **arguments)
-            except Exception as error:
+            except BaseException as error:
                 if not self.unchanged():
                     return None
+                if isinstance(error, SystemExit):
+                    return {"exit": error.code if type(error.code) in SINGLE_VALUES else repr(error.code)}
                 trace = [type(error).__qualname__, str(error), traceback.format_exc()]
                 if not request["errors"]:
                     return {"raised": [run, side, *trace]}
