@@ -75,6 +75,9 @@ def wrapped(rng, data, scale=2.0):
 def kept(data):
     return data[0]
 
+def spawned(rng, data):
+    return rng.spawn(1)[0].random()
+
 def kind(rng, data):
     return [type(rng).__name__, type(data).__name__]
 
@@ -244,6 +247,16 @@ def test_from_the_same_words_a_run_draws_what_it_draws_here(at, there):
     assert np.array_equal(both[0], both[1])
     assert np.array_equal(both[0][0], both[0][1])
     assert len(np.unique(both[0])) == 8
+
+
+def test_a_seed_repeats_what_children_of_the_generator_draw(at):
+    """Though the same process has made runs before."""
+    mechanism = RemoteMechanism(Signature.of(at("spawned", sys.executable), {}))
+    rows = np.empty((3, 4, 1))
+    for seed, own in zip((1, 2, 1), rows, strict=True):
+        mechanism.fill(DATA, np.random.Generator(np.random.SFC64(seed)), own, 0)
+    assert np.array_equal(rows[0], rows[2])
+    assert len(np.unique(rows)) == 8
 
 
 def test_generators_of_the_other_interpreter_are_seeded(at):

@@ -249,6 +249,7 @@ class Service:
         inputs, parameters = request["inputs"], request["parameters"]
         without_name = self.without_name(request["data"])
         rngs: list[object] = [None for _ in inputs]
+        self.generators = {}  # new ones: how many children one has by `spawn` is no matter of earlier messages
         outcomes: list[list[object]] = [[] for _ in inputs]
         turns = [side for turned in request["order"] for side in ((1, 0) if turned else range(len(inputs)))]
         look = 1
