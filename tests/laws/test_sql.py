@@ -51,6 +51,18 @@ def test_rows_have_the_names_of_columns():
     assert row._fields == ("id", "total", "_2")
 
 
+def test_rows_that_are_dicts():
+    def named():
+        connection = connected()
+        connection.row_factory = lambda cursor, row: dict(zip([one[0] for one in cursor.description], row, strict=True))
+        return connection
+
+    assert dpw.sql(named, "SELECT id, x AS y FROM people", table="people")(PEOPLE[:1]) == [(1, 2.5)]
+    with pytest.raises(InvalidOutcome, match="two columns of the result have the name 'x', of which rows that are"):
+        dpw.sql(named, "SELECT x, id, x FROM people", table="people")(PEOPLE)
+    assert memory("SELECT x, id, x FROM people")(PEOPLE[:1]) == [(2.5, 1, 2.5)]
+
+
 @pytest.mark.parametrize(
     "data",
     [

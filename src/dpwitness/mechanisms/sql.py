@@ -479,8 +479,16 @@ def style_of(connection: Connection) -> str:
     return "qmark"
 
 
-def outcome_of(rows: Sequence[Any], names: Sequence[str]) -> object:
-    """The outcome that a result is: a single value, a list of values, or a list of named tuples."""
+def outcome_of(rows: Sequence[Any], names: list[str]) -> object:
+    """The outcome that a result is: a single value, a list of values, or a list of named tuples.
+
+    Raises `InvalidOutcome` for rows that are dicts, where two columns have one name: they hold the last one alone.
+    """
+    if len(set(names)) < len(names) and any(isinstance(row, Mapping) for row in rows):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InvalidOutcome(
+            f"two columns of the result have the name {twice!r}, of which rows that are dicts hold one: give AS names"
+        )
     values = [tuple(row.values()) if isinstance(row, Mapping) else tuple(row) for row in rows]
     if len(names) == 1:
         column = [row[0] for row in values]
