@@ -128,7 +128,7 @@ def _read(stream: IO[bytes], put: Callable[[bytes | None], None]) -> None:
         put(held)
 
 
-#: Seconds that one run may take, and that the other interpreter may take to start and to import the function.
+#: Seconds that runs may take on average, and that the other interpreter may take to start and to import the function.
 MAX_TIME: Final = 600.0
 
 
@@ -280,7 +280,8 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     target
         "path/file.py:function" or "package.module:object", imported by that interpreter.
     max_time
-        Seconds that a run, or the import, may take; after that the process is killed.
+        Seconds that the import may take, and that runs may take on average: many are one message, which gets so many
+        seconds for each. After that the process is killed. A `max_time` of the check ends a run that hangs, too.
 
     Raises
     ------
