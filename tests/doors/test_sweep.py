@@ -568,7 +568,7 @@ def test_a_relation_out_of_time_keeps_what_the_first_has_shown_and_gets_its_even
     def check(mechanism, *, neighbours, max_time, **said):
         shares.append(max_time)
         if len(shares) > 1:
-            raise MechanismTimeout("count did not finish one run of the search in time: give a larger max_time")
+            raise MechanismTimeout("count did not finish the first runs of the search in time: give a larger max_time")
         clock[0] += 7.9  # of 8 seconds: its import takes long
         return replace(found, witness=replace(found.witness, relation=neighbours))
 

@@ -287,8 +287,9 @@ HOSTILE = {
     "two on a line": ("print('1, 2')", InvalidOutcome, "wrote '1, 2', which is no JSON"),
     "a list on two lines": ("print('[1' if calls % 2 else '2, 3]')", InvalidOutcome, r"wrote '\[1', which is no JSON"),
     "no UTF-8": ("sys.stdout.buffer.write(b'\"\\xff\"\\n')", InvalidOutcome, "which is no UTF-8, on run 10"),
-    "deep": ("print('[' * 500 + ']' * 500)", InvalidOutcome, "nested deeper"),
-    "a number of many digits": ("print('9' * 5000)", InvalidOutcome, "which is no JSON"),
+    "deep": ("print('[' * 500 + ']' * 500)", InvalidOutcome, "which is not read: lists are nested deeper than"),
+    "a number of many digits": ("print('-' + '9' * 5000)", InvalidOutcome,
+                                "which is not read: an integer has 5,000 digits, give it as a text, on run 10"),
     "controls a terminal": ("sys.exit('\\x1b[2J\\x07')", MechanismCrashed, r"code 1 \(\[2J\) after"),
 }  # fmt: skip
 

@@ -184,7 +184,7 @@ def test_making_the_pairs_of_a_search_leaves_time_to_run_them():
 def test_a_search_without_a_run_says_how_long_its_pairs_took_to_make():
     ready = PythonMechanism(Signature.of(lambda rng, value: value, {}))
     state = Search(runner=Runner(mechanism=ready, seed=1), objective=GrowthAt(claim=ApproxDP(1.0)), budget=8)
-    with pytest.raises(MechanismTimeout, match="did not finish one run of the search in time: give"):
+    with pytest.raises(MechanismTimeout, match="did not finish the first runs of the search in time: give"):
         state.seen([])
     state.making = 1e6
     with pytest.raises(MechanismTimeout, match=r"in time \(making pairs of inputs took 1e\+06 s of it\): give"):

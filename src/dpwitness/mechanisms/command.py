@@ -169,14 +169,21 @@ def _value(line: bytes, number: int) -> object:
         return json_value(line.decode(), parse_int=_whole)
     except UnicodeDecodeError as error:
         raise Unreadable(number, f"{_shown(line)}, which is no UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise Unreadable(number, f"{_shown(line)}, which is no JSON") from error
     except ValueError as error:
-        detail = f" ({error})" if "nested" in str(error) else ""
-        raise Unreadable(number, f"{_shown(line)}, which is no JSON{detail}") from error
+        raise Unreadable(number, f"{_shown(line)}, which is not read: {error}") from error
 
 
 def _whole(digits: str) -> float:
-    """A number without a point: "-0" is what programs make of the float that other languages write as "-0.0"."""
-    return -0.0 if digits == "-0" else int(digits)
+    """A number without a point: "-0" is what programs make of the float that other languages write as "-0.0".
+
+    Raises `ValueError` for one of too many digits.
+    """
+    try:
+        return -0.0 if digits == "-0" else int(digits)
+    except ValueError as error:  # Python's own limit
+        raise ValueError(f"an integer has {len(digits.lstrip('-')):,} digits, give it as a text") from error
 
 
 def _shown(held: bytes) -> str:

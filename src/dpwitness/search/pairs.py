@@ -223,7 +223,7 @@ class Search:
         if not any(one.seen.runs for one in searched):
             made = f" (making pairs of inputs took {self.making:.2g} s of it)"
             raise MechanismTimeout(
-                f"{self.runner.mechanism.name} did not finish one run of the search in time"
+                f"{self.runner.mechanism.name} did not finish the first runs of the search in time"
                 f"{made if self.making > LONG * self.runner.seconds else ''}: give a larger max_time"
             )
         return [one for one in searched if one.seen.runs]
