@@ -10,6 +10,7 @@ import sys
 import venv
 from contextlib import suppress
 from dataclasses import replace
+from datetime import datetime
 from decimal import Decimal
 from fractions import Fraction
 from itertools import count
@@ -289,6 +290,14 @@ def test_what_tables_hold_besides_their_values_tells_outcomes_apart():
     assert len(rows) == len(tables)
     table.attrs["n"] = object()  # which lies elsewhere
     assert tuple(row(client.unpacked(wire.packed(table)))) in rows
+
+
+def test_times_that_differ_in_which_of_two_equal_ones_they_are():
+    times = [time.replace(fold=fold) for time in (datetime(2020, 1, 1), datetime(2020, 1, 1).time()) for fold in (0, 1)]
+    assert len({tuple(row(client.unpacked(wire.packed(time)))) for time in times}) == 4
+    later = pd.Timestamp("2020-10-25 00:30", tz="UTC").tz_convert("Europe/Berlin") + pd.Timedelta(hours=1)
+    assert later.fold == 1
+    assert server.unpacked(wire.packed(later)) == later
 
 
 @pytest.mark.parametrize(("value", "near"), [(Decimal("sNaN"), math.nan), (Fraction(-(10**400)), -math.inf)], ids=repr)

@@ -69,6 +69,7 @@ def object_of(kind: str, content: Any) -> Any:
     if kind == "missing":
         return pd.NaT if content == "NaT" else pd.NA
     if kind != wire.TABLE:
+        content = content.partition(wire.FOLD)[0]  # the distance from UTC is in the text
         return pd.Timestamp(content) if kind == "time Timestamp" else pd.Timedelta(content)
     names, columns, labels, types, (ends, label_type, label_name, column_name), _ = content
     if ends is None:

@@ -39,6 +39,8 @@ RAISES = "raises"
 #: then what the values do not say: the type of each column, the type and the name of the index, that of the columns;
 #: and a text of all that it is besides, which outcomes are told apart by.
 TABLE = "table"
+#: The end of the text of a time that is the second of two equal ones.
+FOLD = " fold"
 
 
 _TAGS: dict[Any, bytes] = {list: b"l", tuple: b"t", set: b"S", frozenset: b"S"}
@@ -116,7 +118,7 @@ def _pack_object(value: Any, out: bytearray) -> None:
     elif family == "pyarrow" and hasattr(value, "as_py"):
         pack(value.as_py(), out)
     elif hasattr(value, "isoformat"):
-        pack(Tagged("time " + name, value.isoformat()), out)
+        pack(Tagged("time " + name, _time(value)), out)
     elif name in ("Decimal", "Fraction"):
         pack(Tagged(name, [_nearest(value), str(value)]), out)
     elif name == "timedelta":
@@ -220,7 +222,12 @@ def _attribute(value: Any) -> object:
         return [str(value.dtype), value.tolist()]
     if value is None or isinstance(value, (bool, int, float, complex, str, bytes)):
         return value
-    return value.isoformat() if hasattr(value, "isoformat") else type(value).__qualname__
+    return _time(value) if hasattr(value, "isoformat") else type(value).__qualname__
+
+
+def _time(value: Any) -> str:
+    """A time as text, with which of two equal ones it is where a clock is set back."""
+    return "%s%s" % (value.isoformat(), FOLD if getattr(value, "fold", 0) else "")
 
 
 def _nearest(value: Any) -> float:
