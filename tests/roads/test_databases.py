@@ -191,6 +191,21 @@ def test_a_function_that_rolls_back_is_refused(query):
         query(rolls_back)(OTHERS)
 
 
+def test_a_role_of_postgresql_that_may_not_read_the_table(postgresql):
+    """Whether rows are left cannot be seen; each run gets its own."""
+    with pytest.importorskip("psycopg").connect(postgresql) as connection:
+        connection.execute("CREATE ROLE analyst; GRANT SELECT ON rounded TO analyst")
+
+    def restricted(connection):
+        connection.execute("SET LOCAL ROLE analyst")
+        return connection.execute("SELECT n FROM rounded").fetchone()[0]
+
+    mechanism = SqlMechanism(Signature.of(dpw.sql(connect_postgresql, restricted, table="people"), {}))
+    rows = np.empty((3, 1))
+    mechanism.fill(OTHERS, np.random.default_rng(1), rows, 0)
+    assert np.all(rows == 1)
+
+
 def test_postgresql_refuses_what_would_commit(postgresql):
     psycopg = pytest.importorskip("psycopg", reason="no driver of PostgreSQL is installed")
     committing = psycopg.connect(postgresql, autocommit=True)

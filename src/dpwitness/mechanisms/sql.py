@@ -571,18 +571,19 @@ class Batch:
         found = self.function.run(self.connection, rng)
         if self.first:
             self.first = False
-            self.require_rows()
+            if not self.require_rows():
+                self.again()
         return found
 
-    def require_rows(self) -> None:
-        """Raise `MechanismError` where a run changed what later ones read.
+    def require_rows(self) -> bool:
+        """Raise `MechanismError` where a run changed what later ones read; return whether that could be seen.
 
         A function may change rows, but not lose all: it may have read an empty table even in the run that did that.
         """
         try:
             state = self._state()
-        except MechanismError:  # of a transaction that failed, or a connection that is gone: what follows meets it, too
-            return
+        except MechanismError:  # of a transaction that failed, or of a role that may not read the table
+            return False
         name, count = self.function.__name__, len(self.rows.values)
         if self.before is not None and state != self.before:
             raise MechanismError(
@@ -595,6 +596,7 @@ class Batch:
                 "after that is an empty table: let it not delete them nor call rollback(), and raise nothing within "
                 "`with connection:`, which rolls back, too"
             )
+        return True
 
     def _state(self) -> tuple[int, int]:
         """The rows of the table, and how many rows the connection has changed, where SQLite says so."""
