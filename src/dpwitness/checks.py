@@ -6,6 +6,7 @@ import math
 import numbers
 import os
 import re
+import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -14,7 +15,7 @@ from itertools import chain, islice
 from pathlib import Path
 from typing import Any, Final
 
-from dpwitness.errors import BadInput, InvalidParameter
+from dpwitness.errors import BadInput, InvalidParameter, RunsEnded
 
 #: Where an object without a text of its own lies in memory: it says nothing, and is another one in each process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
@@ -231,7 +232,9 @@ def naming(what: str) -> Iterator[None]:
         yield
     except SystemExit as error:
         raise InvalidParameter(str(exit_error(what, error))) from error
-    except Exception as error:
+    except BaseException as error:
+        if not is_failure(error):
+            raise
         text = " ".join(text_of(error).split())
         raise InvalidParameter(f"{what} raised {type(error).__name__}: {text}".removesuffix(": ")) from error
 
@@ -244,6 +247,25 @@ def first_of(what: str, ask: Callable[[], object], most: int) -> list[Any]:
         raise InvalidParameter(f"{what} returned {brief(given)}: it must return a list, or yield what is in it")
     with naming(what):
         return list(islice(given, most))
+
+
+#: What ends this process, or runs that nobody needs: whatever catches all else, as what was proved is not lost to it,
+#: lets these through.
+INTERRUPTS: Final = (KeyboardInterrupt, RunsEnded)
+#: Classes with which others end a test or a task, where they are loaded: pytest's skip and fail, a cancelled task.
+ENDINGS: Final = (("_pytest.outcomes", "OutcomeException"), ("asyncio.exceptions", "CancelledError"))
+
+
+def is_failure(error: BaseException) -> bool:
+    """Whether an exception says that the code which raised it failed; others end what called it.
+
+    Not every failure is an `Exception`: panics of Rust's are none, as Polars raises them.
+    """
+    if isinstance(error, Exception):
+        return True
+    found = (getattr(sys.modules.get(module), name, None) for module, name in ENDINGS)
+    endings = (*INTERRUPTS, SystemExit, GeneratorExit, *(kind for kind in found if isinstance(kind, type)))
+    return not isinstance(error, endings)
 
 
 def exit_error(whose: str, error: SystemExit) -> BadInput:

@@ -23,9 +23,16 @@
     ├── CompiledDiffers                   numba made something else of the mechanism, so it runs as plain Python
     └── FastNoiseUnused                   fast_noise=True had no effect: all noise is NumPy's own
 
+    BaseException
+    └── RunsEnded                         (internal) it ends runs from without
+
 The command line prints the message of any of these on one line and exits with 2. The pytest plugin fails a test by
 `dpwitness.plugin.PrivacyViolation`, an AssertionError, or by `dpwitness.plugin.HealthCheckFailed`, a DPWitnessError.
 """
+
+
+class RunsEnded(BaseException):
+    """Ends runs from without, by no error: no `except Exception` of the user's stops it."""
 
 
 class DPWitnessError(Exception):

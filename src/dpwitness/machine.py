@@ -17,6 +17,8 @@ from typing import Final
 
 from platformdirs import user_cache_path
 
+from dpwitness.errors import RunsEnded
+
 #: Warnings of this process, each of which is given once.
 _warned: set[str] = set()
 
@@ -200,7 +202,7 @@ class Deadline:
         return replace(self, at=self.at - seconds)
 
 
-class Abandoned(BaseException):
+class Abandoned(RunsEnded):
     """Nobody needs what this thread makes any more: raised between two runs, never within one."""
 
 

@@ -46,8 +46,14 @@ def goes_elsewhere(rng, data, epsilon):
     os.chdir(os.path.join(os.path.dirname(__file__), "elsewhere"))
     return data[0] + rng.laplace(0, 0.1)
 
-def base(rng, data, epsilon):
-    raise BaseException("no luck")
+def ends(rng, data, epsilon):
+    raise GeneratorExit("no luck")
+
+class Panic(BaseException):
+    pass
+
+def panics(rng, data, epsilon):
+    raise Panic("no luck")
 
 def stops(rng, data, epsilon):
     os.kill(os.getpid(), signal.SIGINT)
@@ -332,7 +338,8 @@ def test_every_argument_that_names_a_file_says_what_becomes_of_it():
     [
         ("leaves", "leaves called sys.exit(0): take that out, it ends the check"),
         ("leaves_in_a_run", "leaves_in_a_run called sys.exit(0): take that out, it ends the check"),
-        ("base", "unexpected BaseException: no luck; --traceback shows where"),
+        ("ends", "unexpected GeneratorExit: no luck; --traceback shows where"),
+        ("panics", "panics raised Panic (no luck) on run 0, on the input [0.]"),
     ],
 )
 @pytest.mark.parametrize("command", ["check", "bound", "profile", "curve"])
@@ -340,7 +347,7 @@ def test_every_argument_that_names_a_file_says_what_becomes_of_it():
 def test_a_mechanism_that_leaves_is_no_pass(capsys, mine, command, function, line):
     more = ["--claims", "1"] if command == "curve" else []
     code, out, err = run(capsys, command, f"mine.py:{function}", "--epsilon", 1, "--queries", 1, *more)
-    assert (code, out) == (70 if function == "base" else 2, "")
+    assert (code, out) == (70 if function == "ends" else 2, "")
     assert [text for text in err.splitlines() if "warning: " not in text] == [f"dpwitness: error: {line}"]
 
 
@@ -353,13 +360,13 @@ def test_a_file_that_leaves_when_it_is_loaded(capsys, mine):
 
 @pytest.mark.parametrize("place", [[], ["first"], ["last"]])
 def test_the_traceback_is_shown_when_asked_for(capsys, mine, place):
-    command = ["check", "mine.py:base", "--epsilon", "1", "--queries", "1"]
+    command = ["check", "mine.py:ends", "--epsilon", "1", "--queries", "1"]
     if place:
         command = ["--traceback", *command] if place == ["first"] else [*command, "--traceback"]
     code, _, err = run(capsys, *command)
     assert code == 70
     assert ("Traceback" in err) == bool(place)
-    assert err.splitlines()[-1] == "dpwitness: error: unexpected BaseException: no luck; --traceback shows where"
+    assert err.splitlines()[-1] == "dpwitness: error: unexpected GeneratorExit: no luck; --traceback shows where"
 
 
 def test_the_traceback_of_bad_input_too(capsys):

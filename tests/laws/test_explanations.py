@@ -350,6 +350,18 @@ def fail(rng):
     raise ZeroDivisionError
 
 
+class Panic(BaseException):
+    """As Rust's: no `Exception`."""
+
+
+def panic(rng):
+    raise Panic
+
+
+def time_out(rng):
+    pytest.fail("Timeout (>30s)")
+
+
 def draw_for_ever(rng):
     while True:
         rng.random()
@@ -369,7 +381,7 @@ def swallow(rng):
             pass
 
 
-@pytest.mark.parametrize("how", [leave, fail, draw_for_ever, run_for_ever, swallow])
+@pytest.mark.parametrize("how", [leave, fail, panic, time_out, draw_for_ever, run_for_ever, swallow])
 def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how, monkeypatch):
     monkeypatch.setattr(health, "SECONDS", 0.2)
     pair = Pair([1.0], [2.0])

@@ -1,6 +1,7 @@
 """Outcomes of any type: what tells two of them apart tells their rows apart, and a leak through it is refuted."""
 
 import array
+import asyncio
 import collections
 import dataclasses
 import datetime
@@ -19,8 +20,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from dpwitness import InvalidOutcome, InvalidParameter, MechanismRaised, NotRefuted, Violation, check, pairs, replay
-from dpwitness.errors import MixedKinds, SlowMechanism
+from dpwitness import (
+    InvalidOutcome,
+    InvalidParameter,
+    MechanismRaised,
+    NotRefuted,
+    Violation,
+    check,
+    pairs,
+    replay,
+    sql,
+)
+from dpwitness.errors import MixedKinds, RunsEnded, SlowMechanism
 from dpwitness.events.encoding import (
     EXCEPTION,
     NESTED,
@@ -36,6 +47,7 @@ from dpwitness.events.encoding import (
 from dpwitness.mechanisms.layout import ROOT, KeyedRow, keyed_row
 from dpwitness.mechanisms.outcomes import Row, row_of, uniform_rows
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.resolve import MechanismFactory, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from running import sampled
 
@@ -553,6 +565,74 @@ def test_exceptions_are_outcomes_by_their_class():
     assert set(rows[:, 0]) == {1.0, exception_code("KeyError"), exception_code("ZeroDivisionError")}
     assert np.isnan(rows[:, 1:]).all()
     assert mechanism.label(exception_code("KeyError")) == "raises KeyError"
+
+
+class Panic(BaseException):
+    """As Rust's, which Polars raises: no `Exception`."""
+
+
+def roads(act):
+    """A mechanism that does something before it returns a number, as each kind of mechanism that runs it here."""
+
+    def plain(rng, data):
+        return (act(), rng.random())[1]
+
+    def many(rng, data, size):
+        return (act(), rng.random(size))[1]
+
+    yield plain, {}
+    yield many, {}
+    yield MechanismFactory(lambda: lambda rng, data: plain(rng, data)), {}
+    yield plain, {"observe": "time"}
+    columns = {"table": "people", "domain": ["a"]}
+    yield sql("sqlite", lambda connection: plain(np.random, None), **columns), {}
+    yield sql("sqlite", "SELECT act()", functions={"act": lambda: act() or 1}, **columns), {}
+
+
+@pytest.mark.parametrize("road", range(6))
+def test_what_is_no_exception_is_the_mechanisms_too(road):
+    def panics():
+        raise Panic("no luck")
+
+    function, how = [*roads(panics)][road]
+    data = [{"a": 1}]
+    with pytest.raises(MechanismRaised, match=r"raised Panic \(no luck\) on run 0, on the input"):
+        as_mechanism(function, data, **how)
+    mechanism = as_mechanism(function, data, errors="outcome", **how)
+    rows = mechanism.outcomes(data, np.random.Generator(np.random.SFC64(0)), 3)
+    assert mechanism.without_time(rows)[:, 0].tolist() == [exception_code("Panic")] * 3
+    assert mechanism.label(rows[0, 0]) == "raises Panic"
+
+
+@pytest.mark.parametrize("road", range(6))
+@pytest.mark.parametrize(
+    "error",
+    [KeyboardInterrupt(), GeneratorExit(), RunsEnded(), asyncio.CancelledError(), pytest.skip.Exception("not here")],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_ends_more_than_a_run_is_no_outcome(road, error):
+    def ends():
+        raise error
+
+    function, how = [*roads(ends)][road]
+    with pytest.raises(type(error)):
+        as_mechanism(function, [{"a": 1}], errors="outcome", **how)
+
+
+def test_a_summary_an_output_and_a_maker_that_panic_are_named():
+    class Unreadable(list):
+        def __iter__(self):
+            raise Panic("no luck")
+
+    def panics(*_):
+        raise Panic("no luck")
+
+    with pytest.raises(InvalidOutcome, match=r"outcome= raised Panic \(no luck\) for 1, which"):
+        as_mechanism(lambda data: 1, [0], outcome=panics)
+    with pytest.raises(InvalidOutcome, match=r"on run 0 that cannot be read: Panic: no luck"):
+        as_mechanism(lambda data: 1, [0], outcome=lambda output: Unreadable([1]))
+    with pytest.raises(InvalidParameter, match=r"make= raised Panic \(no luck\)"):
+        MechanismFactory(panics)
 
 
 def test_a_vectorised_mechanism_raises_run_by_run():

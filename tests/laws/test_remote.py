@@ -121,6 +121,12 @@ def raises(data):
         raise KeyError("no such record")
     return 0.5
 
+class Panic(BaseException):
+    pass
+
+def panics(data):
+    raise Panic("no luck")
+
 def leaves(data):
     sys.exit("enough")
 
@@ -438,6 +444,10 @@ def test_floats_are_summarised_here(at):
 def test_exceptions_can_be_outcomes(at):
     rows = rows_of(at("raises"), n=9, errors="outcome")
     assert sorted(rows[:, 0]) == [exception_code("KeyError")] * 3 + [0.5] * 6
+
+
+def test_what_is_no_exception_can_be_an_outcome(at):
+    assert rows_of(at("panics"), errors="outcome").tolist() == [[exception_code("Panic")]] * 4
 
 
 def test_an_attribute_has_one_place_whether_a_message_holds_exceptions_or_none(at):

@@ -152,6 +152,7 @@ LATER = (
     MixedKinds("1 and [1]"),
     ZeroDivisionError("a relation of the user's"),
     SystemExit(3),
+    pytest.fail.Exception("Timeout (>30s)"),
 )
 
 

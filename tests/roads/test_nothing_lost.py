@@ -1,5 +1,6 @@
 """What was proved is kept, whatever happens after it: an error, Ctrl-C, a function that no other process can load."""
 
+import asyncio
 import json
 import signal
 from itertools import count
@@ -146,6 +147,49 @@ def test_ctrl_c_while_a_result_is_questioned_keeps_it(against, monkeypatch):
     assert "interrupted before it was asked whether its runs are independent of each other" in verdict.notes
     bound = dpw.bound(leaks, epsilon=1.0, runs=20_000, **FEW) if against else None
     assert bound is None or (bound.ended == "interrupted" and bound.lower_bound > 1)
+
+
+class Panic(BaseException):
+    """As Rust's, which Polars raises: no `Exception`."""
+
+
+@pytest.mark.parametrize(
+    "error",
+    [Panic(), SystemExit(3), GeneratorExit(), asyncio.CancelledError(), pytest.fail.Exception("no")],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_a_run_raises_behind_the_evidence_keeps_it(error, monkeypatch):
+    """Further calls, the explanation and the histogram of the report run the mechanism then."""
+    refuted = []
+
+    def late(rng, data, size):
+        if refuted:
+            raise error
+        return leaks(rng, data, size)
+
+    def questioned(*given):
+        refuted.append(True)
+        return refutation.check_refutation(*given)
+
+    monkeypatch.setattr(loop, "check_refutation", questioned)
+    verdict = dpw.check(late, claim=1.0, runs=20_000, **FEW)
+    assert isinstance(verdict, dpw.Violation)
+    assert verdict.notes[0].startswith("its runs were not compared with each other: ")
+    assert verdict.ended == "refuted"
+
+
+@pytest.mark.parametrize("against", [True, False])
+def test_a_time_limit_of_a_test_that_ends_while_a_result_is_questioned(against, monkeypatch):
+    monkeypatch.setattr(loop, "check_refutation", lambda *_: pytest.fail("Timeout (>30s)"))
+    monkeypatch.setattr(loop, "check_pass", lambda *_: pytest.fail("Timeout (>30s)"))
+    if not against:  # of a pass it is the test's own end
+        with pytest.raises(pytest.fail.Exception, match="Timeout"):
+            dpw.check(private, claim=1.0, runs=20_000, **FEW)
+        return
+    verdict = dpw.check(leaks, claim=1.0, runs=20_000, **FEW)
+    assert isinstance(verdict, dpw.Violation)
+    said = "ended by Failed: Timeout (>30s) before it was asked whether its runs are independent of each other"
+    assert verdict.notes[0] == said
 
 
 def fails_late(claimed):

@@ -42,6 +42,7 @@ from dpwitness.errors import (
     InvalidNeighbours,
     MechanismRaised,
     MechanismTimeout,
+    RunsEnded,
 )
 from dpwitness.events import Event, Interval
 from dpwitness.evidence import (
@@ -190,8 +191,9 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             if not verdicts:
                 raise
             verdicts[-1] = replace(verdicts[-1], ended="interrupted")
-        except (Exception, SystemExit) as error:  # of any kind: what was proved is not lost to it
-            if isinstance(error, DependentRuns) or not any(isinstance(verdict, Violation) for verdict in verdicts):
+        except BaseException as error:  # of any other kind: what was proved is not lost to it
+            violated = any(isinstance(verdict, Violation) for verdict in verdicts)
+            if isinstance(error, DependentRuns | RunsEnded) or not violated:
                 raise
             text = str(error) if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {error}"
             verdicts[-1] = _with_notes(verdicts[-1], f"under {relation!s:.200} the check failed: {text}")
@@ -775,6 +777,9 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
             outputs = drawn_outputs(problem, _plain_runs(problem, done.runner), evidence.candidate)
     except KeyboardInterrupt:  # the verdict is there
         done = replace(done, ended="interrupted")
+    except BaseException as error:  # of any other kind, as by pytest-timeout: what was proved is not lost to it
+        if isinstance(error, RunsEnded) or not refuted:
+            raise
     course = Course(
         pairs=tried.pairs, events=tried.events, evidence=evidence.course.ending(made, log_e), outputs=outputs
     )

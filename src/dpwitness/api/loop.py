@@ -11,7 +11,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate, Estimate
-from dpwitness.checks import is_ours
+from dpwitness.checks import is_ours, on_one_line
 from dpwitness.claims import Claim
 from dpwitness.errors import (
     ClusterLost,
@@ -22,6 +22,7 @@ from dpwitness.errors import (
     MechanismError,
     MechanismTimeout,
     MixedKinds,
+    RunsEnded,
 )
 from dpwitness.events import Event, codes_in, in_event, require_described
 from dpwitness.evidence import Counts, bet_on, lower_bound
@@ -43,6 +44,8 @@ Totals = tuple[Counts, ...]
 
 #: Errors after which runs are made again otherwise, or are no evidence.
 MADE_AGAIN: Final = (CompiledDisagrees, DependentRuns, MixedKinds)
+#: What is said where the questions to a result were cut off.
+UNASKED: Final = "before it was asked whether its runs are independent of each other"
 #: Points of the course of the evidence.
 POINTS: Final = 64
 
@@ -118,13 +121,16 @@ class Confirmation:
         if not against:
             if isinstance(self.lost, MechanismError):
                 raise self.lost
-            return self.unless_interrupted(self._examine_pass)
+            return self.unless_interrupted(self._examine_pass, proved=False)
         return self.unless_interrupted(
             lambda: self._examine_refutation(self.events if compared is None else compared, largest=largest)
         )
 
-    def unless_interrupted(self, questions: Callable[[], tuple[str, ...]]) -> "Confirmation":
-        """The same with the notes of some health checks; Ctrl-C ends the checks and keeps the counts."""
+    def unless_interrupted(self, questions: Callable[[], tuple[str, ...]], *, proved: bool = True) -> "Confirmation":
+        """The same with the notes of some health checks; Ctrl-C ends the checks and keeps the counts.
+
+        `proved`: these refute something, which is not lost either to what ends a test, as pytest-timeout does.
+        """
         notes: tuple[str, ...] = ()
         ended = self.ended
         if isinstance(self.lost, MechanismError):
@@ -133,7 +139,13 @@ class Confirmation:
             notes += questions()
         except KeyboardInterrupt:
             ended = "interrupted"
-            notes += ("interrupted before it was asked whether its runs are independent of each other",)
+            notes += (f"interrupted {UNASKED}",)
+        except (Exception, RunsEnded):
+            raise
+        except BaseException as error:
+            if not proved:
+                raise
+            notes += (f"ended by {on_one_line(error)} {UNASKED}",)
         return replace(self, ended=ended, notes=(*notes, *self.runner.notes))
 
     def _examine_refutation(self, compared: Iterable[Event], *, largest: bool) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import INTERRUPTS
 from dpwitness.claims import Claim
 from dpwitness.files import as_utf8
 from dpwitness.mechanisms.mechanism import Mechanism, own_seconds
@@ -82,7 +83,9 @@ def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Exp
     try:
         recorded = _recorded(mechanism, function, pair, runner)
         return None if recorded is None else explanation_of(claim, *recorded)
-    except (Exception, SystemExit):  # whatever the user's objects do when they are recorded: the verdict stands
+    except INTERRUPTS:
+        raise
+    except BaseException:  # whatever the user's objects do when they are recorded: the verdict stands
         return None
 
 

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from dpwitness.checks import is_ours, on_one_line
+from dpwitness.checks import INTERRUPTS, is_ours, on_one_line
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
 from dpwitness.events.event import outcome_text
@@ -170,7 +170,9 @@ def _calls(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float =
     """Further calls on both inputs, or why there are none."""
     try:
         return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
-    except (Exception, SystemExit) as error:  # the mechanism's, which ran well until then
+    except INTERRUPTS:
+        raise
+    except BaseException as error:  # the mechanism's, which ran well until then
         return on_one_line(error)
 
 

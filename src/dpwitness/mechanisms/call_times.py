@@ -32,6 +32,7 @@ from typing import Any, Final, cast
 import numpy as np
 from typing_extensions import override
 
+from dpwitness.checks import is_failure
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import NONE
 from dpwitness.machine import end_if_abandoned
@@ -202,7 +203,7 @@ def _put_times(outputs: Sequence[object], side: Side, runs: slice) -> int:
 
 def timed(
     clock: Callable[[], int], function: Callable[..., object], first: Sequence[object], rest: dict[str, object]
-) -> tuple[int, object, Exception | None]:
+) -> tuple[int, object, BaseException | None]:
     """Call a function; return the nanoseconds, and what it returned or raised.
 
     In a frame of its own: where the last output stood, it would be taken apart before the clock is read.
@@ -210,8 +211,11 @@ def timed(
     began = clock()
     try:
         output = function(*first, **rest)
-    except Exception as error:
-        return clock() - began, None, error
+    except BaseException as error:
+        nanoseconds = clock() - began
+        if not is_failure(error):
+            raise
+        return nanoseconds, None, error
     nanoseconds = clock() - began
     return nanoseconds, output, None
 

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import text_of
+from dpwitness.checks import is_failure, text_of
 from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.compiled.refusals import reason
 from dpwitness.neighbours import Data, Pair, shown
@@ -23,7 +23,7 @@ AGAIN: Final = 8
 Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 
 
-def raised(name: str, error: Exception, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
+def raised(name: str, error: BaseException, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
     """Make the error for a mechanism of that name that raised, with the run's number and the input."""
     text = next(iter(text_of(error).splitlines()), "no message")
     if type(error).__module__.partition(".")[0] == "numba":  # whose first line says in which step of numba's, not why
@@ -39,15 +39,16 @@ def raised(name: str, error: Exception, run: int, data: Data, *, used_up: bool =
     return result
 
 
-def always_raises(run: Callable[[int], object], kind: type[Exception]) -> bool:
+def always_raises(run: Callable[[int], object], kind: type[BaseException]) -> bool:
     """Whether each of a few runs raises an exception of that kind; `run` takes their number."""
     for number in range(AGAIN):
         try:
             run(number)
-        except kind:
-            continue
-        except Exception:
-            return False
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            if isinstance(error, kind):
+                continue
         return False
     return True
 

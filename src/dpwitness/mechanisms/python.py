@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.checks import brief, exit_error
+from dpwitness.checks import brief, exit_error, is_failure
 from dpwitness.errors import (
     DPWitnessError,
     InvalidOutcome,
@@ -473,7 +473,7 @@ class PythonMechanism(Mechanism):
                 first, rest = arguments[k]
                 try:
                     output = function(*first, **rest)
-                except Exception as error:
+                except BaseException as error:
                     output = self._exception(error, sides, outputs, k, start + i)
                 # By themselves: a call for each would take as long as this.
                 if type(output) in single:
@@ -491,9 +491,14 @@ class PythonMechanism(Mechanism):
         self._note_ran_well(sides, outputs)
 
     def _exception(
-        self, error: Exception, sides: Sequence[Side], outputs: Sequence[Sequence[object]], k: int, run: int
+        self, error: BaseException, sides: Sequence[Side], outputs: Sequence[Sequence[object]], k: int, run: int
     ) -> ExceptionOutcome:
-        """What stands for a run of side k that raised; raises `MechanismRaised` where that is no outcome."""
+        """What stands for a run of side k that raised; raises `MechanismRaised` where that is no outcome.
+
+        Raises the error itself where it is no failure of the run.
+        """
+        if not is_failure(error):
+            raise error
         if self.errors == "outcome":
             return ExceptionOutcome(type(error).__qualname__)
         self._note_ran_well(sides, outputs)
@@ -561,7 +566,7 @@ class PythonMechanism(Mechanism):
             return False not in self.traits.single
         return True
 
-    def _used_up(self, error: Exception) -> bool:
+    def _used_up(self, error: BaseException) -> bool:
         """Whether it raises now on an input, too, on which it ran well before."""
         if self._ran_well is None or self._looked_into >= ASKED:
             return False
@@ -616,7 +621,9 @@ class PythonMechanism(Mechanism):
             ) from error
         except (DPWitnessError, MemoryError):
             raise
-        except Exception as error:  # of the object's own code
+        except BaseException as error:  # of the object's own code
+            if not is_failure(error):
+                raise
             raise InvalidOutcome(
                 f"{self.name} returned a {type(output).__name__} on run {run} that cannot be read: "
                 f"{type(error).__name__}: {error}"
@@ -625,7 +632,9 @@ class PythonMechanism(Mechanism):
     def _summarised(self, summarise: Callable[[object], object], output: object, run: int) -> object:
         try:
             return summarise(output)
-        except Exception as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             raise InvalidOutcome(
                 f"outcome= raised {type(error).__name__} ({error}) for {brief(output)}, which {self.name} returned on "
                 f"run {run}: return a number, a flag, text or a list of such for every output"
@@ -723,7 +732,9 @@ class VectorisedMechanism(PythonMechanism):
         end_if_abandoned()
         try:
             output: Any = self.signature.call(self.conversion.source(data)(), side.draws.of_run(0), n)
-        except Exception as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             raise raised(self.name, error, start, data) from error
         if not self.reproducible and _one_each(output, n):
             self._recent.store(data, start, output)
@@ -760,7 +771,9 @@ class VectorisedMechanism(PythonMechanism):
             own = rng if n == 1 else self._draws(rng, 1).of_run(0)
             try:
                 output: Any = self.signature.call(self.conversion.source(data)(), own, 1)
-            except Exception as error:
+            except BaseException as error:
+                if not is_failure(error):
+                    raise
                 outputs.append(ExceptionOutcome(type(error).__qualname__))
             else:
                 self._require_each(output, 1, start + i)

@@ -24,6 +24,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness import noise
+from dpwitness.checks import is_failure
+from dpwitness.errors import RunsEnded
 from dpwitness.mechanisms.draws import global_states_restored
 from dpwitness.mechanisms.mechanism import own_seconds
 
@@ -91,7 +93,7 @@ class CannotRecord(Exception):
     """A run that cannot be recorded: another one is, or it took too long or drew too much."""
 
 
-class _Stop(BaseException):
+class _Stop(RunsEnded):
     """Ends a run from within: no `except Exception` of the user's stops it."""
 
 
@@ -235,7 +237,9 @@ class _Run:
                 self.recording.output = call(self.generator)
             except _Stop:
                 raise CannotRecord from None
-            except Exception as error:  # of the mechanism: that may be its outcome
+            except BaseException as error:  # of the mechanism: that may be its outcome
+                if not is_failure(error):
+                    raise
                 self.recording.error = type(error).__qualname__
             finally:
                 sys.settrace(before)

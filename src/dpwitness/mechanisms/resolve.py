@@ -9,7 +9,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import brief
+from dpwitness.checks import INTERRUPTS, brief, is_failure
 from dpwitness.errors import (
     CompiledDiffers,
     InvalidParameter,
@@ -217,7 +217,9 @@ def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
     except (TypeError, ValueError) as error:
         if "RandomState" in str(error):
             return replace(signature, function=LegacyGenerator(signature.function))
-    except (Exception, SystemExit):  # it is reported when the mechanism runs
+    except INTERRUPTS:
+        raise
+    except BaseException:  # it is reported when the mechanism runs
         pass
     return signature
 
@@ -308,7 +310,9 @@ class MechanismFactory:
         self.make = make
         try:
             self.example, another = make(), make()
-        except Exception as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             raise InvalidParameter(
                 f"make= raised {type(error).__name__} ({error}): it must return a new mechanism, without parameters"
             ) from error

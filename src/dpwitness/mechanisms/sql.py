@@ -22,7 +22,7 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.checks import brief, items
+from dpwitness.checks import brief, is_failure, items
 from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismError, MechanismTimeout
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
@@ -356,7 +356,7 @@ class SqlFunction:
         def call(*values: object) -> object:
             try:
                 return _plain(function(self._rng, *values) if generator else function(*values))
-            except Exception as error:
+            except BaseException as error:
                 self._error = error
                 raise
 
@@ -646,7 +646,9 @@ class SqlMechanism(VectorisedMechanism):
                     output = batch.run(generator)
                 except MechanismError:
                     raise
-                except Exception as error:
+                except BaseException as error:
+                    if not is_failure(error):
+                        raise
                     if self.errors != "outcome":
                         raise raised(self.name, error, start + i, side.data) from error
                     outputs.append(ExceptionOutcome(type(error).__qualname__))

@@ -23,7 +23,7 @@ from dpwitness.api.check import check_problem, require_budget
 from dpwitness.api.door import EARLIER
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
-from dpwitness.checks import brief, exit_error, json_value, near, on_one_line, text_of
+from dpwitness.checks import INTERRUPTS, brief, exit_error, json_value, near, on_one_line, text_of
 from dpwitness.codec import UnknownKind
 from dpwitness.errors import (
     DPWitnessError,
@@ -376,7 +376,9 @@ class Asserter:
         """Save a witness and return a note about it. The violation stays, even if the file cannot be written."""
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
-        except (Exception, SystemExit) as error:  # of any kind: what was proved is not lost to it
+        except INTERRUPTS:
+            raise
+        except BaseException as error:  # of any other kind: what was proved is not lost to it
             return f"the witness could not be saved: {on_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 

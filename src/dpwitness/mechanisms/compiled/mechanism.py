@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.checks import is_failure
 from dpwitness.errors import CompiledDisagrees, MechanismRaised
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.refusals import Refused, reason
@@ -123,7 +124,9 @@ class CompiledMechanism(Mechanism):
         try:
             both, memory = rows.reshape(2 * n, -1), np.empty(self._scratch)
             length = self._fill(rng, state, runs.coupled, runs.order, *inputs, self._values, both, position, memory)
-        except Exception as error:
+        except BaseException as error:
+            if not is_failure(error):
+                raise
             at = int(position[0])
             if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
                 if isinstance(error, OSError) and self._on_disk:  # the cache is full, or was removed: do without
