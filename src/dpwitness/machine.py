@@ -1,4 +1,7 @@
-"""What compiling needs, a folder that only the user can write to; deadlines that do not count it; work left behind."""
+"""What compiling needs, a folder that only the user can write to; deadlines that do not count it; work left behind.
+
+And warnings of ours, whose filters a mechanism may change while it runs.
+"""
 
 import atexit
 import os
@@ -8,12 +11,12 @@ import tempfile
 import threading
 import time
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from platformdirs import user_cache_path
 
@@ -66,7 +69,7 @@ def _warn(message: str) -> None:
     """Warn, once a process."""
     if message not in _warned:
         _warned.add(message)
-        warnings.warn(message, UserWarning, stacklevel=4)
+        warn(message, UserWarning, stacklevel=4)
 
 
 @contextmanager
@@ -208,10 +211,34 @@ class Abandoned(RunsEnded):
 
 class _OfThread(threading.local):
     abandoned = threading.Event()  # where nobody says another
+    filters: Sequence[Any] | None = None
 
 
-#: `abandoned`: set once nobody needs what this thread makes any more. What runs a mechanism ends then.
+#: `abandoned`: set once nobody needs what this thread makes any more. What runs a mechanism ends then. `filters`: those
+#: by which warnings of ours go; None for those of the moment.
 OF_THREAD: Final = _OfThread()
+
+
+@contextmanager
+def warnings_by_these_filters() -> Iterator[None]:
+    """In this context `warn` goes by the filters of its beginning: a mechanism may change those of the process."""
+    before = OF_THREAD.filters
+    OF_THREAD.filters = [*warnings.filters] if before is None else before
+    try:
+        yield
+    finally:
+        OF_THREAD.filters = before
+
+
+def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:
+    """Warn of something of ours, by the filters that the user had before a mechanism ran."""
+    filters = OF_THREAD.filters
+    if filters is None or filters == warnings.filters:
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
+        return
+    with warnings.catch_warnings():
+        warnings.filters = [*filters]
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
 def end_if_abandoned() -> None:

@@ -10,7 +10,6 @@ import os
 import secrets
 import sys
 import time
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from contextlib import suppress
@@ -35,7 +34,7 @@ from dpwitness.events import Event, Noun
 from dpwitness.events.event import NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
 from dpwitness.files import as_utf8
-from dpwitness.machine import Deadline
+from dpwitness.machine import Deadline, warn
 from dpwitness.mechanisms.catalog import FILE, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
 from dpwitness.mechanisms.compiled.fast_noise import why_unused
@@ -409,7 +408,7 @@ def prepare(
         why = (
             why_unused(mechanism.signature.given_function) if mechanism.compiled else "it does not run as machine code"
         )
-        warnings.warn(f"fast_noise has no effect on {mechanism.name}: {why}", FastNoiseUnused, stacklevel=5)
+        warn(f"fast_noise has no effect on {mechanism.name}: {why}", FastNoiseUnused, stacklevel=6)
     problem = Problem(
         mechanism=mechanism,
         function=function,

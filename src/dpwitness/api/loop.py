@@ -4,7 +4,6 @@ Statement + Effort → Problem + Runner → (search) → Candidate → `confirm_
 """
 
 import time
-import warnings
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -29,6 +28,7 @@ from dpwitness.evidence import Counts, bet_on, lower_bound
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation, require_same_in_python
+from dpwitness.machine import warn, warnings_by_these_filters
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, looks_beyond, require_same
 from dpwitness.mechanisms.resolve import Requirements
 from dpwitness.mechanisms.signature import own_copy
@@ -50,6 +50,7 @@ UNASKED: Final = "before it was asked whether its runs are independent of each o
 POINTS: Final = 64
 
 
+@warnings_by_these_filters()
 def work_on(
     statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T], how: Requirements | None = None
 ) -> T:  # fmt: skip
@@ -78,7 +79,7 @@ def work_on(
             finally:
                 problem.mechanism.release()
         except CompiledDisagrees as error:
-            warnings.warn(str(error), CompiledDiffers, stacklevel=4)  # the caller of a public function
+            warn(str(error), CompiledDiffers, stacklevel=5)  # the caller of a public function
             how, disagreed = replace(how, interpreted=True), True
         except MechanismTimeout as error:
             if not disagreed:

@@ -2,7 +2,6 @@
 
 import math
 import time
-import warnings
 from dataclasses import replace
 from typing import Final
 
@@ -14,7 +13,7 @@ from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, OutcomeSet, Statistic, in_event, of_outcomes, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.events.event import number_text
-from dpwitness.machine import Deadline
+from dpwitness.machine import Deadline, warn
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Outputs
 from dpwitness.runs import Role, Runner
@@ -68,7 +67,7 @@ def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | No
             return _outputs_of(problem, event, x, y)
     except Exception as error:  # of another package's event: no verdict is lost to a figure
         message = f"the report has no histogram of outcomes: {event} raised {type(error).__name__}: {error}"
-        warnings.warn(message, RuntimeWarning, stacklevel=2)
+        warn(message, RuntimeWarning, stacklevel=2)
         return None
 
 

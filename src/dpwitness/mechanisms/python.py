@@ -2,6 +2,7 @@
 
 import inspect
 import os
+import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -349,12 +350,16 @@ class PythonMechanism(Mechanism):
                 for i, output in enumerate(outputs or ())
             )
         self.run_count += sum(len(side.rows) for side in sides)
+        limit = sys.getrecursionlimit()
         try:
             # What a run sets by np.seterr is not for what reads its outcomes.
             with np.errstate(), global_states_restored() if self.draws_globally else nullcontext():
                 return self._run_sides(sides, order, start)
         except SystemExit as error:  # its code 0 would end a script as if all was well
             raise MechanismCrashed(str(exit_error(self.name, error))) from error
+        finally:
+            if sys.getrecursionlimit() < limit:  # what a run lowered may be too little for all else
+                sys.setrecursionlimit(limit)
 
     def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
         """Make run after run, each on all sides in its order; all get one object, as long as none changes it."""

@@ -1,7 +1,6 @@
 """Turns what the user gives into a mechanism that runs compiled, as plain Python, or many runs a call."""
 
 import inspect
-import warnings
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -17,6 +16,7 @@ from dpwitness.errors import (
     MechanismRaised,
     SlowMechanism,
 )
+from dpwitness.machine import warn
 from dpwitness.mechanisms.call_times import require_as_observed, timed_mechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
@@ -152,7 +152,7 @@ def as_mechanism(
             # `if data:` is an error of arrays, and none of lists as the user gave them; NumPy's numbers divide by 0.
             if not _runs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
                 raise
-            warnings.warn(
+            warn(
                 f"{signature.name} runs as plain Python: on arrays, compiled, it raises what it does not in Python",
                 CompiledDiffers,
                 stacklevel=2,
@@ -174,7 +174,7 @@ def as_mechanism(
                     f"{signature.name} runs as plain Python: it draws its own randomness, so what numba makes of it "
                     "cannot be compared with it; let it take an rng to have it compiled"
                 )
-            warnings.warn(difference, CompiledDiffers, stacklevel=2)
+            warn(difference, CompiledDiffers, stacklevel=2)
             interpreted = True
     if interpreted and compilable:
         signature = signature.interpreted()
@@ -185,7 +185,7 @@ def as_mechanism(
         kind = SqlMechanism
     plain = _measured(with_conversion(kind(signature, outcome, errors=errors), pair), pair, requirements)
     if reason is not None:
-        warnings.warn(
+        warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
             f"compile it: {reason}",
             SlowMechanism,

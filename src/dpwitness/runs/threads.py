@@ -89,13 +89,13 @@ class _Pool:
     def __init__(self, workers: int) -> None:
         self._waiting: queue.SimpleQueue[tuple[Callable[[], object], queue.SimpleQueue[Boxed[object]]] | None]
         self._waiting = queue.SimpleQueue()
-        self._over, self._abandoned = threading.Event(), threading.Event()
+        self._over, self._abandoned, self._filters = threading.Event(), threading.Event(), OF_THREAD.filters
         self._threads = [threading.Thread(target=self._work, daemon=True) for _ in range(workers)]
         for thread in self._threads:
             thread.start()
 
     def _work(self) -> None:
-        OF_THREAD.abandoned = self._abandoned
+        OF_THREAD.abandoned, OF_THREAD.filters = self._abandoned, self._filters
         while (job := self._waiting.get()) is not None and not self._over.is_set():
             task, box = job
             try:
