@@ -525,6 +525,30 @@ def read_all(file, into):
     os.close(file)
 
 
+def of_interrupts():
+    """Whether an interrupt waits, and what becomes of it."""
+    return signal.SIGINT in signal.pthread_sigmask(signal.SIG_BLOCK, ()), signal.getsignal(signal.SIGINT)
+
+
+@pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no masks of signals here")
+def test_an_interrupt_waits_while_a_process_begins_and_is_then_ignored(tmp_path, monkeypatch):
+    """A terminal sends it to all processes: those that were importing printed a traceback each."""
+    begin, here, seen = processes_of_runs._begin, of_interrupts(), tmp_path / "waits"
+
+    def noted(parent):
+        seen.write_text(str(of_interrupts()[0]))
+        begin(parent)
+
+    monkeypatch.setattr(processes_of_runs, "_begin", noted)
+    place = Processes(1)
+    try:
+        assert place._submit(of_interrupts).result(60) == (False, signal.SIG_IGN)
+        assert seen.read_text() == "True"
+        assert of_interrupts() == here
+    finally:
+        place.stop()
+
+
 INTERRUPTED = """
 import os, signal, time
 import loky.process_executor

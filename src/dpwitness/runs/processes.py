@@ -15,6 +15,7 @@ from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from functools import cache
+from multiprocessing import resource_tracker
 from typing import Any, Final
 
 from typing_extensions import override
@@ -118,7 +119,7 @@ class Processes(Pool):
             try:
                 # It may begin processes. An interrupt comes in the main thread and must not leave half of that done: at
                 # exit Python would wait for ever for a thread of loky that nothing ends.
-                with ThreadPoolExecutor(1) as aside:
+                with ThreadPoolExecutor(1, initializer=_hold_interrupts) as aside:
                     future: Future[Any] = aside.submit(executor.submit, function, *arguments).result()
                 return future
             except (BrokenProcessPool, ShutdownExecutorError):
@@ -168,9 +169,18 @@ def _threads_of_each(workers: int) -> dict[str, str]:
     return {name: threads for name in THREADS if name not in os.environ}
 
 
+def _hold_interrupts() -> None:
+    """In a thread that starts processes: Ctrl-C waits in these until `_begin`, which comes behind their imports."""
+    if hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # first: in some CPythons its start lets Ctrl-C through again
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+
+
 def _begin(parent: int) -> None:
     """In each process: Ctrl-C is for the process that started it, which ends this one, or takes it along at its end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
     threading.Thread(target=end_with, args=(parent,), daemon=True).start()
 
 
