@@ -112,7 +112,7 @@ class MechanismTimeout(MechanismError):
 
 
 class MechanismCrashed(MechanismError):
-    """The mechanism ended the process that ran it, or called `sys.exit`."""
+    """The mechanism ended the process that ran it, or called `sys.exit`, or in that of a command `os._exit`."""
 
 
 class DependentRuns(MechanismError):

@@ -351,6 +351,29 @@ def test_a_mechanism_that_leaves_is_no_pass(capsys, mine, command, function, lin
     assert [text for text in err.splitlines() if "warning: " not in text] == [f"dpwitness: error: {line}"]
 
 
+def test_a_mechanism_of_a_command_cannot_end_its_process_at_once():
+    def ends(rng, data):
+        os._exit(0)
+
+    few = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "outcome": float, "seed": 1, "workers": 1}
+    real = os._exit
+    with console.exit_at_once_refused():
+        for errors in ("raise", "outcome"):
+            with pytest.raises(dpw.MechanismCrashed, match=r"ends called os\._exit\(0\): take that out"):
+                dpw.check(ends, errors=errors, **few)
+    assert os._exit is real
+
+
+def test_a_process_that_a_mechanism_of_a_command_forks_ends_as_it_wants(monkeypatch):
+    ended, process = [], os.getpid()
+    monkeypatch.setattr(console, "_EXIT", ended.append)
+    with console.exit_at_once_refused():
+        monkeypatch.setattr(console.os, "getpid", lambda: process + 1)
+        with pytest.raises(SystemExit):  # what has been replaced here goes on
+            os._exit(7)
+    assert ended == [7]
+
+
 def test_a_file_that_leaves_when_it_is_loaded(capsys, mine):
     Path("exits.py").write_text("import sys\nsys.exit()\n")
     code, out, err = run(capsys, "check", "exits.py:f", "--epsilon", 1)
@@ -438,7 +461,7 @@ def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monke
     """`timeout` sends SIGTERM to a process, and at once to its group."""
     ended, now = [], [100.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(console.os, "_exit", ended.append)
+    monkeypatch.setattr(console, "_EXIT", ended.append)
     monkeypatch.setattr(processes, "end_at_once", lambda: ended.append("processes"))
     with console.Interrupts() as interrupts:
         with pytest.raises(KeyboardInterrupt):
@@ -542,6 +565,9 @@ def test_as_processes(tmp_path):
     ]
     text = [*module, "check", f"{tmp_path / 'mine.py'}:noisy", "--claim", "1", "--queries", "1"]
     cases.append((text, 143, "dpwitness: interrupted before there was a result"))
+    (tmp_path / "ends.py").write_text("import os\nos._exit(0)\n")
+    text = [*module, "check", f"{tmp_path / 'ends.py'}:noisy", "--claim", "1", "--queries", "1"]
+    cases.append((text, 2, "ends.py:noisy called os._exit(0): take that out, it ends the check"))
     early = [sys.executable, "-c", EARLY_IMPORT]
     cases += [([*early, str(k)], 130, "dpwitness: interrupted before there was a result") for k in (1, 2, 10, 30)]
     if Path("/dev/full").exists():

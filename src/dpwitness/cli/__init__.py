@@ -4,11 +4,12 @@
 time to import is imported by `main`, so that an interruption or a failure there ends as it should.
 """
 
+import contextlib
 import sys
 from collections.abc import Sequence
 
 from dpwitness.checks import exit_error
-from dpwitness.cli.console import Interrupts, explain, of_command, reserved_stdout, streams
+from dpwitness.cli.console import Interrupts, exit_at_once_refused, explain, of_command, reserved_stdout, streams
 
 __all__ = ["main"]
 
@@ -21,7 +22,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     given = list(sys.argv[1:] if argv is None else argv)
     # Read before there is a parser: its modules may be what fails.
     trace = any(len(text) > 3 and "--traceback".startswith(text) for text in given)
-    with Interrupts(last=argv is None) as interrupts, streams(), reserved_stdout(for_good=argv is None):
+    alone = argv is None
+    refused = exit_at_once_refused() if alone else contextlib.nullcontext()
+    with Interrupts(last=alone) as interrupts, streams(), reserved_stdout(for_good=alone), refused:
         try:
             code = _run(given, trace)
         except BaseException as error:

@@ -16,9 +16,9 @@ import time
 import traceback
 import warnings
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TextIO
 
-from dpwitness.checks import escaped, text_of
+from dpwitness.checks import ExitedAtOnce, escaped, text_of
 from dpwitness.errors import DPWitnessError
 
 if TYPE_CHECKING:
@@ -283,6 +283,30 @@ def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
     say(f"warning: {message}")
 
 
+#: What ends a process at once, also while `exit_at_once_refused` lasts.
+_EXIT: Final = os._exit
+
+
+@contextlib.contextmanager
+def exit_at_once_refused() -> Iterator[None]:
+    """While this lasts `os._exit` raises `ExitedAtOnce`: by code 0 a mechanism would say that nothing was refuted.
+
+    In this process alone: others that are forked from it end by the function itself.
+    """
+    process, before = os.getpid(), os._exit
+
+    def refuse(status: int) -> NoReturn:
+        if os.getpid() != process:
+            _EXIT(status)
+        raise ExitedAtOnce(status)
+
+    os._exit = refuse
+    try:
+        yield
+    finally:
+        os._exit = before
+
+
 class Interrupts:
     """Ctrl-C and SIGTERM while a command runs: the first ends the runs, with the verdict so far; the second all.
 
@@ -344,7 +368,7 @@ class Interrupts:
             processes.end_at_once()
         if is_terminal(sys.stderr):
             os.write(2, b"\x1b[?25h")  # a progress bar has hidden the cursor
-        os._exit(self.code)
+        _EXIT(self.code)
 
     def hold(self) -> None:
         """From now on only remember: a result, or the last message, is being printed."""
