@@ -23,6 +23,10 @@ def sampled(cases, number=6):
     return cases if scaled(200) >= 200 else cases[:: -(-len(cases) // number)]
 
 
+#: Of tests of a minute each, whose law a part of their seeds could not show.
+with_all_seeds = pytest.mark.skipif(scaled(200) < 200, reason="only with all seeds, that is without $DPWITNESS_SEEDS")
+
+
 def soon(cases, number):
     """The first of the cases of a test for every run, the others for the campaign."""
     first, others = list(cases)[:number], sampled(list(cases)[number:])

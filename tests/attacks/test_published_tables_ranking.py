@@ -19,6 +19,7 @@ from dpwitness.reconstruction.published_tables.ranking import (
 )
 from dpwitness.reconstruction.published_tables.statements import published_marginals
 from dpwitness.reconstruction.table_builder.tables import Table
+from running import with_all_seeds
 
 SIZES = (3, 4, 5, 4, 3)
 
@@ -103,6 +104,7 @@ def test_more_ranked_rows_are_right_than_independent_ones():
 
 
 @pytest.mark.campaign
+@with_all_seeds
 def test_rows_come_back_about_as_often_as_they_are_right():
     """The mean over 20 made-up tables of frequency less share of right rows: at most 0.02 beside its standard error.
 

@@ -27,6 +27,7 @@ from dpwitness.reconstruction.table_builder.systems import (
     WithoutTotals,
 )
 from dpwitness.reconstruction.table_builder.tables import Table
+from running import with_all_seeds
 
 FOLDER = Path(__file__).resolve().parents[2]
 BENCHMARK = runpy.run_path(str(FOLDER / "benchmarks" / "table_builder_defences.py"))
@@ -290,6 +291,7 @@ def test_each_defence_is_a_line():
 
 
 @pytest.mark.campaign
+@with_all_seeds
 def test_the_table_of_defences_is_as_documented():
     rows = measure(1)
     assert markdown(rows) in (FOLDER / "docs" / "attacks.md").read_text()

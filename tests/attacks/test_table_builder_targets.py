@@ -14,6 +14,7 @@ from dpwitness.neighbours import as_finite_numbers
 from dpwitness.reconstruction.table_builder.candidates import whole_count
 from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, maximum_entropy, uniform
 from dpwitness.reconstruction.table_builder.theory import rounded_error_law
+from running import sampled
 
 TARGETS = [
     table_builder.bounded_noisy_counts,
@@ -134,7 +135,7 @@ def test_growing_noise_counts_the_questions_that_there_are():
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("function", TARGETS)
+@pytest.mark.parametrize("function", sampled(TARGETS, 3))
 def test_check_refutes(function):
     # Few search runs do where the attack's own candidate is what refutes; growing noise leaves less to see.
     search_runs = 10_000 if function is table_builder.growing_noisy_counts else 2_000

@@ -426,7 +426,7 @@ def examples_of(part):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("part", sampled(["domains", "arrays", "polars", "arrow", "another class", *INDEXES], 7))
+@pytest.mark.parametrize("part", sampled(["domains", "arrays", "polars", "arrow", "another class", *INDEXES], 4))
 def test_the_whole_grid_of_forms_types_and_numbers_of_rows(part, capsys):
     """Asked for: no pair whose sides differ in anything but their records."""
     combinations = pairs = wrong = 0

@@ -36,7 +36,7 @@ from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher,
 from dpwitness.runs.processes import Processes
 from dpwitness.runs.worker import CannotSend, SentMechanism, _is_installed, dumped, execute, loaded, parcel
 from elsewhere import Elsewhere, away
-from running import runner, soon
+from running import runner, sampled, soon
 
 PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
 PAIR_OF_LISTS = pairs(([0.0], [1.0])).given[0]
@@ -577,7 +577,7 @@ def test_python_ends_after_an_interrupt_while_processes_begin():
 
 @pytest.mark.campaign
 @pytest.mark.skipif(not Path("/proc/self/environ").exists(), reason="no /proc here")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGKILL])
+@pytest.mark.parametrize("number", sampled([signal.SIGINT, signal.SIGTERM, signal.SIGKILL], 2))
 @pytest.mark.parametrize("where", [(), ("--cluster", "local")])
 def test_no_signal_leaves_processes_behind(tmp_path, number, where):
     (tmp_path / "mine.py").write_text(SLOW)

@@ -12,7 +12,7 @@ from dpwitness.claims import ApproxDP
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Weighted
 from dpwitness.noise import gaussian
-from running import scaled
+from running import scaled, with_all_seeds
 
 ONE = [([1.0], [0.0])]
 FEW = {"runs": 400_000, "search_runs": 50_000, "workers": 1, "bits": False, "seed": 1}
@@ -126,6 +126,7 @@ def delta_of(epsilon, sigma=0.6, rate=0.012):
 
 
 @pytest.mark.campaign
+@with_all_seeds
 def test_a_subsampled_gaussian_exceeds_a_small_delta():
     assert 1.9e-5 < delta_of(1.5) < 2.7e-5
     for seed in range(2):
@@ -138,7 +139,7 @@ def test_a_subsampled_gaussian_exceeds_a_small_delta():
 @pytest.mark.campaign
 def test_a_wrong_sigma_is_refuted_at_a_small_delta_in_every_seed():
     runs = []
-    for seed in range(min(scaled(160), 8)):
+    for seed in range(min(scaled(80), 8)):
         effort = {"runs": 5_000_000, "max_time": 300, "seed": seed}
         found = dpw.check("gaussian_wrong_sigma", epsilon=1.0, tails=True, bits=False, **effort)
         assert found.refuted

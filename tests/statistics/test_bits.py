@@ -108,7 +108,7 @@ def test_what_leaks_nothing_by_rounding_is_not_accused(mechanism):
 @pytest.mark.campaign
 @pytest.mark.parametrize("mechanism", SOUND)
 def test_what_leaks_nothing_by_rounding_is_not_accused_with_many_seeds(mechanism):
-    for seed in range(max(scaled(200), 50)):
+    for seed in range(max(scaled(200), 20)):
         assert dpw.check(mechanism, claim=1.0, neighbours=ONE, seed=seed, **FEW).floating_point is None
 
 
