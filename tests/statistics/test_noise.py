@@ -70,7 +70,7 @@ def cells(name, n):
     return edges, -np.diff(above), above[1:-1]
 
 
-def check_laws(n, seed, part=1_000_000):
+def check_laws(n, seed, part=500_000):
     rng, out = sfc64(seed), np.empty((len(NAMES), min(n, part)))
     prepared = {name: cells(name, n) for name in NAMES}
     counts = {name: np.zeros(len(shares), np.int64) for name, (_, shares, _) in prepared.items()}

@@ -35,7 +35,7 @@ EARLY: Final = {
 STOPPED: Final = ("interrupted", "cluster lost")
 #: Why the runs of a pass were enough, for people.
 ENOUGH: Final = {
-    "detectable": "that is the multiple of the claim, or of what the event shows of it, asked for by detectable_ratio",
+    "detectable": "that is the multiple asked for by detectable_ratio, of the claim or of what the event shows of it",
     "converged": "twice as many would lower that by less than 1 %",
 }
 
