@@ -842,6 +842,6 @@ def test_what_an_installed_package_releases_is_explained_by_its_own_lines(tmp_pa
         """
     written(folder, "__init__", text)
     monkeypatch.syspath_prepend(str(folder.parent))
-    (case,) = dpw.sweep("leaky_of_mine", alpha=1e-6, max_time=4, seed=1)
+    (case,) = dpw.sweep("leaky_of_mine", alpha=1e-6, max_time=20, seed=1)
     explanation = read_fields(CaseResult, "result", checked(case.to_json())).verdict.witness.explanation
     assert (explanation.file, explanation.line) == ("leaky_of_mine/__init__.py", 6)

@@ -18,7 +18,7 @@ from dpwitness.search.learners.additive_score import AdditiveScores
 from dpwitness.search.learners.order_statistics import OrderStatistics, order_features
 from dpwitness.search.objectives import BoundAt
 from dpwitness.search.samples import sample_of
-from running import sampled, scaled
+from running import scaled, with_all_seeds
 
 LEAK, PRIVATE = 0.95, math.e / (1 + math.e)
 SETTINGS = {"claim": 1.0, "search_runs": 4_000, "runs": 4_000}
@@ -287,7 +287,8 @@ ROWS = [(laplace_parallel, 1, 0.1, 0.055), (prefix_sum, 10, 1.0, 0.9)]
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize(("mechanism", "answers", "truth", "least"), sampled(ROWS, 1))
+@with_all_seeds
+@pytest.mark.parametrize(("mechanism", "answers", "truth", "least"), ROWS, ids=["laplace_parallel", "prefix_sum"])
 def test_bounds_of_many_weak_entries(mechanism, answers, truth, least):
     found = dpw.bound(mechanism, epsilon=0.1, neighbours=dpw.queries(answers), seed=0, runs=20_000_000, alpha=0.1)
     assert least <= found.epsilon_lower_bound <= truth
