@@ -168,7 +168,7 @@ def test_the_pair_of_a_person_is_found():
 @pytest.mark.campaign
 @pytest.mark.parametrize(("name", "pair"), [("for_one_row", ROW), ("enough_noise", PERSON)])
 def test_enough_noise_is_not_refuted(view, name, pair):
-    assert isinstance(verdict(view(name), pair, runs=2_000), dpw.NotRefuted)
+    assert isinstance(verdict(view(name), pair, runs=1_000), dpw.NotRefuted)
 
 
 def test_nothing_stays_and_identifiers_and_values_are_the_drivers_own(view):
