@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import Final, TypeAlias
 
-from dpwitness.checks import INTERRUPTS, is_ours, on_one_line
+from dpwitness.checks import INTERRUPTS, is_failure, is_ours, on_one_line
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
 from dpwitness.events.event import outcome_text
@@ -98,7 +98,7 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     shards = _of_what_was_returned(runner, shards)
     calls: Sequence[FurtherCalls] | str = ()
     if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
-        calls = _calls(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds))
+        calls = _calls(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds), proved=False)
     if isinstance(calls, str):
         calls = ()
     series = [*shards.series, *(of_input.series for of_input in calls if of_input.series)]
@@ -166,13 +166,20 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _calls(runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = SECONDS) -> list[FurtherCalls] | str:
-    """Further calls on both inputs, or why there are none."""
+def _calls(
+    runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = SECONDS, *, proved: bool = True
+) -> list[FurtherCalls] | str:
+    """Further calls on both inputs, or why there are none.
+
+    `proved`: they question a refutation, which is not lost to what ends a test or a task; a pass is.
+    """
     try:
         return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
     except INTERRUPTS:
         raise
     except BaseException as error:  # the mechanism's, which ran well until then
+        if not (proved or is_failure(error) or isinstance(error, SystemExit)):
+            raise
         return on_one_line(error)
 
 

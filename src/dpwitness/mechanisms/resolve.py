@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import INTERRUPTS, brief, is_failure
+from dpwitness.checks import brief, is_failure
 from dpwitness.errors import (
     CompiledDiffers,
     InvalidParameter,
@@ -217,10 +217,9 @@ def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
     except (TypeError, ValueError) as error:
         if "RandomState" in str(error):
             return replace(signature, function=LegacyGenerator(signature.function))
-    except INTERRUPTS:
-        raise
-    except BaseException:  # it is reported when the mechanism runs
-        pass
+    except BaseException as error:  # it is reported when the mechanism runs
+        if not (is_failure(error) or isinstance(error, SystemExit)):
+            raise
     return signature
 
 
