@@ -9,7 +9,6 @@ import numpy as np
 
 from dpwitness.candidate import MOST_NATS, Estimate
 from dpwitness.claims import Claim, kept_for_ours
-from dpwitness.claims.claim import Floats
 from dpwitness.claims.foreign import FARTHEST
 from dpwitness.evidence.bet import STEPS, Bet, CountsBet, EventBet, Shared, log_e_value
 from dpwitness.evidence.counts import Counts
@@ -57,37 +56,36 @@ def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
     refuted = bet.log_e_value(claim) >= threshold
     if isinstance(bet, Shared):
         most = max(lower_bound(part, claim, alpha=alpha * share) for part, share in bet.parts)
-        if refuted and most < c and (not claim.curved or _refuted_up_to_c(bet, claim, threshold)[1]):
+        if refuted and most < c and (not claim.curved or _refuted_up_to(bet, claim, threshold, above=False)[1]):
             most = c
         return most
     if claim.curved and not bet.falls:
-        last, all_of_them = _refuted_up_to_c(bet, claim, threshold)
+        last, all_of_them = _refuted_up_to(bet, claim, threshold, above=False)
         if not (refuted and all_of_them):
             return last
+    if refuted and not bet.falls:
+        return _refuted_up_to(bet, claim, threshold, above=True)[0]
+    # No need to try them all.
     against, last = (None, c) if refuted else (claim, 0.0)
     points = bet.parameters(claim, above=refuted)
 
     def stands(x: float) -> bool:
         return bet.log_e_value(claim.at(float(x)), against) < threshold
 
-    if bet.falls or not refuted:  # no need to try them all
-        first = bisect_left(points, True, key=stands)
-        last = float(points[first - 1]) if first else last
-        if bet.falls and (refuted or first):
-            high = float(points[first]) if first < len(points) else MOST_NATS if refuted else c
-            last, _ = halved(stands, last, high, STEPS)
-        return last
-    return _refuted_up_to(points, bet, claim, against, threshold, last)[0]
+    first = bisect_left(points, True, key=stands)
+    last = float(points[first - 1]) if first else last
+    if bet.falls and (refuted or first):
+        high = float(points[first]) if first < len(points) else MOST_NATS if refuted else c
+        last, _ = halved(stands, last, high, STEPS)
+    return last
 
 
-def _refuted_up_to_c(bet: Bet, claim: Claim, threshold: float) -> tuple[float, bool]:
-    return _refuted_up_to(bet.parameters(claim, above=False), bet, claim, claim, threshold, 0.0)
+def _refuted_up_to(bet: Bet, claim: Claim, threshold: float, *, above: bool) -> tuple[float, bool]:
+    """The last point above the claim's parameter, or below it, up to which all are refuted; and whether all are.
 
-
-def _refuted_up_to(
-    points: Floats, bet: Bet, claim: Claim, against: Claim | None, threshold: float, last: float
-) -> tuple[float, bool]:
-    """The last point up to which all are refuted, `last` where the first is not; and whether all are."""
+    The claim's parameter, or 0, where not even the first one is.
+    """
+    points, against, last = bet.parameters(claim, above=above), None if above else claim, above * claim.parameter
     # In pieces: the first failure is usually early, and the grid is long.
     for piece in np.array_split(points, bet.pieces or max(len(points), 1)):
         passed = bet.log_e_values(claim, piece, against) >= threshold
@@ -125,12 +123,12 @@ def detects(bet: Bet, claim: Claim, parameter: float, *, alpha: float) -> bool:
 def why_enough(bet: CountsBet, claim: Claim, log_e: float, *, alpha: float, ratio: float | None) -> str:
     """Why a pass needs no more runs than those of its bet; empty where it needs more.
 
-    "detectable": they would have caught `ratio` times the claim's parameter, or a mechanism of which the event shows as
-    much: what one event cannot show, no number of runs would. "converged", where `ratio` is None: twice
-    as many would lower the detectable parameter by less than 1 %, if they showed the same. `log_e`: the logarithm of
-    the whole e-value. While that has grown, or the runs exceed the claim by more than a standard error, they go on: the
-    next ones may refute it. The answer is a function of the counts, and an e-value is valid at any stopping time, so
-    the level is what it was.
+    "detectable": they would have caught a mechanism of which the event shows `ratio` times as much as it does of the
+    claim's parameter; more runs do not make it show more. "converged", where `ratio` is None: twice as many would lower
+    the detectable parameter by less than 1 %, if they showed the same. `log_e`: the logarithm of the whole e-value.
+    While that has grown, or the runs exceed the claim by more than a standard error, they go on: the next ones may
+    refute it. The answer is a function of the counts, and an e-value is valid at any stopping time, so the level is
+    what it was.
     """
     if log_e > 0 or bet.standard_errors(claim) > STANDARD_ERRORS:
         return ""

@@ -525,7 +525,8 @@ class Batch:
     def begin(self) -> None:
         """Begin a transaction and insert the rows. Raises `MechanismError`."""
         table = self.function._table
-        if there := self.count(begin=getattr(self.connection, "begin", None)):
+        begin = getattr(self.connection, "begin", None)
+        if there := self.count(begin if callable(begin) else None):
             raise MechanismError(
                 f"table {table} holds {there} rows: give an empty one, such as a copy of its structure; nothing of it "
                 "was changed"
