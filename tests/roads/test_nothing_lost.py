@@ -198,6 +198,18 @@ def test_a_pass_ends_with_the_test_whose_time_is_over_in_further_calls(monkeypat
         dpw.check(private, claim=1.0, runs=20_000, **FEW)
 
 
+def test_a_test_whose_time_is_over_in_the_very_first_run_ends():
+    calls = count()
+
+    def once(data, random_state):
+        if not next(calls):
+            pytest.fail("Timeout (>30s)")
+        return data[0] + random_state.laplace()
+
+    with pytest.raises(pytest.fail.Exception, match="Timeout"):
+        dpw.check(once, claim=1.0, runs=1_000, **FEW)
+
+
 def fails_late(claimed):
     """Raises in every call behind the first so many."""
     calls = count()
