@@ -14,6 +14,7 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import is_ours
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.events import widen
 from dpwitness.evidence import runs_needed
@@ -238,6 +239,8 @@ def identical_inputs(problem: Problem) -> Finding | None:
 
 def unlike_inputs(problem: Problem) -> Finding | None:
     """Return `unlike_inputs` if D and D′ of a pair differ in more than their values, as an explicit pair may."""
+    if problem.relation.judged and is_ours(problem.relation):  # both of its inputs are built in one way
+        return None
     for pair in islice(proposed_pairs(problem.relation, problem.data), PAIRS):
         if difference := unlike(pair):
             text = f"D and D′ differ in {difference}, not only in their records: the verdict may be due to that"

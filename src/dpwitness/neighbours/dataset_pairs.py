@@ -4,9 +4,9 @@ A slow mechanism sees the first few candidates only, so kinds of them come in tu
 """
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import combinations, islice, product
+from itertools import chain, combinations, islice, product
 from typing import Final, TypeVar
 
 import numpy as np
@@ -97,6 +97,15 @@ def same_record(first: Record, second: Record) -> bool:
         return all(a is b for a, b in zip(first, second, strict=True))
 
 
+def _key_of_side(records: tuple[Record, ...]) -> Hashable:
+    """What equal datasets have in common: the values of all fields, and their types."""
+    try:
+        hash(records)
+    except TypeError:  # arrays inside, or a signalling NaN
+        return tuple(tuple(map(key_of, record)) for record in records)
+    return records, tuple(map(type, chain.from_iterable(records)))
+
+
 def _rank(record: Record) -> tuple[tuple[int, Value], ...]:
     """By what records are put in order: numbers, then texts, then all else, where NaN and None are."""
     return tuple(
@@ -164,7 +173,7 @@ class Proposals:
         for change in in_turn(kinds if self.pinned else (*kinds, *of_any_data)):
             if not change.differs:
                 continue
-            key = frozenset(tuple(tuple(map(key_of, r)) for r in side) for side in change.datasets)
+            key = frozenset(map(_key_of_side, change.datasets))
             if key not in seen:
                 seen.add(key)
                 yield change

@@ -1,6 +1,6 @@
 """How a record is made of fields: a single value, a tuple, a list or a dict, nested as you like."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -9,7 +9,7 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.codec import Codec, Definitions, Schema, codec_of, keys_of, read_fields
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Categories, Domain, Integers, Numbers, Text, Value
+from dpwitness.neighbours.domains import Categories, Domain, Integers, Numbers, Text, Value
 
 #: A record inside: the values of its fields in order, nesting left out.
 Record = tuple[Value, ...]
@@ -77,31 +77,38 @@ class Fields:
             return items if self.record_type is None else self.record_type(items)
         return items[0]
 
-    def read(self, record: object) -> Record | None:
-        """The flat record, or None for what is none of this structure and these domains."""
-        if self.kind == "dict":
-            if not isinstance(record, Mapping) or list(record) != list(self.names):
-                return None
-            values = list(record.values())
-        elif self.kind != "value":
-            kind = self.record_type or (tuple if self.kind == "tuple" else list)
-            if type(record) is not kind or len(record) != len(self.parts):
-                return None
-            values = list(record)
+    def read_all(self, records: Sequence[object]) -> list[Record] | None:
+        """The flat records, or None where one is none of this structure and these domains."""
+        columns = self._columns(records)
+        return None if columns is None else list(zip(*columns, strict=True))
+
+    def _columns(self, records: Sequence[Any]) -> list[list[Value]] | None:
+        """The values of each field of the flat records, as they are held inside; None as for `read_all`."""
+        if self.kind == "value":
+            given = [records]
+        elif all(map(self._has_structure, records)):
+            of_each = [r.values() for r in records] if self.kind == "dict" else records
+            given = list(zip(*of_each, strict=True)) or [()] * len(self.parts)
         else:
-            values = [record]
-        flat: list[Value] = []
-        for part, value in zip(self.parts, values, strict=True):
+            return None
+        columns: list[list[Value]] = []
+        for part, values in zip(self.parts, given, strict=True):
             if isinstance(part, Fields):
-                inner = part.read(value)
-                if inner is None:
-                    return None
-                flat += inner
+                inner = part._columns(values)
             else:
-                flat.append(part.read(value))
-                if flat[-1] is NOT_IN_DOMAIN:
-                    return None
-        return tuple(flat)
+                read = part.read_all(values)
+                inner = None if read is None else [read]
+            if inner is None:
+                return None
+            columns += inner
+        return columns
+
+    def _has_structure(self, record: Any) -> bool:
+        """Whether a record has these parts and no others, whatever they hold."""
+        if self.kind == "dict":
+            return isinstance(record, Mapping) and list(record) == list(self.names)
+        kind = self.record_type or (tuple if self.kind == "tuple" else list)
+        return type(record) is kind and len(record) == len(self.parts)
 
     def middle(self) -> Record:
         """An ordinary record."""

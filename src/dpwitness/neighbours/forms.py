@@ -31,17 +31,6 @@ from dpwitness.neighbours.layouts import (
 from dpwitness.tables import TABLES, is_frame, tables_of
 
 
-def _read_all(fields: Fields, records: Sequence[object]) -> list[Record] | None:
-    """The flat records; None where one of them does not belong."""
-    flat_records = []
-    for record in records:
-        flat = fields.read(record)
-        if flat is None:
-            return None
-        flat_records.append(flat)
-    return flat_records
-
-
 def _is_numeric(fields: Fields) -> bool:
     """Whether a record is a number, or a tuple of numbers."""
     return fields.flat and fields.kind != "dict" and all(domain.dtype in NUMERIC for domain in fields.domains)
@@ -93,7 +82,7 @@ class ListLayout(Layout):
     @staticmethod
     @override
     def read(fields: Fields, data: Data) -> list[Record] | None:
-        return _read_all(fields, data) if isinstance(data, list) else None
+        return fields.read_all(data) if isinstance(data, list) else None
 
     @classmethod
     @override
@@ -119,7 +108,7 @@ class RecordLayout(Layout):
     @override
     def read(fields: Fields, data: Data) -> list[Record] | None:
         # A number is held as an array without axes.
-        return _read_all(fields, [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data])
+        return fields.read_all([data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data])
 
     @override
     def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:

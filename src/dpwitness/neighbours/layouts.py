@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import NOT_IN_DOMAIN, Domain, Numbers, Value, key_of
+from dpwitness.neighbours.domains import Domain, Numbers, Value, key_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Data
 from dpwitness.tables import ARROW, LAZY_POLARS, POLARS, Column, Kind, Schema, Tables, dtype_text, installed, is_frame
@@ -76,13 +76,13 @@ def read_columns(fields: Fields, columns: Sequence[Sequence[Value]]) -> list[Rec
     """The flat records of columns of equal length; None where one of them does not belong."""
     if len({len(column) for column in columns}) != 1:
         return None
-    records, domains = [], fields.domains
-    for row in zip(*columns, strict=True):
-        record = tuple(domain.read(flag_of(domain, value)) for domain, value in zip(domains, row, strict=True))
-        if any(value is NOT_IN_DOMAIN for value in record):
+    read = []
+    for domain, column in zip(fields.domains, columns, strict=True):
+        values = domain.read_all([flag_of(domain, value) for value in column] if domain.dtype == "bool" else column)
+        if values is None:
             return None
-        records.append(record)
-    return records
+        read.append(values)
+    return list(zip(*read, strict=True))
 
 
 def flag_of(domain: Domain, value: Value) -> Value:

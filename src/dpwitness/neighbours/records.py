@@ -214,7 +214,7 @@ class Records(Relation):
         sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
         for change in islice(sized, MOST):
             pair = self._pair(change, layout)
-            if self.contains(pair, data):
+            if self._contains(pair, data, built=True):
                 yield pair
 
     def _proposals(
@@ -288,7 +288,7 @@ class Records(Relation):
                 return
             steps = self._units.varied(several) if varied else self._units.simpler(several)
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
-        yield from filter(self.contains, (self._pair(step, layout) for step in steps))
+        yield from filter(partial(self._contains, built=True), (self._pair(step, layout) for step in steps))
 
     def _between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | UnitChange | None:
         """What was added, removed or replaced; None where more differs than may, or nothing."""
@@ -315,6 +315,10 @@ class Records(Relation):
         Order counts, since mechanisms see it: the same records in another order are another dataset. So do the types of
         columns, the index, and what else a dataset is besides its records.
         """
+        return self._contains(pair, data)
+
+    def _contains(self, pair: Pair, data: Data | None = None, *, built: bool = False) -> bool:
+        """As `contains`; `built`: from records, both sides in one way, which makes equal records alike."""
         first, second = self._read(pair.data), self._read(pair.neighbour)
         if first is None or second is None or not _allowed(self.size, len(first), len(second)):
             return False
@@ -323,7 +327,7 @@ class Records(Relation):
             return False
         if self._units is not None and any(map(self._units.too_many, (first, second))):
             return False
-        if not self._alike(pair, first, second):
+        if not self._alike(pair, first, second, built=built):
             return False
         if data is None:
             return True
@@ -332,12 +336,12 @@ class Records(Relation):
             len(given) == len(side) and all(map(same_record, given, side)) for side in (first, second)
         )
 
-    def _alike(self, pair: Pair, first: list[Record], second: list[Record]) -> bool:
+    def _alike(self, pair: Pair, first: list[Record], second: list[Record], *, built: bool) -> bool:
         """Whether two datasets, which differ in one record, or unit, differ in nothing else."""
         form = FORMS[self.form]
         if form.of(pair.data) != form.of(pair.neighbour):
             return False
-        if self.form == "list" and not _alike_as_given((first, pair.data), (second, pair.neighbour)):
+        if self.form == "list" and not built and not _alike_as_given((first, pair.data), (second, pair.neighbour)):
             return False
         if self.form != "dataframe":
             return True

@@ -14,7 +14,7 @@ import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count, islice
+from itertools import count, islice, pairwise
 from typing import Final, Protocol
 
 import numpy as np
@@ -85,10 +85,11 @@ FIRST_LOOK_IF_INTERPRETED: Final = 32
 LEAST_LOOK: Final = 12
 SCREENING: Final = 4
 SECOND_LOOK: Final = 8
-#: Runs of a pair from which on the first round begins with few of them: where runs cost next to nothing, learning an
-#: event takes longer. What few runs show is tried on so many times as many.
-MANY_AT_ONCE: Final = 1 << 16
-MANY_AT_ONCE_IF_INTERPRETED: Final = 1 << 13
+#: The first round looks at such shares of its runs first, where these are so many runs of a pair at least: where runs
+#: cost next to nothing, learning an event takes longer. What few runs show is tried on so many times as many.
+FIRST_SHARES: Final = (64, 8)
+LEAST_FIRST: Final = {64: 1 << 10, 8: 1 << 13}
+LEAST_FIRST_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
 LOOKED: Final = 4
 #: The share of the time that is left that goes into making the usual pairs, and of the rest into the unusual ones.
 MAKING: Final = 0.25
@@ -204,7 +205,8 @@ class Search:
                 searched = sorted(searched, key=lambda one: -one.value)
                 if ranked:
                     runs = max(self.budget // 10, 64)
-                    self._check(searched[0], runs if number == len(looks) else min(runs, LOOKED * more))
+                    few = min(runs, LOOKED * more)
+                    self._check(searched[0], [few, runs] if number == len(looks) else [few])
                 if searched[0].certain:
                     return searched[:1]
             searched = searched[: max((len(searched) + 1) // 2, keep)]
@@ -212,11 +214,11 @@ class Search:
 
     def _looks(self, share: int) -> list[int]:
         """The runs of the first round, for each pair: few at first, where a clear violation would end the search."""
-        many = MANY_AT_ONCE if self.runner.mechanism.cost.compiled else MANY_AT_ONCE_IF_INTERPRETED
-        if share < many or np.isinf(self.objective.stop_value):
+        if np.isinf(self.objective.stop_value):
             return [share]
-        first, second = share // 64, share // 8
-        return [first, second - first, share - second]
+        least = LEAST_FIRST if self.runner.mechanism.cost.compiled else LEAST_FIRST_IF_INTERPRETED
+        ends = [0, *(share // part for part in FIRST_SHARES if share // part >= least[part]), share]
+        return [end - before for before, end in pairwise(ends)]
 
     def seen(self, searched: list[SearchedPair]) -> list[SearchedPair]:
         """The pairs that there were runs of. Raises `MechanismTimeout` where there are none."""
@@ -300,20 +302,27 @@ class Search:
         except MechanismTimeout:
             self.late = True
 
-    def _check(self, one: SearchedPair, n: int) -> None:
-        """Try an event that reaches the stop value on n fresh runs: the best of so many is overestimated."""
-        if one.found is None or one.found.lower_value < self.objective.stop_value:
+    def _check(self, one: SearchedPair, numbers: Sequence[int]) -> None:
+        """Try an event that reaches the stop value on fresh runs, the more numbers of them the less few made certain.
+
+        The best of so many is overestimated.
+        """
+        found = one.found
+        if found is None or found.lower_value < self.objective.stop_value:
             return
-        try:
-            tally = self.runner.tally(
-                one.found.directed(one.pair), one.found.event, n, Role.CHECK_OF_SEARCH, one.index, one.turns
-            )
-        except MechanismTimeout:
-            self.late = True
-            return
-        self.spent += n
-        one.found = revalued(one.found, tally, self.priced(one.pair))
-        one.certain = one.found.lower_value >= self.objective.stop_value
+        for n in numbers:
+            try:
+                tally = self.runner.tally(
+                    found.directed(one.pair), found.event, n, Role.CHECK_OF_SEARCH, one.index, one.turns
+                )
+            except MechanismTimeout:
+                self.late = True
+                return
+            self.spent += n
+            one.found = revalued(found, tally, self.priced(one.pair))
+            one.certain = one.found.lower_value >= self.objective.stop_value
+            if one.certain:
+                return
 
     def more(self, one: SearchedPair, n: int) -> Sample:
         """What was seen of a pair; n fresh runs, which need no room in memory, where outcomes repeat."""
@@ -570,6 +579,8 @@ MANY_IF_INTERPRETED: Final = 1
 #: And there so many standard errors count: rare events vary most, and by chance the best of `TRIED` cuts is beyond two
 #: in one check of eight.
 ERRORS_IF_INTERPRETED: Final = 3.0
+#: What few runs liked is tried on such a part of the search runs, then on a tenth.
+FEW_AGAIN: Final = 100
 #: Of one event alone so many.
 ERRORS_OF_ONE: Final = 2.0
 SHARE: Final = 10
@@ -613,12 +624,15 @@ def refined(
     good = value_of(estimate, objective, budget) >= objective.stop_value
     try:
         if good and not compiled:  # its estimate may be of much fewer runs than the budget
-            n = max(budget // 10, FEWEST)
-            seen = runner.tally(
-                candidate.pair, event, n, Role.REFINEMENT, 2, partial_too=True, size=runner.part_of(n)
-            )  # fmt: skip
-            spent = seen.runs
-            good = value_of(seen.estimate, objective, spent) >= objective.stop_value
+            for part in (FEW_AGAIN, 10):
+                n = max(budget // part, FEWEST)
+                seen = runner.tally(
+                    candidate.pair, event, n, Role.REFINEMENT, 2, partial_too=True, size=runner.part_of(n)
+                )  # fmt: skip
+                spent += seen.runs
+                good = value_of(seen.estimate, objective, seen.runs) >= objective.stop_value
+                if good:
+                    break
         if good:
             return candidate, spent
         held = min(SEEN, SEEN_NUMBERS // (2 * max(runner.mechanism.width, 1)))
