@@ -6,7 +6,7 @@ gets a fresh copy where it could change it.
 
 import copy
 import sys
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -288,7 +288,7 @@ def input_key(data: Data) -> Hashable:
     return kind.__name__, repr(written)
 
 
-def _text_of_records(records: Sequence[Data]) -> str | None:
+def _text_of_records(records: list[Data] | tuple[Data, ...]) -> str | None:
     """The text of dicts alone, or tuples alone, of texts, numbers, flags and None, signs of zeros aside; else None.
 
     The keys of each of many records by themselves would take eight times as long.
