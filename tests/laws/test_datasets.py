@@ -22,7 +22,9 @@ from dpwitness.neighbours import (
     same_relation,
 )
 from dpwitness.neighbours.dataset_pairs import covering
+from dpwitness.neighbours.domains import NOT_IN_DOMAIN
 from dpwitness.neighbours.fields import DescribedFields
+from dpwitness.neighbours.inputs import exact_key
 
 TWO_LEVELS = pd.MultiIndex.from_tuples([("a", 1), ("b", 2)])
 MASKED = np.ma.array([1.0, 2.0], mask=[False, True])
@@ -188,8 +190,25 @@ def test_none_and_nan_are_two_values_where_records_are_objects():
     values = [record["x"] for pair in relation.candidates() for side in pair.sides for record in side]
     assert None in values
     assert any(x is not None and math.isnan(x) for x in values)
-    assert records({"x": numbers(0, 10)}).fields.read({"x": None}) is None  # no record of the domain
+    assert records({"x": numbers(0, 10)}).fields.read_all([{"x": None}]) is None  # no record of the domain
     assert not records({"x": numbers(0, 10)}).contains(Pair([], [{"x": None}]))
+
+
+VALUES = st.one_of(
+    st.floats(), st.sampled_from([0.0, 0.5, 1.0, np.float64(0.5), -0.0]), st.integers(-9, 9), st.booleans(), st.none(),
+    st.sampled_from(["a", "b", "", "long" * 9]),
+)  # fmt: skip
+
+
+@given(leaves, st.data())
+def test_a_column_is_read_as_its_values_are(domain, data):
+    own = st.sampled_from(domain.samples())
+    column = data.draw(st.one_of(st.lists(own, max_size=5), st.lists(VALUES, max_size=3), st.lists(own | VALUES)))
+    one_by_one = [domain.read(value) for value in column]
+    if any(value is NOT_IN_DOMAIN for value in one_by_one):
+        assert domain.read_all(column) is None
+    else:
+        assert list(map(exact_key, domain.read_all(column))) == list(map(exact_key, one_by_one))
 
 
 @pytest.mark.parametrize("form", ["array", "dataframe", "columns", "list"])

@@ -164,6 +164,29 @@ def test_a_list_of_numbers_is_the_same_as_the_array_and_so_is_nan():
     assert input_key(as_input([float("nan"), -0.0])) == input_key(np.array([np.nan, 0.0]))
 
 
+#: Inputs of records, and in each row those that are the same.
+RECORDS_ALIKE = [
+    [[{"a": 0.0, "b": "x"}], [{"a": -0.0, "b": "x"}]],
+    [[{"a": 0, "b": "x"}]],
+    [[{"a": False, "b": "x"}]],
+    [[{"a": None, "b": "x"}]],
+    [[{"b": "x", "a": 0.0}]],  # a mechanism sees the order
+    [[{-0.0: "-0.0"}], [{0.0: "-0.0"}]],
+    [[{0.0: "0.0"}]],
+    [[(0.0, "x")], [(-0.0, "x")]],
+    [((0.0, "x"),), ((-0.0, "x"),)],
+    [[{"a": np.float64(0.0), "b": "x"}]],
+    [[(0.0, float("nan"))], [(0.0, -float("nan"))]],
+    [[(0.0, "nan")]],
+]
+
+
+def test_records_have_one_key_where_they_differ_by_signs_of_zeros_alone():
+    keys = [{input_key(data) for data in alike} for alike in RECORDS_ALIKE]
+    assert all(len(own) == 1 for own in keys)
+    assert len(set().union(*keys)) == len(keys)
+
+
 def test_what_cannot_be_copied_is_refused_in_one_line():
     with pytest.raises(InvalidNeighbours, match="cannot be copied"):
         as_input(iter([1]).__reduce__ and (value for value in [1]))
