@@ -181,8 +181,16 @@ def made(function, pair, *, copies=False, runs=LOOKS + 22, batches=2, coupled=Tr
     return np.concatenate(rows, axis=1), mechanism
 
 
-@pytest.mark.parametrize("when", [ALWAYS, LATE, NEIGHBOUR])
-@pytest.mark.parametrize("kind", CHANGES)
+TABLES = [kind for kind in CHANGES if "frame" in kind or "series" in kind if kind != "frame: a cell"]
+#: Of tables one kind at every time, else always and on D′ alone: 300 looks at a table take seconds.
+MOMENTS = [
+    pytest.param(kind, when, marks=[pytest.mark.campaign] * (when == LATE and kind in TABLES))
+    for kind in CHANGES
+    for when in (ALWAYS, LATE, NEIGHBOUR)
+]
+
+
+@pytest.mark.parametrize(("kind", "when"), MOMENTS)
 def test_runs_are_those_of_copies(kind, when):
     """Of every container, changed always, once in 300 runs, or on D′ alone."""
     make, change = CHANGES[kind]
