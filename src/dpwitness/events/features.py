@@ -11,7 +11,7 @@ is no number) it is NaN, and no event of it holds.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -52,36 +52,20 @@ BLOCK: Final = 2048
 Compute = Callable[[Rows, float], Rows]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class Kind:
     """A kind of feature: what it computes from the rows of the entries that it looks at, and how it is said."""
 
-    compute: Compute
     #: "{0}" and "{1}" stand for the entries, "{number}" for the number, "{all}" for the first so many entries; of a
     #: number that is a place "{rank}" is the word ("third") and "{entry}" the entry there.
     text: str
     #: How many entries it looks at; None: the first so many, as its one column number says.
     entries: int | None
+    compute: Compute
     #: Whether it needs a number: "" none, "value" of an entry, "positive", "power" of two, or "place" from 1.
-    number: str
+    number: str = ""
     #: Whether its values are whole numbers.
-    whole: bool
-
-
-#: The kinds by name.
-FEATURES: Final[dict[str, Kind]] = {}
-
-
-def _feature(
-    name: str, text: str, entries: int | None, *, number: str = "", whole: bool = False
-) -> Callable[[Compute], Compute]:
-    """Add a kind of feature to `FEATURES`."""
-
-    def add(compute: Compute) -> Compute:
-        FEATURES[name] = Kind(compute=compute, text=text, entries=entries, number=number, whole=whole)
-        return compute
-
-    return add
+    whole: bool = False
 
 
 def numbers(entries: Rows) -> Rows:
@@ -96,27 +80,19 @@ def numbers(entries: Rows) -> Rows:
     return entries
 
 
-@_feature("difference", "{0} − {1}", 2)
+# Of one entry, or of two.
+
+
+def _two(entries: Rows) -> tuple[Rows, Rows]:
+    """Both entries as numbers."""
+    return numbers(entries[:, 0]), numbers(entries[:, 1])
+
+
 def _difference(entries: Rows, number: float) -> Rows:
-    return numbers(entries[:, 0]) - numbers(entries[:, 1])
+    first, second = _two(entries)
+    return first - second
 
 
-@_feature("distance", "distance of {0} and {1}", 2)
-def _distance(entries: Rows, number: float) -> Rows:
-    return np.abs(_difference(entries, number))
-
-
-@_feature("sum of two", "{0} + {1}", 2)
-def _sum_of_two(entries: Rows, number: float) -> Rows:
-    return numbers(entries[:, 0]) + numbers(entries[:, 1])
-
-
-@_feature("ratio", "{0} / {1}", 2)
-def _ratio(entries: Rows, number: float) -> Rows:
-    return numbers(entries[:, 0]) / numbers(entries[:, 1])
-
-
-@_feature("order", "sign of {0} − {1}", 2, whole=True)
 def _order(entries: Rows, number: float) -> Rows:
     # Of the entries themselves: for what is no number, equality has a meaning.
     first, second = entries.T
@@ -124,12 +100,6 @@ def _order(entries: Rows, number: float) -> Rows:
     return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
 
 
-@_feature("present", "presence of {0}", 1, whole=True)
-def _present(entries: Rows, number: float) -> Rows:
-    return (~np.isnan(entries[:, 0])).astype(np.float64)
-
-
-@_feature("residue", "{0} modulo {number}", 1, number="positive")
 def _residue(entries: Rows, number: float) -> Rows:
     """The entry modulo a number m, in [0, m)."""
     column = numbers(entries[:, 0])
@@ -141,8 +111,9 @@ def _residue(entries: Rows, number: float) -> Rows:
     return rest
 
 
-def _significand(column: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
+def _significand(entries: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
     """Whole numbers s and e with |x| = s·2^e, s below 2^53, and which entries have them: finite and not 0."""
+    column = numbers(entries[:, 0])
     usable = np.isfinite(column) & (column != 0)
     fraction, exponent = np.frexp(np.where(usable, column, 1.0))
     significand = np.ldexp(np.abs(fraction), MANTISSA + 1).astype(np.int64)
@@ -154,122 +125,34 @@ def _zeros(significand: NDArray[np.int64]) -> Rows:
     return np.frexp((significand & -significand).astype(np.float64))[1].astype(np.float64) - 1
 
 
-@_feature("power of two", "exponent of the largest power of 2 that divides {0}", 1, whole=True)
 def _power_of_two(entries: Rows, number: float) -> Rows:
     """The largest e with the entry a multiple of 2^e; none for 0.
 
     Floating-point noise added to x ends on the grid of the last bits of x and of the sum (Mironov 2012, "On
     significance of the least significant bits for differential privacy").
     """
-    significand, exponent, usable = _significand(numbers(entries[:, 0]))
+    significand, exponent, usable = _significand(entries)
     return np.where(usable, _zeros(significand) + exponent, np.nan)
 
 
-@_feature("trailing zeros", "trailing zero bits of {0}", 1, whole=True)
 def _trailing_zeros(entries: Rows, number: float) -> Rows:
     """How many of the 53 bits of the entry's significand are zeros at its end; none for 0."""
-    significand, _, usable = _significand(numbers(entries[:, 0]))
+    significand, _, usable = _significand(entries)
     return np.where(usable, _zeros(significand), np.nan)
 
 
-@_feature("low bits", "last {number} bits of {0}", 1, number="power", whole=True)
 def _low_bits(entries: Rows, number: float) -> Rows:
     """The last so many bits of the entry's significand, as a whole number; none for 0."""
-    significand, _, usable = _significand(numbers(entries[:, 0]))
+    significand, _, usable = _significand(entries)
     return np.where(usable, significand & ((1 << int(number)) - 1), np.nan)
 
 
+# Of all entries. Along the few entries of a row numpy reduces more slowly than along columns.
+
+
 def _columns(entries: Rows) -> Rows:
-    """The numbers by column, shape (columns, n): along the few entries of a row numpy reduces more slowly."""
+    """The numbers by column, shape (columns, n)."""
     return np.ascontiguousarray(numbers(entries).T)
-
-
-@_feature("sum", "sum of {all}", None)
-def _sum(entries: Rows, number: float) -> Rows:
-    """The sum of the numbers; none where there is no number."""
-    return _total(_columns(entries))
-
-
-def _total(columns: Rows) -> Rows:
-    """The sum of the numbers in each column; none where there is no number."""
-    absent = np.isnan(columns)
-    if not absent.any():
-        return np.asarray(np.add.reduce(columns, axis=0))
-    sums = np.asarray(np.add.reduce(np.where(absent, 0.0, columns), axis=0))
-    sums[absent.all(axis=0)] = np.nan
-    return sums
-
-
-@_feature("largest", "largest of {all}", None)
-def _largest(entries: Rows, number: float) -> Rows:
-    return np.asarray(np.fmax.reduce(_columns(entries), axis=0))
-
-
-@_feature("smallest", "smallest of {all}", None)
-def _smallest(entries: Rows, number: float) -> Rows:
-    return np.asarray(np.fmin.reduce(_columns(entries), axis=0))
-
-
-def _place(columns: Rows, wanted: Rows) -> Rows:
-    """The place, from 1, of the first entry of each row that equals a value; NaN where none does."""
-    places = np.full(columns.shape[1], np.nan)
-    for place in range(len(columns), 0, -1):
-        places[columns[place - 1] == wanted] = place
-    return places
-
-
-@_feature("range", "largest minus smallest of {all}", None)
-def _range(entries: Rows, number: float) -> Rows:
-    columns = _columns(entries)
-    return np.asarray(np.fmax.reduce(columns, axis=0) - np.fmin.reduce(columns, axis=0))
-
-
-def _in_order(entries: Rows) -> Rows:
-    """The numbers of each row in rising order, NaN last."""
-    return np.sort(numbers(entries), axis=1)
-
-
-@_feature("order statistic", "{rank} smallest of {all}", None, number="place")
-def _order_statistic(entries: Rows, number: float) -> Rows:
-    return _in_order(entries)[:, int(number) - 1]
-
-
-@_feature("gap", "largest minus second largest of {all}", None)
-def _gap(entries: Rows, number: float) -> Rows:
-    """None where there are fewer than two numbers."""
-    rising = _in_order(entries)
-    if rising.shape[1] < 2:
-        return np.full(len(rising), np.nan)
-    last = np.maximum(rising.shape[1] - np.count_nonzero(np.isnan(rising), axis=1), 2) - 1
-    row = np.arange(len(rising))
-    return np.asarray(rising[row, last] - rising[row, last - 1])
-
-
-@_feature("rank", "rank of {entry} among {all}", None, number="place", whole=True)
-def _rank(entries: Rows, number: float) -> Rows:
-    """One more than the entries that are smaller; none where the entry is no number."""
-    columns = _columns(entries)
-    own = columns[int(number) - 1]
-    return np.where(np.isnan(own), np.nan, 1.0 + _how_many(columns < own))
-
-
-def _how_many(inside: NDArray[np.bool_]) -> Rows:
-    """How many of each column are inside; shape (columns,)."""
-    return np.asarray(np.add.reduce(inside.view(np.int8), axis=0, dtype=np.float64))
-
-
-@_feature("above", "number of {all} above {number}", None, number="value", whole=True)
-def _above(entries: Rows, number: float) -> Rows:
-    # What is no number lies below all numbers and flags next to 0 and 1: elsewhere entries compare as they are.
-    if number <= LEAST_NUMBER or number == 1 or abs(number) <= FALSE:
-        entries = numbers(entries)
-    # A product, since numpy counts along the few entries of a row five times more slowly; exact below 2^24.
-    return ((entries > number).astype(np.float32) @ np.ones(entries.shape[1], np.float32)).astype(np.float64)
-
-
-@_feature("sum of absolute values", "sum of the absolute values of {all}", None)
-def _absolute_sum(entries: Rows, number: float) -> Rows:
-    return _total(np.abs(_columns(entries)))
 
 
 def _differences(entries: Rows) -> Rows:
@@ -284,75 +167,153 @@ def _steps(entries: Rows) -> Rows:
     return np.concatenate([columns[:1], columns[1:] - columns[:-1]])
 
 
-@_feature("sum of absolute differences", "sum of the absolute rises along {all}", None)
-def _variation(entries: Rows, number: float) -> Rows:
-    return _total(np.abs(_differences(entries)))
+def _total(columns: Rows) -> Rows:
+    """The sum of the numbers in each column; none where there is no number."""
+    absent = np.isnan(columns)
+    if not absent.any():
+        return np.asarray(np.add.reduce(columns, axis=0))
+    sums = np.asarray(np.add.reduce(np.where(absent, 0.0, columns), axis=0))
+    sums[absent.all(axis=0)] = np.nan
+    return sums
 
 
-def _features_of_rises(rise: str, along: str, rises: Callable[[Rows], Rows]) -> None:
-    """Add the extremes of some rises, and how many exceed a value, to `FEATURES`."""
-
-    @_feature(f"smallest {rise}", f"smallest rise along {along}", None)
-    def smallest(entries: Rows, number: float) -> Rows:
-        return np.asarray(np.fmin.reduce(rises(entries), axis=0))
-
-    @_feature(f"largest {rise}", f"largest rise along {along}", None)
-    def largest(entries: Rows, number: float) -> Rows:
-        return np.asarray(np.fmax.reduce(rises(entries), axis=0))
-
-    @_feature(f"{rise}s above", f"number of rises above {{number}} along {along}", None, number="value", whole=True)
-    def above(entries: Rows, number: float) -> Rows:
-        return _how_many(rises(entries) > number)
+def _largest(columns: Rows) -> Rows:
+    return np.asarray(np.fmax.reduce(columns, axis=0))
 
 
-_features_of_rises("difference", "{all}", _differences)
-_features_of_rises("step", "0 and {all}", _steps)
+def _smallest(columns: Rows) -> Rows:
+    return np.asarray(np.fmin.reduce(columns, axis=0))
 
 
-@_feature("place of largest", "place of the largest of {all}", None, whole=True)
+def _how_many(inside: NDArray[np.bool_]) -> Rows:
+    """How many of each column are inside; shape (columns,)."""
+    return np.asarray(np.add.reduce(inside.view(np.int8), axis=0, dtype=np.float64))
+
+
+def _place(columns: NDArray[Any], wanted: Rows | float) -> Rows:
+    """The place, from 1, of the first entry of each row that equals a value; NaN where none does."""
+    places = np.full(columns.shape[1], np.nan)
+    for place in range(len(columns), 0, -1):
+        places[columns[place - 1] == wanted] = place
+    return places
+
+
+def _range(entries: Rows, number: float) -> Rows:
+    columns = _columns(entries)
+    return _largest(columns) - _smallest(columns)
+
+
+def _in_order(entries: Rows) -> Rows:
+    """The numbers of each row in rising order, NaN last."""
+    return np.sort(numbers(entries), axis=1)
+
+
+def _gap(entries: Rows, number: float) -> Rows:
+    """None where there are fewer than two numbers."""
+    rising = _in_order(entries)
+    if rising.shape[1] < 2:
+        return np.full(len(rising), np.nan)
+    last = np.maximum(rising.shape[1] - np.count_nonzero(np.isnan(rising), axis=1), 2) - 1
+    row = np.arange(len(rising))
+    return np.asarray(rising[row, last] - rising[row, last - 1])
+
+
+def _rank(entries: Rows, number: float) -> Rows:
+    """One more than the entries that are smaller; none where the entry is no number."""
+    columns = _columns(entries)
+    own = columns[int(number) - 1]
+    return np.where(np.isnan(own), np.nan, 1.0 + _how_many(columns < own))
+
+
+def _above(entries: Rows, number: float) -> Rows:
+    # What is no number lies below all numbers and flags next to 0 and 1: elsewhere entries compare as they are.
+    if number <= LEAST_NUMBER or number == 1 or abs(number) <= FALSE:
+        entries = numbers(entries)
+    # A product, since numpy counts along the few entries of a row five times more slowly; exact below 2^24.
+    return ((entries > number).astype(np.float32) @ np.ones(entries.shape[1], np.float32)).astype(np.float64)
+
+
 def _place_of_largest(entries: Rows, number: float) -> Rows:
     columns = _columns(entries)
-    return _place(columns, np.fmax.reduce(columns, axis=0))
+    return _place(columns, _largest(columns))
 
 
-@_feature("place of smallest", "place of the smallest of {all}", None, whole=True)
 def _place_of_smallest(entries: Rows, number: float) -> Rows:
     columns = _columns(entries)
-    return _place(columns, np.fmin.reduce(columns, axis=0))
+    return _place(columns, _smallest(columns))
 
 
-@_feature("length", "number of {all} present", None, whole=True)
-def _length(entries: Rows, number: float) -> Rows:
-    return np.asarray(np.count_nonzero(~np.isnan(entries), axis=1), np.float64)
-
-
-@_feature("different", "number of different {all}", None, whole=True)
 def _different(entries: Rows, number: float) -> Rows:
     values = np.sort(entries, axis=1)  # NaN goes last
     changes = (values[:, 1:] != values[:, :-1]) & ~np.isnan(values[:, 1:])
     return np.asarray(np.count_nonzero(changes, axis=1) + (~np.isnan(values[:, 0])), np.float64)
 
 
-@_feature("count", "number of {all} equal to {number}", None, number="value", whole=True)
-def _count(entries: Rows, number: float) -> Rows:
-    return np.asarray(np.count_nonzero(entries == number, axis=1), np.float64)
-
-
-@_feature("first place", "place of the first of {all} equal to {number}", None, number="value", whole=True)
-def _first_place(entries: Rows, number: float) -> Rows:
-    return _place(np.ascontiguousarray(entries.T), np.full(len(entries), number))
-
-
-@_feature("last place", "place of the last of {all} equal to {number}", None, number="value", whole=True)
 def _last_place(entries: Rows, number: float) -> Rows:
     backwards = np.ascontiguousarray(entries.T[::-1])
-    return len(backwards) + 1 - _place(backwards, np.full(len(entries), number))
+    return len(backwards) + 1 - _place(backwards, number)
 
 
-@_feature("first place above", "place of the first of {all} above {number}", None, number="value", whole=True)
-def _first_place_above(entries: Rows, number: float) -> Rows:
-    above = (_columns(entries) > number).astype(np.float64)
-    return _place(above, np.ones(len(entries)))
+def _of_rises(rise: str, along: str, rises: Callable[[Rows], Rows]) -> dict[str, Kind]:
+    """The extremes of some rises, and how many exceed a value."""
+    more = f"number of rises above {{number}} along {along}"
+    return {
+        f"smallest {rise}": Kind(f"smallest rise along {along}", None, lambda e, number: _smallest(rises(e))),
+        f"largest {rise}": Kind(f"largest rise along {along}", None, lambda e, number: _largest(rises(e))),
+        f"{rise}s above": Kind(more, None, lambda e, number: _how_many(rises(e) > number), "value", whole=True),
+    }
+
+
+#: The kinds by name.
+FEATURES: Final[dict[str, Kind]] = {
+    "difference": Kind("{0} − {1}", 2, _difference),
+    "distance": Kind("distance of {0} and {1}", 2, lambda e, number: np.abs(_difference(e, number))),
+    "sum of two": Kind("{0} + {1}", 2, lambda e, number: np.add(*_two(e))),
+    "ratio": Kind("{0} / {1}", 2, lambda e, number: np.divide(*_two(e))),
+    "order": Kind("sign of {0} − {1}", 2, _order, whole=True),
+    "present": Kind("presence of {0}", 1, lambda e, number: (~np.isnan(e[:, 0])).astype(np.float64), whole=True),
+    "residue": Kind("{0} modulo {number}", 1, _residue, "positive"),
+    "power of two": Kind("exponent of the largest power of 2 that divides {0}", 1, _power_of_two, whole=True),
+    "trailing zeros": Kind("trailing zero bits of {0}", 1, _trailing_zeros, whole=True),
+    "low bits": Kind("last {number} bits of {0}", 1, _low_bits, "power", whole=True),
+    "sum": Kind("sum of {all}", None, lambda e, number: _total(_columns(e))),
+    "largest": Kind("largest of {all}", None, lambda e, number: _largest(_columns(e))),
+    "smallest": Kind("smallest of {all}", None, lambda e, number: _smallest(_columns(e))),
+    "range": Kind("largest minus smallest of {all}", None, _range),
+    "order statistic": Kind(
+        "{rank} smallest of {all}", None, lambda e, number: _in_order(e)[:, int(number) - 1], "place"
+    ),
+    "gap": Kind("largest minus second largest of {all}", None, _gap),
+    "rank": Kind("rank of {entry} among {all}", None, _rank, "place", whole=True),
+    "above": Kind("number of {all} above {number}", None, _above, "value", whole=True),
+    "sum of absolute values": Kind(
+        "sum of the absolute values of {all}", None, lambda e, number: _total(np.abs(_columns(e)))
+    ),
+    "sum of absolute differences": Kind(
+        "sum of the absolute rises along {all}", None, lambda e, number: _total(np.abs(_differences(e)))
+    ),
+    **_of_rises("difference", "{all}", _differences),
+    **_of_rises("step", "0 and {all}", _steps),
+    "place of largest": Kind("place of the largest of {all}", None, _place_of_largest, whole=True),
+    "place of smallest": Kind("place of the smallest of {all}", None, _place_of_smallest, whole=True),
+    "length": Kind(
+        "number of {all} present", None, lambda e, number: np.count_nonzero(~np.isnan(e), axis=1) * 1.0, whole=True
+    ),
+    "different": Kind("number of different {all}", None, _different, whole=True),
+    "count": Kind(
+        "number of {all} equal to {number}", None, lambda e, number: np.count_nonzero(e == number, axis=1) * 1.0,
+        "value", whole=True,
+    ),
+    "first place": Kind(
+        "place of the first of {all} equal to {number}", None,
+        lambda e, number: _place(np.ascontiguousarray(e.T), number), "value", whole=True,
+    ),
+    "last place": Kind("place of the last of {all} equal to {number}", None, _last_place, "value", whole=True),
+    "first place above": Kind(
+        "place of the first of {all} above {number}", None, lambda e, number: _place(_columns(e) > number, True),
+        "value", whole=True,
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
