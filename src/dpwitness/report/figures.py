@@ -1,11 +1,13 @@
 """Small figures as SVG: bars with intervals and a mark, and the cells of a partition. Colours are those of the page."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from math import isqrt
 from statistics import NormalDist
 from typing import Final
+
+import numpy as np
 
 from dpwitness.events.event import Counted, is_partition
 from dpwitness.evidence.bet import weighted_errors, weighted_rates
@@ -112,7 +114,7 @@ def evidence(log_e_value: float, needed: float, points: Sequence[tuple[int, floa
     """The evidence over the runs, or at their end alone where `points` (runs, log e-value) are not known, in nats."""
     if points:
         return _course(points, needed)
-    bar = Bar(label="log E", value=log_e_value, text=f"{log_e_value:.1f}".replace("-", "−"), kind="own")
+    bar = Bar(label="log E", value=log_e_value, text=_signed(log_e_value), kind="own")
     text = f"log e-value {log_e_value:.1f}; {needed:.1f} refutes the claim."
     return bars("Evidence against the claim", text, [bar], (needed, f"refutes from {needed:.1f} on"))
 
@@ -173,12 +175,7 @@ def outputs(shown: Outputs) -> Markup:
     drawn: list[Child] = []
     for k, inside in enumerate(shown.inside):
         left, width = places[k], max(widths[k], 1.5)
-        if inside:
-            drawn.append(element("rect", x=left, y=top, width=width, height=base - top, class_="inside"))
-        for side, kind in ((0, "own"), (1, "other")):
-            height = min(heights[side][k], most) * scale
-            x = left + width * (0.1 + 0.4 * side)
-            drawn.append(element("rect", x=x, y=base - height, width=0.4 * width, height=height, class_=kind))
+        drawn += _columns(left, width, top, base, [min(side[k], most) * scale for side in heights], inside=inside)
         if max(heights[0][k], heights[1][k]) > most:
             text = f"cut off: {' and '.join(f'{side[k] / shown.runs:.3g}' for side in sides)}"
             right = left > WIDTH / 2
@@ -196,6 +193,17 @@ def outputs(shown: Outputs) -> Markup:
         f"event, which are shaded: {sum(shown.inside)} of {len(shown.inside)} bins."
     )
     return drawing(f"Both distributions of: {cut(shown.statistic, LONGEST_AXIS)}", text, HEIGHT, drawn)
+
+
+def _columns(
+    left: float, width: float, top: float, base: float, heights: Sequence[float], *, inside: bool
+) -> Iterator[Markup]:
+    """A bin: the columns of D and of D′ side by side, shaded where the event holds it."""
+    if inside:
+        yield element("rect", x=left, y=top, width=width, height=base - top, class_="inside")
+    for place, height, kind in zip((0.1, 0.5), heights, ("own", "other"), strict=True):
+        x = left + place * width
+        yield element("rect", x=x, y=base - height, width=0.4 * width, height=height, class_=kind)
 
 
 def _anchor(x: float) -> str:
@@ -241,21 +249,17 @@ def cut(text: str, longest: int) -> str:
 
 def cells(counts: Counts, event: Counted) -> Markup:
     """The share of runs in each cell of the partition that the event is made of, on both inputs; nothing where none."""
-    shares = cell_shares(counts)
     if not counts.cells or not is_partition(event):
         return Markup()
+    table = np.reshape(counts.cells, (isqrt(len(counts.cells)), -1))
+    shares = [(table.sum(axis=axis) / counts.runs).tolist() for axis in (1, 0)]
     base, top = HEIGHT - 18, 8.0
     width = (WIDTH - 8) / len(shares[0])
     scale = (base - top) / max(max(side) for side in shares)
     drawn: list[Child] = []
     for cell, inside in enumerate(event.inside):
         left = 4 + cell * width
-        if inside:
-            drawn.append(element("rect", x=left, y=top, width=width, height=base - top, class_="inside"))
-        for side, kind in ((0, "own"), (1, "other")):
-            height = shares[side][cell] * scale
-            x = left + width * (0.1 + 0.4 * side)
-            drawn.append(element("rect", x=x, y=base - height, width=0.4 * width, height=height, class_=kind))
+        drawn += _columns(left, width, top, base, [side[cell] * scale for side in shares], inside=inside)
     drawn.append(element("path", d=f"M4 {base:g}H{WIDTH - 4:g}", class_="axis"))
     drawn.append(
         element("text", f"{len(shares[0])} cells by rising likelihood ratio, the event's last", x=4, y=HEIGHT - 4)
@@ -270,81 +274,53 @@ LEVEL: Final = 0.95
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rate:
-    """How often runs on one input were seen in an event, with the exact interval of Clopper & Pearson at 95 %.
+    """How often runs on one input were seen in an event: the share, in words, and the ends of an interval at 95 %.
 
     The interval is for the eye: it holds for a number of runs fixed beforehand. The verdict rests on the e-value.
     """
 
     name: str
-    hits: int
-    runs: int
-
-    @property
-    def share(self) -> float:
-        """The share of the runs; 0 without runs."""
-        return self.hits / self.runs if self.runs else 0.0
-
-    @property
-    def text(self) -> str:
-        """How many of the runs."""
-        return f"{self.hits:,} of {self.runs:,} runs"
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The interval."""
-        from scipy.special import betaincinv  # only figures need it
-
-        tail = (1 - LEVEL) / 2
-        low = betaincinv(self.hits, self.runs - self.hits + 1, tail) if self.hits else 0.0
-        high = betaincinv(self.hits + 1, self.runs - self.hits, 1 - tail) if self.hits < self.runs else 1.0
-        return float(low), float(high)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class WeightedRate:
-    """What weighted runs on one input show of an event, with the interval of the normal approximation at 95 %."""
-
-    name: str
-    runs: int
     share: float
-    standard_error: float
-
-    @property
-    def text(self) -> str:
-        """The share, of how many runs."""
-        return f"{self.share:.4g} by {self.runs:,} weighted runs"
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        """The interval."""
-        wide = NormalDist().inv_cdf((1 + LEVEL) / 2) * self.standard_error
-        return max(self.share - wide, 0.0), min(self.share + wide, 1.0)
+    text: str
+    ends: tuple[float, float]
 
 
-def rates(witness: Witness) -> tuple[Rate | WeightedRate, Rate | WeightedRate]:
-    """Those of its event, on D and on D′."""
-    counts = witness.counts
-    if witness.weighted and counts.runs:
-        shares, errors = weighted_rates(counts), weighted_errors(counts)
-        one, other = (
-            WeightedRate(name=name, runs=counts.runs, share=share, standard_error=error)
-            for name, share, error in zip(("D", "D′"), shares, errors, strict=True)
+def rates(witness: Witness) -> list[Rate]:
+    """Those of its event, on D and on D′, with exact intervals; of weighted runs by the normal approximation."""
+    counts, names = witness.counts, ("D", "D′")
+    runs = counts.runs
+    if witness.weighted:
+        wide = NormalDist().inv_cdf((1 + LEVEL) / 2)
+        return [
+            Rate(
+                name=name,
+                share=share,
+                text=f"{share:.4g} by {runs:,} weighted runs",
+                ends=(max(share - wide * error, 0.0), min(share + wide * error, 1.0)),
+            )
+            for name, share, error in zip(names, weighted_rates(counts), weighted_errors(counts), strict=True)
+        ]
+    return [
+        Rate(
+            name=name,
+            share=hits / runs if runs else 0.0,
+            text=f"{hits:,} of {runs:,} runs",
+            ends=clopper_pearson(hits, runs),
         )
-        return one, other
-    return (
-        Rate(name="D", hits=counts.hits, runs=counts.runs),
-        Rate(name="D′", hits=counts.neighbour_hits, runs=counts.runs),
-    )
+        for name, hits in zip(names, (counts.hits, counts.neighbour_hits), strict=True)
+    ]
+
+
+def clopper_pearson(hits: int, runs: int) -> tuple[float, float]:
+    """The exact interval of a share at `LEVEL`."""
+    from scipy.special import betaincinv  # only figures need it
+
+    tail = (1 - LEVEL) / 2
+    low = betaincinv(hits, runs - hits + 1, tail) if hits else 0.0
+    high = betaincinv(hits + 1, runs - hits, 1 - tail) if hits < runs else 1.0
+    return float(low), float(high)
 
 
 def allowed(witness: Witness) -> float | None:
     """The most that the claim allows on D at the rate seen on D′; None without runs."""
     return float(witness.claim.largest(rates(witness)[1].share)) if witness.counts.runs else None
-
-
-def cell_shares(counts: Counts) -> tuple[Sequence[float], Sequence[float]]:
-    """The share of the runs in each cell of the event's partition, on D and on D′; empty where there is none."""
-    k = isqrt(len(counts.cells))
-    rows = [counts.cells[i * k : (i + 1) * k] for i in range(k)]
-    runs = max(counts.runs, 1)
-    return [sum(row) / runs for row in rows], [sum(column) / runs for column in zip(*rows, strict=True)]

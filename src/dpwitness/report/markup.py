@@ -10,7 +10,7 @@ LONGEST: Final = 1_500
 #: Letters of a name in a heading or a sentence.
 LONGEST_NAME: Final = 160
 #: Elements without content.
-VOID: Final = ("meta", "br", "rect", "line", "circle", "path", "col")
+VOID: Final = ("meta", "rect", "circle", "path")
 
 
 class Markup(str):
@@ -50,7 +50,7 @@ def element(tag: str, *children: Child, **attributes: str | float | None) -> Mar
         if value is not None
     )
     if tag in VOID and not children:
-        return Markup(f"<{tag}{named}/>" if tag not in ("meta", "br", "col") else f"<{tag}{named}>")
+        return Markup(f"<{tag}{named}>" if tag == "meta" else f"<{tag}{named}/>")
     return Markup(f"<{tag}{named}>{escaped(children)}</{tag}>")
 
 

@@ -54,7 +54,6 @@ a { color: inherit; text-underline-offset: .2em; }
 a:focus-visible { outline: 3px solid var(--accent); outline-offset: 2px; }
 nav ul { list-style: none; padding: 0; display: flex; flex-wrap: wrap; gap: .2rem 1.1rem; font-size: .92rem; }
 nav li + li { margin-top: 0; }
-.quiet { opacity: .75; font-size: .92rem; }
 @media (prefers-color-scheme: dark) {
   body { background: #16181b; color: #e6e7e9; }
   .dpw { --accent: #a7adb8; --violated: #ff8a84; --not-refuted: #6fd0bf; }
