@@ -30,21 +30,21 @@ def lines(session: Session) -> list[str]:
     passed = [record for record in records if record["verdict"] == "not-refuted"]
     if passed:
         near = min(passed, key=lambda record: record["margin"])
-        text.append(f"smallest margin: {near['margin']:.1f} nats of evidence short of an alarm, {_place(near)}")
+        text.append(f"smallest margin: {near['margin']:.1f} nats of evidence short of an alarm, {github.name_of(near)}")
     for same in _alike(records):
         record = same[0]
         match record["verdict"]:
             case "not-refuted":
-                place = _place(record) if len(same) == 1 else f"{record['test']}: {len(same)} assertions"
+                place = github.name_of(record) if len(same) == 1 else f"{record['test']}: {len(same)} assertions"
                 caught = _range(record["parameter"], [one["detectable"] for one in same], at_most)
                 text.append(f"  {place}: {record['claim']}, would have caught {caught} {record['power']}")
                 if by_bits := [found for one in same if (found := github.bits_refuted(one))]:
                     exceeded = _range(by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits], at_least)
                     text.append(f"    floating point: refuted by the last bits, {exceeded}")
             case "violated":
-                text.append(f"  {_place(record)}: {record['claim']} VIOLATED, {github.shown(record)}")
+                text.append(f"  {github.name_of(record)}: {record['claim']} VIOLATED, {github.shown(record)}")
             case _:
-                text.append(f"  {_place(record)}: {record['reason']}")
+                text.append(f"  {github.name_of(record)}: {record['reason']}")
         if record.get("note"):
             text.append(f"    {record['note']}")
     return text
@@ -108,7 +108,7 @@ def write_files(session: Session) -> bool:
 def write(session: Session, path: str, *, html: bool = False) -> None:
     """Write all verdicts as JSON, or as a page, whole or not at all."""
     value = {
-        "format": "dpwitness-report/1",
+        "format": github.REPORT,
         "profile": session.profile,
         "seed": session.seed,
         "alpha": session.alpha,
@@ -122,11 +122,6 @@ def write(session: Session, path: str, *, html: bool = False) -> None:
         write_atomically(path, session_page(value))
         return
     write_json(path, value)
-
-
-def _place(record: dict[str, Any]) -> str:
-    number = f" (assertion {record['assertion']})" if record["assertion"] > 1 else ""
-    return f"{record['test']}{number}"
 
 
 def _several(number: int, noun: str) -> str:

@@ -7,14 +7,13 @@ from typing import Any, Final
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidWitness
-from dpwitness.report.github import bits_refuted
+from dpwitness.report.github import REPORT, bits_refuted, name_of
 from dpwitness.results.bound import Bound, bound_from_json
 from dpwitness.results.curve import Curve, curve_from_json
 from dpwitness.results.profile import Profile, profile_from_json
 from dpwitness.results.text import at_least, at_most, named
 from dpwitness.results.verdict import NotRefuted, Verdict, Violation, verdict_from_json
 
-REPORT: Final = "dpwitness-report/1"
 OF_REPORT: Final = "report of pytest"
 #: Values that differ by less, relatively, are the same: another seed moves them by as much.
 SAME: Final = 0.01
@@ -164,8 +163,7 @@ def _of_curve(curve: Curve) -> Iterator[tuple[str, Finding]]:
 def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, Finding]]:
     try:
         for record in report["assertions"]:
-            number = f" (assertion {record['assertion']})" if record["assertion"] != 1 else ""
-            yield f"{record['test']}{number}", _of_record(record)
+            yield name_of(record), _of_record(record)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
         raise InvalidWitness(f"{what} is a damaged report: {type(error).__name__}: {error}") from error
 

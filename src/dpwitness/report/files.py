@@ -9,17 +9,16 @@ from typing import Any, Final
 from dpwitness.codec import listed, mapping
 from dpwitness.errors import DPWitnessError, InvalidWitness
 from dpwitness.files import STDIN, shown
+from dpwitness.report.github import REPORT, name_of
 from dpwitness.report.nist import Shown
 from dpwitness.report.page import Entry, page, replay_line
 from dpwitness.results.bound import bound_from_json
-from dpwitness.results.curve import Curve, curve_from_json
+from dpwitness.results.curve import curve_from_json
 from dpwitness.results.fields import read_json
 from dpwitness.results.profile import profile_from_json
 from dpwitness.results.verdict import NotRefuted, verdict_from_json
 from dpwitness.results.witness import FORMAT, OF_SWEEP
 
-#: The format of a pytest session's report.
-SESSION: Final = "dpwitness-report/1"
 #: The name of a file that was read from standard input, in the command that replays it.
 SAVED: Final = "RESULT.json"
 #: Which kind of result has which key, in the order in which they are looked for.
@@ -57,7 +56,7 @@ def report(paths: Sequence[str | Path]) -> str:
     facts: list[tuple[str, str]] = []
     for path in paths:
         value = read_json(path)
-        if isinstance(value, Mapping) and value.get("format") == SESSION:
+        if isinstance(value, Mapping) and value.get("format") == REPORT:
             found, about = _of_session(value)
             entries += found
             facts += about
@@ -68,8 +67,8 @@ def report(paths: Sequence[str | Path]) -> str:
             result = read(value)
         except InvalidWitness as error:
             raise InvalidWitness(f"{where}: {error}") from error
-        witness = None if isinstance(result, Curve) else result.witness
-        replay = "" if witness is None else replay_line(witness, SAVED if str(path) == STDIN else str(path))
+        file = SAVED if str(path) == STDIN else str(path)
+        replay = "" if result.witness is None else replay_line(result.witness, file)
         of_bits = isinstance(result, NotRefuted) and result.floating_point is not None  # which is what a file replays
         facts_of_file = (("Read from", where),)
         entries.append(Entry(name=result.call, result=result, replay=replay, of_bits=of_bits, facts=facts_of_file))
@@ -100,8 +99,7 @@ def _of_session(value: Mapping[str, object]) -> tuple[list[Entry], list[tuple[st
 
 def _of_record(record: Mapping[str, Any], seed: str) -> Entry:
     """An assertion. The ledger has the claim as a text and the assertion's α: the witness has those of the verdict."""
-    test, number = str(record["test"]), record["assertion"]
-    name = test if number == 1 else f"{test} (assertion {number})"
+    name = name_of(record)
     facts = [("Test", name), ("Share of the session's α", f"{float(record['alpha']):.3g}")]
     facts += [("Note", str(record["note"]))] if record.get("note") else []
     if "witness" not in record:
@@ -112,4 +110,5 @@ def _of_record(record: Mapping[str, Any], seed: str) -> Entry:
     except DPWitnessError as error:  # such as a claim of a class that only the tests define
         reason = f"{record['verdict']}, claim {record['claim']}; the rest cannot be shown: {error}"
         return Entry(name=name, result=None, reason=reason, facts=tuple(facts))
-    return Entry(name=name, result=result, replay=shlex.join(["pytest", test, f"--dp-seed={seed}"]), facts=tuple(facts))
+    replay = shlex.join(["pytest", str(record["test"]), f"--dp-seed={seed}"])
+    return Entry(name=name, result=result, replay=replay, facts=tuple(facts))

@@ -19,6 +19,8 @@ IN_MESSAGE: Final = (("%", "%25"), ("\r", "%0D"), ("\n", "%0A"))
 IN_PROPERTY: Final = (*IN_MESSAGE, (":", "%3A"), (",", "%2C"))
 #: What makes something of a text in Markdown; an underscore within a word does not.
 MARKUP: Final = re.compile(r"[\\|`*~\[\]]|(?<![^\W_])_|_(?![^\W_])")
+#: The format of a session's report.
+REPORT: Final = "dpwitness-report/1"
 HEAD: Final = ("Test", "Claim", "Verdict", "Shown", "Confirm runs", "α")
 
 
@@ -58,6 +60,12 @@ def table(records: Sequence[Record], headline: str) -> str:
     rows = [HEAD, ("---",) * len(HEAD), *map(_row, records)]
     lines = [f"| {' | '.join(row)} |" for row in rows]
     return "\n".join(["### dpwitness", "", headline, "", *lines, ""])
+
+
+def name_of(record: Record) -> str:
+    """The test of a record, and which of its assertions it is, where that is not the first."""
+    number = f" (assertion {record['assertion']})" if record["assertion"] != 1 else ""
+    return f"{record['test']}{number}"
 
 
 def _row(record: Record) -> tuple[str, ...]:
