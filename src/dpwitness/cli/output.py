@@ -92,8 +92,7 @@ def mark_violation(
     path, marked = getattr(arguments, "sarif", None), code == VIOLATED and github.runs_here()
     if path is None and not marked:
         return
-    root, witness = Path.cwd(), getattr(result, "witness", None)
-    reference = None if witness is None else witness.mechanism
+    root, reference = Path.cwd(), None if result.witness is None else result.witness.mechanism
     if mechanism is None and reference is not None:  # of a witness that names a bundled target, which has been run
         mechanism = load(reference)
     record = {

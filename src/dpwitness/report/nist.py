@@ -13,8 +13,7 @@ Shown = Verdict | Bound | Curve | Profile
 
 def fields(result: Shown) -> Markup:
     """The appendix: a row for each field."""
-    witness = None if isinstance(result, Curve) else result.witness
-    relation = None if witness is None else witness.relation
+    relation = None if result.witness is None else result.witness.relation
     adjacency = (
         "Not known: the result holds no relation."
         if relation is None
@@ -70,8 +69,7 @@ def _side_channels(result: Shown) -> str:
 
 def timed(result: Shown) -> bool:
     """Whether how long a run takes was part of its outcome."""
-    witness = None if isinstance(result, Curve) else result.witness
-    return witness is not None and witness.observe == "time"
+    return result.witness is not None and result.witness.observe == "time"
 
 
 def _precision(result: Shown) -> str:

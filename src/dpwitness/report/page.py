@@ -251,9 +251,8 @@ def _warnings(result: Shown) -> Markup:
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
-        witness = None if isinstance(result, Curve) else result.witness
         own_randomness = "The mechanism draws its own randomness, or is timed: a seed cannot reproduce these counts"
-        said = own_randomness if witness is None else witness.not_reproducible
+        said = own_randomness if result.witness is None else result.witness.not_reproducible
         texts.append(f"{said[0].upper()}{said[1:]}.")
     texts += [own(note) for note in result.notes]
     if not texts:
@@ -267,7 +266,7 @@ def _list(texts: Sequence[Child]) -> Markup:
 
 def _facts(result: Shown) -> list[tuple[str, Child]]:
     """What was tested: claim, adjacency, mechanism, versions, seed and α."""
-    witness = None if isinstance(result, Curve) else result.witness
+    witness = result.witness
     claim = None if isinstance(result, Bound) else result.claim
     rows: list[tuple[str, Child]] = [("Claim", "none was tested" if claim is None else own(str(claim)))]
     if witness is not None:
@@ -468,7 +467,7 @@ def _witness(result: Shown, replay: str | None, part: str = "") -> Markup:
 
     `replay`: the command; where it is empty the witness is saved first, that of such a part of the result; None: none.
     """
-    witness = None if isinstance(result, Curve) else result.witness
+    witness = result.witness
     if witness is None:
         return Markup()
     rows: list[tuple[str, Child]] = [

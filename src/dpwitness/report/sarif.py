@@ -84,9 +84,5 @@ def _related(at: Place, witness: Mapping[str, object]) -> dict[str, object]:
 
 
 def _location(at: Place) -> dict[str, object]:
-    file = {"uri": quote(str(at["file"])), "uriBaseId": ROOT} if below_root(at) else {"uri": _absolute(at)}
+    file = {"uri": quote(str(at["file"])), "uriBaseId": ROOT} if below_root(at) else {"uri": Path(at["file"]).as_uri()}
     return {"physicalLocation": {"artifactLocation": file, "region": {"startLine": at["line"]}}}
-
-
-def _absolute(at: Place) -> str:
-    return Path(str(at["file"])).as_uri()

@@ -82,6 +82,8 @@ class Curve(Result):
         *("seed", "reproducible", "seconds", "notes"),
     )
 
+    witness: ClassVar[None] = None  # its tests are of many events
+
     delta: float
     #: Whose family's parameter is tested; None: ε at delta.
     claim: Claim | None = field(default=None, metadata={"json": "sparse"})
