@@ -67,6 +67,11 @@ ASKED: Final = ("scale", "sensitivity", "epsilon")
 LOOP: Final = re.compile(r".*\b(for|while)\b")
 LAPLACE: Final = ("Laplace", "two-sided geometric")
 GAUSSIAN: Final = ("Gaussian", "discrete Gaussian")
+#: The probability that standard noise exceeds a number, of the families of which that is known.
+TAILS: Final[Mapping[str, Callable[[Floats], Floats]]] = {
+    **dict.fromkeys(LAPLACE, lambda x: np.where(x > 0, 0.5 * np.exp(-np.abs(x)), 1 - 0.5 * np.exp(-np.abs(x)))),
+    **dict.fromkeys(GAUSSIAN, lambda x: np.asarray(_special().ndtr(-x))),
+}
 #: Draws that are noise, and no sample of records.
 FAMILIES: Final = frozenset({*(family for family, _, _ in NOISE.values()), *OWN_NOISE.values()})
 
@@ -211,9 +216,12 @@ def entries_of(output: object) -> tuple[object, ...]:
 
 def _equal(left: Sequence[object], right: Sequence[object]) -> bool:
     """Whether two rows of entries are the same, NaN like NaN."""
-    return len(left) == len(right) and all(
-        a == b or (a != a and b != b) for a, b in zip(left, right, strict=True)
-    )  # fmt: skip
+    return len(left) == len(right) and all(map(_alike, left, right))
+
+
+def _alike(a: object, b: object) -> bool:
+    """Whether two entries are the same, NaN like NaN."""
+    return bool(a == b or (a != a and b != b))
 
 
 def _shown(entries: Sequence[object]) -> str:
@@ -366,8 +374,8 @@ class Comparison:
         branch = _branch_of(first, second, at)
         if branch is not None and not branch.of_loop:
             times = [_times(len(run.draws)) for run in (first, second)]
-            text = f"{branch.text}; D draws {times[0]} in all, D′ {times[1]}"
-            return self._found("branch", branch.place, text, branch.on_data, branch.on_neighbour)
+            text = f"D {branch.on[0]}, D′ {branch.on[1]}; D draws {times[0]} in all, D′ {times[1]}"
+            return self._found("branch", branch.place, text, *branch.on)
         next_places = [draw.place for draw in following]
         for place in next_places:
             left, right = (count[place] for count in counts)
@@ -383,25 +391,17 @@ class Comparison:
 
     def _branch(self, parting: Sequence[int]) -> Explanation | None:
         """A branch that follows from what was drawn, and at which all pairs of runs part that do."""
-        branches = []
-        for k in parting:
-            first, second = self.sides[0][k], self.sides[1][k]
-            branches.append(_branch_of(first, second, _parting(_kinds(first), _kinds(second))))
-        places = {None if branch is None else branch.place for branch in branches}
-        branch = branches[0]
-        if len(places) != 1 or branch is None or not self._follows_from_draws(branch):
+        branch = self._one_branch(parting, before_draws=True)
+        if branch is None or not self._follows_from_draws(branch):
             return None
-        text = f"here the runs part in {len(parting)} of {self.pairs} pairs, after the same draws"
-        if before := self._noise_before():
-            text += f" ({before})"
-        return self._found("branch", branch.place, text, branch.on_data, branch.on_neighbour)
+        return self._parts_at(branch, len(parting), "after the same draws")
 
-    def _noise_before(self) -> str:
-        """The first noise that both sides draw, for people."""
-        if not self.sides[0][0].draws:
-            return ""
-        draw = self.sides[0][0].draws[0]
-        return _noise(draw.family, draw.settings)
+    def _parts_at(self, branch: "Branch", parting: int, when: str) -> Explanation | None:
+        """A branch at which so many pairs of runs part, and the first noise that both sides draw."""
+        draws = self.sides[0][0].draws
+        noise = f" ({_noise(draws[0].family, draws[0].settings)})" if draws else ""
+        text = f"here the runs part in {parting} of {self.pairs} pairs, {when}{noise}"
+        return self._found("branch", branch.place, text, *branch.on)
 
     # What comes out.
 
@@ -420,17 +420,12 @@ class Comparison:
             on = [f"returns {one} values" for one in (len(rows[0][0]), len(rows[1][0]))]
             return self._exact(f"D {on[0]}, D′ {on[1]}, in every run", *on)
         width = len(rows[0][0])
-        same = [
-            [all(_equal(row[j : j + 1], side[0][j : j + 1]) for row in side) for j in range(width)] for side in rows
-        ]
-        exact = [
-            j
-            for j in range(width)
-            if same[0][j] and same[1][j] and not _equal(rows[0][0][j : j + 1], rows[1][0][j : j + 1])
-        ]
         drawing = any(run.draws for side in self.sides for run in side)
-        for j in exact:
+        for j in range(width):
             values = [side[0][j] for side in rows]
+            same = all(_alike(row[j], side[0][j]) for side in rows for row in side)
+            if not same or _alike(*values):
+                continue
             # A flag or a whole number may be what noise led to in each of the runs, unless that is another entry.
             real = any(isinstance(value, float) and not value.is_integer() for value in values)
             counted = all(type(value) is int for value in values) and any(
@@ -488,9 +483,13 @@ class Comparison:
             return self._found("exact", place, f"D {on[0]}, D′ {on[1]}, where this line is reached", *on)
         return None
 
-    def _one_branch(self, pairs: Sequence[int]) -> "Branch | None":
-        """The one branch at which these pairs of runs part, which draw the same."""
-        branches = [_branch_of(self.sides[0][k], self.sides[1][k]) for k in pairs]
+    def _one_branch(self, pairs: Sequence[int], *, before_draws: bool = False) -> "Branch | None":
+        """The one branch at which these pairs of runs part; `before_draws`: just before the first draw that differs."""
+        branches = []
+        for k in pairs:
+            first, second = self.sides[0][k], self.sides[1][k]
+            at = _parting(_kinds(first), _kinds(second)) if before_draws else None
+            branches.append(_branch_of(first, second, at))
         places = {None if branch is None else branch.place for branch in branches}
         return branches[0] if len(places) == 1 else None
 
@@ -624,10 +623,9 @@ class Comparison:
             {"scale": np.array([abs(first.factor)])} if draw.family in (*FAMILIES, "uniform") else draw.settings,
         )
         text = f"{noise} on both sides; without it {entry} differs by {sizes}"
-        if family in LAPLACE:
-            text += f": that is ε = {total:.4g}{' with the other entries' if several else ''}"
-        elif family in GAUSSIAN:
-            text += f": that is μ = {total:.4g}{' with the other entries' if several else ''}"
+        if family in TAILS:
+            sign = "ε" if family in LAPLACE else "μ"
+            text += f": that is {sign} = {total:.4g}{' with the other entries' if several else ''}"
         return self._found("noise", self._place_of(column), text, f"{on[0]} without noise", f"{on[1]} without noise")
 
     def _any_place(self, differing: Sequence[int]) -> Explanation | None:
@@ -659,10 +657,7 @@ class Comparison:
             return self._found("noise", place, text, f"returns {on[0]}", f"returns {on[1]}")
         if branch is None:
             return None
-        text = f"here the runs part in {len(differing)} of {self.pairs} pairs, though all draws are the same"
-        if before := self._noise_before():
-            text += f" ({before})"
-        return self._found("branch", branch.place, text, branch.on_data, branch.on_neighbour)
+        return self._parts_at(branch, len(differing), "though all draws are the same")
 
     def _follows_from_draws(self, branch: "Branch") -> bool:
         """Whether runs on one input take a branch otherwise, depending on what they draw."""
@@ -732,23 +727,9 @@ class Branch:
         return LOOP.match(linecache.getline(*self.place) or "for") is not None
 
     @property
-    def text(self) -> str:
-        """What each side does behind it."""
-        return f"D {self.on_data}, D′ {self.on_neighbour}"
-
-    @property
-    def on_data(self) -> str:
-        """What D does behind it."""
-        return _goes(self.after[0])
-
-    @property
-    def on_neighbour(self) -> str:
-        """What D′ does behind it."""
-        return _goes(self.after[1])
-
-
-def _goes(line: int) -> str:
-    return f"goes on at line {line}" if line else "returns"
+    def on(self) -> list[str]:
+        """What D does behind it, and what D′ does."""
+        return [f"goes on at line {line}" if line else "returns" for line in self.after]
 
 
 def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Branch | None:
@@ -802,27 +783,13 @@ def _covered(claim: Claim, family: str, shift: float) -> bool:
 
     By half lines, which are all events that matter for both families.
     """
-    if not math.isfinite(shift):
+    if not math.isfinite(shift) or family not in TAILS:
         return False
-    if family in LAPLACE:
-        tail = _laplace_tail
-    elif family in GAUSSIAN:
-        tail = _gaussian_tail
-    else:
-        return False
-    allowed = SAME + 1e-6
+    tail, allowed = TAILS[family], SAME + 1e-6
     return all(
         p <= claim.largest(float(q)) * (1 + allowed) + 1e-12
         for p, q in zip(tail(TAIL - shift), tail(TAIL), strict=True)
     )
-
-
-def _laplace_tail(x: Floats) -> Floats:
-    return np.where(x > 0, 0.5 * np.exp(-np.abs(x)), 1 - 0.5 * np.exp(-np.abs(x)))
-
-
-def _gaussian_tail(x: Floats) -> Floats:
-    return np.asarray(_special().ndtr(-x))
 
 
 def _special() -> Any:
