@@ -58,7 +58,8 @@ def _words(rows: Rows) -> NDArray[np.uint64]:
     return hashed
 
 
-def _equal(rows: Rows, others: Rows) -> NDArray[np.bool_]:
+def equal_rows(rows: Rows, others: Rows) -> NDArray[np.bool_]:
+    """Which rows are equal throughout, absent entries included; shape (n,)."""
     same: NDArray[np.bool_] = ((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1)
     return same
 
@@ -89,10 +90,10 @@ def _places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: N
     at = order[np.minimum(np.searchsorted(known, words, sorter=order), len(order) - 1)]
     alike = np.flatnonzero(known[at] == words)
     found[:] = -1
-    equal = _equal(rows[alike], members[at[alike]])
+    equal = equal_rows(rows[alike], members[at[alike]])
     found[alike[equal]] = at[alike[equal]]
     for i in alike[~equal]:  # another member may have the same hash
-        found[i] = next(iter(np.flatnonzero(_equal(members, rows[i]))), -1)
+        found[i] = next(iter(np.flatnonzero(equal_rows(members, rows[i]))), -1)
 
 
 @compiled_late(_rows_equal)

@@ -5,18 +5,18 @@ plugin refuses all, and lets each be suppressed by name (`all_findings`).
 """
 
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
 from typing import Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.checks import is_ours
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.events import widen
+from dpwitness.events.counting import equal_rows
 from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import LEVEL, fisher_p_value
 from dpwitness.health.findings import ADVICE, SECONDS, Finding
@@ -102,8 +102,7 @@ class FirstRuns:
 def first_runs(problem: Problem, runner: Runner) -> FirstRuns | None:
     """Run the relation's first pair a few times; None where that would take too long."""
     pair = problem.first
-    draw: Callable[[], FirstRuns | None] = partial(_drawn, runner, pair)
-    return next(Threads(1).ordered([draw], runner.searching().deadline))
+    return next(Threads(1).ordered([partial(_drawn, runner, pair)], runner.searching().deadline))
 
 
 def _drawn(runner: Runner, pair: Pair) -> FirstRuns | None:
@@ -183,7 +182,7 @@ def stuck_generator(name: str, seen: FirstRuns | None) -> Finding | None:
     for rows in sides:
         *close, far = _matched(rows)
         for near, column in product(close, columns):
-            counts = [(int(_equal(a[:, column], b[:, column]).sum()), len(a)) for a, b in (near, far)]
+            counts = [(int(equal_rows(a[:, column], b[:, column]).sum()), len(a)) for a, b in (near, far)]
             (same, of), (same_far, of_far) = counts
             if fisher_p_value(same, of, same_far, of_far) < LEVEL / tested:
                 what = "whole rows" if column == slice(None) else f"value {column.start + 1}"
@@ -218,11 +217,6 @@ def _matched(rows: Rows) -> list[tuple[Rows, Rows]]:
         (matched[:, 0::2].reshape(flat), matched[:, 1::2].reshape(flat)),
         (across[:half].reshape(flat), across[half : 2 * half].reshape(flat)),
     ]
-
-
-def _equal(a: Rows, b: Rows) -> NDArray[np.bool_]:
-    """Which rows are equal throughout, absent values included."""
-    return np.asarray(np.all((a == b) | (np.isnan(a) & np.isnan(b)), axis=1))
 
 
 def identical_inputs(problem: Problem) -> Finding | None:

@@ -15,7 +15,7 @@ import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -91,16 +91,14 @@ def place_of(function: object) -> Place:
     return Place(module=plain.__module__, file=None if file is None else str(Path(file).resolve()), name=name)
 
 
-def may_remember(value: object) -> bool:
+def may_remember(value: object, seen: set[int] | None = None) -> bool:
     """Whether a mechanism, or what it reaches, holds anything in which noise could be kept from run to run.
 
     Whole numbers, texts, and modules and functions that are installed with Python or NumPy hold none. A real number may
-    be noise that was drawn once; of an object nothing is known, unless its library says what it is.
+    be noise that was drawn once; of an object nothing is known, unless its library says what it is. `seen`: the
+    functions that were looked at on the way, by their identities.
     """
-    return _may_remember(value, set())
-
-
-def _may_remember(value: object, seen: set[int]) -> bool:
+    seen = set() if seen is None else seen
     value = getattr(value, "py_func", value)
     if id(value) in seen or isinstance(value, bool | int | str | bytes | type(None) | np.ufunc):
         return False
@@ -116,7 +114,7 @@ def _may_remember(value: object, seen: set[int]) -> bool:
     there = variables(value)
     reached = [there[path[0]] for path in names(value.__code__) if path[0] in there]
     kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *vars(value).values())
-    return any(_may_remember(found, seen) for found in (*reached, *kept))
+    return any(may_remember(found, seen) for found in (*reached, *kept))
 
 
 def load(place: Place) -> Callable[..., object]:
@@ -206,18 +204,15 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     """
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.given_function
-    if not isinstance(function, OutsideFunction):  # what is sent to another interpreter is data
-        _check_plain(signature.given)
-    asked: Place | OutsideFunction[Any] | SqlFunction | LegacyGenerator
-    match function:
-        case OutsideFunction():
-            asked = function.anew()
-        case SqlFunction():
-            asked = function.mapped(place_of)
-        case LegacyGenerator():
-            asked = LegacyGenerator(place_of(function.function))
-        case _:
-            asked = place_of(function)
+    if isinstance(function, OutsideFunction):  # what is sent to another interpreter is data
+        asked = function.anew()
+    else:
+        for name, value in signature.given.items():
+            if not _is_plain(value):
+                raise CannotLoad(
+                    f"parameter {name!r} is {type(value).__name__}, which may hold what this process remembers"
+                )
+        asked = _each(function, place_of)
     return Request(
         function=asked,
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
@@ -236,13 +231,14 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     )
 
 
-def _check_plain(parameters: Mapping[str, object]) -> None:
-    """Raise `CannotLoad` for a parameter that is not data alone."""
-    for name, value in parameters.items():
-        if not _is_plain(value):
-            raise CannotLoad(
-                f"parameter {name!r} is {type(value).__name__}, which may hold what this process remembers"
-            )
+def _each(function: Any, change: Callable[[Any], Any]) -> Any:
+    """A mechanism's function with `change` done to it, or to the functions that it is made of."""
+    match function:
+        case SqlFunction():
+            return function.mapped(change)
+        case LegacyGenerator():
+            return LegacyGenerator(change(function.function))
+    return change(function)
 
 
 def _is_plain(value: object) -> bool:
@@ -386,18 +382,12 @@ def answer(question: Request | Place, further: Further | None = None) -> object:
     """
     if isinstance(question, Place):
         return constants(load(question))
-    place = question.function
-    function: Any
-    kind: type[PythonMechanism]
-    match place:
-        case OutsideFunction():
-            function, kind = place, place.kind
-        case SqlFunction():
-            function, kind = place.mapped(load), SqlMechanism
-        case LegacyGenerator():
-            function, kind = LegacyGenerator(load(place.function)), PythonMechanism
-        case _:
-            function, kind = load(place), PythonMechanism
+    function = question.function
+    kind: type[PythonMechanism] = SqlMechanism if isinstance(function, SqlFunction) else PythonMechanism
+    if isinstance(function, OutsideFunction):
+        kind = function.kind
+    else:
+        function = _each(function, load)
     signature = Signature.of(function, question.parameters)
     if question.fast_noise:
         signature = signature.with_fast_noise()

@@ -10,11 +10,12 @@ compared.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
-from typing import Final, TypeAlias
+from functools import partial
+from typing import Final, TypeAlias, TypeVar
 
 from dpwitness.checks import INTERRUPTS, is_failure, is_ours, on_one_line
 from dpwitness.errors import DependentRuns
@@ -46,6 +47,8 @@ PASS_SHARE: Final = 0.02
 COMPARED_SHARE: Final = 0.05
 COMPARED_SECONDS: Final = (0.01, 0.5)
 
+T = TypeVar("T")
+
 #: What each new process answers about D and about D′.
 Answers: TypeAlias = list[tuple[Answer, Answer]]
 
@@ -63,9 +66,9 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
-    shards = _of_what_was_returned(runner, shards)
+    shards = shards.of_what_was_returned(runner.mechanism)
     asked = [*events, *(event for event, _ in shards.chosen)]
-    question = _question(runner, pair, asked)
+    question = _given(partial(new_process.request, runner.mechanism, pair, asked, runner.seed))
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
         answers = beside.submit(_answers, question, Further())
         try:
@@ -95,7 +98,7 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     if mechanism.cost.compiled:
         require_same_in_python(runner, pair)
         return
-    shards = _of_what_was_returned(runner, shards)
+    shards = shards.of_what_was_returned(runner.mechanism)
     calls: Sequence[FurtherCalls] | str = ()
     if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
         calls = _calls(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds), proved=False)
@@ -133,11 +136,6 @@ def require_same_in_python(runner: Runner, pair: Pair) -> None:
     least, most = COMPARED_SECONDS
     seconds = min(max(COMPARED_SHARE * runner.seconds, least), most)
     require_same(difference_in_many(compiled, plain, pair, generator(runner.seed, Role.CONFIRM), seconds))
-
-
-def _of_what_was_returned(runner: Runner, shards: Shards) -> Shards:
-    """What is compared of the runs; no counts where the time is an outcome, which moves with the machine's state."""
-    return shards if runner.mechanism.time_at is None else shards.without_counts()
 
 
 def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
@@ -183,20 +181,17 @@ def _calls(
         return on_one_line(error)
 
 
-def _question(runner: Runner, pair: Pair, events: Sequence[Event]) -> new_process.Request | str:
-    """What to ask a new process, or why it cannot be asked."""
+def _given(call: Callable[[], T]) -> T | str:
+    """What a call gives, or why it gives nothing."""
     try:
-        return new_process.request(runner.mechanism, pair, events, runner.seed)
+        return call()
     except Exception as error:  # `CannotLoad`, or whatever an object of the user's raises when it is looked at
         return on_one_line(error)
 
 
 def _answers(question: new_process.Request | str, further: Further) -> Answers | str:
     """The same runs in new processes, or why none can be asked."""
-    try:
-        return question if isinstance(question, str) else new_process.ask(question, further)
-    except Exception as error:  # as above
-        return on_one_line(error)
+    return question if isinstance(question, str) else _given(partial(new_process.ask, question, further))
 
 
 def _compared(
@@ -207,10 +202,8 @@ def _compared(
     shards: Shards,
 ) -> tuple[str, ...]:
     """Compare with new processes: remembered noise is another there."""
-    if isinstance(question, str):
-        return _not_compared(runner, question, calls, shards)
-    if isinstance(answers, str):
-        return _not_compared(runner, answers, calls, shards)
+    if isinstance(question, str) or isinstance(answers, str):  # who cannot be asked answers why
+        return _not_compared(runner, str(answers), calls, shards)
     name, label, notes = runner.mechanism.name, runner.mechanism.label, list[str]()
     _refuse_others(runner, calls, shards, answers)
     always = [here.always for here in calls]
@@ -280,10 +273,8 @@ def _refuse_other_value(runner: Runner, side: int, here: FurtherCalls, there: An
         return
     if _differ(here.runs, there.runs):
         one, other = (outcome_text(always, runner.mechanism.label) for always in (here.always, there.always))
-        raise _remembers(
-            runner.mechanism.name,
-            f"on {NAMES[side]} it returned {one} on every run, and {other} in a new process",
-        )
+        text = f"on {NAMES[side]} it returned {one} on every run, and {other} in a new process"
+        raise _remembers(runner.mechanism.name, text)
 
 
 def _remembers(name: str, text: str) -> DependentRuns:
