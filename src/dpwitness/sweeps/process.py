@@ -9,6 +9,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Final
 
@@ -75,11 +76,9 @@ def answer(
 
 def _send(process: "subprocess.Popen[bytes]", text: bytes) -> None:
     assert process.stdin is not None
-    try:
+    with suppress(OSError):  # it has died already: its exit code says how
         process.stdin.write(text)
         process.stdin.close()
-    except OSError:  # it has died already: its exit code says how
-        pass
 
 
 def _wait(process: "subprocess.Popen[bytes]", limit: float, stop: Callable[[], bool]) -> bool:
@@ -96,13 +95,11 @@ def _wait(process: "subprocess.Popen[bytes]", limit: float, stop: Callable[[], b
 
 def _kill(process: "subprocess.Popen[bytes]") -> None:
     """End the process and all of its group; those that outlived it too."""
-    try:
+    with suppress(OSError):  # all of them have ended
         if hasattr(os, "killpg"):
             os.killpg(process.pid, signal.SIGKILL)
         else:
             process.kill()
-    except OSError:  # all of them have ended
-        pass
     process.wait()
 
 

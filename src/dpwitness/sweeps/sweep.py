@@ -10,10 +10,9 @@ import textwrap
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -116,24 +115,7 @@ class Sweep(JsonFields):
         seed: int | None = None,
         records: str | None = None,
     ) -> "Sweep":
-        """List the cases of modules. This imports the modules, which runs their code, and runs no case.
-
-        Parameters
-        ----------
-        modules
-            Names of modules, as package.module, or paths of files.
-        alpha, max_time, seed, records
-            See `sweep`.
-
-        Raises
-        ------
-        UnknownTarget
-            For a module that cannot be imported.
-        InvalidParameter
-            For settings that make no sense, and for modules without anything that shows a claim.
-        InvalidData
-            For a file of records that cannot be read.
-        """
+        """List the cases of modules, as `sweep` does. Raises `InvalidData` too, for records that cannot be read."""
         if isinstance(modules, str):
             modules = (modules,)
         once: dict[str, str] = {}  # each module by the first name that it is given
@@ -411,33 +393,21 @@ def run(
             write_atomically(output, "".join(json.dumps(one, ensure_ascii=False) + "\n" for one in lines))
 
     save()
-    size, stopped = len(wanted.cases), threading.Event()
-    waiting = iter([case for case in wanted.cases if case.name not in results])
-    interrupted = False
+    stopped, interrupted = threading.Event(), False
+    left = [case for case in wanted.cases if case.name not in results]
     with ThreadPoolExecutor(workers) as pool:
-        begin = partial(_begun, pool, waiting, grace, stopped)
-        running = begin(workers)
         try:
-            while running:
-                done, running = wait(running, return_when=FIRST_COMPLETED)
-                for one in done:
-                    result = one.result()
-                    results[result.case] = result
-                    save()
-                    told(result, len(results), size)
-                    running |= begin(1)
+            for one in as_completed([pool.submit(case.run, grace=grace, stop=stopped.is_set) for case in left]):
+                result = one.result()
+                results[result.case] = result
+                save()
+                told(result, len(results), len(wanted.cases))
         except KeyboardInterrupt:
             interrupted = True
         finally:
             stopped.set()  # their processes are killed
+            pool.shutdown(cancel_futures=True)
     return wanted, [results[case.name] for case in wanted.cases if case.name in results], interrupted
-
-
-def _begun(
-    pool: ThreadPoolExecutor, waiting: Iterator[Case], grace: float, stopped: threading.Event, most: int
-) -> "set[Future[CaseResult]]":
-    """The next cases, each of which a thread waits for."""
-    return {pool.submit(case.run, grace=grace, stop=stopped.is_set) for case in islice(waiting, most)}
 
 
 def _error(name: str, message: str) -> errors.DPWitnessError:
