@@ -31,23 +31,19 @@ class Selection:
 TEXTS: Final = "any two values"
 ONE_DIAGONAL: Final = (np.diag([1.0, 0.0]), np.diag([0.0, 1.0]))
 SCORES: Final = "utilities that move by the sensitivity"
+#: Of mechanisms that select by utilities, which they get as a list.
+BY_UTILITY: Final[Mapping[str, Selection]] = {
+    "": Selection(relation=queries(3), adjacency=SCORES, parameters={"sensitivity": 1.0}, named="utility"),
+    "monotonic": Selection(
+        relation=queries(3, direction="up"), adjacency=f"{SCORES}, all one way",
+        parameters={"sensitivity": 1.0, "monotonic": True}, named="utility",
+    ),
+}  # fmt: skip
 #: Mechanisms by name, each with the recipes that are made of it.
 OWN: Final[Mapping[str, Mapping[str, Selection]]] = {
     "Binary": {"": Selection(relation=pairs(("a", "b")), adjacency=TEXTS, parameters={"value0": "a", "value1": "b"})},
-    "Exponential": {
-        "": Selection(relation=queries(3), adjacency=SCORES, parameters={"sensitivity": 1.0}, named="utility"),
-        "monotonic": Selection(
-            relation=queries(3, direction="up"), adjacency=f"{SCORES}, all one way",
-            parameters={"sensitivity": 1.0, "monotonic": True}, named="utility",
-        ),
-    },
-    "PermuteAndFlip": {
-        "": Selection(relation=queries(3), adjacency=SCORES, parameters={"sensitivity": 1.0}, named="utility"),
-        "monotonic": Selection(
-            relation=queries(3, direction="up"), adjacency=f"{SCORES}, all one way",
-            parameters={"sensitivity": 1.0, "monotonic": True}, named="utility",
-        ),
-    },
+    "Exponential": BY_UTILITY,
+    "PermuteAndFlip": BY_UTILITY,
     "ExponentialCategorical": {
         "": Selection(
             relation=pairs(("a", "b"), ("a", "c"), ("b", "c")), adjacency=TEXTS,

@@ -47,6 +47,8 @@ ATOMS: Final[Mapping[str, tuple[Any, Any, Any]]] = {
 }  # fmt: skip
 #: Keys of counts that are asked for.
 KEYS: Final = ("a", "b")
+#: Parameters that take an input space.
+OF_SPACE: Final = ("input_domain", "input_metric", "domain", "metric")
 #: Parameters with a default that does not do.
 NEEDED: Final = ("value_limit",)
 #: Columns of frames that are read of texts, of which the first is looked at; and lines of such a text.
@@ -148,7 +150,7 @@ class OpenDP:
                 if isinstance(settings, str):
                     return [Recipe(refused=f"no value is known for its parameter {settings!r}")]
                 recipe = Recipe(label=label_of(space, settings), settings={"space": space, "parameters": settings})
-                why = self._why_not(thing, recipe)
+                why = why_not(self.attempts(thing, recipe))
                 if why:
                     failed += 1
                     refused.append(why)
@@ -167,8 +169,8 @@ class OpenDP:
             call, claim = LIBRARY.function(made), LIBRARY.claim(made, neighbours.d_in)
             yield attempt_of(thing, lambda value, rng: answers(call(value)), claim, neighbours, noisy=False)
         else:
-            noisy, claim = with_noise(made, neighbours)
-            yield attempt_of(thing, noisy, claim, neighbours, noisy=True)
+            call, claim = with_noise(made, neighbours)
+            yield attempt_of(thing, call, claim, neighbours, noisy=True)
 
     def _make(self, thing: object, recipe: Recipe) -> object:
         if not inspect.isroutine(thing):
@@ -192,21 +194,17 @@ class OpenDP:
             made = made >> undeprecated(dp.t.make_select_column, COLUMNS[0], kind)
         return made
 
-    def _why_not(self, thing: object, recipe: Recipe) -> str:
-        """Why a recipe makes nothing to be tested; empty where it does."""
-        try:
-            attempt = next(self.attempts(thing, recipe))
-        except KeyboardInterrupt:
-            raise
-        except BadInput as error:
-            return str(error)
-        except BaseException as error:  # of a constructor: panics of Rust are no Exception
-            return first_line(error)
-        return why_not_refuted(attempt.claim)
 
-
-def why_not_refuted(claim: Claim) -> str:
-    """Why no mechanism could be refuted at a claim; empty where one could."""
+def why_not(attempts: Iterator[Attempt]) -> str:
+    """Why a recipe makes nothing to be tested, by its attempts: it fails, or nothing could refute its claim."""
+    try:
+        claim = next(attempts).claim
+    except KeyboardInterrupt:
+        raise
+    except BadInput as error:
+        return str(error)
+    except BaseException as error:  # of a constructor: panics of Rust are no Exception
+        return first_line(error)
     found = getattr(claim, "points", None) or [(claim.parameter, getattr(claim, "delta", 0.0))]
     # What is known of all neighbours is released without noise, and rounding alone is claimed of some sums.
     if any(LEAST_EPSILON < epsilon <= MOST_EPSILON and delta <= MOST_DELTA for epsilon, delta in found):
@@ -264,20 +262,16 @@ def choices(
 ) -> "Iterator[dict[str, Any] | str]":
     """Values for the parameters that have no default; the name of one alone, for which none is known."""
     for atom in atoms or ["f64"]:
-        names, values = [], []
-        for name, one in own.items():
-            if name in ("input_domain", "input_metric", "domain", "metric"):
-                continue
-            if one.default is not EMPTY and name not in NEEDED:
-                continue
-            known = values_of(name, atom, approximate=approximate)
-            if not known:
-                yield name
-                return
-            names.append(name)
-            values.append(known)
-        for chosen in product(*values):
-            yield dict(zip(names, chosen, strict=True))
+        known = {
+            name: values_of(name, atom, approximate=approximate)
+            for name, one in own.items()
+            if name not in OF_SPACE and (one.default is EMPTY or name in NEEDED)
+        }
+        if unknown := [name for name, values in known.items() if not values]:
+            yield unknown[0]
+            return
+        for chosen in product(*known.values()):
+            yield dict(zip(known, chosen, strict=True))
 
 
 def values_of(name: str, atom: str, *, approximate: bool) -> list[object]:
@@ -447,17 +441,17 @@ def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[object, obj
         return made("".join(f"{line}\n" for line in value) if text else in_carrier(value, carrier))
 
     if metric in ("AbsoluteDistance", "L1Distance"):
-        return lambda value, rng: laplace(rng, transformed(value), scale), ApproxDP(1.0)
+        return lambda value, rng: noisy(rng.laplace, transformed(value), scale), ApproxDP(1.0)
     if metric == "L2Distance":
-        return lambda value, rng: normal(rng, transformed(value), scale), GaussianDP(1.0)
+        return lambda value, rng: noisy(rng.normal, transformed(value), scale), GaussianDP(1.0)
     if metric == "LInfDistance":
         length = np.size(transformed(example_of(neighbours)))
-        return lambda value, rng: laplace(rng, transformed(value), scale * length), ApproxDP(1.0)
+        return lambda value, rng: noisy(rng.laplace, transformed(value), scale * length), ApproxDP(1.0)
     if metric in ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance"):
         # A replaced record lowers one count of the histogram and raises another.
         scale *= 2 if metric in ("ChangeOneDistance", "HammingDistance") else 1
         known = kinds_of(transformed, neighbours)
-        return lambda value, rng: laplace(rng, histogram(transformed(value), known), scale), ApproxDP(1.0)
+        return lambda value, rng: noisy(rng.laplace, histogram(transformed(value), known), scale), ApproxDP(1.0)
     raise InvalidParameter(f"no noise is known for a transformation to {metric}")
 
 
@@ -466,16 +460,10 @@ def answers(released: object) -> object:
     return [released(key) for key in KEYS] if callable(released) else released
 
 
-def laplace(rng: np.random.Generator, values: object, scale: float) -> object:
-    """Numbers with Laplace noise."""
+def noisy(draw: Callable[[float, float, tuple[int, ...]], Any], values: object, scale: float) -> object:
+    """Numbers with noise of a scale, by a method of the generator."""
     exact = np.asarray(values, np.float64)
-    return exact + rng.laplace(0.0, scale, exact.shape)
-
-
-def normal(rng: np.random.Generator, values: object, scale: float) -> object:
-    """Numbers with Gaussian noise."""
-    exact = np.asarray(values, np.float64)
-    return exact + rng.normal(0.0, scale, exact.shape)
+    return exact + draw(0.0, scale, exact.shape)
 
 
 def example_of(neighbours: Neighbours) -> object:

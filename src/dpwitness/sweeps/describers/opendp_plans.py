@@ -10,7 +10,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
-from dpwitness.checks import first_line
 from dpwitness.claims import ApproxDP
 from dpwitness.mechanisms.libraries.opendp import LIBRARY
 from dpwitness.neighbours import categories, integers, numbers, records
@@ -22,10 +21,10 @@ from dpwitness.sweeps.describers.opendp import (
     attempt_of,
     histogram,
     kinds_of,
-    laplace,
+    noisy,
     prelude,
     undeprecated,
-    why_not_refuted,
+    why_not,
 )
 
 #: The most rows of a frame.
@@ -129,8 +128,7 @@ class OpenDPPlans:
         for query in AGGREGATES if is_private(thing) else ROWS:
             for margin in margins:
                 recipe = Recipe(label=f"{query}; {margin}", settings={"query": query, "margin": margin})
-                why = self._why_not(thing, recipe)
-                if why:
+                if why := why_not(self.attempts(thing, recipe)):
                     refused.append(why)
                 else:
                     found.append(recipe)
@@ -146,16 +144,6 @@ class OpenDPPlans:
         call, keep = LIBRARY.function(made), keeping(margin)
         claim = LIBRARY.claim(made, neighbours.d_in)
         yield attempt_of(thing, lambda value, rng: call(keep(value)), claim, neighbours, noisy=False)
-
-    def _why_not(self, thing: object, recipe: Recipe) -> str:
-        """Why a recipe makes nothing to be tested; empty where it does."""
-        try:
-            attempt = next(self.attempts(thing, recipe))
-        except KeyboardInterrupt:
-            raise
-        except BaseException as error:  # of a constructor: panics of Rust are no Exception
-            return first_line(error)
-        return why_not_refuted(attempt.claim)
 
 
 def is_private(thing: Any) -> bool:
@@ -200,7 +188,7 @@ def with_noise(made: Any, neighbours: Neighbours) -> Callable[[Any, Any], Any]:
     """How often each row occurs of those that a transformation returns, with noise for how many may differ."""
     (bound,) = made.map(neighbours.d_in)
     known = kinds_of(made, neighbours)
-    return lambda value, rng: laplace(rng, histogram(made(value), known), float(bound.per_group))
+    return lambda value, rng: noisy(rng.laplace, histogram(made(value), known), float(bound.per_group))
 
 
 def neighbours_of(margin: Margin) -> Neighbours:

@@ -202,8 +202,8 @@ class Signatures:
         of_method = {name: from_json(value) for name, value in recipe.settings.get("of_method", {}).items()}
         claim = claim_of({**of_method, **given}, {**taking, **own})
         generator = any(name in GENERATOR_NAMES - {"random_state"} for name in own)
-        for shape in self.shapes(thing, {**taking, **own}, taking, low, high, records):
-            call = caller(thing, method, given, of_method, own, taking, shape)
+        for shape in shapes(thing, low, high, records):
+            call = caller(thing, given, of_method, shape)
             yield Attempt(
                 mechanism=Released(thing, str(thing.__name__), call, generator=generator),
                 claim=claim,
@@ -213,35 +213,6 @@ class Signatures:
                 of_records=shape.of_records,
                 strict=shape.strict,
             )
-
-    def shapes(
-        self, thing: Any, own: Parameters, taking: Parameters, low: float, high: float, given: Any
-    ) -> Iterator[Shape]:
-        """What its input may be, the most likely first."""
-        name = data_of(taking)
-        if any(one in own for one in SENSITIVITIES):
-            yield from of_sensitivity(low, high, bounded=has_bounds(own))
-            return
-        one_value = name in SINGLE or (name is not None and taking[name].annotation in (float, int, "float", "int"))
-        documented = documentation_of(thing)
-        bounded, within = has_bounds(own), lies_within(documented)
-        if one_value and not inspect.isclass(thing):
-            yield from of_one_value(low, high, bounded=bounded, beyond=not within)
-        labelled = next((one for one in LABELS if one in taking and taking[one].default is EMPTY), None)
-        yield from of_records(
-            documented,
-            low,
-            high,
-            bounded=bounded,
-            within=within,
-            estimator=inspect.isclass(thing),
-            missing=str(thing.__name__).startswith("nan") or bool(MISSING.search(documented)),
-            labelled=labelled is not None,
-            regression=BOUNDS_Y in own,
-            given=given,
-        )
-        if labelled is None:
-            yield from of_one_record(low, high, bounded=bounded)
 
     def _filled(self, thing: object, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
         """Values for its parameters as JSON, and the names of those that have none."""
@@ -353,15 +324,10 @@ def of_target(thing: Any, mark: Target) -> Attempt:
 
 
 def caller(
-    thing: Any,
-    method: str | None,
-    given: Mapping[str, object],
-    of_method: Mapping[str, object],
-    own: Parameters,
-    taking: Parameters,
-    shape: Shape,
+    thing: Any, given: Mapping[str, object], of_method: Mapping[str, object], shape: Shape
 ) -> Callable[[Any, Any], Any]:
     """What runs it once, on an input and with a generator; an object of a class is made for each run."""
+    own, method, taking = taken_by(thing)
     data = data_of(taking)
     labels = next((name for name in LABELS if name in taking), None)
     generators = [
@@ -404,6 +370,23 @@ def learned(estimator: object) -> dict[str, object]:
         and name not in NOT_LEARNED
         and isinstance(value, int | float | np.ndarray | np.generic)
     }
+
+
+def shapes(thing: Any, low: float, high: float, given: Any) -> Iterator[Shape]:
+    """What the input of a function or a class may be, the most likely first."""
+    of_class, _, taking = taken_by(thing)
+    own, name = {**taking, **of_class}, data_of(taking)
+    bounded = has_bounds(own)
+    if any(one in own for one in SENSITIVITIES):
+        yield from of_sensitivity(low, high, bounded=bounded)
+        return
+    one_value = name in SINGLE or (name is not None and taking[name].annotation in (float, int, "float", "int"))
+    if one_value and not inspect.isclass(thing):
+        yield from of_one_value(low, high, bounded=bounded, beyond=not lies_within(documentation_of(thing)))
+    labelled = any(one in taking and taking[one].default is EMPTY for one in LABELS)
+    yield from of_records(thing, own, low, high, labelled=labelled, given=given)
+    if not labelled:
+        yield from of_one_record(low, high, bounded=bounded)
 
 
 def of_sensitivity(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
@@ -468,23 +451,13 @@ def lies_within(documented: str) -> bool:
 
 
 def of_records(
-    documented: str,
-    low: float,
-    high: float,
-    *,
-    bounded: bool,
-    within: bool,
-    estimator: bool,
-    missing: bool,
-    labelled: bool,
-    regression: bool,
-    given: object,
+    thing: Any, own: Parameters, low: float, high: float, *, labelled: bool, given: object
 ) -> Iterator[Shape]:
-    """Records in the forms that libraries take, under the adjacencies that the documentation may mean.
-
-    `bounded`: there are bounds; `within`: the documentation says that numbers lie within them; `regression`: labels are
-    numbers, and no classes.
-    """
+    """Records in the forms that libraries take, under the adjacencies that the documentation may mean."""
+    documented, estimator = documentation_of(thing), inspect.isclass(thing)
+    bounded, within = has_bounds(own), lies_within(documented)
+    missing = str(thing.__name__).startswith("nan") or bool(MISSING.search(documented))
+    regression = BOUNDS_Y in own  # labels are numbers, and no classes
     means = adjacencies(documented)
     told = " and ".join(means) if len(means) > 1 else f"{means[0]}, as documented"
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
