@@ -419,7 +419,7 @@ def test_bash_completes_commands_options_and_choices():
 def test_scripts_name_every_command_and_option_and_can_be_read(shell, tmp_path, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    for words, inner, _ in _levels(parser()):
+    for words, inner in _levels(parser()):
         assert not words or words[-1] in script
         for long, _ in _options(inner):
             assert all((f"-l {name[2:]}" if shell == "fish" else name) in script for name in long)

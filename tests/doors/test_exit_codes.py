@@ -326,7 +326,7 @@ def test_files_are_written_where_they_were_asked_for_whatever_folder_a_mechanism
 
 
 def test_every_argument_that_names_a_file_says_what_becomes_of_it():
-    for _, command, _ in _levels(parser()):
+    for _, command in _levels(parser()):
         for action in command._actions:
             names_one = re.search(r"FILE|\.json|TARGET|MODULE|WHAT|PROGRAM|PATH", str(action.metavar))
             if names_one and action.dest != "help":

@@ -3,8 +3,8 @@
 import argparse
 
 from dpwitness.cli.console import NOT_REFUTED, VIOLATED
-from dpwitness.cli.options import import_modules, importing
-from dpwitness.cli.parser import READ, WRITTEN, command
+from dpwitness.cli.options import import_modules, importing, printing
+from dpwitness.cli.parser import READ, command
 
 
 def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
@@ -21,8 +21,7 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
     below.add_argument("old", type=READ, metavar="OLD.json", help=kinds)
     below.add_argument("new", type=READ, metavar="NEW.json", help=f"{kinds}, of the same kind (-: standard input)")
     importing(below)
-    below.add_argument("--save", type=WRITTEN, metavar="FILE", help="write the result as JSON")
-    below.add_argument("--json", action="store_true", help="print only the result, as JSON, on stdout")
+    printing(below, quiet=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -37,14 +37,10 @@ def run(arguments: argparse.Namespace, parser: Parser) -> int:
     return NOT_REFUTED
 
 
-def _levels(parser: Parser, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Parser, dict[str, Parser]]]:
-    """All commands: their words, their parsers, and the commands below each."""
-    below: dict[str, Parser] = {}
-    for action in parser._actions:
-        if isinstance(action, argparse._SubParsersAction):
-            below = dict(action.choices)
-    yield words, parser, below
-    for name, inner in below.items():
+def _levels(parser: Parser, words: tuple[str, ...] = ()) -> Iterator[tuple[tuple[str, ...], Parser]]:
+    """All commands: their words and their parsers."""
+    yield words, parser
+    for name, inner in parser.commands.items():
         yield from _levels(inner, (*words, name))
 
 
@@ -61,17 +57,16 @@ def _choices(action: argparse.Action) -> list[str]:
 
 def _first_choices(parser: Parser) -> list[str]:
     """The choices of the first argument without a name, where it has some."""
-    named = [action for action in parser._actions if not action.option_strings]
-    first = named[0] if named else None
-    return [] if first is None or isinstance(first, argparse._SubParsersAction) else _choices(first)
+    first = next((action for action in parser._actions if not action.option_strings), None)
+    return [] if first is None or parser.commands else _choices(first)
 
 
 def _cases(parser: Parser) -> tuple[list[str], list[str]]:
     """For bash and zsh: what may follow a command's words, and an option with choices."""
     words, values = [], []
-    for names, inner, below in _levels(parser):
+    for names, inner in _levels(parser):
         given = " ".join(names)
-        known = [*below, *_first_choices(inner), *(name for long, _ in _options(inner) for name in long)]
+        known = [*inner.commands, *_first_choices(inner), *(name for long, _ in _options(inner) for name in long)]
         words.append(f"    {shlex.quote(given)}) offered={shlex.quote(' '.join(known))} ;;")
         for long, action in _options(inner):
             if action.choices:
@@ -125,7 +120,7 @@ def _zsh(parser: Parser) -> str:
 
 def _script(parser: Parser, state: str, before: str, reply: str, last: str, first: str = "") -> str:
     words, values = _cases(parser)
-    names = " ".join(shlex.quote(":".join(given)) for given, *_ in _levels(parser) if given)
+    names = " ".join(shlex.quote(":".join(given)) for given, _ in _levels(parser) if given)
     found = _FIND.format(names=names, before=before, values="\n".join(values), words="\n".join(words))
     start = "\n".join(f"  {line}" for line in (first, state) if line)
     return f"_dpwitness() {{\n{start}{found}{reply}\n}}\n{last}"
@@ -133,15 +128,12 @@ def _script(parser: Parser, state: str, before: str, reply: str, last: str, firs
 
 def _fish(parser: Parser) -> str:
     lines = ["complete -c dpwitness -e"]
-    for names, inner, below in _levels(parser):
+    for names, inner in _levels(parser):
         seen = " and ".join(f"__fish_seen_subcommand_from {name}" for name in names)
-        if below:
-            not_yet = f"not __fish_seen_subcommand_from {' '.join(below)}"
-            seen_here = " and ".join(filter(None, (seen, not_yet)))
-            for name, one in below.items():
-                lines.append(
-                    f"complete -c dpwitness -n {shlex.quote(seen_here)} -f -a {name} -d {shlex.quote(one.summary)}"
-                )
+        not_yet = f"not __fish_seen_subcommand_from {' '.join(inner.commands)}"
+        here = shlex.quote(" and ".join(filter(None, (seen, not_yet))))
+        for name, one in inner.commands.items():
+            lines.append(f"complete -c dpwitness -n {here} -f -a {name} -d {shlex.quote(one.summary)}")
         where = f" -n {shlex.quote(seen)}" if seen else ""
         lines += [f"complete -c dpwitness{where} -f -a {shlex.quote(choice)}" for choice in _first_choices(inner)]
         for long, action in _options(inner):

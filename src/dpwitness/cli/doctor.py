@@ -9,7 +9,8 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from dpwitness.cli.console import NOT_REFUTED
-from dpwitness.cli.parser import WRITTEN, command
+from dpwitness.cli.options import printing
+from dpwitness.cli.parser import command
 
 #: What is loaded for more than the core, and what is missing without it.
 WITHOUT: Final = {
@@ -100,8 +101,7 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
         run=run,
         examples=("doctor", "doctor --json"),
     )
-    below.add_argument("--save", type=WRITTEN, metavar="FILE", help="write the result as JSON")
-    below.add_argument("--json", action="store_true", help="print only the result, as JSON, on stdout")
+    printing(below, quiet=False)
 
 
 def run(arguments: argparse.Namespace) -> int:

@@ -218,7 +218,7 @@ def _objects(folder: Path) -> Iterator[Found]:
             within = (one.id for one in ast.walk(value) if isinstance(one, ast.Name))
             text = "".join([ast.dump(value), *(texts.get(name, "") for name in within)])
             texts |= dict.fromkeys(names, text)
-            if not _is_made(value):
+            if not isinstance(value, ast.Call | ast.BinOp):  # what makes an object: a call, or OpenDP's chain of such
                 continue
             library = _library_in(value, imported | made)
             for name in names:
@@ -244,11 +244,6 @@ def _imported(tree: ast.Module) -> dict[str, str]:
     return found
 
 
-def _is_made(value: ast.expr) -> bool:
-    """Whether an expression makes an object: a call, or OpenDP's chain of such."""
-    return isinstance(value, ast.Call | ast.BinOp)
-
-
 def _library_in(value: ast.expr, known: dict[str, str]) -> str:
     """The library whose names an expression uses; empty where it uses none."""
     names = (node.id for node in ast.walk(value) if isinstance(node, ast.Name))
@@ -257,11 +252,7 @@ def _library_in(value: ast.expr, known: dict[str, str]) -> str:
 
 def _is_mechanism(library: str, value: ast.expr) -> bool:
     """Whether an object of a library is one that adds noise: of OpenDP, where it is made of a measurement."""
-    called = {
-        getattr(node.func, "attr", getattr(node.func, "id", ""))
-        for node in ast.walk(value)
-        if isinstance(node, ast.Call)
-    }
+    called = {_called(node) for node in ast.walk(value) if isinstance(node, ast.Call)}
     if library == "opendp":
         noisy = ("laplace", "gaussian", "geometric", "noise", "randomized_response", "exponential", "canonical")
         return any(name.startswith(("make_", "then_")) and any(one in name for one in noisy) for name in called)
@@ -283,9 +274,14 @@ def _pair(text: str) -> str:
 
 def _model(value: ast.expr) -> str:
     """The class of a model of diffprivlib; empty for any other object."""
-    called = getattr(value, "func", None)
-    name = getattr(called, "attr", getattr(called, "id", ""))
+    name = _called(value)
     return name if name in MODELS else ""
+
+
+def _called(value: ast.expr) -> str:
+    """The name of the function that an expression calls, without what it is of; empty for anything else."""
+    function = getattr(value, "func", None)
+    return str(getattr(function, "attr", getattr(function, "id", "")))
 
 
 def text_of(found: list[Found], output: Path) -> str:

@@ -78,11 +78,12 @@ def _as_written(default: object) -> str:
     return text.replace("e+0", "e").replace("e-0", "e-")
 
 
-def printing(parser: argparse.ArgumentParser) -> None:
-    """Where the result goes."""
-    parser.add_argument("--save", type=WRITTEN, metavar="FILE", help="write the result as JSON")
+def printing(parser: argparse.ArgumentParser, *, quiet: bool = True, save: str = "write the result as JSON") -> None:
+    """Where the result goes; `quiet`: whether the command shows progress, `save`: the help of --save."""
+    parser.add_argument("--save", type=WRITTEN, metavar="FILE", help=save)
     parser.add_argument("--json", action="store_true", help="print only the result, as JSON, on stdout")
-    parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    if quiet:
+        parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
 
 
 def plot(parser: argparse.ArgumentParser) -> None:

@@ -359,19 +359,8 @@ def command(
 def overview(above: Parser, below: Mapping[str, Parser]) -> int:
     """Print the commands below a parser, a line each."""
     width = max(map(len, below))
+    head = [f"{above.description}", "", f"usage: {above.prog} COMMAND …", ""]
     lines = [f"  {name:<{width}}  {inner.summary}".rstrip() for name, inner in below.items()]
-    show(
-        "\n".join(
-            [
-                f"{above.description}",
-                "",
-                f"usage: {above.prog} COMMAND …",
-                "",
-                *lines,
-                "",
-                f"`{above.prog} COMMAND --help` has the options of a command, examples and exit codes.",
-            ]
-        ),
-        wrap=True,
-    )
+    last = f"`{above.prog} COMMAND --help` has the options of a command, examples and exit codes."
+    show("\n".join([*head, *lines, "", last]), wrap=True)
     return NOT_REFUTED

@@ -3,7 +3,8 @@
 import argparse
 
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
-from dpwitness.cli.parser import KEPT, MODULE, READ, WRITTEN, command, number, seconds, threads, whole
+from dpwitness.cli.options import printing
+from dpwitness.cli.parser import KEPT, MODULE, READ, command, number, seconds, threads, whole
 
 
 def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
@@ -44,9 +45,7 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
         help="write one line for each result; an interrupted sweep goes on from this file",
     )
     below.add_argument("--list", action="store_true", help="list the cases without running them")
-    below.add_argument("--save", type=WRITTEN, metavar="FILE", help="write all results as JSON at the end")
-    below.add_argument("--json", action="store_true", help="print only the result, as JSON, on stdout")
-    below.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    printing(below, save="write all results as JSON at the end")
 
 
 def run(arguments: argparse.Namespace) -> int:
