@@ -196,6 +196,8 @@ COLUMNS: Final = 1 << 14
 EXACT: Final = 2.0**53
 #: What is said of entries that are no number, where they are not all exceptions.
 NO_NUMBER: Final = "no number"
+#: How many digits rounded bounds and thresholds have, in turn.
+DIGITS: Final = (1, 2, 3)
 #: Entries that a text names of several.
 NAMED: Final = 8
 ORDINALS: Final = (

@@ -14,6 +14,7 @@ from dpwitness.codec import Codec, codec_of, or_infinite
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
+    DIGITS,
     LARGEST,
     NO_NUMBER,
     Column,
@@ -31,10 +32,6 @@ from dpwitness.events.event import (
     register_event,
     seconds_text,
 )
-
-#: How many digits rounded bounds have, in turn.
-DIGITS: Final = (1, 2, 3)
-
 
 _number: Final = codec_of(Number)
 #: JSON has null for no lower end.

@@ -18,6 +18,7 @@ from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import FALSE, NESTED, TRUE, Rows
 from dpwitness.events.event import (
+    DIGITS,
     Column,
     Event,
     Label,
@@ -42,8 +43,6 @@ MOST_INPUTS: Final = 64
 NAMED: Final = 4
 #: Rows whose inputs are computed at once; they stay in the cache.
 BLOCK: Final = 256
-#: How many digits a rounded threshold has, in turn.
-DIGITS: Final = (1, 2, 3)
 
 #: What a split looks at: an entry, or the difference of two.
 Input = tuple[Column, ...]

@@ -280,10 +280,7 @@ class Asserter:
         """Settings of the markers, outermost first, and of the call."""
         session = self._session
         merged: dict[str, Any] = {
-            "runs": session.runs,
-            "max_time": session.max_time,
-            "detectable_ratio": session.detectable_ratio,
-            "bits": session.bits,
+            name: getattr(session, name) for name in ("runs", "max_time", "detectable_ratio", "bits")
         }
         of_project = {"errors": session.errors, "fast_noise": session.fast_noise}
         merged |= {name: value for name, value in of_project.items() if value is not None}

@@ -150,7 +150,6 @@ def _article(entry: Entry, place: str) -> Markup:
     }
     titles = {
         "Outputs": "Outputs on both inputs" if isinstance(result, Verdict | Bound) else "Plot and numbers",
-        "Evidence": "Evidence",
         "Limits": "What this does not show",
         "Appendix": "Appendix: fields of NIST SP 800-226",
         "Inputs": "The two inputs",
@@ -216,21 +215,15 @@ def _sentence(result: Shown) -> Child:
             return [call, f" has {result.parameter} ≥ {least}{result.condition} with confidence {sure}."]
         case Profile():
             if result.claim is None:
-                return [
-                    "δ(ε) of ",
-                    call,
-                    f" is at least the band, at all ε at once, with confidence {confidence(result.alpha)}.",
-                ]
+                sure = f"at all ε at once, with confidence {confidence(result.alpha)}."
+                return ["δ(ε) of ", call, f" is at least the band, {sure}"]
             if result.refuted:
                 sure = f"its profile lies above the claim's, with confidence {confidence(result.alpha)}."
                 return [call, f" is not {result.claim.short}: {sure}"]
             return [call, f" was tested against the claim {result.claim}. This is no proof of privacy."]
         case Curve():
-            return [
-                "p-values of ",
-                call,
-                f" against {len(result.lines[0].test_epsilons)} values of {result.parameter}.",
-            ]
+            values = f"{len(result.lines[0].test_epsilons)} values of {result.parameter}"
+            return ["p-values of ", call, f" against {values}."]
 
 
 def _warnings(result: Shown) -> Markup:
