@@ -21,34 +21,19 @@ Status = Literal["refuted", "not refuted", "not run"]
 class Plan(JsonFields):
     """One mechanism with its parameters, to be checked in a process of its own: what that process is asked.
 
-    Attributes
-    ----------
-    name
-        What people call it: the module and the name, and what tells it from other cases of the same name.
-    place
-        Where it is loaded from, as package.module:name.
-    describer, label, settings, refused
-        Who makes a mechanism of it, and from what; see `describers.Recipe`.
-    alpha
-        Its share of the sweep's α: the probability of a false alarm of this case.
-    max_time
-        The time for its check.
-    seed
-        Of its runs.
-    records
-        A CSV file of records to start from; None where there is none.
+    `describer` makes a mechanism of it, from `label`, `settings` and `refused`; see `describers.Recipe`.
     """
 
-    name: str
-    place: str
+    name: str  # the module and the name, and what tells it from other cases of the same name
+    place: str  # where it is loaded from, as package.module:name
     describer: str
     label: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
     refused: str = ""
-    alpha: Alpha
+    alpha: Alpha  # its share of the sweep's α: the probability of a false alarm of this case
     max_time: Seconds
     seed: Count
-    records: str | None = None
+    records: str | None = None  # a CSV file of records to start from
 
     def __str__(self) -> str:
         return self.name
@@ -56,26 +41,12 @@ class Plan(JsonFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult(JsonFields):
-    """What became of a case.
-
-    Attributes
-    ----------
-    case
-        Its name.
-    status
-        "refuted", "not refuted" or "not run".
-    adjacency
-        Which inputs were taken for neighbours, for people.
-    verdict
-        That of the check; None where it was not run.
-    error, why
-        The class of an error and its message, where it was not run.
-    """
+    """What became of a case, by its name; `error` and `why`: the class of an error and its message."""
 
     case: str
     status: Status
-    adjacency: str = ""
-    verdict: Verdict | None = None
+    adjacency: str = ""  # which inputs were taken for neighbours, for people
+    verdict: Verdict | None = None  # None where it was not run
     error: str = ""
     why: str = ""
 

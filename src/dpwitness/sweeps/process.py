@@ -30,18 +30,10 @@ LARGEST: Final = 1 << 26
 def answer(
     request: dict[str, object], *, seconds: float, grace: float = GRACE, stop: Callable[[], bool] = lambda: False
 ) -> dict[str, object]:
-    """Return what `worker` answers to a request; an object with `error` and `why` where it does not.
+    """Return what `worker` answers to a request of JSON values; an object with `error` and `why` where it does not.
 
-    Parameters
-    ----------
-    request
-        JSON values.
-    seconds
-        The time that the request is for.
-    grace
-        Seconds more after which the process, and all that it has started, is killed.
-    stop
-        Asked again and again; once it says True the process is killed, and `KeyboardInterrupt` is raised.
+    The process, and all that it has started, is killed after `seconds`, the time that the request is for, and `grace`.
+    `stop` is asked again and again; once it says True the process is killed, and `KeyboardInterrupt` is raised.
     """
     limit = seconds + grace
     with tempfile.TemporaryDirectory(prefix="dpwitness-", ignore_cleanup_errors=True) as folder:

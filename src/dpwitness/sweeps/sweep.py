@@ -81,29 +81,15 @@ class Case(Plan):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sweep(JsonFields):
-    """The cases of a sweep, fixed before the first run; each has an equal share of α.
+    """The cases of a sweep, fixed before the first run; each has an equal share of α."""
 
-    Attributes
-    ----------
-    modules
-        The modules as they were named.
-    alpha
-        The probability that any case is refuted although it satisfies its claim.
-    cases
-        The cases, in the order of the modules and of their names.
-    records_digest
-        SHA-256 of the file of records; empty without one.
-    code
-        What it runs, see `code_of`; empty before `run`.
-    """
-
-    modules: tuple[str, ...]
-    alpha: Alpha
+    modules: tuple[str, ...]  # as they were named
+    alpha: Alpha  # the probability that any case is refuted although it satisfies its claim
     max_time: Seconds
     seed: Seed
-    cases: tuple[Case, ...]
-    records_digest: str = ""
-    code: Mapping[str, str] = field(default_factory=dict)
+    cases: tuple[Case, ...]  # in the order of the modules and of their names
+    records_digest: str = ""  # SHA-256 of the file of records; empty without one
+    code: Mapping[str, str] = field(default_factory=dict)  # what it runs, see `code_of`; empty before `run`
 
     @classmethod
     def of(
@@ -357,26 +343,11 @@ def run(
     grace: float = GRACE,
     told: Told = lambda result, done, size: None,
 ) -> tuple[Sweep, list[CaseResult], bool]:
-    """Run the cases that a file has no results of, so many at a time.
+    """Run the cases that a file has no results of; the sweep, the results in its order, and whether it was interrupted.
 
-    Parameters
-    ----------
-    wanted
-        The sweep.
-    workers
-        Cases at a time.
-    output
-        The file; it is written whole after each case. None: nothing is written.
-    seed_given
-        Whether the user gave the seed; else that of the file holds.
-    grace
-        Seconds beside its own that the process of a case has.
-    told
-        Called with each result, how many there are, and how many there will be.
-
-    Returns
-    -------
-        The sweep, the results in the order of its cases, and whether it was interrupted.
+    `workers`: cases at a time; `output`: the file, written whole after each case; `seed_given`: whether the user gave
+    the seed, else that of the file holds; `grace`: seconds beside its own that the process of a case has. `told` is
+    called with each result, how many there are, and how many there will be.
     """
     checks.whole("workers", workers, 1, MOST_WORKERS)
     results: dict[str, CaseResult] = {}

@@ -74,21 +74,11 @@ ROWS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Margin:
-    """What is declared to be known of a frame, and inputs that keep it.
+    """What is declared to be known of a frame, and inputs that keep it."""
 
-    Attributes
-    ----------
-    by
-        The columns of its groups.
-    declared
-        The settings of OpenDP's `Margin`; None: no margin.
-    kept
-        What neighbours have in common, for people.
-    """
-
-    by: tuple[str, ...] = ()
-    declared: Mapping[str, Any] | None = None
-    kept: str = ""
+    by: tuple[str, ...] = ()  # the columns of its groups
+    declared: Mapping[str, Any] | None = None  # the settings of OpenDP's `Margin`; None: no margin
+    kept: str = ""  # what neighbours have in common, for people
 
 
 #: Margins by name. One row more than `MOST_ROWS` a key: see `keyed`.
