@@ -190,20 +190,16 @@ def show(text: str, *, wrap: bool = False) -> None:
     with for_result():
         if sys.stdout is None:
             raise NoResult("the result could not be printed: standard output is closed")
-        _show(text, wrap=wrap)
-
-
-def _show(text: str, *, wrap: bool) -> None:
-    try:
-        if wrap and is_terminal(sys.stdout):
-            _on_terminal(printable(text))
-        else:
-            print(printable(text), flush=True)
-    except BrokenPipeError:  # who reads has what it wants, as `head` does
-        _discard(sys.stdout)
-    except (OSError, ValueError) as error:  # a full disk, a closed file
-        _discard(sys.stdout)
-        raise NoResult(f"the result could not be printed: {getattr(error, 'strerror', None) or error}") from error
+        try:
+            if wrap and is_terminal(sys.stdout):
+                _on_terminal(printable(text))
+            else:
+                print(printable(text), flush=True)
+        except BrokenPipeError:  # who reads has what it wants, as `head` does
+            _discard(sys.stdout)
+        except (OSError, ValueError) as error:  # a full disk, a closed file
+            _discard(sys.stdout)
+            raise NoResult(f"the result could not be printed: {getattr(error, 'strerror', None) or error}") from error
 
 
 def is_terminal(stream: TextIO | None) -> bool:

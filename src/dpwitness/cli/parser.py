@@ -334,18 +334,9 @@ def command(
 ) -> Parser:
     """A command's parser, with examples and exit codes in its help.
 
-    Parameters
-    ----------
-    subparsers
-        What `add_subparsers` gave: of all commands, or of the attacks.
-    summary
-        One line, for lists of commands and for the top of the help.
-    run
-        Called with the parsed arguments; returns the exit code.
-    examples
-        Command lines without their first word.
-    exits
-        The exit codes that the command has besides 70, 130 and 143.
+    `subparsers`: what `add_commands` gave, of all commands or of the attacks; `summary`: one line, for lists of
+    commands and the top of the help. `run` is called with the parsed arguments and returns the exit code. `examples`:
+    command lines without their first word; `exits`: the exit codes besides 70, 130 and 143.
     """
     codes = [f"  {code:<4} {EXIT_CODES[code]}" for code in (*exits, 70, 130, 143)]
     epilog = "\n".join(["examples:", *(f"  $ dpwitness {line}" for line in examples), "", "exit codes:", *codes])

@@ -87,17 +87,14 @@ def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Exp
         return None
     try:
         recorded = _recorded(mechanism, function, pair, runner)
-        return None if recorded is None else explanation_of(claim, *recorded)
+        if recorded is None:
+            return None
+        found = Comparison(claim, recorded)
+        return found.settings() or (found.outputs() if found.same_draws else found.flow())
     except INTERRUPTS:
         raise
     except BaseException:  # whatever the user's objects do when they are recorded: the verdict stands
         return None
-
-
-def explanation_of(claim: Claim, first: Sequence[Recording], second: Sequence[Recording]) -> Explanation | None:
-    """The explanation that recordings on D and on D′ give, of the same seeds in the same order."""
-    found = Comparison(claim, (first, second))
-    return found.settings() or (found.outputs() if found.same_draws else found.flow())
 
 
 def _recorded(
@@ -261,7 +258,7 @@ class Column:
 
 
 class Comparison:
-    """Recordings on both sides, and what tells them apart."""
+    """Recordings on both sides, of the same seeds in the same order, and what tells them apart."""
 
     def __init__(self, claim: Claim, sides: tuple[Sequence[Recording], Sequence[Recording]]) -> None:
         self.claim = claim

@@ -55,12 +55,9 @@ def _alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
     groups: dict[object, list[dict[str, Any]]] = {}
     for place, record in enumerate(records):
         plain = record["verdict"] == "not-refuted" and record["detectable"] is not None
-        alone = not plain or record.get("note")
-        key = (
-            place
-            if alone
-            else (record["test"], record["claim"], record["parameter"], github.bits_refuted(record) is None)
-        )
+        key: object = place
+        if plain and not record.get("note"):
+            key = record["test"], record["claim"], record["parameter"], github.bits_refuted(record) is None
         groups.setdefault(key, []).append(record)
     return list(groups.values())
 
