@@ -60,53 +60,48 @@ THRESHOLD: Final = 4
 #: Output measures by the functions that make them.
 MEASURES: Final = ("max_divergence", "zero_concentrated_divergence")
 
+
+def listed(dp: Any, metric: Any, size: int | None = None, **atom: Any) -> tuple[Any, Any]:
+    """A space of lists of an atom, with a metric."""
+    return dp.vector_domain(dp.atom_domain(**atom), size=size), metric
+
+
+def by_text(dp: Any, metric: Callable[[Any], Any], **atom: Any) -> tuple[Any, Any]:
+    """A space of dicts from texts to an atom, with a metric of how far its values move."""
+    moved = dp.absolute_distance(T=atom["T"])
+    return dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(**atom)), metric(moved)
+
+
 #: Input spaces by name: a domain and a metric, of `opendp.prelude`.
 SPACES: Final[Mapping[str, Callable[[Any], tuple[Any, Any]]]] = {
     "f64": lambda dp: (dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)),
     "i32": lambda dp: (dp.atom_domain(T=int), dp.absolute_distance(T=int)),
     "bool": lambda dp: (dp.atom_domain(T=bool), dp.discrete_distance()),
-    "list of f64, L1": lambda dp: (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l1_distance(T=float)),
-    "list of i32, L1": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.l1_distance(T=int)),
-    "list of f64, L2": lambda dp: (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.l2_distance(T=float)),
-    "list of i32, L2": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.l2_distance(T=int)),
-    "list of f64, L∞": lambda dp: (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.linf_distance(T=float)),
-    "list of i32, L∞": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int)),
-    "list of i32, L∞ up": lambda dp: (
-        dp.vector_domain(dp.atom_domain(T=int)), dp.linf_distance(T=int, monotonic=True)
-    ),
-    "counts by text": lambda dp: (
-        dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int)), dp.l01inf_distance(dp.absolute_distance(T=int))
-    ),
-    "counts by text, L2": lambda dp: (
-        dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=int)), dp.l02inf_distance(dp.absolute_distance(T=int))
-    ),
-    "sums by text": lambda dp: (
-        dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(T=float, nan=False)),
-        dp.l01inf_distance(dp.absolute_distance(T=float)),
-    ),
-    "records of f64 in bounds": lambda dp: (
-        dp.vector_domain(dp.atom_domain(bounds=(0.0, 5.0), nan=False)), dp.symmetric_distance()
-    ),
-    "records of i32 in bounds": lambda dp: (dp.vector_domain(dp.atom_domain(bounds=(-1, 5))), dp.symmetric_distance()),
-    "5 records of f64 in bounds": lambda dp: (
-        dp.vector_domain(dp.atom_domain(bounds=(-1.0, 5.0), nan=False), size=5), dp.symmetric_distance()
-    ),
-    "5 records of i32 in bounds": lambda dp: (
-        dp.vector_domain(dp.atom_domain(bounds=(0, 5)), size=5), dp.symmetric_distance()
-    ),
-    "5 records of f64, one changed": lambda dp: (
-        dp.vector_domain(dp.atom_domain(bounds=(0.0, 5.0), nan=False), size=5), dp.change_one_distance()
-    ),
-    "records of f64": lambda dp: (dp.vector_domain(dp.atom_domain(T=float, nan=False)), dp.symmetric_distance()),
-    "records of f64, NaN among them": lambda dp: (dp.vector_domain(dp.atom_domain(T=float)), dp.symmetric_distance()),
-    "records of i32": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.symmetric_distance()),
-    "records of text": lambda dp: (dp.vector_domain(dp.atom_domain(T=str)), dp.symmetric_distance()),
-    "records of bool": lambda dp: (dp.vector_domain(dp.atom_domain(T=bool)), dp.symmetric_distance()),
-    "records of i32 in order": lambda dp: (dp.vector_domain(dp.atom_domain(T=int)), dp.insert_delete_distance()),
-    "records of usize": lambda dp: (dp.vector_domain(dp.atom_domain(T="usize")), dp.symmetric_distance()),
+    "list of f64, L1": lambda dp: listed(dp, dp.l1_distance(T=float), T=float, nan=False),
+    "list of i32, L1": lambda dp: listed(dp, dp.l1_distance(T=int), T=int),
+    "list of f64, L2": lambda dp: listed(dp, dp.l2_distance(T=float), T=float, nan=False),
+    "list of i32, L2": lambda dp: listed(dp, dp.l2_distance(T=int), T=int),
+    "list of f64, L∞": lambda dp: listed(dp, dp.linf_distance(T=float), T=float, nan=False),
+    "list of i32, L∞": lambda dp: listed(dp, dp.linf_distance(T=int), T=int),
+    "list of i32, L∞ up": lambda dp: listed(dp, dp.linf_distance(T=int, monotonic=True), T=int),
+    "counts by text": lambda dp: by_text(dp, dp.l01inf_distance, T=int),
+    "counts by text, L2": lambda dp: by_text(dp, dp.l02inf_distance, T=int),
+    "sums by text": lambda dp: by_text(dp, dp.l01inf_distance, T=float, nan=False),
+    "records of f64 in bounds": lambda dp: listed(dp, dp.symmetric_distance(), bounds=(0.0, 5.0), nan=False),
+    "records of i32 in bounds": lambda dp: listed(dp, dp.symmetric_distance(), bounds=(-1, 5)),
+    "5 records of f64 in bounds": lambda dp: listed(dp, dp.symmetric_distance(), 5, bounds=(-1.0, 5.0), nan=False),
+    "5 records of i32 in bounds": lambda dp: listed(dp, dp.symmetric_distance(), 5, bounds=(0, 5)),
+    "5 records of f64, one changed": lambda dp: listed(dp, dp.change_one_distance(), 5, bounds=(0.0, 5.0), nan=False),
+    "records of f64": lambda dp: listed(dp, dp.symmetric_distance(), T=float, nan=False),
+    "records of f64, NaN among them": lambda dp: listed(dp, dp.symmetric_distance(), T=float),
+    "records of i32": lambda dp: listed(dp, dp.symmetric_distance(), T=int),
+    "records of text": lambda dp: listed(dp, dp.symmetric_distance(), T=str),
+    "records of bool": lambda dp: listed(dp, dp.symmetric_distance(), T=bool),
+    "records of i32 in order": lambda dp: listed(dp, dp.insert_delete_distance(), T=int),
+    "records of usize": lambda dp: listed(dp, dp.symmetric_distance(), T="usize"),
     "frames of text": lambda dp: frames_of_text(dp).output_space,
     "8 bits": lambda dp: (dp.bitvector_domain(max_weight=8), dp.discrete_distance()),
-}  # fmt: skip
+}
 #: Where a constructor takes no space.
 OWN: Final = "its own"
 
