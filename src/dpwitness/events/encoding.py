@@ -147,13 +147,8 @@ def is_length(entry: float) -> bool:
     return TEXT < entry <= NESTED
 
 
-def is_exception(entry: float) -> bool:
-    """Whether an entry says that the run raised an exception."""
-    return _lowest(EXCEPTION) < entry <= EXCEPTION
-
-
-def exceptions_among(entries: Rows) -> NDArray[np.bool_]:
-    """Which entries say that the run raised an exception."""
+def is_exception(entries: Any) -> Any:
+    """Whether an entry says that the run raised an exception; of an array, which do."""
     return (entries > _lowest(EXCEPTION)) & (entries <= EXCEPTION)
 
 

@@ -14,7 +14,7 @@ from dpwitness.candidate import Tally
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
-from dpwitness.events.encoding import LEAST_NUMBER, exceptions_among, is_no_number
+from dpwitness.events.encoding import LEAST_NUMBER, is_exception, is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.compiled.compare import Agreement
@@ -175,7 +175,7 @@ class Runner:
                 others = is_no_number(side)
                 for c in np.flatnonzero(np.any(others, axis=0)).tolist():
                     entries = side[others[:, c], c]
-                    exceptions = exceptions_among(entries)
+                    exceptions = is_exception(entries)
                     kinds = self.mechanism.mixed.setdefault(c, set())
                     kinds.update(np.unique(entries[exceptions]).tolist(), () if exceptions.all() else (None,))
         return x, y
