@@ -84,7 +84,12 @@ def _require_answers(region: _Region) -> None:
     # Estimates within the region, and beyond what is allowed.
     p = np.array([0 * allowed, 0.7 * allowed, *(allowed + share * (1 - allowed) for share in (0.01, 0.3, 1.0))])
     p, q = np.minimum(p, 1.0), np.broadcast_to(RATES, p.shape)
-    _require_half_planes(claim, allowed, p, q)
+    half_plane_of(claim)  # without an estimate
+    for one, other in zip(p.ravel().tolist(), q.ravel().tolist(), strict=True):
+        what = f"half_plane({one:.3g}, {other:.3g})"
+        _require_contained(claim, _planes(claim, what, partial(claim.half_plane, one, other)), allowed)
+    planes = _planes(claim, "half_plane(p, q) of arrays", lambda: claim.half_plane(p, q), p.shape)
+    _require_contained(claim, planes, allowed)
     _require_family(claim, parameter, allowed, p.ravel(), q.ravel())
 
 
@@ -126,17 +131,6 @@ def kept_for_ours(size: int) -> Callable[[F], F]:
         return cast("F", call)
 
     return keeping
-
-
-def _require_half_planes(claim: Claim, allowed: Floats, p: Floats, q: Floats) -> None:
-    """Ask for half-planes without an estimate, one by one, and as arrays."""
-    half_plane_of(claim)
-    for one, other in zip(p.ravel().tolist(), q.ravel().tolist(), strict=True):
-        what = f"half_plane({one:.3g}, {other:.3g})"
-        plane = _planes(claim, what, partial(claim.half_plane, one, other))
-        _require_contained(claim, plane, allowed)
-    plane = _planes(claim, "half_plane(p, q) of arrays", lambda: claim.half_plane(p, q), p.shape)
-    _require_contained(claim, plane, allowed)
 
 
 def _require_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q: Floats) -> None:

@@ -104,7 +104,7 @@ def mark_violation(
     if marked:
         annotate(github.annotation(record, root))
     if path is not None:
-        sarif.write([record], path)
+        write_json(path, sarif.log([record]))
 
 
 def exit_code(result: Verdict | Bound | Curve | Profile) -> int:

@@ -85,7 +85,7 @@ def write_files(session: Session) -> bool:
     failed = False
     files: list[tuple[str, str | None, Callable[[str], None]]] = [
         ("report", session.report, lambda path: write(session, path)),
-        ("sarif", session.sarif, lambda path: sarif.write(session.records, path)),
+        ("sarif", session.sarif, lambda path: write_json(path, sarif.log(session.records))),
         ("report-html", session.report_html, lambda path: write(session, path, html=True)),
     ]
     for option, path, write_one in files:

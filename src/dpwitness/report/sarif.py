@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote
 
-from dpwitness.files import write_json
 from dpwitness.report.source import Place, below_root
 
 Record = Mapping[str, Any]
@@ -33,11 +32,6 @@ def log(records: Sequence[Record]) -> dict[str, object]:
         "results": [_result(record, kinds.index(_kind(record))) for record in refuted],
     }
     return {"$schema": SCHEMA, "version": "2.1.0", "runs": [run]}
-
-
-def write(records: Sequence[Record], path: str) -> None:
-    """Write the log of some records. Raises `InvalidData`."""
-    write_json(path, log(records))
 
 
 def _kind(record: Record) -> str:

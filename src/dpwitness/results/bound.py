@@ -6,7 +6,7 @@ from typing import ClassVar
 from dpwitness.claims.claim import shown
 from dpwitness.results.fields import read_result
 from dpwitness.results.text import at_least, confidence, notes
-from dpwitness.results.verdict import EARLY, WitnessedResult
+from dpwitness.results.verdict import EARLY, WitnessedResult, spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -45,7 +45,7 @@ class Bound(WitnessedResult):
         lines = [self._headline, *self.witness.lines(tested=self.tested)]
         if self.ended in EARLY:
             lines.append("  stopped early; the bound is valid for the runs that were counted")
-        return "\n".join([*lines, *notes(self.notes), self.spent()])
+        return "\n".join([*lines, *notes(self.notes), spent(self, self.run_counts)])
 
     def __repr__(self) -> str:
         return f"<Bound: {self._headline}>"

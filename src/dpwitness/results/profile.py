@@ -13,9 +13,10 @@ from dpwitness.evidence.bounds import POWER
 from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.profile_band import BandLine, ProfileBand, detectable_delta
 from dpwitness.neighbours import Pair
+from dpwitness.neighbours.difference import both
 from dpwitness.results.fields import Alpha, Detectable, RunCounts, read_result
-from dpwitness.results.text import at_least, confidence, inputs, label, notes, table
-from dpwitness.results.verdict import EARLY, Result
+from dpwitness.results.text import at_least, confidence, label, notes, table
+from dpwitness.results.verdict import EARLY, Result, spent
 from dpwitness.results.witness import DescribedEvent, Witness, versions
 
 #: ε between which the band is written, and steps of ε of its text, the first that needs few columns; false positive
@@ -187,7 +188,7 @@ class Profile(Result):
         return f"privacy profile of {self.call}: δ(ε) is at least this for all ε at once, {sure}"
 
     def __str__(self) -> str:
-        first, second = inputs(self.pair.data, self.pair.neighbour)
+        first, second = both(self.pair.data, self.pair.neighbour)
         pair = [label("input D", first), label("neighbour D′", second)]
         # A witness has the pair in its own direction.
         lines = [
@@ -198,8 +199,7 @@ class Profile(Result):
         ]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; the band is valid for the runs that were counted")
-        spent = f"  runs: {self.search_runs:,} search, {self.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"
-        return "\n".join([*lines, *notes(self.notes), spent])
+        return "\n".join([*lines, *notes(self.notes), spent(self, self.run_counts)])
 
     def _tables(self) -> list[str]:
         top = self.largest_epsilon

@@ -12,10 +12,7 @@ from typing import Final
 from dpwitness.checks import escaped
 from dpwitness.claims import Claim
 from dpwitness.neighbours import Relation
-from dpwitness.neighbours.difference import both
 
-#: Both inputs on a line each: whole where they are short, else D and what differs from it.
-inputs = both
 #: What is said of a relation that a witness file does not have.
 UNKNOWN: Final = "not known: its pair is taken as it is"
 #: Where the values of labelled lines begin.

@@ -121,6 +121,12 @@ class Result(Displayed, JsonFields):
         return named(self.mechanism, self.parameters)
 
 
+def spent(result: Result, runs: RunCounts) -> str:
+    """The last line of a report: runs, time and seed."""
+    searched = f"{runs.epochs:,} in epochs" if runs.epochs else f"{runs.search:,} search"
+    return f"  runs: {searched}, {runs.confirm:,} confirm; {result.seconds:.1f} s; seed {result.seed}"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class WitnessedResult(Result):
     """A result that rests on one candidate and its confirm runs."""
@@ -173,11 +179,6 @@ class WitnessedResult(Result):
     def from_keys(cls, *, runs: RunCounts, **fields: Any) -> Self:
         """Build it from the keys of its object; the witness has the confirm runs."""
         return cls(search_runs=runs.search, epoch_runs=runs.epochs or 0, **fields)
-
-    def spent(self) -> str:
-        """The last line of a report: runs, time and seed."""
-        searched = f"{self.epoch_runs:,} in epochs" if self.epoch_runs else f"{self.search_runs:,} search"
-        return f"  runs: {searched}, {self.counts.runs:,} confirm; {self.seconds:.1f} s; seed {self.seed}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -258,7 +259,7 @@ class CheckResult(WitnessedResult, ABC):
         ]
         if self.ended in EARLY:
             lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
-        lines += [*notes(self.notes), self.spent()]
+        lines += [*notes(self.notes), spent(self, self.run_counts)]
         if not self.reproducible:
             lines.append(f"  {self.witness.not_reproducible}")
         if reproduce and (self.reproducible or self.witness.observe is not None):

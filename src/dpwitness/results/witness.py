@@ -24,10 +24,11 @@ from dpwitness.files import shown, write_json
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.outcomes import Entry
 from dpwitness.neighbours import Pair, Relation, adjacent, relation_to_json
+from dpwitness.neighbours.difference import both
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.results.fields import Alpha, Count, Parameters, Seed, Texts, read_json, read_result
-from dpwitness.results.text import inputs, label, named, rate, rounded, wrapped_label
+from dpwitness.results.text import label, named, rate, rounded, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
 
 FORMAT: Final = "dpwitness-witness/2"
@@ -304,9 +305,8 @@ class Witness(JsonFields):
 
     def lines(self, *, tested: bool = True) -> list[str]:
         """Inputs, event, observed rates and, where a claim was tested, what it allows, a line each."""
-        first, second = inputs(
-            self.pair.data, self.pair.neighbour, None if self.relation is None else self.relation.unit
-        )
+        unit = None if self.relation is None else self.relation.unit
+        first, second = both(self.pair.data, self.pair.neighbour, unit)
         proposal = self.pair.label.removeprefix(ATTACK)
         lines = [
             label("input D", first),
