@@ -261,20 +261,19 @@ def _refuse_others(runner: Runner, calls: Sequence[FurtherCalls], shards: Shards
         hits = tuple(map(sum, zip(*(there.hits for there in alone), strict=True)))
         together = Answer(runs=sum(there.runs for there in alone), hits=hits, always=None)
         for there, tests in ((answers[0][side], 1), *((one, len(alone)) for one in alone), (together, 1)):
-            _refuse_other_shares(runner.mechanism.name, side, shards, there, LEVEL / (12 * tests))
+            for own, runs, others in _other_shares(side, shards, there.runs, there.hits, LEVEL / (12 * tests)):
+                seen = f"the event happened in {own} of {runs} runs, and in {others} of {there.runs} in a new process"
+                raise _remembers(runner.mechanism.name, f"on {NAMES[side]} {seen}")
     for one in answers:
         for side, (here, there) in enumerate(zip(calls, one, strict=False)):  # there are none where calls failed
-            _refuse_other_value(runner, side, here, there)
-
-
-def _refuse_other_value(runner: Runner, side: int, here: FurtherCalls, there: Answer) -> None:
-    """Raise `DependentRuns` if all runs on an input returned one outcome here, and all of them another there."""
-    if here.always is None or there.always is None or here.always == there.always:
-        return
-    if _differ(here.runs, there.runs):
-        one, other = (outcome_text(always, runner.mechanism.label) for always in (here.always, there.always))
-        text = f"on {NAMES[side]} it returned {one} on every run, and {other} in a new process"
-        raise _remembers(runner.mechanism.name, text)
+            if here.always is None or there.always is None or here.always == there.always:
+                continue
+            if _differ(here.runs, there.runs):
+                returned, other = (
+                    outcome_text(always, runner.mechanism.label) for always in (here.always, there.always)
+                )
+                text = f"on {NAMES[side]} it returned {returned} on every run, and {other} in a new process"
+                raise _remembers(runner.mechanism.name, text)
 
 
 def _remembers(name: str, text: str) -> DependentRuns:
@@ -318,13 +317,6 @@ def _differ(here: int, there: int) -> bool:
     both = here + there
     chance = (here / both) ** here * (there / both) ** there
     return float(chance) < LEVEL / (4 * (1 + Further().processes))
-
-
-def _refuse_other_shares(name: str, side: int, shards: Shards, there: Answer, level: float) -> None:
-    """Raise `DependentRuns` if the share of runs in an event differs between new processes and the confirm runs."""
-    for hits, runs, others in _other_shares(side, shards, there.runs, there.hits, level):
-        other = f"in {others} of {there.runs} in a new process"
-        raise _remembers(name, f"on {NAMES[side]} the event happened in {hits} of {runs} runs, and {other}")
 
 
 def _refuse_other_calls(name: str, shards: Shards, calls: Sequence[FurtherCalls]) -> None:
