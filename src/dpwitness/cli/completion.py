@@ -33,7 +33,7 @@ def add(commands: argparse._SubParsersAction, whole: Callable[[], Parser]) -> No
 
 def run(arguments: argparse.Namespace, parser: Parser) -> int:
     """Print the script."""
-    show({"bash": _bash, "zsh": _zsh, "fish": _fish}[arguments.shell](parser))
+    show(_fish(parser) if arguments.shell == "fish" else _script(parser, *_SCRIPTS[arguments.shell]))
     return NOT_REFUTED
 
 
@@ -97,25 +97,22 @@ _FIND: Final = """
 """
 
 
-def _bash(parser: Parser) -> str:
-    return _script(
-        parser,
+#: Of bash and zsh what `_script` takes besides the parser.
+_SCRIPTS: Final[dict[str, tuple[str, ...]]] = {
+    "bash": (
         'local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}"',
         '"${COMP_WORDS[@]:1:COMP_CWORD-1}"',
         '  COMPREPLY=($(compgen -W "$offered" -- "$current"))',
         "complete -o bashdefault -o default -F _dpwitness dpwitness",
-    )
-
-
-def _zsh(parser: Parser) -> str:
-    return _script(
-        parser,
+    ),
+    "zsh": (
         'local current="${argv_[CURRENT]}" previous="${argv_[CURRENT-1]}"',
         '"${(@)argv_[2,CURRENT-1]}"',
         "  if [[ -n $offered ]]; then compadd -- ${=offered}; fi\n  [[ $current == -* ]] || _files",
         "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit -u }\ncompdef _dpwitness dpwitness",
-        first="local -a argv_; argv_=($words)",
-    )
+        "local -a argv_; argv_=($words)",
+    ),
+}
 
 
 def _script(parser: Parser, state: str, before: str, reply: str, last: str, first: str = "") -> str:

@@ -301,9 +301,9 @@ def _searched(result: Shown) -> list[tuple[str, Child]]:
     if course is not None:
         rows.append(("Tried", _tried(course)))
     runs = result.run_counts
-    confirm = result.runs if isinstance(result, Profile) else result.counts.runs
-    fresh = f"{runs.search:,} to search; {confirm:,} to confirm on fresh runs"
-    epochs = f"{runs.epochs or 0:,} in epochs, each bet on before it was made; {confirm:,} since the event was chosen"
+    fresh = f"{runs.search:,} to search; {runs.confirm:,} to confirm on fresh runs"
+    since = f"{runs.confirm:,} since the event was chosen"
+    epochs = f"{runs.epochs or 0:,} in epochs, each bet on before it was made; {since}"
     rows.append(("Paired runs", epochs if runs.epochs else fresh))
     rows.append(("End of the runs", ENDED.get(result.ended, result.ended)))
     rows.append(("Time", f"{result.seconds:.1f} s"))

@@ -410,10 +410,9 @@ def of_one_value(low: float, high: float, *, bounded: bool, beyond: bool) -> Ite
     if bounded:
         yield Shape((pairs(*within),), f"any two numbers from {low:g} to {high:g}", of_number=True)
     else:
-        yield Shape(
-            (pairs((0.0, 1.0), (1.0, 2.0), (10.0, 11.0)),), "numbers that differ by 1, which is assumed", of_number=True
-        )
-        yield Shape((pairs((0, 1), (1, 2), (10, 11)),), "numbers that differ by 1, which is assumed", of_number=True)
+        told = "numbers that differ by 1, which is assumed"
+        yield Shape((pairs((0.0, 1.0), (1.0, 2.0), (10.0, 11.0)),), told, of_number=True)
+        yield Shape((pairs((0, 1), (1, 2), (10, 11)),), told, of_number=True)
 
 
 def of_one_record(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
