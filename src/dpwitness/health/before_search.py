@@ -203,13 +203,8 @@ def _matched(rows: Rows) -> list[tuple[Rows, Rows]]:
         return [(even[0::2], even[1::2]), (odd[0::2], odd[1::2]), (late[:n], late[n:])]
     within, across = rows[: calls // 2], rows[calls // 2 : calls // 2 * 2]
     # Rows beside each other, the two halves of a call, and pairs at random: dependence takes many forms.
-    random = np.random.default_rng(PAIRING)
-    orders = (
-        np.arange(count),
-        np.arange(count).reshape(2, -1).T.ravel(),
-        random.permutation(count),
-        random.permutation(count),
-    )
+    random, in_order = np.random.default_rng(PAIRING), np.arange(count)
+    orders = (in_order, in_order.reshape(2, -1).T.ravel(), random.permutation(count), random.permutation(count))
     matched = np.stack([call[orders[k % 4]] for k, call in enumerate(within)])
     flat = (-1, width)
     half = len(across) // 2

@@ -275,12 +275,8 @@ def _told(question: Request | Place, further: Further) -> list[Any]:
         asked = pickle.dumps(question)
     except Exception as error:  # whatever an object of the user's raises when it is written
         raise CannotLoad(f"it cannot be written for a new process ({type(error).__name__}: {error})") from error
-    request: dict[str, object] = {
-        "do": "call",
-        "place": __name__,
-        "name": answered.__name__,
-        "arguments": [path, asked, asdict(further)],
-    }
+    request: dict[str, object] = {"do": "call", "place": __name__, "name": answered.__name__}
+    request["arguments"] = [path, asked, asdict(further)]
     try:
         connection = Connection(sys.executable)
     except OSError as error:

@@ -177,15 +177,8 @@ class Database:
 
 
 def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, witness: object) -> None:
-    value = {
-        "format": DATABASE_FORMAT,
-        "test": test,
-        "assertion": assertion,
-        "status": status,
-        "neighbours": neighbours,
-        "witness": witness,
-    }
-    write_json(path, value)
+    head = {"format": DATABASE_FORMAT, "test": test, "assertion": assertion, "status": status}
+    write_json(path, {**head, "neighbours": neighbours, "witness": witness})
 
 
 def _fingerprint(relation: Relation, data: Data | None) -> str:

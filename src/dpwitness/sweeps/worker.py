@@ -58,7 +58,7 @@ def checked(given: dict[str, object]) -> dict[str, object]:
     from dpwitness.codec import read_fields
     from dpwitness.errors import MechanismTimeout
     from dpwitness.sweeps import releases
-    from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan
+    from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan, Status
     from dpwitness.sweeps.describers.signatures import Released
 
     case: Plan = read_fields(Plan, "case", given)
@@ -99,13 +99,8 @@ def checked(given: dict[str, object]) -> dict[str, object]:
             raise MechanismTimeout(f"under {relation!s:.200}: {error}{''.join(map(finding, verdicts))}") from error
     verdict = min(verdicts, key=lambda one: (one.refuted, one.log_e_value))
     verdict = replace(verdict, others=(*verdict.others, *(one for one in verdicts if one is not verdict)))
-    result = CaseResult(
-        case=case.name,
-        status=REFUTED if verdict.refuted else NOT_REFUTED,
-        adjacency=attempt.adjacency,
-        verdict=verdict,
-    )
-    return result.to_json()
+    status: Status = REFUTED if verdict.refuted else NOT_REFUTED
+    return CaseResult(case=case.name, status=status, adjacency=attempt.adjacency, verdict=verdict).to_json()
 
 
 def finding(verdict: Any) -> str:
