@@ -36,6 +36,7 @@ from dpwitness.evidence.profile_band import BandLine
 from dpwitness.health.findings import of_pass
 from dpwitness.mechanisms.layout import Entry, RowLayout
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, pairs, queries, records
+from dpwitness.neighbours.difference import both
 from dpwitness.reconstruction.transcript import Row, Transcript
 from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
@@ -322,8 +323,8 @@ def test_entries_that_are_missing_on_both_sides_are_no_difference():
     data[3] = np.nan
     neighbour = data.copy()
     neighbour[7] = np.nan
-    assert text.inputs(data, neighbour)[1] == "the same but for entry 8: 7 → nan"
-    assert text.inputs(np.arange(20), np.arange(20) + (np.arange(20) == 4))[1] == "the same but for entry 5: 4 → 5"
+    assert both(data, neighbour)[1] == "the same but for entry 8: 7 → nan"
+    assert both(np.arange(20), np.arange(20) + (np.arange(20) == 4))[1] == "the same but for entry 5: 4 → 5"
 
 
 @pytest.mark.parametrize("value", [*RESULTS.values(), WITNESS])
