@@ -1,7 +1,7 @@
 """Datasets of records: neighbours differ in one record, or in all of one unit, added, removed or replaced."""
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -209,13 +209,15 @@ class Records(Relation):
             self._require_bound("data", records)
             base, layout = tuple(records), self._layout_of(data)
         proposed = self._proposals(base, layout, pinned=data is not None)
-        kinds: list[Iterator[Change | UnitChange]] = [iter(p) for p in proposed]
-        changes = in_turn(kinds)
-        sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
-        for change in islice(sized, MOST):
+        for change in self._sized((iter(p) for p in proposed), MOST):
             pair = self._pair(change, layout)
             if self._contains(pair, data, built=True):
                 yield pair
+
+    def _sized(self, kinds: Iterable[Iterator[Change | UnitChange]], most: int) -> Iterator[Change | UnitChange]:
+        """The first so many changes of datasets that may have so many records, one of each kind in turn."""
+        changes = in_turn([*kinds])
+        return islice((change for change in changes if _allowed(self.size, *map(len, change.datasets))), most)
 
     def _proposals(
         self,
@@ -246,10 +248,8 @@ class Records(Relation):
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """A record of each value of a small domain, of many magnitudes and special numbers; more numbers of records."""
-        kinds: list[Iterator[Change | UnitChange]] = [p.unusual(scale) for p in self._proposals(self.base, self.layout)]
-        changes = in_turn(kinds)
-        sized = (change for change in changes if _allowed(self.size, *map(len, change.datasets)))
-        for change in islice(sized, MOST_UNUSUAL):
+        proposed = self._proposals(self.base, self.layout)
+        for change in self._sized((p.unusual(scale) for p in proposed), MOST_UNUSUAL):
             if change.differs:
                 yield self._pair(change, self.layout)
 
@@ -277,16 +277,13 @@ class Records(Relation):
         if first is None or second is None:
             return
         steps: Iterator[Change | UnitChange]
-        if self._units is None:
-            single = change_between(first, second)
-            if single is None:
+        match self._between(first, second):
+            case Change() as single:
+                steps = varied_changes(self.fields, single) if varied else simpler_changes(self.fields, single)
+            case UnitChange() as several if self._units is not None:
+                steps = self._units.varied(several) if varied else self._units.simpler(several)
+            case _:
                 return
-            steps = varied_changes(self.fields, single) if varied else simpler_changes(self.fields, single)
-        else:
-            several = self._units.change_between(first, second)
-            if several is None:
-                return
-            steps = self._units.varied(several) if varied else self._units.simpler(several)
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
         yield from filter(partial(self._contains, built=True), (self._pair(step, layout) for step in steps))
 
@@ -349,11 +346,10 @@ class Records(Relation):
         if labels[0] is None or labels[1] is None:
             return True
         # Rows with labels: what differs is one row, and one that is replaced keeps its label; or the rows of one unit.
-        labelled = _labelled(first, labels[0]), _labelled(second, labels[1])
-        if self._units is not None:
-            return self._units.change_between(*labelled) is not None
-        change = change_between(*labelled)
-        return change is not None and (change.before is None or change.before[-1] == change.after[-1])
+        change = self._between(_labelled(first, labels[0]), _labelled(second, labels[1]))
+        if not isinstance(change, Change) or change.before is None:
+            return change is not None
+        return bool(change.before[-1] == change.after[-1])
 
     @property
     def empty(self) -> Any:
