@@ -4,10 +4,10 @@ A slow mechanism sees the first few candidates only, so kinds of them come in tu
 """
 
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain, combinations, islice, product
-from typing import Final, TypeVar
+from itertools import chain, combinations, islice, product, repeat
+from typing import Any, Final, TypeVar
 
 import numpy as np
 
@@ -120,8 +120,18 @@ def _setting(path: str, value: Value) -> str:
     return f"{path}={value!r:.20}"
 
 
-def _with(record: Record, k: int, value: object) -> Record:
+def with_value(record: Record, k: int, value: object) -> Record:
+    """A record with another value at place k."""
     return (*record[:k], value, *record[k + 1 :])
+
+
+def distinct(changes: Iterable[Any]) -> Iterator[Any]:
+    """Changes, of records or units, of which the two datasets differ, none twice."""
+    seen: set[object] = set()
+    for change in changes:
+        if change.differs and (key := frozenset(map(_key_of_side, change.datasets))) not in seen:
+            seen.add(key)
+            yield change
 
 
 #: Candidates in total: few enough that each gets runs.
@@ -169,14 +179,7 @@ class Proposals:
             self._among_equal(), self._exchanged(), self._two_alike(), self._single_fields(),
         )  # fmt: skip
         kinds = () if self.base is None else (self._more_than_base(), self._less_than_base())
-        seen: set[object] = set()
-        for change in in_turn(kinds if self.pinned else (*kinds, *of_any_data)):
-            if not change.differs:
-                continue
-            key = frozenset(map(_key_of_side, change.datasets))
-            if key not in seen:
-                seen.add(key)
-                yield change
+        yield from distinct(in_turn(kinds if self.pinned else (*kinds, *of_any_data)))
 
     def plain(self) -> Iterator[Change]:
         """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
@@ -185,11 +188,8 @@ class Proposals:
 
     def unusual(self, scale: float) -> Iterator[Change]:
         """Each value of small domains, magnitudes and special numbers of others; alone, and among its copies; sizes."""
-        middle, paths, domains = self.fields.middle(), self.fields.paths, self.fields.domains
-        least = self.sizes[0]
-        values = [domain.special(scale) for domain in domains]
-        places = [(k, v[rank]) for rank in range(max(map(len, values))) for k, v in enumerate(values) if rank < len(v)]
-        named = [(_setting(paths[k], value), _with(middle, k, value)) for k, value in places]
+        middle, least = self.fields.middle(), self.sizes[0]
+        named = self._single([domain.special(scale) for domain in self.fields.domains], most=None)
         yield from in_turn((
             (self._change([middle] * (least - 1), middle, one, "ordinary") for one in named),
             (self._change([one[1]] * (least - 1), middle, one, "equal to it") for one in named[:VALUES]),
@@ -213,11 +213,11 @@ class Proposals:
             corners.append(("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))))
         return corners
 
-    def _single(self, values: Sequence[Sequence[Value]]) -> list[Named]:
+    def _single(self, values: Sequence[Sequence[Value]], most: int | None = VALUES) -> list[Named]:
         """Ordinary records with one value of one field, the first of each field before the second of any."""
-        middle, paths, ranks = self.fields.middle(), self.fields.paths, range(max(map(len, values)))
-        places = [(k, values[k][rank]) for rank in ranks for k in range(len(values)) if rank < len(values[k])]
-        return [(_setting(paths[k], value), _with(middle, k, value)) for k, value in places[:VALUES]]
+        middle, paths = self.fields.middle(), self.fields.paths
+        places = in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(values)])
+        return [(_setting(paths[k], value), with_value(middle, k, value)) for k, value in islice(places, most)]
 
     def _odd_of(self, domain: Domain) -> tuple[Value, ...]:
         values, held = domain.odd(), set(map(key_of, self.missing))
@@ -335,8 +335,10 @@ class Proposals:
             *drawn, last = self._drawn(size)
             for k, domain in self._last_fields():
                 value, other = domain.ends()[:2]
-                named = (f"the only {_setting(paths[k], value)}", _with(last, k, value))
-                yield self._change([_with(r, k, other) for r in drawn], _with(last, k, other), named, "without it")
+                named = (f"the only {_setting(paths[k], value)}", with_value(last, k, value))
+                yield self._change(
+                    [with_value(r, k, other) for r in drawn], with_value(last, k, other), named, "without it"
+                )
 
     def _last_fields(self) -> list[tuple[int, Domain]]:
         """The last few fields, the very last first: a label usually comes last."""
@@ -345,14 +347,11 @@ class Proposals:
     def _exchanged(self) -> Iterator[Change]:
         """Each of a few values of a field in the place of each other one."""
         middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
-        pairs = [list(combinations(domain.ends()[:COMBINED], 2)) for domain in domains] if self.replace else [[]]
-        for rank in range(max(map(len, pairs))):
-            for k in range(len(pairs)):
-                if rank < len(pairs[k]):
-                    value, other = pairs[k][rank]
-                    named = (_setting(paths[k], value), _with(middle, k, value))
-                    others = [middle] * (self.sizes[0] - 1)
-                    yield self._change(others, _with(middle, k, other), named, "ordinary")
+        pairs = [combinations(domain.ends()[:COMBINED], 2) for domain in domains] if self.replace else []
+        for k, (value, other) in in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(pairs)]):
+            named = (_setting(paths[k], value), with_value(middle, k, value))
+            others = [middle] * (self.sizes[0] - 1)
+            yield self._change(others, with_value(middle, k, other), named, "ordinary")
 
     def _among_ordinary(self) -> Iterator[Change]:
         """A record at an end, or of a value to try, all others in the middle."""
@@ -401,7 +400,7 @@ class Proposals:
             *others, last = self._drawn(size)
             for k, domain in self._last_fields():
                 for end in domain.ends()[:2]:
-                    named = (_setting(paths[k], end), _with(last, k, end))
+                    named = (_setting(paths[k], end), with_value(last, k, end))
                     yield self._change(others, last, named, "drawn at random")
 
     def _more_than_base(self) -> Iterator[Change]:
@@ -509,16 +508,16 @@ def varied_changes(fields: Fields, change: Change) -> Iterator[Change]:
         for value in domain.odd()[:1]:
             yield _with_in_others(change, k, value, paths[k])
         for value in islice(domain.near(change.after[k]), NEAR_VALUES):
-            yield replace(change, after=_with(change.after, k, value), label=_setting(paths[k], value))
+            yield replace(change, after=with_value(change.after, k, value), label=_setting(paths[k], value))
         if change.before is not None:
             for value in islice(domain.near(change.before[k]), NEAR_VALUES):
-                yield replace(change, before=_with(change.before, k, value), label=_setting(paths[k], value))
+                yield replace(change, before=with_value(change.before, k, value), label=_setting(paths[k], value))
         for value in domain.ends()[:2]:
             yield _with_in_others(change, k, value, paths[k])
 
 
 def _with_in_others(change: Change, k: int, value: Value, path: str) -> Change:
-    others = tuple(_with(record, k, value) for record in change.others)
+    others = tuple(with_value(record, k, value) for record in change.others)
     return replace(change, others=others, label=f"{_setting(path, value)} in all others")
 
 
@@ -537,8 +536,8 @@ def _steps(fields: Fields, change: Change) -> Iterator[Change]:
         yield replace(change, others=kept, place=sum(k < change.position for k in keep))
     if change.before is not None:
         for k in range(len(change.after)):
-            yield replace(change, after=_with(change.after, k, change.before[k]))
-            yield replace(change, before=_with(change.before, k, change.after[k]))
+            yield replace(change, after=with_value(change.after, k, change.before[k]))
+            yield replace(change, before=with_value(change.before, k, change.after[k]))
     for record in (fields.middle(), *others[:1], change.after, change.before):
         if record is not None:
             yield replace(change, others=(record,) * len(others))
@@ -549,11 +548,11 @@ def _steps(fields: Fields, change: Change) -> Iterator[Change]:
 def _with_simpler_values(change: Change, k: int, domain: Domain) -> Iterator[Change]:
     """One field of the record that differs, then of all others, with simpler values."""
     for value in islice(domain.simpler(change.after[k]), NEAR_VALUES):
-        yield replace(change, after=_with(change.after, k, value))
+        yield replace(change, after=with_value(change.after, k, value))
     if change.before is not None:
         for value in islice(domain.simpler(change.before[k]), NEAR_VALUES):
-            yield replace(change, before=_with(change.before, k, value))
-    simplest = (_with(record, k, next(iter(domain.simpler(record[k])), record[k])) for record in change.others)
+            yield replace(change, before=with_value(change.before, k, value))
+    simplest = (with_value(record, k, next(iter(domain.simpler(record[k])), record[k])) for record in change.others)
     yield replace(change, others=tuple(simplest))
 
 

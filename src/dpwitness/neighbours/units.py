@@ -18,10 +18,12 @@ from dpwitness.neighbours.dataset_pairs import (
     SEED,
     Change,
     Proposals,
+    distinct,
     fewer,
     same_record,
     simpler_changes,
     varied_changes,
+    with_value,
 )
 from dpwitness.neighbours.domains import Domain, Value, flags, in_turn, key_of
 from dpwitness.neighbours.fields import Fields, Record
@@ -253,14 +255,11 @@ class Units:
         yield replace(change, after=after[:1] * len(after), before=before[:1] * len(before))
         yield replace(change, gaps=(len(others),) * len(after), gaps_before=(len(others),) * len(before))
         if before:
-            yield replace(change, after=tuple(self._of_unit(r, before[0][self.place]) for r in after))
+            yield replace(change, after=tuple(with_value(r, self.place, before[0][self.place]) for r in after))
         single = self._single(change)
         for step in simpler_changes(self.rest, single):
             if len(step.others) == len(others) and (found := self._again(step, single, change)):
                 yield found
-
-    def _of_unit(self, record: Record, unit: Value) -> Record:
-        return (*record[: self.place], unit, *record[self.place + 1 :])
 
     def _length(self, change: UnitChange) -> tuple[int, ...]:
         """How many records, of the unit and others, kinds of them, those apart, and characters; less is simpler."""
@@ -407,12 +406,7 @@ class UnitProposals:
         kinds = [] if self.base is None else [self._more_than_base(), self._less_than_base()]
         if not self.single.pinned:
             kinds.append(self._of_single(iter(self.single)))
-        seen: set[object] = set()
-        for change in in_turn(kinds):
-            key = frozenset(tuple(tuple(map(key_of, r)) for r in side) for side in change.datasets)
-            if change.differs and key not in seen:
-                seen.add(key)
-                yield change
+        yield from distinct(in_turn(kinds))
 
     def plain(self) -> Iterator[UnitChange]:
         """Changes of the first size, of a full unit."""
