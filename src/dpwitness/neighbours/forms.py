@@ -72,12 +72,9 @@ def _order(array: Array) -> str:
 class ListLayout(Layout):
     """A list of records."""
 
-    kind: type = list
+    missing = (math.nan, None)
 
-    @property
-    @override
-    def missing(self) -> tuple[float | None, ...]:
-        return math.nan, None
+    kind: type = list
 
     @staticmethod
     @override
@@ -99,10 +96,7 @@ class ListLayout(Layout):
 class RecordLayout(Layout):
     """One record alone."""
 
-    @property
-    @override
-    def missing(self) -> tuple[float | None, ...]:
-        return math.nan, None
+    missing = (math.nan, None)
 
     @staticmethod
     @override
