@@ -2,7 +2,7 @@
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, Final
 
@@ -366,20 +366,14 @@ class Bits(NumberList):
         else:
             bases = [self.read(data)]
         for base in bases:
-            for place in dict.fromkeys([0, len(base) - 1, len(base) // 2]):
-                changed = base.copy()
-                changed[place] = 1 - changed[place]
-                yield make_pair(base, changed, f"bit {place + 1} flipped")
+            yield from _flipped(base, dict.fromkeys([0, len(base) - 1, len(base) // 2]))
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """Each bit flipped in zeros, ones, and both halves."""
         index = np.arange(self.length)
         for base in (0 * index, 0 * index + 1, (index < len(index) // 2).astype(np.int64)):
-            for place in _places(self.length):
-                changed = base.copy()
-                changed[place] = 1 - changed[place]
-                yield make_pair(base, changed, f"bit {place + 1} flipped")
+            yield from _flipped(base, _places(self.length))
 
     @override
     def read(self, data: Data) -> Data:
@@ -401,6 +395,14 @@ PLACES: Final = 24
 def _places(n: int) -> list[int]:
     """All places of a list, of a long one some, evenly spaced."""
     return sorted({k * n // min(n, PLACES) for k in range(min(n, PLACES))})
+
+
+def _flipped(base: Data, places: Iterable[int]) -> Iterator[Pair]:
+    """Bits, and these with one of them flipped."""
+    for place in places:
+        changed = base.copy()
+        changed[place] = 1 - changed[place]
+        yield make_pair(base, changed, f"bit {place + 1} flipped")
 
 
 def _are_bits(data: Data) -> bool:
