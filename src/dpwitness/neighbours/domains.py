@@ -112,11 +112,7 @@ def is_missing(value: object) -> bool:
         return True
     try:
         return bool(value != value)
-    except (
-        TypeError,
-        ValueError,
-        ArithmeticError,
-    ):  # pandas.NA, neither equal nor different; an array; a signalling NaN
+    except (TypeError, ValueError, ArithmeticError):  # pandas.NA, which is neither; an array; a signalling NaN
         return type(value).__name__ == "NAType"
 
 
@@ -423,6 +419,10 @@ class Range(JsonFields, Domain):
             raise InvalidNeighbours(f"{self.kind} from low={self.low} to high={self.high}: low must be below high")
         _check_flags(clipped=self.clipped, missing=self.missing)
 
+    def __str__(self) -> str:
+        ends = (f"{end:g}" if isinstance(end, float) else str(end) for end in (self.low, self.high))
+        return _call(self.kind, *ends, clipped=self.clipped, missing=self.missing)
+
     def _special(self, scale: float) -> Iterator[float]:
         """Magnitudes, in scales of the noise and in parts of the range, and special numbers, inside the range."""
         span = self.high / 2 - self.low / 2
@@ -476,9 +476,6 @@ class Numbers(Range):
     def from_keys(cls, numbers: tuple[float, float], clipped: bool, missing: bool) -> "Numbers":
         """Build it from what a file holds. Raises `InvalidNeighbours`."""
         return cls(low=numbers[0], high=numbers[1], clipped=clipped, missing=missing)
-
-    def __str__(self) -> str:
-        return _call("numbers", f"{self.low:g}", f"{self.high:g}", clipped=self.clipped, missing=self.missing)
 
     @property
     @override
@@ -589,9 +586,6 @@ class Integers(Range):
     def from_keys(cls, integers: tuple[int, int], clipped: bool, missing: bool) -> "Integers":
         """Build it from what a file holds. Raises `InvalidNeighbours`."""
         return cls(low=integers[0], high=integers[1], clipped=clipped, missing=missing)
-
-    def __str__(self) -> str:
-        return _call("integers", str(self.low), str(self.high), clipped=self.clipped, missing=self.missing)
 
     @property
     @override
