@@ -235,7 +235,11 @@ INPUTS = [
 
 @pytest.mark.parametrize(("value", "sent"), INPUTS, ids=lambda value: type(value).__name__)
 def test_inputs_as_json(value, sent):
-    assert json.loads(programs.request_line("it", value, 2, 7)) == {"input": sent, "runs": 2, "seed": 7}
+    assert json.loads(programs.request_line(programs.as_json("it", value), 2, 7)) == {
+        "input": sent,
+        "runs": 2,
+        "seed": 7,
+    }
 
 
 def test_nan_is_sent():

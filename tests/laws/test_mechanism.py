@@ -160,6 +160,13 @@ def test_parameters_are_recognised_by_name():
         rows_of(lambda rng: 1.0)
 
 
+def test_vectorised_runs_that_no_seed_repeats_fill_wider_rows_as_they_were():
+    drawn = np.random.default_rng(0).random((4, 20))
+    mechanism = VectorisedMechanism(Signature.of(lambda data, size: drawn[:size], {}))
+    rows = mechanism.outcomes(np.zeros(1), np.random.Generator(np.random.SFC64(0)), 4)
+    assert np.array_equal(rows, drawn)
+
+
 def test_vectorised_mechanisms_take_the_number_of_runs():
     def dp_sniper_style(a, n_samples):
         return np.arange(n_samples) + a[0]

@@ -222,7 +222,7 @@ class Command(OutsideFunction[Server]):
         """Run once. A generator gives the seed."""
         given = self.__signature__.bind(*args, **kwargs).arguments
         rng = given.get("rng") or np.random.default_rng()
-        line = request_line(self.__name__, given["data"], 1, int(rng.integers(SEEDS)))
+        line = request_line(as_json(self.__name__, given["data"]), 1, int(rng.integers(SEEDS)))
         with self.connection() as server:
             outcome = server.ask(line, 1, self.max_time)[0]
         if _is_error(outcome):
@@ -274,17 +274,16 @@ def _is_error(outcome: object) -> bool:
     return type(outcome) is dict and outcome.keys() == {"error"} and type(outcome["error"]) is str
 
 
-def request_line(name: str, data: Data, runs: int, seed: int) -> bytes:
-    """A request for runs of one input. Raises `InvalidNeighbours` for an input that JSON has no form of."""
-    return _with(as_json(name, data), runs, seed)
-
-
-def _with(written: bytes, runs: int, seed: int) -> bytes:
+def request_line(written: bytes, runs: int, seed: int) -> bytes:
+    """A request for runs of one input, which is written in JSON."""
     return b'{"input": %b, "runs": %d, "seed": %d}\n' % (written, runs, seed)
 
 
 def as_json(name: str, data: Data) -> bytes:
-    """An input in JSON: arrays as lists, tables as lists of an object for each row, dates as text."""
+    """An input in JSON: arrays as lists, tables as lists of an object for each row, dates as text.
+
+    Raises `InvalidNeighbours` for an input that JSON has no form of.
+    """
     if too_deep(data):
         raise InvalidNeighbours(
             f"an input {brief(data)} cannot be sent to {name}: it holds itself, or is nested too deep"
@@ -393,12 +392,7 @@ class CommandMechanism(OutsideMechanism[Server]):
                 outputs[k] = [
                     one if type(one) in single else self._held(one, side, start + i) for i, one in enumerate(outputs[k])
                 ]
-        if not self.reproducible:
-            for side, own in zip(sides, outputs, strict=True):
-                self._recent.store(side.data, start, own)
-        return self.check_length(
-            max(self._place(own, side, start) for side, own in zip(sides, outputs, strict=True)), start
-        )
+        return self._place_sides(outputs, sides, start)
 
     def _made_there(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
         """What the program answers, for each side run by run."""
@@ -416,7 +410,7 @@ class CommandMechanism(OutsideMechanism[Server]):
                 for first in range(begin, end, batch)
                 for k in (BACKWARDS if turns[first] else forwards)
             ]
-            requests = b"".join([_with(lines[k], count, seeds[k][first]) for k, first, count in blocks])
+            requests = b"".join([request_line(lines[k], count, seeds[k][first]) for k, first, count in blocks])
             answered, done = self._answered(requests, blocks, (end - begin) * len(sides), start), 0
             for k, _, count in blocks:
                 outputs[k] += answered[done : done + count]

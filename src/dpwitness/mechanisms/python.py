@@ -183,6 +183,14 @@ def _put(entries: list[float], row: Rows) -> int:
     return len(entries)
 
 
+def _put_all(values: Rows, rows: Rows) -> int:
+    """Write rows as others, cut off at their width; return how many entries each has."""
+    width = min(values.shape[1], rows.shape[1])
+    rows[:, :width] = values[:, :width]
+    rows[:, width:] = np.nan
+    return int(values.shape[1])
+
+
 class PythonMechanism(Mechanism):
     """A function that runs as plain Python, one run a call.
 
@@ -194,15 +202,6 @@ class PythonMechanism(Mechanism):
         What outputs are summarised by.
     errors
         "outcome": a run that raises an exception has its class for an outcome; "raise": it ends everything.
-
-    Attributes
-    ----------
-    draws_globally
-        Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
-    by_position
-        Keep to rows by position whatever it returns, as files without a layout have them.
-    flat_shapes
-        The first two shapes of outcomes by position that held more than single values.
     """
 
     shard = 32
@@ -217,7 +216,9 @@ class PythonMechanism(Mechanism):
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
+        #: Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
         self.draws_globally = False
+        #: The first two shapes of outcomes by position that held more than single values.
         self.flat_shapes: set[FlatShape] = set()
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
@@ -342,13 +343,10 @@ class PythonMechanism(Mechanism):
 
     def _fill_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
         """Run once a row of each side; runs that no seed repeats are not made again for wider rows."""
-        recent = [self._recent.find(side.data, start, len(side.rows)) for side in sides]
-        if all(outputs is not None for outputs in recent):
-            return max(
-                self._placed(output, side, i, start + i)
-                for side, outputs in zip(sides, recent, strict=True)
-                for i, output in enumerate(outputs or ())
-            )
+        found = [self._recent.find(side.data, start, len(side.rows)) for side in sides]
+        recent = [outputs for outputs in found if outputs is not None]
+        if len(recent) == len(sides):
+            return max(self._placed_singly(own, side, start) for side, own in zip(sides, recent, strict=True))
         self.run_count += sum(len(side.rows) for side in sides)
         limit = sys.getrecursionlimit()
         try:
@@ -379,6 +377,10 @@ class PythonMechanism(Mechanism):
             self.run_count += sum(len(side.rows) for side in sides)
             outputs = self._made(sides, order, start, None)
         assert outputs is not None  # only what many runs share is found changed
+        return self._place_sides(outputs, sides, start)
+
+    def _place_sides(self, outputs: Sequence[Sequence[object]], sides: Sequence[Side], start: int) -> int:
+        """Write the outputs of each side as rows, and keep those that no seed repeats; return the longest length."""
         if not self.reproducible:
             for side, own in zip(sides, outputs, strict=True):
                 self._recent.store(side.data, start, own)
@@ -540,17 +542,16 @@ class PythonMechanism(Mechanism):
         """Write the outputs of a side as rows; return the length of the longest outcome."""
         if self.traits.keyed:
             return self._place_keyed(outputs, side, start)
-        values, rows = None, side.rows
+        values = None
         if self._summarise is None:
             values = uniform_rows(outputs, Row(labels=self.traits.labels))
-        if values is not None and not self._note_kinds(type(outputs[0])):
-            values = None
-        if values is None:
-            return max(self._placed(output, side, i, start + i) for i, output in enumerate(outputs))
-        width = min(values.shape[1], rows.shape[1])
-        rows[:, :width] = values[:, :width]
-        rows[:, width:] = np.nan
-        return self.check_length(values.shape[1], start)
+        if values is None or not self._note_kinds(type(outputs[0])):
+            return self._placed_singly(outputs, side, start)
+        return self.check_length(_put_all(values, side.rows), start)
+
+    def _placed_singly(self, outputs: Sequence[object], side: Side, start: int) -> int:
+        """As `_place`, one after the other."""
+        return max(self._placed(output, side, i, start + i) for i, output in enumerate(outputs))
 
     def _place_keyed(self, outputs: Sequence[object], side: Side, start: int) -> int:
         """As `_place`, of outcomes with keys: all of one shape at once."""
@@ -731,7 +732,7 @@ class VectorisedMechanism(PythonMechanism):
         return max(self._run_all(sides[k], start) for k in (BACKWARDS if order[0] else range(len(sides))))
 
     def _run_all(self, side: Side, start: int) -> int:
-        data, rows, n = side.data, side.rows, len(side.rows)
+        data, n = side.data, len(side.rows)
         if self.errors == "outcome":
             return self._run_singly(side, start)
         end_if_abandoned()
@@ -753,17 +754,14 @@ class VectorisedMechanism(PythonMechanism):
             values = None if self.traits.keyed and output.ndim == 2 else array_rows(output.reshape(n, -1))
             if values is not None:
                 self.traits.positional |= output.ndim == 2
-                width = min(values.shape[1], rows.shape[1])
-                rows[:, :width] = values[:, :width]
-                rows[:, width:] = np.nan
-                return self.check_length(values.shape[1], start)
+                return self.check_length(_put_all(values, side.rows), start)
         self._require_each(output, n, start)
         output = _by_place(output)
         outputs: list[Any] = [output[i] for i in range(n)]
         if self.traits.keyed:
             outputs = [self._held(one, side, start + i) for i, one in enumerate(outputs)]
         elif self._summarise is not None or not SINGLE_VALUES.issuperset(map(type, outputs)):
-            own = [self._write(one, rows[i], start + i, side.layout) for i, one in enumerate(outputs)]
+            own = [self._write(one, side.rows[i], start + i, side.layout) for i, one in enumerate(outputs)]
             return self.check_length(max(own), start)
         return self.check_length(self._place(outputs, side, start), start)
 
@@ -785,9 +783,7 @@ class VectorisedMechanism(PythonMechanism):
                 outputs.append(_by_place(output)[0])
         if not self.reproducible:
             self._recent.store(data, start, outputs)
-        return self.check_length(
-            max(self._placed(output, side, i, start + i) for i, output in enumerate(outputs)), start
-        )
+        return self.check_length(self._placed_singly(outputs, side, start), start)
 
     def _require_each(self, output: object, n: int, start: int) -> None:
         """Raise `InvalidOutcome` for what is not a sequence of one outcome for each run."""

@@ -656,9 +656,7 @@ class SqlMechanism(VectorisedMechanism):
                     batch.again()
                 else:
                     outputs.append(output if type(output) in single else self._held(output, side, start + i))
-        if not self.reproducible:
-            self._recent.store(side.data, start, outputs)
-        return self.check_length(self._place(outputs, side, start), start)
+        return self._place_sides([outputs], [side], start)
 
     @override
     def release(self) -> None:
