@@ -404,7 +404,12 @@ def test_tables_pass(at):
 def test_each_run_has_an_input_of_its_own(at):
     function = at("spoils")
     call = Call(
-        data=(wire.packed([5]),), parameters=wire.packed({}), names=("data", None), order=bytes(3), words=(bytes(32),)
+        inputs=(wire.packed([5]),),
+        parameters=wire.packed({}),
+        data="data",
+        generator=None,
+        order=bytes(3),
+        words=(bytes(32),),
     )
     with function.connection() as connection:
         # All share one input until one of them changes it; then they are made again.

@@ -8,7 +8,7 @@ import queue
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -142,9 +142,10 @@ class RemoteException(Exception):
 class Call:
     """What is run: the inputs, how often, with which parameters; see `Service.run` in `server`."""
 
-    data: tuple[bytes, ...]
+    inputs: tuple[bytes, ...]
     parameters: bytes
-    names: tuple[str, str | None]  # of the parameters for the input and for the generator
+    data: str  # the name of the parameter for the input
+    generator: str | None  # and of that for the generator
     order: bytes  # for each run, 1 where the second input comes first
     words: tuple[bytes, ...]  # of each input 32 random bytes for each run, or for the first alone
     outcome: tuple[str, ...] = ()
@@ -204,22 +205,9 @@ class RemoteFunction(OutsideFunction[Connection]):
         store: list[object] = []
         forget: list[int] = []
         parameters = connection.number_of(call.parameters, store, forget)
-        request = {
-            "do": "run",
-            "inputs": [connection.number_of(data, store, forget) for data in call.data],
-            "parameters": parameters,
-            "store": store,
-            "forget": forget,
-            "data": call.names[0],
-            "generator": call.names[1],
-            "order": call.order,
-            "words": call.words,
-            "outcome": call.outcome,
-            "errors": call.errors,
-            "seed_globals": call.seed_globals,
-            "copies": call.copies,
-        }
-        answer = connection.ask(request, self.max_time * len(call.order) * len(call.data))
+        inputs = [connection.number_of(data, store, forget) for data in call.inputs]
+        sent = {"do": "run", "parameters": parameters, "inputs": inputs, "store": store, "forget": forget}
+        answer = connection.ask({**asdict(call), **sent}, self.max_time * len(call.order) * len(call.inputs))
         try:
             return self._read(answer, call), answer.get("again") is True
         except (KeyError, TypeError, ValueError) as error:  # the other process is not ours: its answer is unchecked
@@ -231,7 +219,7 @@ class RemoteFunction(OutsideFunction[Connection]):
         """What an answer says. Raises `KeyError`, `TypeError` or `ValueError` for what is none."""
         if "floats" in answer or "values" in answer:
             outcomes = np.frombuffer(answer["floats"], "<f8") if "floats" in answer else answer["values"]
-            runs = len(call.order) * len(call.data)
+            runs = len(call.order) * len(call.inputs)
             if len(outcomes) != runs:
                 raise ValueError(f"{len(outcomes)} outcomes of {runs} runs")
             return outcomes
@@ -259,8 +247,8 @@ class RemoteFunction(OutsideFunction[Connection]):
         rest = {key: value for key, value in bound.items() if key not in (generator, data)}
         words = words_from(np.random.default_rng() if generator is None else bound[generator], 1)
         call = Call(
-            data=(packed(bound[data]),), parameters=encoded_parameters(self.__name__, rest), names=(data, generator),
-            order=bytes(1), words=(words,),
+            inputs=(packed(bound[data]),), parameters=encoded_parameters(self.__name__, rest), data=data,
+            generator=generator, order=bytes(1), words=(words,),
         )  # fmt: skip
         with self.connection() as connection:
             return self.asked(connection, call)[0][0]
@@ -367,9 +355,10 @@ class RemoteMechanism(OutsideMechanism[Connection]):
         """Make all runs of all sides in one message."""
         runs = len(order)
         call = Call(
-            data=tuple(packed(self.conversion.source(side.data)()) for side in sides),
+            inputs=tuple(packed(self.conversion.source(side.data)()) for side in sides),
             parameters=self._parameters,
-            names=(self.signature.data, self.signature.generator),
+            data=self.signature.data,
+            generator=self.signature.generator,
             order=order.tobytes(),
             words=tuple(side.draws.words for side in sides if isinstance(side.draws, RemoteDraws)),
             outcome=self._attributes,
@@ -403,7 +392,7 @@ class RemoteMechanism(OutsideMechanism[Connection]):
             return 1
         if not self.reproducible:
             self._recent.store(side.data, start, outputs)
-        return self.check_length(max(self._placed(value, side, i, start + i) for i, value in enumerate(outputs)), start)
+        return self.check_length(self._placed_singly(outputs, side, start), start)
 
     @override
     def _placed(self, output: object, side: Side, i: int, run: int) -> int:
