@@ -99,36 +99,24 @@ class _Stop(RunsEnded):
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draw:
-    """One call that draws.
+    """One call that draws."""
 
-    Attributes
-    ----------
-    name, family
-        The function, and what noise it draws; "uniform" for numbers from 0 to 1, else the function's name.
-    place
-        The innermost line of the user's code.
-    settings
-        What the noise was asked to be, such as the scale; no locations, which are what noise is added to.
-    probabilities
-        Of outcomes, where it was given such.
-    size
-        How many numbers it drew.
-    standard
-        What was drawn without location and scale, of shape (size,); None where that is not known.
-    step
-        How many steps came before it.
-    value
-        What the noise of a library was added to, of shape (size,); None where that is not known.
-    """
-
+    #: The function, and what noise it draws; "uniform" for numbers from 0 to 1, else the function's name.
     name: str
     family: str
+    #: The innermost line of the user's code.
     place: Place
+    #: What the noise was asked to be, such as the scale; no locations, which are what noise is added to.
     settings: Mapping[str, Floats]
-    probabilities: Floats | None
+    #: Of outcomes, where it was given such.
+    probabilities: Floats | None = None
+    #: How many numbers it drew.
     size: int
+    #: What was drawn without location and scale, of shape (size,); None where that is not known.
     standard: Floats | None
+    #: How many steps came before it.
     step: int
+    #: What the noise of a library was added to, of shape (size,); None where that is not known.
     value: Floats | None = None
 
 
@@ -148,24 +136,27 @@ class Recording:
 
 
 class Recorder:
-    """Records runs of functions; the code of the folder `root` counts as the user's own, installed or not."""
+    """Records runs of functions; the code of the folder `root` counts as the user's own, installed or not.
+
+    `spaces`: the variables of the modules of the user's own; `deadline`: until when there is time, by `own_seconds`.
+    """
 
     def __init__(self, *functions: Any, root: str | None, deadline: float) -> None:
         spaces = {id(space): space for function in functions for space in _spaces(function)}
-        self._spaces = [*spaces.values()]
+        self.spaces = [*spaces.values()]
         self._root = root
-        self._deadline = deadline
+        self.deadline = deadline
         self._kinds: dict[CodeType, str] = {}
-        self._spaces += [
+        self.spaces += [
             vars(value)
-            for space in list(self._spaces)
+            for space in list(self.spaces)
             for value in list(space.values())
             if isinstance(value, ModuleType) and self._is_own(str(getattr(value, "__file__", None) or "<"))
         ]
 
     def record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
         """Run once; `call` gets a generator of these bits. Raises `CannotRecord`."""
-        if own_seconds() > self._deadline or not _LOCK.acquire(blocking=False):
+        if own_seconds() > self.deadline or not _LOCK.acquire(blocking=False):
             raise CannotRecord
         try:
             return _Run(self, bits).made(call)
@@ -194,16 +185,6 @@ class Recorder:
         if place.startswith(_TARGETS):
             return True
         return not (set(Path(place).parts) & _INSTALLED or place.startswith(_NOT_OWN))
-
-    @property
-    def spaces(self) -> list[dict[str, object]]:
-        """The variables of the modules of the user's own."""
-        return self._spaces
-
-    @property
-    def deadline(self) -> float:
-        """Until when there is time, by `own_seconds`."""
-        return self._deadline
 
 
 class _Run:
@@ -331,17 +312,19 @@ class _Run:
                 drawn = None if low is None or high is None else _standard(drawn, low, _less(high, low))
         else:
             drawn = None
-        self._note(name, family, place, settings, _probabilities(name, given, named), _size(value), drawn)
+        probabilities = _probabilities(name, given, named)
+        self._note(
+            place, name=name, family=family, settings=settings, size=_size(value), standard=drawn,
+            probabilities=probabilities,
+        )  # fmt: skip
 
     def _own_draw(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
         name = frame.f_code.co_name
         scale = _numbers(given.get("scale"))
         settings = {} if scale is None else {"scale": scale}
-        zero = np.zeros(1)
-        self._note(
-            name, OWN_NOISE[name], self._place(frame.f_back), settings, None, _size(value),
-            _standard(_numbers(value), zero, scale),
-        )  # fmt: skip
+        standard = _standard(_numbers(value), np.zeros(1), scale)
+        place, family = self._place(frame.f_back), OWN_NOISE[name]
+        self._note(place, name=name, family=family, settings=settings, size=_size(value), standard=standard)
 
     def _library_draw(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
         """A call of `randomise`, of whatever class."""
@@ -354,29 +337,16 @@ class _Run:
         before, after = _numbers(given.get("value")), _numbers(value)
         changed = None if before is None or after is None else _standard(after, before, np.ones(1))
         place = self._place(frame.f_back) or self._place(frame)
-        family = f"{type(thing).__module__.partition('.')[0]}'s {type(thing).__name__}"
-        self._note(type(thing).__name__, family, place, settings, None, _size(value), changed, before)
+        name = type(thing).__name__
+        family = f"{type(thing).__module__.partition('.')[0]}'s {name}"
+        self._note(
+            place, name=name, family=family, settings=settings, size=_size(value), standard=changed, value=before
+        )
 
-    def _note(
-        self,
-        name: str,
-        family: str,
-        place: Place | None,
-        settings: Mapping[str, Floats],
-        probabilities: Floats | None,
-        size: int,
-        standard: Floats | None,
-        value: Floats | None = None,
-    ) -> None:
+    def _note(self, place: Place | None, **known: Any) -> None:
+        """Append a draw, of which the rest is known; `place`: None where it is of no line of the user's."""
         draws = self.recording.draws
-        if place is None:  # of no line of the user's
-            place = ("", 0)
-        draws.append(
-            Draw(
-                name=name, family=family, place=place, settings=settings, probabilities=probabilities, size=size,
-                standard=standard, step=len(self.recording.steps), value=value,
-            )
-        )  # fmt: skip
+        draws.append(Draw(place=place or ("", 0), step=len(self.recording.steps), **known))
         if len(draws) % LOOKS == 0:
             self._go_on()
 
@@ -541,10 +511,8 @@ def _seeded(run: _Run, name: str, original: Callable[..., object]) -> Callable[.
     return drawing
 
 
-_PYTHON: Final[Mapping[str, Callable[..., Any]]] = {
-    "random": random.Random.random,
-    "getrandbits": random.Random.getrandbits,
-}
+#: As they are while nothing is replaced.
+_PYTHON: Final = {name: getattr(random.Random, name) for name in ("random", "getrandbits")}
 
 
 def _spaces(function: Any) -> Iterator[dict[str, object]]:
