@@ -12,6 +12,7 @@ lacks is NaN. Entries that a layout lacks stand behind it, in a form that is the
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, Final
 
 import numpy as np
@@ -51,7 +52,7 @@ class RowLayout:
         self.root = self._nodes[()]
 
     def __reduce__(self) -> tuple[object, ...]:
-        return _rebuilt, (self.entries, self.full)
+        return partial(RowLayout, full=self.full), (self.entries,)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RowLayout) and (self.entries, self.full) == (other.entries, other.full)
@@ -111,10 +112,6 @@ class RowLayout:
 
 
 ROOT: Final = RowLayout((Entry((), 0, ROOT_NAME),))
-
-
-def _rebuilt(entries: tuple[Entry, ...], full: bool) -> RowLayout:
-    return RowLayout(entries, full=full)
 
 
 class KeyedRow(Row):

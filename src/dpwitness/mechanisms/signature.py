@@ -27,43 +27,29 @@ DELTA_NAMES: Final = frozenset({"delta"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """A function and what its parameters mean.
+    """A function and what its parameters mean."""
 
-    Attributes
-    ----------
-    function
-        The function to call; a copy where it was made for the interpreter, or draws fast noise, see `original`.
-    name
-        Its name, for people.
-    generator, size, data
-        The names of the parameters for the generator, the number of runs and the input; None for one it has not.
-    order
-        The names of all parameters that are bound, as declared.
-    parameters
-        The values of its own parameters: copies, in which a function may keep something; arrays are read-only.
-    given
-        The same values as the caller gave them.
-    by_position
-        The names of the first parameters that have to be given without a name.
-    original
-        The user's own function, where `function` is a copy of it.
-    plain
-        Whether `function` is a copy that the interpreter runs.
-    fast_noise
-        The methods of NumPy's generator in whose place `function` draws by `dpwitness.noise`.
-    """
-
+    #: The function to call; a copy where it was made for the interpreter, or draws fast noise, see `original`.
     function: Callable[..., object]
+    #: Its name, for people.
     name: str
+    #: The names of the parameters for the generator, the number of runs and the input; None for one it has not.
     generator: str | None
     size: str | None
     data: str
+    #: The names of all parameters that are bound, as declared.
     order: tuple[str, ...]
+    #: The values of its own parameters: copies, in which a function may keep something; arrays are read-only.
     parameters: dict[str, Any]
+    #: The same values as the caller gave them.
     given: dict[str, Any] = field(default_factory=dict)
+    #: The names of the first parameters that have to be given without a name.
     by_position: tuple[str, ...] = ()
+    #: The user's own function, where `function` is a copy of it.
     original: Callable[..., object] | None = None
+    #: Whether `function` is a copy that the interpreter runs.
     plain: bool = False
+    #: The methods of NumPy's generator in whose place `function` draws by `dpwitness.noise`.
     fast_noise: tuple[str, ...] = ()
 
     @classmethod
@@ -140,20 +126,15 @@ class Signature:
         """The user's own function."""
         return self.original or self.function
 
-    def bind(self, data: object, rng: np.random.Generator | None, size: int | None = None) -> dict[str, object]:
-        """Return everything to call the function with, by name."""
+    def arguments(
+        self, data: object, rng: np.random.Generator | None, size: int | None = None
+    ) -> tuple[list[object], dict[str, object]]:
+        """Return everything to call the function with: what has to be given without a name, and the rest by name."""
         bound = {self.data: data, **self.parameters}
         if self.generator is not None:
             bound[self.generator] = rng
         if self.size is not None:
             bound[self.size] = size
-        return bound
-
-    def arguments(
-        self, data: object, rng: np.random.Generator | None, size: int | None = None
-    ) -> tuple[list[object], dict[str, object]]:
-        """Return everything to call the function with: what has to be given without a name, and the rest by name."""
-        bound = self.bind(data, rng, size)
         return [bound.pop(name) for name in self.by_position], bound
 
     def call(self, data: object, rng: np.random.Generator | None, size: int | None = None) -> object:

@@ -62,10 +62,7 @@ def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs:
             if time.perf_counter() - began > SECONDS:
                 break
 
-    try:
-        return _first_noticeable(compared(), made)
-    except CompiledDisagrees as error:  # what it raised Python did not
-        return str(error)
+    return _first_noticeable(compared(), made)
 
 
 def difference_in_many(
@@ -93,10 +90,7 @@ def difference_in_many(
             of_run = min(of_run, (now - began) / n)  # a call has costs of its own, and the machine may be busy
             n = int(min(GROWTH * n, (deadline - now) / of_run, max(ROOM // rows.shape[2], 1)))
 
-    try:
-        return _first_noticeable(compared(), made)
-    except CompiledDisagrees as error:  # what it raised Python did not
-        return str(error)
+    return _first_noticeable(compared(), made)
 
 
 def require_same(difference: str | None) -> None:
@@ -153,10 +147,8 @@ def difference_in_event(
         rng.bit_generator.state = start
         compared = _compared_one_by_one(compiled, plain, runs, rng, sorted(chosen), began + SECONDS)
         difference = _first_noticeable(compared, [rows])
-        if difference is not None:
+        if difference is not None or chosen:
             return difference
-        if chosen:
-            return None
     return f"{compiled.name} runs as plain Python: no run with the event was found again, to compare it with Python"
 
 
@@ -261,10 +253,13 @@ def _first_noticeable(compared: Iterable[tuple[int, Unlike | None]], made: Seque
     `compared`: the side of each run, and its difference. `made`: all runs in the end, each of shape (2, n, width).
     """
     close: list[tuple[int, Unlike]] = []
-    for side, found in compared:
-        if found is not None and found.certain:
-            return found.text
-        close += [] if found is None else [(side, found)]
+    try:
+        for side, found in compared:
+            if found is not None and found.certain:
+                return found.text
+            close += [] if found is None else [(side, found)]
+    except CompiledDisagrees as error:  # what it raised Python did not
+        return str(error)
     sides = [[rows[side] for rows in made] for side in (0, 1)]
     close = nlargest(CLOSE, close, key=lambda one: one[1].share)
     return next((found.text for side, found in close if found.beside(sides[side])), None)
