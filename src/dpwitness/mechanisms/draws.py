@@ -32,15 +32,11 @@ class Draws:
 
     Streams of their own begin from 256 random bits each: runs are independent of each other, and a run that is made
     twice, once on each input, draws the same both times.
-
-    Attributes
-    ----------
-    generator
-        What all runs draw from, once `begin` has made it ready for one.
     """
 
     def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:
         """For so many runs. `global_too`: seed the generators of `random` and `numpy.random` for each run."""
+        #: What all runs draw from, once `begin` has made it ready for one.
         self.generator = rng
         self._first: Any = None
         self._words: NDArray[np.uint64] | None = None

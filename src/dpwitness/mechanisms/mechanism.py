@@ -95,24 +95,16 @@ def _waited() -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a run costs.
+    """What a run costs."""
 
-    Attributes
-    ----------
-    width
-        Entries of the longest outcome in the trial runs, at least 1. Later outcomes may be longer.
-    seconds_per_run
-        Seconds of one run of one input: the least that was measured, since a busy machine must not make a fast
-        mechanism look slow. 0.0 where nothing was measured.
-    compiled
-        Whether it is machine code, which keeps nothing from run to run.
-    batched
-        Whether one call makes many runs, so that single runs cost as much as hundreds.
-    """
-
+    #: Entries of the longest outcome in the trial runs, at least 1. Later outcomes may be longer.
     width: int = 1
+    #: Seconds of one run of one input: the least that was measured, since a busy machine must not make a fast
+    #: mechanism look slow. 0.0 where nothing was measured.
     seconds_per_run: float = 0.0
+    #: Whether it is machine code, which keeps nothing from run to run.
     compiled: bool = False
+    #: Whether one call makes many runs, so that single runs cost as much as hundreds.
     batched: bool = False
 
     @property
@@ -153,21 +145,14 @@ class Cost:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputConversion:
-    """How a mechanism gets its inputs: both of a pair in the same way.
+    """How a mechanism gets its inputs: both of a pair in the same way."""
 
-    Attributes
-    ----------
-    lists_as_arrays
-        Lists of numbers become arrays: the mechanism cannot do with lists.
-    dtype
-        The type of the array that a list without entries becomes: it must not follow from what is not there.
-    mixed
-        Whether it is that of all arrays, where whole numbers on one side stand beside others: each list by itself would
-        become an array of another type, in which noise may be cut off.
-    """
-
+    #: Lists of numbers become arrays: the mechanism cannot do with lists.
     lists_as_arrays: bool = False
+    #: The type of the array that a list without entries becomes: it must not follow from what is not there.
     dtype: str = "float64"
+    #: Whether it is that of all arrays, where whole numbers on one side stand beside others: each list by itself would
+    #: become an array of another type, in which noise may be cut off.
     mixed: bool = False
 
     @classmethod
@@ -209,28 +194,19 @@ Turns = NDArray[np.int64]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedRuns:
-    """Runs on both inputs of a pair.
+    """Runs on both inputs of a pair."""
 
-    Attributes
-    ----------
-    pair
-        D and D′.
-    order
-        Which side of each run comes first. If one call makes many runs, the first entry decides for all.
-    coupled
-        Whether the two sides of a run share their random draws, where the mechanism can; different runs never share
-        any. The sides are independent otherwise.
-    start
-        The number of the first run, for messages.
-    layout
-        Of the rows, where outcomes have keys; None: as of before there was one. It is fixed before the runs, so that a
-        row follows from the outcome alone.
-    """
-
+    #: D and D′.
     pair: Pair
+    #: Which side of each run comes first. If one call makes many runs, the first entry decides for all.
     order: Order
+    #: Whether the two sides of a run share their random draws, where the mechanism can; different runs never share
+    #: any. The sides are independent otherwise.
     coupled: bool = True
+    #: The number of the first run, for messages.
     start: int = 0
+    #: Of the rows, where outcomes have keys; None: as of before there was one. It is fixed before the runs, so that a
+    #: row follows from the outcome alone.
     layout: RowLayout | None = None
 
     @classmethod
@@ -248,27 +224,18 @@ class PairedRuns:
 
 @dataclass(slots=True, kw_only=True)
 class OutputTraits:
-    """What a mechanism's outputs have shown so far, by which their rows are read.
+    """What a mechanism's outputs have shown so far, by which their rows are read."""
 
-    Attributes
-    ----------
-    labels
-        The texts among them by their numbers.
-    bare, single
-        Whether bare values were None; whether the only entries of sequences were.
-    entries
-        Entries behind the layout, by their codes.
-    keyed
-        Whether rows are laid out by the places of entries: from the first output on that holds more than single values.
-    positional
-        Whether an outcome of several entries stood by position.
-    """
-
+    #: The texts among them by their numbers.
     labels: dict[float, str] = field(default_factory=dict)
+    #: Whether bare values were None; whether the only entries of sequences were.
     bare: set[bool] = field(default_factory=set)
     single: set[bool] = field(default_factory=set)
+    #: Entries behind the layout, by their codes.
     entries: dict[float, Entry] = field(default_factory=dict)
+    #: Whether rows are laid out by the places of entries: from the first output on that holds more than single values.
     keyed: bool = False
+    #: Whether an outcome of several entries stood by position.
     positional: bool = False
 
     def agree(self, other: "OutputTraits") -> bool:
@@ -295,35 +262,15 @@ LONGEST_ROW: Final = 10_000
 
 
 class Mechanism(ABC):
-    """Something that can be run on an input.
+    """Something that can be run on an input."""
 
-    Attributes
-    ----------
-    signature
-        The user's function and its parameters.
-    cost
-        What a run costs: measured by `measure`, before that a guess by kind.
-    shard
-        Paired runs with one seed of their own; it follows from the cost.
-    width
-        Entries of the longest outcome seen so far: how wide to make rows at first. It saves time and decides nothing.
-    plain
-        The same function run by the interpreter, if compiled outcomes must be compared with it.
-    run_count
-        Runs so far in this process, if the interpreter makes them.
-    mixed
-        Coordinates at which samples had more than numbers: the codes of exceptions there, and None for anything else.
-    traits
-        What its outputs have shown so far; nothing for machine code.
-    conversion
-        How it gets its inputs.
-    """
-
+    #: Paired runs with one seed of their own; it follows from the cost.
     shard: int
     #: Whether several threads may run it at the same time.
     threads: bool
     #: Whether it is machine code.
     compiled = False
+    #: The same function run by the interpreter, if compiled outcomes must be compared with it.
     plain: "Mechanism | None" = None
     #: "outcome" where a run that raises is an outcome; "raise" where it ends everything.
     errors = "raise"
@@ -344,11 +291,17 @@ class Mechanism(ABC):
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
+        #: What a run costs: measured by `measure`, before that a guess by kind.
         self.cost = Cost(compiled=self.compiled, batched=signature.size is not None)
+        #: Entries of the longest outcome seen so far: how wide to make rows at first. It saves time, decides nothing.
         self.width = 0
+        #: Runs so far in this process, if the interpreter makes them.
         self.run_count = 0
+        #: Coordinates at which samples had more than numbers: the codes of exceptions there, None for anything else.
         self.mixed: dict[int, set[float | None]] = {}
+        #: What its outputs have shown so far; nothing for machine code.
         self.traits = OutputTraits()
+        #: How it gets its inputs.
         self.conversion = InputConversion()
 
     def measure(self, pair: Pair) -> None:

@@ -25,13 +25,7 @@ ENDING: Final = 1.0
 
 
 class Process:
-    """A process with pipes to it, and a session of its own, which ends with it.
-
-    Attributes
-    ----------
-    end
-        Ends it, whatever it is doing, and closes its pipes.
-    """
+    """A process with pipes to it, and a session of its own, which ends with it."""
 
     def __init__(self, argv: Sequence[str], folder: str | None = None) -> None:
         """Start a program, in a folder, by default the working folder. Raises `OSError`, and `ValueError`."""
@@ -50,6 +44,7 @@ class Process:
         self._stderr = bytearray()
         self._threads: list[threading.Thread] = []
         self._beside(_listen, process.stderr, self._stderr)
+        #: Ends it, whatever it is doing, and closes its pipes.
         self.end = weakref.finalize(self, _end, process, self._threads)
 
     def _beside(self, task: Callable[..., None], *arguments: object) -> None:
@@ -114,16 +109,11 @@ class OutsideFunction(ABC, Generic[P]):
     """A function that processes outside of this one run; accepted wherever a function is.
 
     It can be sent to another process, which starts its own.
-
-    Attributes
-    ----------
-    kind
-        What mechanism is made of it.
-    passing
-        What is raised while the process goes on.
     """
 
+    #: What mechanism is made of it.
     kind: ClassVar[type["OutsideMechanism[Any]"]]
+    #: What is raised while the process goes on.
     passing: ClassVar[tuple[type[Exception], ...]] = ()
 
     def __init__(self) -> None:

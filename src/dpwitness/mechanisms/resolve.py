@@ -33,27 +33,18 @@ from dpwitness.neighbours import Data, Pair, as_array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """What a mechanism has to be like: what earlier attempts to test it have shown, or a witness says of its rows.
+    """What a mechanism has to be like: what earlier attempts to test it have shown, or a witness says of its rows."""
 
-    Attributes
-    ----------
-    interpreted
-        Plain Python in any case.
-    marked
-        Rows tell a sequence of one entry from that entry alone.
-    keyed
-        Rows are laid out by the places of entries from the first run on.
-    of_witness
-        The rows are to be those of a witness: texts are read as its layout says, whether they repeat or not.
-    layout, by_position, texts
-        Of a witness: the layout of its event, whether the event stands by position since the file has no layout, and
-        the texts behind numbers.
-    """
-
+    #: Plain Python in any case.
     interpreted: bool = False
+    #: Rows tell a sequence of one entry from that entry alone.
     marked: bool = False
+    #: Rows are laid out by the places of entries from the first run on.
     keyed: bool = False
+    #: The rows are to be those of a witness: texts are read as its layout says, whether they repeat or not.
     of_witness: bool = False
+    #: Of a witness: the layout of its event, whether the event stands by position since the file has no layout, and
+    #: the texts behind numbers.
     layout: RowLayout | None = None
     by_position: bool = False
     texts: Mapping[float, str] = field(default_factory=dict)
@@ -297,10 +288,7 @@ def called(thing: object) -> Callable[..., object]:
 class MechanismFactory:
     """A callable that makes a new mechanism by `make()` for each call: one object may be used up by many calls.
 
-    Attributes
-    ----------
-    example
-        One that was made to see its parameters, and the claim that it carries. It is never run.
+    `example`: one that was made to see its parameters, and the claim that it carries. It is never run.
     """
 
     def __init__(self, make: Callable[[], object]) -> None:

@@ -132,24 +132,16 @@ def _(value: Mark, row: Row, node: Node | None) -> None:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Template:
-    """What the rows of all outcomes of a shape have in common.
+    """What the rows of all outcomes of a shape have in common."""
 
-    Attributes
-    ----------
-    shape
-        Their shape.
-    row
-        A row, with NaN where the values are.
-    coordinates, numbers
-        Where values are in it, and which of the outcome's.
-    labels, unplaced
-        Texts and entries behind the layout, as they are for `layout.KeyedRow`.
-    """
-
+    #: Their shape.
     shape: Shape
+    #: A row, with NaN where the values are.
     row: Rows
+    #: Where values are in it, and which of the outcome's.
     coordinates: NDArray[np.int64]
     numbers: NDArray[np.int64]
+    #: Texts and entries behind the layout, as they are for `layout.KeyedRow`.
     labels: dict[float, str]
     unplaced: dict[float, Entry]
 

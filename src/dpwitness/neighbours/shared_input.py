@@ -104,23 +104,15 @@ def items_of(data: Data) -> int:
 
 @dataclass(slots=True)
 class SharedInput:
-    """An object that many runs get.
+    """An object that many runs get."""
 
-    Attributes
-    ----------
-    value
-        The object, which nothing else uses.
-    before
-        Its `parts` before the first run.
-    items
-        About how many it holds; see `items_of`.
-    runs
-        How many runs have left it as it was.
-    """
-
+    #: The object, which nothing else uses.
     value: Data
+    #: Its `parts` before the first run.
     before: list[list[Any]]
+    #: About how many it holds; see `items_of`.
     items: int
+    #: How many runs have left it as it was.
     runs: int = 0
 
     @property
