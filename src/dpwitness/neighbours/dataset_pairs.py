@@ -4,7 +4,7 @@ A slow mechanism sees the first few candidates only, so kinds of them come in tu
 """
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice, product, repeat
 from typing import Any, Final, TypeVar
@@ -507,13 +507,18 @@ def varied_changes(fields: Fields, change: Change) -> Iterator[Change]:
     for k, domain in list(enumerate(fields.domains))[::-1][:FIELDS]:
         for value in domain.odd()[:1]:
             yield _with_in_others(change, k, value, paths[k])
-        for value in islice(domain.near(change.after[k]), NEAR_VALUES):
-            yield replace(change, after=with_value(change.after, k, value), label=_setting(paths[k], value))
-        if change.before is not None:
-            for value in islice(domain.near(change.before[k]), NEAR_VALUES):
-                yield replace(change, before=with_value(change.before, k, value), label=_setting(paths[k], value))
+        yield from _with_values(change, k, domain.near, paths[k])
         for value in domain.ends()[:2]:
             yield _with_in_others(change, k, value, paths[k])
+
+
+def _with_values(change: Change, k: int, to_try: Callable[[Value], Iterator[Value]], path: str) -> Iterator[Change]:
+    """One field of the record that differs with a few values, then of the one that it replaces."""
+    for name, record in (("after", change.after), ("before", change.before)):
+        if record is not None:
+            for value in islice(to_try(record[k]), NEAR_VALUES):
+                changed: Any = {name: with_value(record, k, value)}
+                yield replace(change, **changed, label=_setting(path, value))
 
 
 def _with_in_others(change: Change, k: int, value: Value, path: str) -> Change:
@@ -542,18 +547,9 @@ def _steps(fields: Fields, change: Change) -> Iterator[Change]:
         if record is not None:
             yield replace(change, others=(record,) * len(others))
     for k, domain in enumerate(fields.domains):
-        yield from _with_simpler_values(change, k, domain)
-
-
-def _with_simpler_values(change: Change, k: int, domain: Domain) -> Iterator[Change]:
-    """One field of the record that differs, then of all others, with simpler values."""
-    for value in islice(domain.simpler(change.after[k]), NEAR_VALUES):
-        yield replace(change, after=with_value(change.after, k, value))
-    if change.before is not None:
-        for value in islice(domain.simpler(change.before[k]), NEAR_VALUES):
-            yield replace(change, before=with_value(change.before, k, value))
-    simplest = (with_value(record, k, next(iter(domain.simpler(record[k])), record[k])) for record in change.others)
-    yield replace(change, others=tuple(simplest))
+        yield from _with_values(change, k, domain.simpler, fields.paths[k])
+        simplest = (with_value(record, k, next(domain.simpler(record[k]), record[k])) for record in others)
+        yield replace(change, others=tuple(simplest))
 
 
 def fewer(n: int) -> Iterator[Sequence[int]]:

@@ -224,24 +224,19 @@ def _of_units(data: Data, other: Data, unit: str | int) -> str | None:
     except (KeyError, IndexError, TypeError):
         return None
     gone, new = ([k for k in dict.fromkeys(owners[i]) if k not in set(owners[1 - i])] for i in (0, 1))
+
+    def split(units: Sequence[str], *, those: bool = True) -> list[list[Data]]:
+        """Of each side the records of these units, or all others."""
+        both = zip(sides, owners, strict=True)
+        return [[r for r, owner in zip(*side, strict=True) if (owner in units) is those] for side in both]
+
     if not gone and not new:
-        of_unit = [
-            [record for record, owner in zip(*both, strict=True) if owner == one]
-            for one in dict.fromkeys(owners[0]) for both in zip(sides, owners, strict=True)
-        ]  # fmt: skip
-        changed = [k for k in range(0, len(of_unit), 2) if not same(of_unit[k], of_unit[k + 1])]
-        if len(changed) != 1:
+        gone = new = [unit for unit in dict.fromkeys(owners[0]) if not same(*split([unit]))]
+        if not gone:
             return None
-        gone = new = [list(dict.fromkeys(owners[0]))[changed[0] // 2]]
-    if len(gone) > 1 or len(new) > 1:
+    if len(gone) > 1 or len(new) > 1 or not same(*split([*gone, *new], those=False)):
         return None
-    named = (*gone, *new)
-    others = [
-        [r for r, owner in zip(*both, strict=True) if owner not in named] for both in zip(sides, owners, strict=True)
-    ]
-    if not same(*others):
-        return None
-    own = [[r for r, owner in zip(*both, strict=True) if owner in named] for both in zip(sides, owners, strict=True)]
+    own = split([*gone, *new])
     tabular = tables_of(data) is not None or hasattr(data, "iloc") or isinstance(data, np.ndarray)
     word = "row" if tabular else "record"
     name = unit if isinstance(unit, str) else f"field {unit + 1}"
