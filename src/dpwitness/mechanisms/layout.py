@@ -16,14 +16,11 @@ from functools import partial
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.events.encoding import nested, symbol, text_code
+from dpwitness.events.encoding import Rows, nested, symbol, text_code
 from dpwitness.mechanisms.outcomes import EQUAL, LABELS, Entry, Node, Path, Row, key_codes, node_name
 from dpwitness.mechanisms.texts import PARTS, PLACES, READ, fresh, read
-
-Rows = NDArray[np.float64]
 
 #: Entries of a layout at most, or twice as many as the largest outcome has.
 MOST: Final = 512

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events.encoding import NONE, WHOLE
+from dpwitness.events.encoding import NONE, WHOLE, Rows
 from dpwitness.mechanisms.layout import KeyedRow, RowLayout, keyed_row
 from dpwitness.mechanisms.mechanism import LONGEST_ROW, OutputTraits
 from dpwitness.mechanisms.outcomes import (
@@ -28,8 +28,6 @@ from dpwitness.mechanisms.outcomes import (
     append,
     uniform_rows,
 )
-
-Rows = NDArray[np.float64]
 
 #: What an outcome is without its single values: of which type, its keys, its length or the like, and the shapes within
 #: where one of them is no single value. That of a single value is `VALUE`.

@@ -243,12 +243,10 @@ def _values(
     missing = [key for key, value in values.items() if value is inspect.Parameter.empty]
     if missing:
         first = missing[0]
-        if first in EPSILON_NAMES:
-            setting = "epsilon=… (command line: --epsilon)"
-        elif first in DELTA_NAMES:
-            setting = "delta=… (command line: --delta)"
-        else:
-            setting = f"parameters={{{first!r}: …}} (command line: --set {first}=…)"
+        setting = f"parameters={{{first!r}: …}} (command line: --set {first}=…)"
+        for names, option in ((EPSILON_NAMES, "epsilon"), (DELTA_NAMES, "delta")):
+            if first in names:
+                setting = f"{option}=… (command line: --{option})"
         raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}")
     return values
 

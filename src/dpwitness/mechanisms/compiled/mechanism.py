@@ -70,10 +70,8 @@ class CompiledMechanism(Mechanism):
         self._load()
 
     def _load(self) -> None:
-        if self._redirected:
-            self._fill = load_driver(self._redirected, ["scratch", *self._arguments], on_disk=self._on_disk)
-        else:
-            self._fill = load_driver(self.signature.function, self._arguments, on_disk=self._on_disk)
+        function, scratch = (self._redirected, ["scratch"]) if self._redirected else (self.signature.function, [])
+        self._fill = load_driver(function, [*scratch, *self._arguments], on_disk=self._on_disk)
 
     @property
     @override
