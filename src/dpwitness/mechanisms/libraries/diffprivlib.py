@@ -24,11 +24,7 @@ class Diffprivlib(Library):
         """Return its `.randomise`; for one that selects by utilities, that of the same mechanism with others."""
         if not inspect.isclass(thing) and hasattr(thing, "utility"):
             return selection(thing)
-
-        def randomise(value: Any) -> object:
-            return thing.randomise(number(value))
-
-        return randomise
+        return lambda value: thing.randomise(number(value))
 
     def neighbours(self, thing: object) -> Relation | None:
         """Return 0 and its sensitivity; None for one that selects."""

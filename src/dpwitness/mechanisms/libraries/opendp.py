@@ -32,14 +32,9 @@ class OpenDP(Library):
     def function(self, thing: Any) -> Callable[..., object]:
         """Return the measurement, of an input of its carrier type; of a plan on a LazyFrame what it releases."""
         carrier = str(thing.input_carrier_type)
-
-        def measurement(value: Any) -> object:
-            return thing(in_carrier(value, carrier))
-
-        def plan(value: Any) -> object:
-            return thing(in_carrier(value, carrier)).collect()  # OpenDP lets it be collected once
-
-        return plan if carrier == LAZY else measurement
+        if carrier == LAZY:
+            return lambda value: thing(in_carrier(value, carrier)).collect()  # OpenDP lets it be collected once
+        return lambda value: thing(in_carrier(value, carrier))
 
     def claim(self, thing: Any, d_in: object = None) -> Claim:
         """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not one claim.

@@ -25,16 +25,8 @@ class PythonDP(Library):
     def function(self, thing: Any) -> Callable[..., object]:
         """Return its `.add_noise`, or its `.quick_result` of a list of numbers."""
         if hasattr(thing, "quick_result"):
-
-            def quick_result(values: Any) -> object:
-                return thing.quick_result(np.atleast_1d(values).tolist())
-
-            return quick_result
-
-        def add_noise(value: Any) -> object:
-            return thing.add_noise(number(value))
-
-        return add_noise
+            return lambda values: thing.quick_result(np.atleast_1d(values).tolist())
+        return lambda value: thing.add_noise(number(value))
 
     def neighbours(self, thing: object) -> Relation | None:
         """Return 0 and its sensitivity."""
