@@ -606,7 +606,17 @@ class PythonMechanism(Mechanism):
         return _put(self._entries(self._outcome_of(output, run), output, run, layout), row)
 
     def _outcome_of(self, output: object, run: int) -> object:
-        return output if self._summarise is None else self._summarised(self._summarise, output, run)
+        if self._summarise is None:
+            return output
+        try:
+            return self._summarise(output)
+        except BaseException as error:
+            if not is_failure(error):
+                raise
+            raise InvalidOutcome(
+                f"outcome= raised {type(error).__name__} ({error}) for {brief(output)}, which {self.name} returned on "
+                f"run {run}: return a number, a flag, text or a list of such for every output"
+            ) from error
 
     def _entries(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:
         """The entries of the outcome that an output is."""
@@ -633,17 +643,6 @@ class PythonMechanism(Mechanism):
             raise InvalidOutcome(
                 f"{self.name} returned a {type(output).__name__} on run {run} that cannot be read: "
                 f"{type(error).__name__}: {error}"
-            ) from error
-
-    def _summarised(self, summarise: Callable[[object], object], output: object, run: int) -> object:
-        try:
-            return summarise(output)
-        except BaseException as error:
-            if not is_failure(error):
-                raise
-            raise InvalidOutcome(
-                f"outcome= raised {type(error).__name__} ({error}) for {brief(output)}, which {self.name} returned on "
-                f"run {run}: return a number, a flag, text or a list of such for every output"
             ) from error
 
     def _by_position(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:

@@ -9,13 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.checks import brief, is_failure
-from dpwitness.errors import (
-    CompiledDiffers,
-    InvalidParameter,
-    MechanismError,
-    MechanismRaised,
-    SlowMechanism,
-)
+from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
 from dpwitness.machine import warn
 from dpwitness.mechanisms.call_times import require_as_observed, timed_mechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
