@@ -3,6 +3,7 @@
 import json
 import math
 from dataclasses import replace
+from itertools import count
 
 import numpy as np
 import pytest
@@ -14,7 +15,7 @@ from dpwitness.api import check as check_module
 from dpwitness.api import floating_point
 from dpwitness.api.floating_point import best_bits, drawn_for_bits, is_rounded, leak_of_bits, with_leak
 from dpwitness.claims import PureDP
-from dpwitness.errors import ClusterLost, InvalidParameter
+from dpwitness.errors import ClusterLost, InvalidParameter, MechanismRaised
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers, make_pair
 from dpwitness.problem import Effort, Statement, prepare
@@ -142,6 +143,30 @@ def test_strict_makes_it_a_violation_which_says_what_it_speaks_of():
     assert "this speaks of the implementation in floating point" in str(verdict)
     assert any(note.startswith("without these bits the claim is not refuted") for note in verdict.notes)
     assert isinstance(dpw.check(snapped, claim=1.0, neighbours=ONE, seed=1, bits="strict", **FEW), dpw.NotRefuted)
+
+
+@pytest.mark.campaign
+def test_runs_that_fail_behind_it_do_not_lose_it():
+    made, most = count(), math.inf
+
+    def failing(rng, data):  # with outcome=, so that it is not compiled
+        if next(made) > most:
+            raise OSError("the disk is full")
+        return data[0] + rng.laplace(0, 1)
+
+    def checked(bits="strict"):
+        nonlocal made
+        made = count()
+        return dpw.check(failing, claim=1.0, neighbours=ONE, outcome=float, seed=1, bits=bits, **FEW)
+
+    before = checked()
+    most = next(made) - FEW["runs"]  # in the middle of the confirm runs
+    verdict = checked()
+    assert verdict.by_bits
+    assert verdict.log_e_value == before.log_e_value
+    assert any("ended with an error: failing raised OSError (the disk is full)" in note for note in verdict.notes)
+    with pytest.raises(MechanismRaised, match="the disk is full"):
+        checked(bits=True)
 
 
 def test_they_can_be_left_out_and_then_all_of_alpha_is_the_verdicts():

@@ -18,7 +18,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from dpwitness.api.door import public
-from dpwitness.api.floating_point import FEWEST, drawn_for_bits, leak_of_bits, with_leak
+from dpwitness.api.floating_point import FEWEST, drawn_for_bits, leak_of_bits, unless_proved, with_leak
 from dpwitness.api.loop import (
     Confirmation,
     EvidenceCourse,
@@ -322,7 +322,9 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
 
     clear = _promises_most(candidate, objective, budget)
     found = None if clear else leak(runner.searching(LEFT_BY_BITS))
-    verdict = confirm_candidate(problem, confirming, effort, candidate, spent=spent, notes=notes)
+    verdict = unless_proved(
+        lambda: confirm_candidate(problem, confirming, effort, candidate, spent=spent, notes=notes), found, effort
+    )
     if clear and not verdict.refuted and verdict.ended not in STOPPED:  # it promised more than it kept
         try:
             found = leak(runner)
@@ -418,7 +420,7 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
         epochs.ended = "time"  # not two runs of any pair
     if epochs.ended != "runs" or candidate is None:
         return with_leak(epochs.end(candidate), leak, effort)
-    return with_leak(epochs.bet_all_on(candidate), leak, effort)
+    return with_leak(unless_proved(lambda: epochs.bet_all_on(candidate), leak, effort), leak, effort)
 
 
 def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "_Epochs":

@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
-from dpwitness.errors import MechanismRaised, MechanismTimeout
+from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismError, MechanismRaised, MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval, widen
 from dpwitness.events.features import numbers
 from dpwitness.evidence import bet_on, growth_rate, log_e_value, lower_bound
@@ -123,6 +123,18 @@ def with_leak(verdict: Verdict, leak: Violation | None, effort: Effort) -> Verdi
     passed = f"without these bits the claim is not refuted: what was looked at would have caught {verdict.caught}"
     ended = verdict.ended if verdict.ended in STOPPED else leak.ended
     return replace(leak, notes=(*verdict.notes, *leak.notes, passed), seconds=verdict.seconds, ended=ended)
+
+
+def unless_proved(verdict: Callable[[], Verdict], leak: Violation | None, effort: Effort) -> Verdict:
+    """A verdict; where its runs fail behind a violation by bits that is to count as one, that violation."""
+    try:
+        return verdict()
+    except (DependentRuns, CompiledDisagrees):  # which speak of the runs before them, too
+        raise
+    except MechanismError as error:
+        if leak is None or effort.bits != "strict":
+            raise
+        return replace(leak, notes=(*leak.notes, f"the runs behind this proof ended with an error: {error}"))
 
 
 def _runs_to_refute(candidate: Candidate, claim: Claim, alpha: float) -> float:
