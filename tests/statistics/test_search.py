@@ -107,6 +107,11 @@ def test_the_first_look_at_a_pair_is_at_the_rates_of_intervals_and_atoms():
     y[:100, 1] = 7.0
     assert contrast(x, y) == pytest.approx(math.log(3) - 2 * math.sqrt(1 / 300 + 1 / 100), abs=0.25)
     assert contrast(x[:, :1], y) > 3  # entries that one side does not have
+    x[:, 1], y[:, 1] = rng.normal(size=(2, 400))
+    x[:12, 1] = 1.5  # in the midst of the others: a value that continuous noise gives once
+    assert 1 < contrast(x, y) < 1.2
+    x[:12, 1] = np.nan
+    assert 1 < contrast(x, y) < 1.2
     wide = np.zeros((16, 100_000))
     assert contrast(wide, wide) <= 0
 

@@ -77,14 +77,15 @@ ROOM: Final = 1 << 22
 PART: Final = 1 << 17
 #: Of how many pairs the events are compared; twice as many in a thorough search: a bound has the runs for it.
 PROMISING: Final = 4
-#: How many unusual pairs are searched like others. Of all of them so many runs are made at first, at least so many, and
-#: 1/`SCREENING` of all search runs at most; then so many times as many of one in so many.
+#: How many unusual pairs are searched like others. Of all of them so many runs are made at first where runs are not
+#: nearly free, at least so many, and 1/`SCREENING` of all search runs at most; then so many times as many of one in so
+#: many. Where nothing was found half of this share, and so many of each at most.
 SCREENED: Final = 2
-FIRST_LOOK: Final = 256
-FIRST_LOOK_IF_INTERPRETED: Final = 32
+FIRST_LOOK: Final = 32
 LEAST_LOOK: Final = 12
 SCREENING: Final = 4
 SECOND_LOOK: Final = 8
+MOST_LOOK: Final = 1 << 12
 #: The first round looks at such shares of its runs first, where these are so many runs of a pair at least: where runs
 #: cost next to nothing, learning an event takes longer. What few runs show is tried on so many times as many.
 FIRST_SHARES: Final = (64, 8)
@@ -238,8 +239,8 @@ class Search:
     def screened(self, unusual: list[SearchedPair], runs: int) -> list[SearchedPair]:
         """The `SCREENED` pairs that promise most, of many of which most show nothing; so many `runs` of each at first.
 
-        A first look at few runs of each compares intervals of single entries alone: a leak at a single value is a large
-        one as a rule. What all learners find in more runs decides between those that are left.
+        A first look at them compares intervals of single entries alone: a leak at a single value is a large one as a
+        rule. What all learners find in more runs decides between those that are left.
         """
         n = min(self.budget // (SCREENING * max(len(unusual), 1)), runs)
         if n < LEAST_LOOK:
@@ -359,27 +360,31 @@ def search(
     state.making = time.monotonic() - began
     first = list(searched)
 
-    def unusual(runs: int) -> list[SearchedPair]:
+    def unusual() -> list[SearchedPair]:
         began = time.monotonic()
         known = (one.pair for one in (*first, *searched))
         pairs = list(different(made_in_time(problem.unusual(), runner), known))
         state.making += time.monotonic() - began
-        return state.screened([SearchedPair(pair, next(numbers)) for pair in pairs], runs)
+        return [SearchedPair(pair, next(numbers)) for pair in pairs]
 
     # Where runs are not nearly free time may be over before more than the usual pairs were seen.
-    early = not problem.mechanism.cost.in_numbers
+    early, others = not problem.mechanism.cost.in_numbers, None
     if early:
         state.priced(searched[0].pair)  # that of an ordinary pair is what others cost more or less than
-        searched += unusual(FIRST_LOOK_IF_INTERPRETED)
+        others = unusual()
+        searched += state.screened(others, FIRST_LOOK)
     if len(searched) > 1:
+        known = {one.index for one in searched}
         searched = state.halve(searched, budget // 2, keep)
         refuse_constant(problem.mechanism, first, state.late)
         if not searched[0].certain and not state.late:
             varied = [pair for one in searched[:2] for pair in problem.variations(one.pair)]
-            searched += [SearchedPair(pair, next(numbers)) for pair in varied]
             best = searched[0].found
-            if not early and (state.thorough or best is None or best.lower_value <= 0):
-                searched += unusual(FIRST_LOOK)
+            searched += [SearchedPair(pair, next(numbers)) for pair in varied]
+            if state.thorough or best is None or best.lower_value <= 0:
+                others = unusual() if others is None else others
+                rest = [one for one in others if one.index not in known and one.refused is None]
+                searched += state.screened(rest, min(budget // (2 * SCREENING * max(len(rest), 1)), MOST_LOOK))
             searched = state.halve(searched, budget - state.spent, keep)
     else:
         searched = state.halve(searched, budget, 1)
@@ -448,25 +453,39 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
     return MoreRuns(n, drawn, seen, chosen(rated, 1)[0], len(rated))
 
 
-#: Entries that a first look compares, and its cuts, as shares of the runs of both sides.
+#: Entries that a first look compares, its cuts, as shares of the runs of both sides, and how many repeated values.
 ENTRIES: Final = 64
 CUTS: Final = np.concatenate([[0.01], np.arange(1, 16) / 16, [0.99]])
+REPEATED: Final = 16
 
 
 def contrast(x: Rows, y: Rows) -> float:
     """The largest log ratio of the rates of an interval of an entry, two standard errors lower: a quick look.
 
-    Below, above and exactly at a few quantiles of the runs of both sides. A small part of the time of `learn`.
+    Below, above and exactly at a few quantiles of the runs of both sides, and at the values that come most often: one
+    that comes twice is not of continuous noise. A small part of the time of `learn`.
     """
-    width, n = min(max(x.shape[1], y.shape[1]), ENTRIES), len(x)
-    x, y = widen(x, width)[:, :width], widen(y, width)[:, :width]
-    cuts = np.sort(np.concatenate([x, y]), axis=0)[(CUTS * 2 * n).astype(np.int64)]
-    counts = np.array([
-        [(side[:, None] < cuts).sum(axis=0), (side[:, None] >= cuts).sum(axis=0), (side[:, None] == cuts).sum(axis=0)]
-        for side in (x, y)
-    ]) + 0.5  # fmt: skip
-    ratios = np.abs(np.log(counts[0] / counts[1])) - 2 * np.sqrt((1 / counts).sum(axis=0))
-    return float(ratios.max())
+    width = min(max(x.shape[1], y.shape[1]), ENTRIES)
+    x, y = widen(x, width), widen(y, width)
+    return max(_contrast_of_entry(np.sort(x[:, k]), np.sort(y[:, k])) for k in range(width))
+
+
+def _contrast_of_entry(x: Rows, y: Rows) -> float:
+    """The same of one entry, in order; NaN is a value of its own."""
+    values, times = np.unique(np.concatenate([x, y]), return_counts=True)
+    cuts = np.repeat(values, times)[(CUTS * (len(x) + len(y))).astype(np.int64)]
+    often = np.argsort(-times, kind="stable")[:REPEATED]
+    exact = np.concatenate([cuts, values[often[times[often] > 1]]])
+    counts = []
+    for side in (x, y):
+        below, numbers = np.searchsorted(side, cuts), np.searchsorted(side, np.nan)
+        equal = np.searchsorted(side, exact, "right") - np.searchsorted(side, exact)
+        counts.append(np.concatenate([below, np.maximum(numbers - below, 0), equal]))
+    most, total = np.maximum(*counts), np.maximum(np.add(*counts), 1)
+    # The interval of Wilson (1927), which also holds where one side has none; four is two standard errors squared.
+    share = (most + 2 - 2 * np.sqrt(most * (total - most) / total + 1)) / (total + 4)
+    best = max(float(share.max()), 1e-9)
+    return math.log(best / (1 - best))
 
 
 def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool) -> None:
