@@ -58,7 +58,17 @@ from dpwitness.neighbours import (
 )
 from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors, Observe
 from dpwitness.proposals import Attack, chosen_attack
-from dpwitness.runs import Dispatcher, Progress, Runner, default_workers, in_time, on_all_cores, on_cluster, on_executor
+from dpwitness.runs import (
+    Dispatcher,
+    Progress,
+    Runner,
+    default_workers,
+    in_time,
+    is_of_dask,
+    on_all_cores,
+    on_cluster,
+    on_executor,
+)
 from dpwitness.targets import target_of
 
 #: The options by which a user says how many runs are made.
@@ -517,10 +527,11 @@ def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) ->
 def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
     """The user's executor or cluster, else other processes for a mechanism that threads cannot share."""
     workers, seed = effort.workers or 1, effort.seed or 0  # both are settled
+    cluster = effort.executor if is_of_dask(effort.executor) else effort.cluster
+    if cluster is not None:
+        return on_cluster(mechanism, cluster, workers, seed)
     if effort.executor is not None:
         return on_executor(mechanism, effort.executor, workers, seed)
-    if effort.cluster is not None:
-        return on_cluster(mechanism, effort.cluster, workers, seed)
     return on_all_cores(mechanism, workers, seed) if workers > 1 and not mechanism.threads else None
 
 

@@ -83,6 +83,27 @@ def test_a_check_on_a_cluster_is_that_of_this_process(client, monkeypatch):
     assert on_it.notes == here.notes
 
 
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_an_executor_of_dask_is_its_cluster(client, monkeypatch):
+    """Its scheduler repeats runs whose worker ended, and says so only if it is asked."""
+    settings = []
+
+    def submit(self, *given):
+        portion = dask_submit(self, *given)
+        settings.extend(executor._kwargs for executor in self._executors.values())
+        return portion
+
+    dask_submit = dask.Cluster.submit
+    monkeypatch.setattr(dask.Cluster, "submit", submit)
+    executor = client.get_executor(workers=list(client.nthreads())[:1])
+    few = {"epsilon": 1.0, "neighbours": [([0.0], [1.0])], "seed": 5, "runs": 200, "search_runs": 200}
+    on_it = dpw.check(elsewhere.noisy, executor=executor, **few)
+    assert on_it.counts == dpw.check(elsewhere.noisy, workers=1, **few).counts
+    assert settings
+    assert all(given == {**executor._kwargs, "pure": False} for given in settings)  # on the worker that was asked for
+    assert not executor._shutdown
+
+
 @pytest.mark.parametrize("cluster", ["somewhere", 7, "localhost:8786"])
 def test_what_is_no_cluster_is_refused(cluster):
     with pytest.raises(InvalidParameter, match="must be"):
@@ -187,8 +208,9 @@ def test_a_killed_worker_costs_no_counts(processes, made, stage):
 
 
 @pytest.mark.campaign
-def test_runs_that_no_seed_repeats_are_not_made_again_by_another_worker(processes):
-    looks = there(python(elsewhere.slow_without_seed), processes).confirm(PAIR, EVENTS, 20_000)
+@pytest.mark.parametrize("given", sampled([lambda client: client, Client.get_executor], 1))
+def test_runs_that_no_seed_repeats_are_not_made_again_by_another_worker(processes, given):
+    looks = there(python(elsewhere.slow_without_seed), given(processes)).confirm(PAIR, EVENTS, 20_000)
     next(looks)
     killing(processes)
     with pytest.raises(MechanismCrashed, match="no seed repeats"):

@@ -1,6 +1,6 @@
 """Runs of mechanisms: their streams, where they are made, and what is counted."""
 
-from dpwitness.runs.dask import on_cluster
+from dpwitness.runs.dask import is_of_dask, on_cluster
 from dpwitness.runs.dispatcher import Dispatcher, on_executor
 from dpwitness.runs.processes import on_all_cores
 from dpwitness.runs.runner import Progress, Runner, Tried, stack
@@ -17,6 +17,7 @@ __all__ = [
     "default_workers",
     "generator",
     "in_time",
+    "is_of_dask",
     "on_all_cores",
     "on_cluster",
     "on_executor",

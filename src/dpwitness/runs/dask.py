@@ -3,14 +3,15 @@
 import atexit
 import logging
 import math
+import sys
 import threading
 import time
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError, Executor, Future
 from typing import TYPE_CHECKING, Any, Final, TypeVar, cast
 
-from typing_extensions import override
+from typing_extensions import TypeIs, override
 
 from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
@@ -21,6 +22,7 @@ from dpwitness.runs.worker import Answer, Parcel, execute
 
 if TYPE_CHECKING:
     from distributed import Client
+    from distributed.cfexecutor import ClientExecutor
 
 #: The cluster of this machine's own processes, which is started when it is first used.
 LOCAL: Final = "local"
@@ -39,9 +41,10 @@ class Cluster(Pool):
     tasks themselves, so that each worker gets one once, and one that was lost is made again.
     """
 
-    def __init__(self, client: "Client", name: str) -> None:
+    def __init__(self, client: "Client", name: str, settings: Mapping[str, object] | None = None) -> None:
         self._client = client
         self._name = name
+        self._settings = {**(settings or {}), "pure": False}  # of its executors: for example which workers they use
         # One for each piece of work, by which what is left of it is cancelled together.
         self._executors: dict[object, Executor] = {}
         self.workers = self._threads()
@@ -90,7 +93,7 @@ class Cluster(Pool):
     @override
     def submit(self, mechanism: Published, work: Published, first: int, end: int) -> "Future[Answer]":
         if work.key not in self._executors:
-            self._executors[work.key] = self._client.get_executor(pure=False)  # type: ignore[no-untyped-call]  # Dask has few types
+            self._executors[work.key] = self._client.get_executor(**self._settings)  # type: ignore[no-untyped-call]  # Dask has few types
         executor = self._executors[work.key]
         return self._reached(lambda: executor.submit(execute, mechanism, work, first, end))
 
@@ -165,7 +168,16 @@ _OPEN: dict[tuple[str, int], Cluster] = {}
 _OPENING: Final = threading.Lock()
 
 
-def on_cluster(mechanism: Mechanism, cluster: "str | Client", workers: int, seed: int) -> Dispatcher:
+def is_of_dask(executor: Executor | None) -> "TypeIs[ClientExecutor]":
+    """Whether an executor is that of a Dask client.
+
+    Its scheduler repeats what a worker did that ended, and tells only who asks (`Cluster.repeated`).
+    """
+    dask = sys.modules.get("distributed.cfexecutor")  # who has such an executor has imported it
+    return dask is not None and isinstance(executor, dask.ClientExecutor)
+
+
+def on_cluster(mechanism: Mechanism, cluster: "str | Client | ClientExecutor", workers: int, seed: int) -> Dispatcher:
     """Run a mechanism on a cluster.
 
     Parameters
@@ -173,7 +185,7 @@ def on_cluster(mechanism: Mechanism, cluster: "str | Client", workers: int, seed
     mechanism
         What runs.
     cluster
-        "local", the address of a scheduler, such as "tcp://host:8786", or a `distributed.Client`.
+        "local", the address of a scheduler, such as "tcp://host:8786", a `distributed.Client`, or an executor of one.
     workers
         The processes of the local cluster; threads of this process where the mechanism must stay here.
     seed
@@ -192,6 +204,8 @@ def on_cluster(mechanism: Mechanism, cluster: "str | Client", workers: int, seed
         raise InvalidParameter(f"cluster={brief(cluster)} needs Dask: pip install '.[cluster]'") from error
     if isinstance(cluster, distributed.Client):
         pool = Cluster(cluster, "of the client")
+    elif not isinstance(cluster, str):
+        pool = Cluster(cluster._client, "of the client", cluster._kwargs)
     else:
         with _OPENING:
             key = (cluster, workers if cluster == LOCAL else 0)
