@@ -11,7 +11,8 @@ import sys
 import threading
 import time
 import uuid
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
 from multiprocessing import get_all_start_methods, get_context
@@ -405,6 +406,43 @@ def test_an_executor_that_fails_is_named():
     mechanism = python(elsewhere.slow)
     with Failing(1) as started, pytest.raises(ClusterLost, match=r"the executor failed \(division by zero\)"):
         last(Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2, 1)).confirm(PAIR, EVENTS, 64))
+
+
+class Dropping(ThreadPoolExecutor):
+    """An executor that does not get its first portion done, and says why."""
+
+    def __init__(self, why):
+        super().__init__(1)
+        self.reasons = [why]
+
+    def submit(self, *given, **named):
+        if not self.reasons:
+            return super().submit(*given, **named)
+        dropped = Future()
+        dropped.set_exception(self.reasons.pop())
+        return dropped
+
+
+def confirmed_on(started, function):
+    """The counts of a function in the processes of an executor."""
+    mechanism = python(function)
+    there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 1, 1))
+    return last(there.confirm(PAIR, EVENTS, 999))
+
+
+def test_work_that_an_executor_cancels_is_no_fault_of_the_mechanism():
+    """It was told as one that ended its process."""
+    here = last(runner(python(elsewhere.noisy)).confirm(PAIR, EVENTS, 999))
+    with Dropping(CancelledError()) as started:
+        assert confirmed_on(started, elsewhere.noisy) == here
+    with Dropping(CancelledError()) as started, pytest.raises(ClusterLost, match="the executor cancelled work"):
+        confirmed_on(started, elsewhere.own_entropy)
+
+
+def test_what_an_executor_says_of_a_process_that_died_is_one_line():
+    with Dropping(BrokenProcessPool("It died.\n\nLook there.")) as started, pytest.raises(MechanismCrashed) as told:
+        confirmed_on(started, elsewhere.own_entropy)
+    assert "own_entropy ended the process that ran it (It died.), in or beside runs" in str(told.value)
 
 
 def killing(place):

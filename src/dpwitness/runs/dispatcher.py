@@ -44,6 +44,10 @@ class WorkerDied(Exception):
     """A process ended while it worked; nothing is known of what was on its way."""
 
 
+class Cancelled(WorkerDied):
+    """The executor dropped what was on its way; no run is known to be the cause."""
+
+
 class Pool:
     """The processes of an executor that the user has started and will end: of joblib's loky, Ray and others.
 
@@ -60,7 +64,7 @@ class Pool:
     task_seconds = 1.0
     eager = True
     #: What a future raises whose process has ended.
-    gone: tuple[type[Exception], ...] = (BrokenExecutor, CancelledError)
+    gone: tuple[type[Exception], ...] = (BrokenExecutor,)
 
     def __init__(self, executor: Executor, workers: int) -> None:
         self._executor: Executor | None = executor
@@ -108,7 +112,9 @@ class Pool:
         try:
             return future.result()
         except self.gone as error:
-            raise WorkerDied(str(error) or type(error).__name__) from error
+            raise WorkerDied(first_line(error)) from error
+        except CancelledError as error:
+            raise Cancelled("the executor cancelled work that was on its way") from error
         except Exception as error:  # what the runs raise comes back in an answer
             raise ClusterLost(f"the executor failed ({first_line(error)})") from error
 
@@ -437,6 +443,8 @@ class Dispatcher:
                     raise WorkerDied("another one made its runs again")
             except WorkerDied as error:
                 if once or portion.tries >= TRIES:
+                    if isinstance(error, Cancelled):
+                        raise ClusterLost(str(error)) from error
                     runs = f"{portion.first * work.size} to {min(portion.end * work.size, work.runs) - 1}"
                     often = "in or beside runs that no seed repeats," if once else f"{TRIES} times, in the runs"
                     raise MechanismCrashed(

@@ -132,7 +132,7 @@ class Processes(Pool):
         try:
             return super().answer(future, timeout)
         except WorkerDied as error:  # what loky says of it is long
-            codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error))
+            codes = re.search(r"exit codes of the workers are \{(.*)\}", str(error.__cause__))
             raise WorkerDied(f"exit code {codes[1]}" if codes else "it is gone") from error
 
     @override
