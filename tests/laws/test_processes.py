@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import uuid
-from concurrent.futures import CancelledError, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from functools import partial
@@ -395,6 +395,23 @@ def test_threads_of_an_executor_leave_the_global_generators_as_they_are():
     assert random.random() == expected
 
 
+def confirmed_on(started, function):
+    """The counts of a function in the processes of an executor."""
+    mechanism = python(function)
+    pool, deadline = on_executor(mechanism, started, 1, 1), Deadline(time.monotonic() + 60)
+    return last(Runner(mechanism=mechanism, seed=1, pool=pool, deadline=deadline).confirm(PAIR, EVENTS, 999))
+
+
+def finished(result=None, error=None):
+    """A future that is done."""
+    future = Future()
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+    return future
+
+
 class Failing(ThreadPoolExecutor):
     """An executor that does not get its work done."""
 
@@ -408,6 +425,25 @@ def test_an_executor_that_fails_is_named():
         last(Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2, 1)).confirm(PAIR, EVENTS, 64))
 
 
+@pytest.mark.parametrize(
+    ("returned", "message"),
+    [
+        (None, "the executor returned None instead of a future of concurrent.futures"),
+        ("done", "the executor returned 'done' instead of a future of concurrent.futures"),
+        (finished(None), "the executor returned None instead of what its work returned"),
+        (finished(7), "the executor returned 7 instead of what its work returned"),
+    ],
+)
+def test_an_executor_that_returns_something_else_is_named(returned, message):
+    class Returning(Executor):
+        def submit(self, *given, **named):
+            return returned
+
+    with pytest.raises(ClusterLost) as told:
+        confirmed_on(Returning(), elsewhere.noisy)
+    assert str(told.value) == message
+
+
 class Dropping(ThreadPoolExecutor):
     """An executor that does not get its first portion done, and says why."""
 
@@ -416,18 +452,7 @@ class Dropping(ThreadPoolExecutor):
         self.reasons = [why]
 
     def submit(self, *given, **named):
-        if not self.reasons:
-            return super().submit(*given, **named)
-        dropped = Future()
-        dropped.set_exception(self.reasons.pop())
-        return dropped
-
-
-def confirmed_on(started, function):
-    """The counts of a function in the processes of an executor."""
-    mechanism = python(function)
-    there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 1, 1))
-    return last(there.confirm(PAIR, EVENTS, 999))
+        return finished(error=self.reasons.pop()) if self.reasons else super().submit(*given, **named)
 
 
 def test_work_that_an_executor_cancels_is_no_fault_of_the_mechanism():

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
-from dpwitness.checks import first_line
+from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, MechanismCrashed, MixedKinds
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
@@ -94,9 +94,12 @@ class Pool:
     def _submit(self, function: Callable[..., object], *arguments: object) -> "Future[Any]":
         assert self._executor is not None
         try:
-            return self._executor.submit(function, *arguments)
+            future = self._executor.submit(function, *arguments)
         except Exception as error:  # broken or shut down: nobody here can start it again
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
+        if not isinstance(future, Future):
+            raise ClusterLost(f"the executor returned {brief(future)} instead of a future of concurrent.futures")
+        return future
 
     def repeated(self, work: Published) -> bool:
         """Whether a process ended over portions of this work and another made them again, without a `WorkerDied`."""
@@ -110,13 +113,16 @@ class Pool:
         if not wait([future], timeout).done:
             return None
         try:
-            return future.result()
+            answer = future.result()
         except self.gone as error:
             raise WorkerDied(first_line(error)) from error
         except CancelledError as error:
             raise Cancelled("the executor cancelled work that was on its way") from error
         except Exception as error:  # what the runs raise comes back in an answer
             raise ClusterLost(f"the executor failed ({first_line(error)})") from error
+        if not isinstance(answer, Answer):
+            raise ClusterLost(f"the executor returned {brief(answer)} instead of what its work returned")
+        return answer
 
     def close(self, work: Published, futures: Sequence["Future[Answer]"], *, at_once: bool) -> None:
         """Forget these portions, the last of a published piece of work.
