@@ -208,6 +208,18 @@ def test_json_says_how_many_wait(tmp_path, capsys):
     }  # fmt: skip
 
 
+def test_that_questions_wait_is_said_once_they_are_in_the_file(tmp_path, capsys, monkeypatch):
+    """It was said before, also where the file could not be written."""
+
+    def save(self, path):
+        raise InvalidData("cannot write it")
+
+    monkeypatch.setattr(Transcript, "save", save)
+    with pytest.raises(InvalidData, match="cannot write it"):
+        run("--ask", tmp_path / "q.jsonl", "--seed", 5)
+    assert capsys.readouterr().out == ""
+
+
 def test_questions_wait_only_where_nothing_answers():
     with pytest.raises(InvalidParameter, match="needs a system, or a transcript"):
         Asking(FORM, None)

@@ -176,22 +176,25 @@ def attack_own(
         save=save if _replaceable(options.ask) else None,
         offer=options.ask is not None,
     )
+    waiting = 0
     try:
         with live(options) as progress:
             if progress is not None:
                 total = options.budget or 0
                 asking.progress = lambda asked: progress("ask", asked, max(total, asked), f"{asked:,} questions")
             found = attack(asking, seed)
-    except Waiting as waiting:
+    except Waiting as ended:
         if options.ask is None:
             raise InvalidParameter(
-                f"--answers {options.answers}: {waiting.count} more questions wait: give --ask FILE for them"
+                f"--answers {options.answers}: {ended.count} more questions wait: give --ask FILE for them"
             ) from None
-        _say_waiting(options, waiting.count, asking.asked)
-        return None
+        waiting = ended.count
     finally:
         if save is not None and transcript.state != before:
             save()
+    if waiting:
+        _say_waiting(options, waiting, asking.asked)
+        return None
     asked = Asked(
         oracle=options.oracle or "files",
         questions=asking.asked,
