@@ -3,12 +3,13 @@
 import argparse
 import csv
 import json
+import signal
 
 import numpy as np
 import pytest
 
 from dpwitness.cli import options
-from dpwitness.errors import AttackStopped, BadInput, InvalidData, InvalidParameter, UnknownTarget
+from dpwitness.errors import AttackStopped, BadInput, InvalidData, InvalidParameter, OracleFailed, UnknownTarget
 from dpwitness.reconstruction.command import AttackOptions, attack_own, oracle_options, settings_of
 from dpwitness.reconstruction.questions import Asking, Clock, Limits, Waiting, system_of
 from dpwitness.reconstruction.transcript import Form, Transcript, as_number, read_transcript
@@ -173,6 +174,14 @@ def test_a_system_that_fails_is_gone_on_with(tmp_path):
     assert run("--oracle", system, "--seed", 5) == [10, 20, 40, 140, 142]  # without a file, too
     with pytest.raises(UnknownTarget, match="has no 'sistem'; did you mean 'system'"):
         run("--oracle", system.replace("py:system", "py:sistem"))
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+def test_a_system_that_is_never_made_ends_with_the_time(tmp_path):
+    file = tmp_path / "mine.py"
+    file.write_text("import time\ndef connected():\n    time.sleep(60)\n    return lambda question: 2 * question\n")
+    with pytest.raises(OracleFailed, match=r"was not made within --max-time 0\.05: allow more time"):
+        run("--oracle", f"{file}:connected", "--max-time", 0.05)
 
 
 def test_the_answers_so_far_are_written_every_few_seconds():

@@ -1,5 +1,9 @@
 """The door for systems of the user's own: what is asked of them, counted, kept, and gone on with."""
 
+import contextlib
+import signal
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from decimal import Decimal
 from fractions import Fraction
 
@@ -209,6 +213,73 @@ def test_no_waiting_beyond_the_end_of_the_time():
     ask = asking(lambda question: question, rate=0.01, deadline=Deadline(system_time.monotonic() + 60))
     with pytest.raises(AttackStopped, match="--max-time is over after 1 questions"):
         ask.ask([1, 2])  # the second may be asked after 100 s
+
+
+class Ending(Deadline):
+    """A time that the test sets."""
+
+    __slots__ = ()
+    seconds = 60.0
+
+    @property
+    def left(self):
+        return type(self).seconds
+
+
+def alarm():
+    """Who gets SIGALRM, and whether it is to come."""
+    return signal.getsignal(signal.SIGALRM), signal.getitimer(signal.ITIMER_REAL)[0] > 0
+
+
+needs_alarm = pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="no timers here")
+
+
+@needs_alarm
+def test_a_call_that_does_not_return_ends_with_the_time(monkeypatch):
+    """It was waited for. It stays on its thread, as a connection to a database must."""
+    called_on = []
+    monkeypatch.setattr(Ending, "seconds", 0.01)  # and ever more, until the call
+
+    def system(question):
+        called_on.append(threading.current_thread())
+        if question == 3:
+            monkeypatch.setattr(Ending, "seconds", 0.0)
+            with contextlib.suppress(Exception):
+                threading.Event().wait(60)
+        return question
+
+    ask = asking(system, deadline=Ending(0.0))
+    assert np.array_equal(ask.ask_some(range(5)), [0, 1, 2, np.nan, np.nan], equal_nan=True)
+    assert ask.stopped == (
+        "--max-time is over after 3 questions, and oracle system has not answered question 4, 3: allow more time"
+    )
+    assert set(called_on) == {threading.current_thread()}
+    assert alarm() == (signal.SIG_DFL, False)
+    assert asking(lambda question: question, deadline=Deadline(np.inf)).ask([1]).tolist() == [1]
+
+
+@needs_alarm
+def test_a_signal_that_somebody_else_uses_is_left_to_them():
+    def theirs(number, frame):
+        pass
+
+    def sets_its_own(question):
+        signal.signal(signal.SIGALRM, theirs)
+        signal.setitimer(signal.ITIMER_REAL, 50)
+        return question
+
+    try:
+        assert asking(sets_its_own, deadline=Ending(0.0)).ask([1]).tolist() == [1]
+        assert alarm() == (theirs, True)
+        assert asking(lambda _: int(alarm() == (theirs, True)), deadline=Ending(0.0)).ask([1]).tolist() == [1]
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        assert asking(lambda _: int(alarm() == (signal.SIG_DFL, True)), deadline=Ending(0.0)).ask([1]).tolist() == [1]
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+    with ThreadPoolExecutor(1) as aside:  # no other thread gets it
+        asked = aside.submit(asking(lambda _: int(alarm() == (signal.SIG_DFL, False)), deadline=Ending(0.0)).ask, [1])
+        assert asked.result().tolist() == [1]
 
 
 class Failing:

@@ -116,7 +116,7 @@ def test_a_budget_gives_what_it_can(capsys, mine):
 
 
 def test_the_end_of_the_time_leaves_what_was_answered():
-    end = [100]
+    end = [99]
 
     class Still:
         def now(self):
@@ -130,10 +130,10 @@ def test_the_end_of_the_time_leaves_what_was_answered():
 
         @property
         def left(self):
-            end[0] -= 1
             return float(end[0] > 0)
 
     def system(subset):
+        end[0] -= 1
         return subset @ secret() + 0.25
 
     limits = Limits(deadline=Ended(0.0), clock=Still())
@@ -141,7 +141,7 @@ def test_the_end_of_the_time_leaves_what_was_answered():
     found = reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))
     assert found.stopped == "--max-time is over after 99 questions, and the attack asks more: allow more time"
     assert found.reconstruction.bits.tolist() == secret().tolist()
-    end[0] = 30
+    end[0] = 29
     asking = Asking(FORM, system_of(system, FORM, seed=1), limits=limits)
     with pytest.raises(AttackStopped, match="over after 29 questions"):
         reconstruct(asking, 1, Plan(size=40, used=500, fresh=50), Deadline(math.inf))

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dpwitness.checks import near
+from dpwitness.checks import INTERRUPTS, near
 from dpwitness.errors import UnknownTarget
 from dpwitness.files import as_utf8
 from dpwitness.mechanisms.libraries import library_of
@@ -131,7 +131,7 @@ def _import(name: str) -> ModuleType:
     try:
         with _importable_from(os.getcwd()):  # as `python -m` does
             return importlib.import_module(name)
-    except (KeyboardInterrupt, SystemExit):
+    except (*INTERRUPTS, SystemExit):
         raise
     except BaseException as error:  # a panic of Rust's is no `Exception`
         raise UnknownTarget(f"cannot import {name}: {_described(error)}") from error
@@ -160,7 +160,7 @@ def _run_file(place: str) -> ModuleType:
             spec.loader.exec_module(module)
     except BaseException as error:
         del sys.modules[name]  # what was cut off in the middle must not be taken for the whole
-        if isinstance(error, KeyboardInterrupt | SystemExit):
+        if isinstance(error, (*INTERRUPTS, SystemExit)):
             raise
         raise UnknownTarget(f"{place} cannot be loaded: {_described(error)}") from error
     return module

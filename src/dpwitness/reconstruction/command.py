@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.parser import CODE, KEPT, READ, number, refuse, whole
-from dpwitness.errors import InvalidParameter
+from dpwitness.errors import InvalidParameter, OracleFailed
 from dpwitness.files import STDIN, STREAMS, json_text
-from dpwitness.machine import Deadline
+from dpwitness.machine import Alarm, Deadline, Overdue
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.reconstruction.questions import Asking, Limits, Waiting, system_of
 from dpwitness.reconstruction.report import Asked, Result
@@ -166,7 +166,14 @@ def attack_own(
     transcript, before = _transcript(options, form, settings)
     seed, system = transcript.seed, None
     if options.oracle is not None:
-        system = system_of(load_object(options.oracle), form, seed=seed, name=options.oracle)
+        try:
+            with Alarm(asking_ends) as alarm:
+                thing = alarm.call(load_object, options.oracle)
+                system = alarm.call(functools.partial(system_of, thing, form, seed=seed, name=options.oracle))
+        except Overdue as error:
+            raise OracleFailed(
+                f"oracle {options.oracle} was not made within --max-time {options.max_time:g}: allow more time"
+            ) from error
     save = None if options.ask is None else functools.partial(transcript.save, options.ask)
     asking = Asking(
         form,

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from dpwitness.checks import text_of
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
-from dpwitness.machine import Deadline
+from dpwitness.machine import Alarm, Deadline, Overdue
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
 from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_question
 
@@ -130,6 +130,7 @@ class Clock:
 class Limits:
     """What an attack may ask: `budget` questions in all, `rate` of them a second, until `deadline`; None: no limit.
 
+    A call that has not returned at the deadline is ended, as far as `machine.Alarm` can.
     `retries`: how often a call that raised is tried again, after pauses of 1, 2, 4, … seconds. Raises
     `InvalidParameter` for a budget below 1, a rate that is not positive, or fewer retries than none.
     """
@@ -219,6 +220,7 @@ class Asking(Generic[Q]):
             transcript.begin()
             self._unused = transcript.answered
         self._answered = self._unused > 0  # whether there was any answer
+        self._alarm = Alarm(self.limits.deadline)
         self._refused: list[OracleFailed] = []  # of the questions since the last answer
         self._vain = 0  # questions that no retry helped, less those that one did
 
@@ -280,16 +282,23 @@ class Asking(Generic[Q]):
         if self.system is None:
             rows, stopped = self._of_file(questions, whole=whole)
             return np.array([row.value for row in rows], np.float64), stopped
+        with self._alarm:
+            return self._of_system(self.system, questions, whole=whole)
+
+    def _of_system(
+        self, system: System[Q], questions: Iterator[Q], *, whole: bool
+    ) -> tuple[NDArray[np.float64], AttackStopped | None]:
+        """As `_collect`, where there is a system."""
         answers = array("d")  # of millions of questions rows would take much memory
         stopped = None if self.stopped is None else AttackStopped(self.stopped)
-        size, rate = self.system.at_once, self.limits.rate
+        size, rate = system.at_once, self.limits.rate
         if rate is not None:  # no more than a second's
             size = max(1, min(size, int(rate)))
         while batch := list(islice(questions, size)):
             asked = [(question, self._row(question)) for question in batch]
             if stopped is None:
                 try:
-                    self._fill([one for one in asked if one[1].answer is None], self.system, whole)
+                    self._fill([one for one in asked if one[1].answer is None], system, whole)
                 except AttackStopped as error:
                     stopped = error
             answers.extend(row.value for _, row in asked)
@@ -398,7 +407,12 @@ class Asking(Generic[Q]):
         for tried in range(1, tries + 1):
             self._wait(len(batch))
             try:
-                given = system.answers(batch)
+                given = self._alarm.call(system.answers, batch)
+            except Overdue as error:
+                raise AttackStopped(
+                    f"--max-time is over after {self.asked} questions, and oracle {system.name} has not answered "
+                    f"question {self._place(batch)}: allow more time{self._where_kept}"
+                ) from error
             except WrongNumber as error:
                 message = (
                     f"oracle {system.name} gave {error} for {len(batch)} questions, from question {self.asked + 1} on: "
