@@ -89,6 +89,17 @@ def weighted(share: float, of: float, deviation: float) -> Callable[..., Callabl
     return make
 
 
+def offsets(people: int, deviation: float, noise: float) -> Callable[..., Callable[[Any], float]]:
+    """The first people add a number of their own, the same in every answer, beside their bit; errors are normal."""
+
+    def make(bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
+        adds, spread = bits.astype(float), noise * len(bits) ** 0.5
+        adds[:people] += rng.normal(0, deviation, people)
+        return lambda q: float(adds[q].sum() + rng.normal(0, spread))
+
+    return make
+
+
 def sampled(part: float) -> Callable[..., Callable[[Any], float]]:
     """Exact sums of a part of the people, drawn once, scaled up."""
 
@@ -128,18 +139,38 @@ MEMORY: dict[str, Callable[..., Callable[[Any], float]]] = {
     "pooled_noise": pooled_noise,
     "a_seventh_add_0.2": weighted(0.2, 1 / 7, 0.0),
     "a_seventh_add_0.4": weighted(0.4, 1 / 7, 0.0),
-    "a_seventh_add_0.2_noisy": weighted(0.2, 1 / 7, 0.3),
     "a_sample_of_0.7": sampled(0.7),
 }
-LAWS = (*KEEP, *BREAK, *MEMORY)
+#: What some people add differs from others' bits, and noise hides who they are: a bin may have too few that are right.
+HIDDEN: dict[str, Callable[..., Callable[[Any], float]]] = {
+    "half_add_0.4_noisy": weighted(0.4, 1 / 2, 0.3),
+    "half_add_0.3_noisy": weighted(0.3, 1 / 2, 0.3),
+    "half_add_0.3_less_noisy": weighted(0.3, 1 / 2, 0.2),
+    "half_add_0.2_noisy": weighted(0.2, 1 / 2, 0.3),
+    "a_third_add_0.2_noisy": weighted(0.2, 1 / 3, 0.3),
+    "a_third_add_0.2_less_noisy": weighted(0.2, 1 / 3, 0.2),
+    "a_quarter_add_0.3_noisy": weighted(0.3, 1 / 4, 0.3),
+    "0.7_add_0.2_less_noisy": weighted(0.2, 0.7, 0.2),
+    "a_seventh_add_0.2_noisy": weighted(0.2, 1 / 7, 0.3),
+    "ten_have_offsets_of_1": offsets(10, 1.0, 0.3),
+    "three_have_offsets_of_1": offsets(3, 1.0, 0.3),
+    "five_have_offsets_of_1.5": offsets(5, 1.5, 0.3),
+    "two_have_offsets_of_2": offsets(2, 2.0, 0.3),
+}
+#: Of these too much is claimed: those who add less add too near to nothing to be told from zeros.
+UNTOLD: dict[str, Callable[..., Callable[[Any], float]]] = {
+    "half_add_0.1_noisy": weighted(0.1, 1 / 2, 0.3),
+    "half_add_nothing_noisy": weighted(0.0, 1 / 2, 0.3),
+}
+LAWS = (*KEEP, *BREAK, *MEMORY, *HIDDEN, *UNTOLD)
 #: Limits of the claims that are counted together.
 LIMITS = (0.5, 0.6, 0.7, 0.8, 0.9, 0.95, 0.99, 1.0)
 
 
 def system(name: str, bits: Any, rng: np.random.Generator) -> Callable[[Any], float]:
     """A system of a law."""
-    if name in MEMORY:
-        return MEMORY[name](bits, rng)
+    if made := {**MEMORY, **HIDDEN, **UNTOLD}.get(name):
+        return made(bits, rng)
     law = {**KEEP, **BREAK}[name]
     return lambda q: float(law(float(bits[q].sum()), q, bits, rng))
 

@@ -28,9 +28,18 @@ LIKELY: Final = 2.0
 SCALES: Final = 5
 #: The least part of the bits' scale that a prediction is expected to bear out, if it is to tell anything of it.
 LEAST: Final = 0.02
-#: Standard errors, and parts of a count beyond them, by which a person is between 0 and 1: none in 15,000 is by chance.
+#: Standard errors, and parts of a count beyond them, by which a person is off 0 and 1: none in 15,000 is by chance.
 BETWEEN_ERRORS: Final = 4.0
 BETWEEN: Final = 0.05
+#: In parts of what others with a 1 add: what some people may add for theirs. 0: all add the same.
+PARTS: Final = np.linspace(0.0, 0.9, 10)
+#: Nats by which this must explain people's values better to be as probable as that all add the same: of 64 people with
+#: equal ones one system in 30 shows as much.
+DOUBT: Final = 2.0
+#: Bits by which this must lower what is claimed, to be told.
+TOLD: Final = 1.0
+#: Steps of expectation maximization: more change a likelihood by less than a nat.
+STEPS: Final = 60
 #: The share of systems that answer sums of bits in which some pair of people seems to add another number together.
 PAIRED: Final = 1e-3
 #: Of least squares: what is added to the diagonal, in parts of the number of answers; and up to what part of the
@@ -61,6 +70,8 @@ class Confidence:
     between
         How many people add neither 0 nor as much as others whose bit is 1: nothing is claimed of them, and of others no
         more than that as many more may be so.
+    less
+        About how many people seem to add a part of what others with a 1 add, where this lowers what is claimed.
     """
 
     expected_right: float
@@ -73,6 +84,7 @@ class Confidence:
     scale: float | None = None
     scale_error: float | None = None
     between: int = 0
+    less: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -183,7 +195,49 @@ def people_between(plain: Reconstruction, scale: Scale) -> Flags:
     """Who adds neither 0 nor what a bit adds, by `plain` least squares, which takes nobody for a bit; shape (n,)."""
     means, variances = _values(plain)
     far = BETWEEN_ERRORS * np.sqrt(variances) + BETWEEN
-    return np.asarray((means > far) & (means < min(scale.low, 1.0) - far))
+    between = (means > far) & (means < min(scale.low, 1.0) - far)
+    return np.asarray(between | (means < -far) | (means > max(scale.high, 1.0) + far))
+
+
+def claims_of_parts(claims: Floats, bits: Bits, plain: Reconstruction, scale: Scale, spare: int) -> tuple[Floats, int]:
+    """The claims, or less where some people's ones seem to add a part of what others' add; and how many people's do.
+
+    Values are 0, a part of a number or that number, and normal errors beside it. For each part the likelihood of
+    `plain` least squares is maximized (expectation maximization) over the number, how many people add which, and the
+    errors' variance, which `spare` more answers than people and a constant tell. Nobody's own value need show it: that
+    those near 0 are too many on one side is enough. The more a part is preferred to equal ones, the nearer is a claim
+    to the probability that it leaves; the least counts.
+    """
+    means, variances = _values(plain)
+    variances = np.maximum(variances, 1e-12)
+    people, parts = len(means), len(PARTS)
+    counts = np.tile([0.5, 0.25, 0.25], (parts, 1))
+    counts[0] = 0.5, 0.0, 0.5  # all add the same: there is no part
+    shares = np.stack([np.zeros(parts), PARTS, np.ones(parts)], axis=1)
+    number, wider = np.full(parts, scale.value), np.ones(parts)  # what others add; the variance, in parts of `plain`'s
+    for step in range(STEPS + 1):
+        away = (means - (number[:, np.newaxis] * shares)[:, :, np.newaxis]) ** 2 / variances
+        logs = -away / (2 * wider[:, np.newaxis, np.newaxis])
+        top = logs.max(axis=1, keepdims=True)
+        each = counts[:, :, np.newaxis] * np.exp(logs - top)
+        total = each.sum(axis=1, keepdims=True)
+        each /= total
+        if step == STEPS:
+            break
+        counts = np.maximum(each.mean(axis=2), 1e-9)  # none is 0: people may come to be nearest to it
+        held = each / variances
+        number = np.sum((held @ means) * shares, axis=1) / np.maximum(
+            np.sum(held.sum(axis=2) * shares**2, axis=1), 1e-9
+        )
+        wider = (spare + np.sum(each * away, axis=(1, 2))) / (spare + people)
+    likelihood = np.sum(np.log(total) + top, axis=(1, 2)) - (people + spare) / 2 * np.log(wider) - spare / 2 / wider
+    odds = np.append(0.0, expit(likelihood[1:] - likelihood[0] - DOUBT))
+    zeros = each[:, 0]
+    left = np.minimum(np.where(bits == 1, 1 - zeros, zeros), claims)
+    lowered = np.maximum(claims + np.min(odds[:, np.newaxis] * (left - claims), axis=0), 0.5)
+    best = int(np.argmax(odds))
+    shown = odds[best] > 0.5 and lowered.sum() < claims.sum() - TOLD
+    return lowered, max(round(float(people * counts[best, 1])), 1) if shown else 0
 
 
 def together_matter(subsets: Subsets, answers: Floats) -> bool:

@@ -122,6 +122,9 @@ class OwnSystemResult(Result):
             rows.append(("scale", f"{added} to answers it did not use"))
         if trust.between:
             rows.append(("between", f"{trust.between} people add neither 0 nor 1: the answers are no sums of bits"))
+        if trust.less:
+            seem = "1 person seems" if trust.less == 1 else f"{trust.less:,} people seem"
+            rows.append(("less", f"{seem} to add less for a 1 than others do: the answers may be no sums of bits"))
         if trust.halves_agree_on is not None:
             rows.append(("halves", f"of the questions give the same for {trust.halves_agree_on} of {size} bits"))
         if self.right is not None:
