@@ -78,13 +78,14 @@ PART: Final = 1 << 17
 #: Of how many pairs the events are compared; twice as many in a thorough search: a bound has the runs for it.
 PROMISING: Final = 4
 #: How many unusual pairs are searched like others. Of all of them so many runs are made at first where runs are not
-#: nearly free, at least so many, and 1/`SCREENING` of all search runs at most; then so many times as many of one in so
-#: many. Where nothing was found half of this share, and so many of each at most.
+#: nearly free, at least so many, and 1/`SCREENING` of all search runs at most; then as many again in all of one pair in
+#: so many, or of so many. Where nothing was found half of this share, and so many of each at most.
 SCREENED: Final = 2
 FIRST_LOOK: Final = 32
 LEAST_LOOK: Final = 12
 SCREENING: Final = 4
-SECOND_LOOK: Final = 8
+SECOND_LOOK: Final = 4
+LEAST_KEPT: Final = 12
 MOST_LOOK: Final = 1 << 12
 #: The first round looks at such shares of its runs first, where these are so many runs of a pair at least: where runs
 #: cost next to nothing, learning an event takes longer. What few runs show is tried on so many times as many.
@@ -250,9 +251,10 @@ class Search:
             if one.refused is not None:
                 self.runner.leave_out(one.refused)
         seen = [one for one in unusual if len(one.x)]
-        seen = sorted(seen, key=lambda one: -contrast(one.x, one.y))[: max(len(unusual) // SECOND_LOOK, 2 * SCREENED)]
-        if not self.late:
-            self._grow(seen, n * SECOND_LOOK, ranked=True)
+        kept = max(len(unusual) // SECOND_LOOK, LEAST_KEPT)
+        seen = sorted(seen, key=lambda one: -contrast(one.x, one.y))[:kept]
+        if seen and not self.late:
+            self._grow(seen, n * len(unusual) // len(seen), ranked=True)
         return sorted(seen, key=lambda one: -one.value)[:SCREENED]
 
     def _share(self, pair: Pair, share: int) -> int:
