@@ -157,6 +157,9 @@ class Model:
     def __init__(self):
         self.coef_, self.intercept_ = [1.0, 2.0], 3.0
 
+    def __repr__(self):
+        return "<a model\\n    of two lines>"
+
 def fit(data):
     return Model()
 
@@ -535,8 +538,10 @@ def test_attributes_are_read_over_there(at):
     assert rows_of(at("fit"), outcome="coef_,intercept_")[0, 2:].tolist() == [2, 1.0, 2.0, 3.0]
     with pytest.raises(InvalidOutcome, match="outcome='weights_': 'Model' object has no attribute 'weights_'"):
         rows_of(at("fit"), outcome="weights_")
-    for name in ("fit", "unknown"):
-        with pytest.raises(InvalidOutcome, match=f"{name} returned <.*which cannot be sent: .* outcome='coef_,"):
+    for name, shown in (("fit", "<a model of two lines>"), ("unknown", "<.*>")):
+        with pytest.raises(
+            InvalidOutcome, match=f"^{name} returned {shown}, .*which cannot be sent: .* outcome='coef_,"
+        ):
             rows_of(at(name))
 
 

@@ -232,6 +232,7 @@ class RemoteFunction(OutsideFunction[Connection]):
         if "summary" in answer:
             raise InvalidOutcome(f"outcome={','.join(call.outcome)!r}: {answer['summary'][1]}")
         _, kind, shown = answer["unknown"]
+        shown = " ".join(shown.split())
         raise InvalidOutcome(
             f"{self.__name__} returned {shown}, a {kind}, which cannot be sent: return numbers, flags, "
             "texts, arrays, tables or lists of such, or name attributes, as outcome='coef_,intercept_'"
