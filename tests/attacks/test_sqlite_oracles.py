@@ -52,7 +52,8 @@ def test_subset_sums(database, tmp_path, capsys):
     result = attack(capsys, "subset_sum", "--oracle", f"{EXAMPLE}:subset_sums", "--size", "48")
     # Fits of n·ln²n = 720 answers with errors of 2 have errors of 2/√(720/4) = 0.15: a bit is wrong once in 2,000.
     assert sum(a == b for a, b in zip(result["recovered"], smokes, strict=True)) >= 47
-    assert result["confidence"]["expected_right"] > 46  # of what further differences between people leave open
+    # Of what further differences between people, and ones that add less than others, leave open.
+    assert result["confidence"]["expected_right"] > 43
     assert result["spread"] == pytest.approx(2.0, rel=0.2)
     assert result["right"] is None
     assert result["questions"] == 792

@@ -908,7 +908,7 @@ def test_a_witness_is_fixed_only_where_the_replay_could_have_seen_it(project, py
     test.write_text(test.read_text().replace("0.5 / epsilon", "0.93 / epsilon"))
     run("--dp-runs=4000000", "--dp-detectable-ratio=1.01").assert_outcomes(failed=1)
     (path,) = saved(pytester)
-    few = run("--dp-seed=2", "--dp-runs=20000")
+    few = run("--dp-seed=2", "--dp-runs=5000")
     few.assert_outcomes(passed=1)
     few.stdout.fnmatch_lines(
         ["    the witness in .dpwitness/* was not seen again, in too few runs to say that it is fixed: they would *"]
