@@ -77,6 +77,7 @@ from dpwitness.search.graded_events import better_by_grades
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.search.pairs import (
     FIRST_LOOK,
+    SCREENING,
     Search,
     SearchedPair,
     cheaper_candidate,
@@ -603,7 +604,8 @@ class _Epochs:
         known = (course.pair for course in self.courses)
         pairs = list(different(made_in_time(self.problem.unusual(), runner), known))
         state = Search(runner=runner, objective=objective, budget=most)
-        best = state.screened([SearchedPair(pair, k) for k, pair in enumerate(pairs)], FIRST_LOOK)
+        searched = [SearchedPair(pair, k) for k, pair in enumerate(pairs)]
+        best = state.screened(searched, most // SCREENING, FIRST_LOOK)
         self.searched += state.spent
         before = len(self.courses)
         self._add((one.pair for one in best if one.value > 0), self._free)

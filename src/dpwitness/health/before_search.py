@@ -13,7 +13,6 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.checks import is_ours
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.events import widen
 from dpwitness.events.counting import equal_rows
@@ -26,6 +25,7 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, own_seco
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, Pair, proposed_pairs, shown
 from dpwitness.neighbours.pair import unlike
+from dpwitness.neighbours.relation import gives_adjacent_pairs_alone
 from dpwitness.problem import Problem
 from dpwitness.results.text import at_most
 from dpwitness.runs import Role, Runner, Threads, generator
@@ -228,7 +228,7 @@ def identical_inputs(problem: Problem) -> Finding | None:
 
 def unlike_inputs(problem: Problem) -> Finding | None:
     """Return `unlike_inputs` if D and D′ of a pair differ in more than their values, as an explicit pair may."""
-    if problem.relation.judged and is_ours(problem.relation):  # both of its inputs are built in one way
+    if gives_adjacent_pairs_alone(problem.relation):  # which differ in their records alone
         return None
     for pair in islice(proposed_pairs(problem.relation, problem.data), PAIRS):
         if difference := unlike(pair):

@@ -295,24 +295,15 @@ def _text_of_records(records: list[Data] | tuple[Data, ...]) -> str | None:
     """
     kinds = set(map(type, records))
     if kinds == {dict}:
-        held = chain(chain.from_iterable(records), chain.from_iterable(record.values() for record in records))
+        held = [*chain.from_iterable(records), *chain.from_iterable(record.values() for record in records)]
     elif kinds == {tuple}:
-        held = chain.from_iterable(records)
+        held = [*chain.from_iterable(records)]
     else:
         return None
     if not set(map(type, held)) <= {str, int, float, bool, type(None)}:
         return None
-    text = repr(records)
-    if "-0.0" in text and kinds == {dict}:
-        text = repr(type(records)({_unsigned(name): _unsigned(item) for name, item in r.items()} for r in records))
-    elif "-0.0" in text:
-        text = repr(type(records)(tuple(map(_unsigned, record)) for record in records))
-    return text
-
-
-def _unsigned(value: Data) -> Data:
-    """A number without the sign of a zero; anything else as it is."""
-    return value + 0 if type(value) is float else value
+    unsigned = [value + 0 if type(value) is float else value for value in held]
+    return repr((*kinds, list(map(len, records)), unsigned))
 
 
 def shown(data: Data) -> str:

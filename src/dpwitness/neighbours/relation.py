@@ -238,11 +238,16 @@ def pairs_of_size(relation: Relation, size: int, data: Data | None = None) -> It
     return _proposed(relation, "large", size, data)
 
 
+def gives_adjacent_pairs_alone(relation: Relation) -> bool:
+    """Whether the candidates need not be judged: a relation of ours gives none that it does not contain."""
+    return relation.judged and is_ours(relation)
+
+
 def adjacent_candidates(
     relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
 ) -> Iterator[Pair]:
     """The candidates of a relation. Raises `InvalidNeighbours` at the first that the relation does not contain."""
-    judged, pair = relation.judged and is_ours(relation), None
+    judged, pair = gives_adjacent_pairs_alone(relation), None
     for pair in proposed_pairs(relation, data, centre=centre, scale=scale):
         if not judged:
             require_adjacent(relation, pair, data, what="the candidate")

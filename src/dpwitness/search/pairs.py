@@ -89,7 +89,6 @@ LEAST_KEPT: Final = 12
 MOST_LOOK: Final = 1 << 12
 #: The first round looks at such shares of its runs first, where these are so many runs of a pair at least: where runs
 #: cost next to nothing, learning an event takes longer. What few runs show is tried on so many times as many.
-FIRST_SHARES: Final = (64, 8)
 LEAST_FIRST: Final = {64: 1 << 10, 8: 1 << 13}
 LEAST_FIRST_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
 LOOKED: Final = 4
@@ -208,7 +207,7 @@ class Search:
                 if ranked:
                     runs = max(self.budget // 10, 64)
                     few = min(runs, LOOKED * more)
-                    self._check(searched[0], [few, runs] if number == len(looks) else [few])
+                    self._check(searched[0], sorted({few, runs}) if number == len(looks) else [few])
                 if searched[0].certain:
                     return searched[:1]
             searched = searched[: max((len(searched) + 1) // 2, keep)]
@@ -219,7 +218,7 @@ class Search:
         if np.isinf(self.objective.stop_value):
             return [share]
         least = LEAST_FIRST if self.runner.mechanism.cost.compiled else LEAST_FIRST_IF_INTERPRETED
-        ends = [0, *(share // part for part in FIRST_SHARES if share // part >= least[part]), share]
+        ends = [0, *(share // part for part, runs in least.items() if share // part >= runs), share]
         return [end - before for before, end in pairwise(ends)]
 
     def seen(self, searched: list[SearchedPair]) -> list[SearchedPair]:
@@ -237,15 +236,17 @@ class Search:
         self._grow(searched, share, ranked=False)
         return self.seen(self._taken(searched))
 
-    def screened(self, unusual: list[SearchedPair], runs: int) -> list[SearchedPair]:
-        """The `SCREENED` pairs that promise most, of many of which most show nothing; so many `runs` of each at first.
+    def screened(self, unusual: list[SearchedPair], budget: int, most: int) -> list[SearchedPair]:
+        """The `SCREENED` pairs that promise most, of many of which most show nothing.
+
+        `budget`: the runs of all of them together in a first look, of each so many at `most`.
 
         A first look at them compares intervals of single entries alone: a leak at a single value is a large one as a
         rule. What all learners find in more runs decides between those that are left.
         """
-        n = min(self.budget // (SCREENING * max(len(unusual), 1)), runs)
+        n = min(budget // max(len(unusual), 1), most)
         if n < LEAST_LOOK:
-            unusual, n = unusual[: self.budget // (SCREENING * LEAST_LOOK)], LEAST_LOOK
+            unusual, n = unusual[: budget // LEAST_LOOK], LEAST_LOOK
         self._grow(unusual, n, ranked=False)
         for one in unusual:
             if one.refused is not None:
@@ -374,9 +375,9 @@ def search(
     if early:
         state.priced(searched[0].pair)  # that of an ordinary pair is what others cost more or less than
         others = unusual()
-        searched += state.screened(others, FIRST_LOOK)
+        searched += state.screened(others, budget // SCREENING, FIRST_LOOK)
     if len(searched) > 1:
-        known = {one.index for one in searched}
+        looked_at = {one.index for one in searched}
         searched = state.halve(searched, budget // 2, keep)
         refuse_constant(problem.mechanism, first, state.late)
         if not searched[0].certain and not state.late:
@@ -385,8 +386,8 @@ def search(
             searched += [SearchedPair(pair, next(numbers)) for pair in varied]
             if state.thorough or best is None or best.lower_value <= 0:
                 others = unusual() if others is None else others
-                rest = [one for one in others if one.index not in known and one.refused is None]
-                searched += state.screened(rest, min(budget // (2 * SCREENING * max(len(rest), 1)), MOST_LOOK))
+                rest = [one for one in others if one.index not in looked_at and one.refused is None]
+                searched += state.screened(rest, budget // (2 * SCREENING), MOST_LOOK)
             searched = state.halve(searched, budget - state.spent, keep)
     else:
         searched = state.halve(searched, budget, 1)
@@ -645,8 +646,7 @@ def refined(
     good = value_of(estimate, objective, budget) >= objective.stop_value
     try:
         if good and not compiled:  # its estimate may be of much fewer runs than the budget
-            for part in (FEW_AGAIN, 10):
-                n = max(budget // part, FEWEST)
+            for n in sorted({max(budget // part, FEWEST) for part in (FEW_AGAIN, 10)}):
                 seen = runner.tally(
                     candidate.pair, event, n, Role.REFINEMENT, 2, partial_too=True, size=runner.part_of(n)
                 )  # fmt: skip
