@@ -23,8 +23,9 @@ from dpwitness.runs import Role, Runner
 from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen
+from dpwitness.search.learners.trees import Trees
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt, value_of
-from dpwitness.search.pairs import at_other_places, best_place, best_refined, contrast
+from dpwitness.search.pairs import PromisingPair, at_other_places, best_place, best_refined, contrast, learned
 from dpwitness.search.samples import Table, sample_of
 from running import best_entry, runner, search, soon
 
@@ -72,6 +73,31 @@ def test_a_clear_violation_of_one_pair_ends_the_search_after_a_small_part_of_it(
     (only,), spent = search(mechanism, relation, objective, centre=0.5, scale=1, seed=1, budget=BUDGET)
     assert (only.certain is not None) == clear
     assert spent < BUDGET // 8 if clear else spent >= BUDGET
+
+
+@pytest.mark.parametrize("stops", [True, False])
+def test_what_a_small_part_of_the_planned_runs_proves_ends_the_search_once_each_pair_had_its_share(stops):
+    """`isvt3` grows by 0.003 nats a run: far too little for the stop value, and plenty for four million runs."""
+    planned = 4_000_000 if stops else 20_000
+    objective = GrowthAt(claim=ApproxDP(0.7), stop_value=0.01, planned=planned)
+    assert objective.sufficient_value == pytest.approx(min(0.01, 20 * math.log(1e6) / planned))
+    found, spent = searched("isvt3", objective)
+    assert (found[0].certain is not None) == stops
+    assert spent < 0.9 * BUDGET if stops else spent > 0.99 * BUDGET
+
+
+def test_slow_learners_are_not_asked_where_another_pair_shows_enough(monkeypatch):
+    asked = []
+    monkeypatch.setattr(Trees, "propose", lambda *given, **how: asked.append(given) or [])
+    rng = np.random.default_rng(1)
+    noise = rng.laplace(size=(20_000, 2))
+    alike, apart = (PromisingPair(pair=SHIFTED, sample=sample_of(noise, noise[::-1] + shift)) for shift in (0, 4))
+    objective = GrowthAt(claim=ApproxDP(1.0), stop_value=0.01)
+    entries = learned(laplace_runner(1), [alike, apart], objective, 2)
+    assert {entry.place for entry in entries} == {0, 1}
+    assert not asked
+    learned(laplace_runner(1), [alike], objective, 2)
+    assert asked
 
 
 @pytest.mark.campaign

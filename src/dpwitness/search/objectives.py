@@ -28,6 +28,11 @@ class Objective(Protocol):
         """A value from which on a search need not go on; infinite if there is none: then it is a thorough search."""
         return math.inf
 
+    @property
+    def sufficient_value(self) -> float:
+        """One that ends a search once each pair had its first share; from it on slow learners are not asked."""
+        return self.stop_value
+
     @abstractmethod
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
@@ -57,6 +62,10 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
+#: To prove what suffices takes one of so many parts of the planned runs.
+PROVED_IN: Final = 20
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthAt(Objective):
     """Nats of evidence a run against a claim; where there are none, the excess shown less that detectable (negative).
@@ -75,6 +84,14 @@ class GrowthAt(Objective):
     log_threshold: float = math.log(1e6)  # log(1/α)
     stop_value: float = np.inf
     cost: float = 1.0
+
+    @property
+    @override
+    def sufficient_value(self) -> float:
+        """One that is proved in a small part of the planned runs."""
+        if math.isinf(self.stop_value):
+            return self.stop_value
+        return min(self.stop_value, PROVED_IN * self.log_threshold / (self.planned * self.cost))
 
     @override
     def priced(self, cost: float, affordable: float) -> "GrowthAt":

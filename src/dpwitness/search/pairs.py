@@ -42,7 +42,13 @@ from dpwitness.search.comparison import (
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
 from dpwitness.search.cuts import LOWER, CutCells, cuts_around
 from dpwitness.search.epochs import cuts_of
-from dpwitness.search.learners import RatedEvent, chosen, compared
+from dpwitness.search.learners import (
+    RatedEvent,
+    chosen,
+    compared,
+    compared_by,
+    settled,
+)
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import Sample, SeenOutcomes, counted, sample_of
 from dpwitness.targets import target_of
@@ -207,7 +213,8 @@ class Search:
                 if ranked:
                     runs = max(self.budget // 10, 64)
                     few = min(runs, LOOKED * more)
-                    self._check(searched[0], sorted({few, runs}) if number == len(looks) else [few])
+                    last = number == len(looks)
+                    self._check(searched[0], sorted({few, runs}) if last else [few], clearly=not last)
                 if searched[0].certain:
                     return searched[:1]
             searched = searched[: max((len(searched) + 1) // 2, keep)]
@@ -306,13 +313,15 @@ class Search:
         except MechanismTimeout:
             self.late = True
 
-    def _check(self, one: SearchedPair, numbers: Sequence[int]) -> None:
-        """Try an event that reaches the stop value on fresh runs, the more numbers of them the less few made certain.
+    def _check(self, one: SearchedPair, numbers: Sequence[int], *, clearly: bool) -> None:
+        """Try an event that suffices on fresh runs, the more numbers of them the less few made certain.
 
-        The best of so many is overestimated.
+        The best of so many is overestimated. `clearly`: only one that reaches the stop value.
         """
+        objective = self.priced(one.pair)
+        stop = objective.stop_value if clearly else objective.sufficient_value
         found = one.found
-        if found is None or found.lower_value < self.objective.stop_value:
+        if found is None or found.lower_value < stop:
             return
         for n in numbers:
             try:
@@ -323,8 +332,8 @@ class Search:
                 self.late = True
                 return
             self.spent += n
-            one.found = revalued(found, tally, self.priced(one.pair))
-            one.certain = one.found.lower_value >= self.objective.stop_value
+            one.found = revalued(found, tally, objective)
+            one.certain = one.found.lower_value >= stop
             if one.certain:
                 return
 
@@ -930,17 +939,25 @@ def learned(
 ) -> list[Entry]:
     """The events that the outcomes of promising pairs show, at most so many of each; each pair on a thread.
 
-    `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others; `slow`: as in
-    `learners.compared`.
+    `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others; `slow`: whether slow
+    learners are asked, too, where the others have settled nothing.
     """
     objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
-    tasks = (partial(compared, one.sample, own, slow=slow) for one, own in zip(promising, objectives, strict=True))
-    results = replace(runner, deadline=None).each(tasks)
+
+    def by(*, slow: bool) -> list[list[RatedEvent]]:
+        tasks = [
+            partial(compared_by, one.sample, own, slow=slow) for one, own in zip(promising, objectives, strict=True)
+        ]
+        return [rated or [] for rated in replace(runner, deadline=None).each(tasks)]
+
+    results = by(slow=False)
+    if slow and not any(settled(rated, own) for rated, own in zip(results, objectives, strict=True)):
+        results = [fast + more for fast, more in zip(results, by(slow=True), strict=True)]
     entries = []
     for place, (one, rated) in enumerate(zip(promising, results, strict=True)):
-        runner.tried.events += len(rated or ())
+        runner.tried.events += len(rated)
         scales: set[tuple[bool, Hashable]] = set()
-        for found in chosen(rated, most) if rated else ():
+        for found in chosen(rated, most):
             cuts = cuts_around(found.event, one.sample) if cut else None
             if cuts is not None:
                 key = found.swapped, cuts.key

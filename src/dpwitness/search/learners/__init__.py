@@ -3,7 +3,16 @@
 from dpwitness.search.learners.features import Features, bit_features
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
 from dpwitness.search.learners.scans import Scans
-from dpwitness.search.learners.selection import chosen, compared, learn, learn_events, propose, register_learner
+from dpwitness.search.learners.selection import (
+    chosen,
+    compared,
+    compared_by,
+    learn,
+    learn_events,
+    propose,
+    register_learner,
+    settled,
+)
 
 __all__ = [
     "Features",
@@ -14,9 +23,11 @@ __all__ = [
     "bit_features",
     "chosen",
     "compared",
+    "compared_by",
     "learn",
     "learn_events",
     "propose",
     "register_learner",
+    "settled",
     "tolerance",
 ]

@@ -36,7 +36,7 @@ LEARNERS: list[Learner] = [
     OrderStatistics(),
     AdditiveScores(),
 ]
-#: Asked where no event of the others reaches what the objective stops at.
+#: Asked where those of the others settle nothing.
 SLOW_LEARNERS: list[Learner] = [Trees()]
 #: Events of one look that a learner of another package may propose: each of them is compared.
 MOST_PROPOSED: Final = 10_000
@@ -89,16 +89,28 @@ def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: 
     return chosen(compared(sample, objective, thorough=thorough), most)
 
 
-def compared(sample: Sample, objective: Objective, *, thorough: bool = True, slow: bool = True) -> list[RatedEvent]:
+def compared(sample: Sample, objective: Objective, *, thorough: bool = True) -> list[RatedEvent]:
     """All events that learners propose, with what an objective makes of them; `thorough` as in `learn`.
 
-    `slow`: whether slow learners are asked, too, in a thorough look.
+    In a thorough look slow learners are asked, too, where those of the others settle nothing.
     """
+    rated = compared_by(sample, objective, thorough=thorough)
+    if thorough and not settled(rated, objective):
+        rated += compared_by(sample, objective, slow=True)
+    return rated
+
+
+def settled(rated: Iterable[RatedEvent], objective: Objective) -> bool:
+    """Whether an event is so good that slow learners need not be asked."""
+    return max((event.lower_value for event in rated), default=-np.inf) >= objective.sufficient_value
+
+
+def compared_by(sample: Sample, objective: Objective, *, thorough: bool = True, slow: bool = False) -> list[RatedEvent]:
+    """As `compared`, of what the slow learners propose alone, or all others."""
     if sample.repeats:
         objective = objective.for_repeating_outcomes()
-    rated = _rated(sample, objective, _proposals(LEARNERS, sample, objective, thorough))
-    if thorough and slow and max(event.lower_value for event in rated) < objective.stop_value:
-        rated += _rated(sample, objective, _proposals(SLOW_LEARNERS, sample, objective, thorough))
+    learners = SLOW_LEARNERS if slow else LEARNERS
+    rated = _rated(sample, objective, _proposals(learners, sample, objective, thorough))
     sample.forget_columns()
     return rated
 
