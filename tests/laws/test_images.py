@@ -295,6 +295,19 @@ def test_what_numpy_does_until_compiling_pays_is_what_the_kernel_does(width, mem
     assert found.max() >= 0
 
 
+@pytest.mark.parametrize("edges", [[], [0.0], [-np.inf, -1.0, 0.0, 0.5, 1.5, np.inf], np.linspace(-1, 1, 150)])
+def test_cells_between_edges_are_those_that_numpy_finds(edges):
+    edges, values = np.array(edges, float), np.append(KERNEL, np.linspace(-2, 2, 41))
+    table = np.stack([values, values], axis=1)  # whose columns do not lie in one piece
+    expected = np.where(np.isnan(values), 99, np.searchsorted(edges, values, side="right"))
+    for column in (values, table[:, 1]):
+        cells = np.empty((2, len(values)), np.int64)
+        counting._fill_cells(column, edges, 99, cells[0])
+        counting.fill_cells.dispatcher(column, edges, 99, cells[1])
+        assert cells.tolist() == [expected.tolist()] * 2
+        assert counting.cells_between(edges, column, 99).tolist() == expected.tolist()
+
+
 def test_members_of_one_hash_are_told_apart(monkeypatch):
     monkeypatch.setattr(counting, "_words", lambda rows: np.zeros(len(rows), np.uint64))
     found = np.empty(3, np.int64)

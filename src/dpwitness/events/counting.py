@@ -128,8 +128,36 @@ def places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: ND
         found[i] = member
 
 
-#: Among so many edges the bin of an entry is found by comparing it with each.
-COUNTED_EDGES: Final = 32
+@inlined
+def _edges_upto(edges: NDArray[np.float64], x: float) -> int:
+    """How many of a few rising edges are x at most.
+
+    They are counted, several at once: a search has branches that nobody can predict, 60 ns among 60 edges instead of 7.
+    """
+    place = 0
+    for k in range(len(edges)):
+        place += edges[k] <= x
+    return place
+
+
+def _fill_cells(values: NDArray[np.float64], edges: NDArray[np.float64], absent: int, cells: NDArray[np.int64]) -> None:
+    cells[:] = np.where(np.isnan(values), absent, np.searchsorted(edges, values, side="right"))
+
+
+@compiled_late(_fill_cells)
+def fill_cells(values: NDArray[np.float64], edges: NDArray[np.float64], absent: int, cells: NDArray[np.int64]) -> None:
+    """cells[i]: how many of the rising edges are values[i] at most; `absent` for NaN."""
+    for i in range(len(values)):
+        x = values[i]
+        place = _edges_upto(edges, x)
+        cells[i] = absent if x != x else place
+
+
+def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absent: int) -> NDArray[np.int64]:
+    """How many of a few rising edges each value is not below, and `absent` for NaN; shape (n,)."""
+    cells = np.empty(len(values), np.int64)
+    fill_cells(values, edges, absent, cells)
+    return cells
 
 
 @compiled
@@ -137,27 +165,15 @@ def additive_score(
     rows: Rows, coordinates: NDArray[np.int64], starts: NDArray[np.int64], edges: Rows, weights: Rows, scores: Rows
 ) -> None:
     """scores[i]: sum over the coordinates of the weight of the bin that the entry falls into."""
-    for i in range(rows.shape[0]):
-        score = 0.0
-        for c in range(len(coordinates)):
+    scores[:] = 0.0
+    for c in range(len(coordinates)):
+        low, high = starts[c], starts[c + 1]
+        own, absent = edges[low:high], high - low + 1
+        part = weights[low + 2 * c : high + 2 * c + 2]  # each coordinate has two weights more than edges
+        for i in range(rows.shape[0]):
             x = rows[i, coordinates[c]]
-            low, high = starts[c], starts[c + 1]
-            offset = 2 * c  # each coordinate has two weights more than edges
-            if x != x:
-                score += weights[high + offset + 1]
-                continue
-            while high - low > COUNTED_EDGES:
-                middle = (low + high) // 2
-                if edges[middle] <= x:
-                    low = middle + 1
-                else:
-                    high = middle
-            # Few edges are counted, several at once: half of the time of a search whose branches nobody can predict.
-            place = low
-            for k in range(low, high):
-                place += edges[k] <= x
-            score += weights[place + offset]
-        scores[i] = score
+            place = _edges_upto(own, x)
+            scores[i] += part[absent if x != x else place]
 
 
 @compiled
@@ -301,7 +317,7 @@ class Nested(Partition):
         return cells
 
     def _cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        return np.where(np.isnan(values), 0, np.searchsorted(self.cuts, values, side="right"))
+        return cells_between(np.array(self.cuts), values, 0)
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:

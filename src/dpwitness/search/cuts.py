@@ -16,6 +16,7 @@ from typing_extensions import override
 
 from dpwitness.candidate import Tally
 from dpwitness.events import Event, OutcomeSet, Partition, Scale, in_event, outcomes_of, scale_of
+from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners import tolerance
@@ -69,8 +70,7 @@ class CutCells(Partition):
 
     @override
     def cell_of(self, rows: Floats) -> NDArray[np.int64]:
-        values = self.scale.value(rows)
-        return np.where(np.isnan(values), len(self.edges) + 1, np.searchsorted(self.edges, values, side="right"))
+        return cells_between(self.edges, self.scale.value(rows), len(self.edges) + 1)
 
     @override
     def contains(self, rows: Floats) -> NDArray[np.bool_]:

@@ -46,6 +46,7 @@ from dpwitness.events import (
     require_described,
     widen,
 )
+from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
 from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, Floats, best_bet, best_fractions, payoffs
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, largest_bet, log_e_values_of
@@ -219,7 +220,7 @@ def _all_ranges(cells: int, wide: bool) -> tuple[Whole, Whole, NDArray[np.bool_]
 def _joint_table(x: Floats, y: Floats, cuts: Floats) -> Whole:
     """How many runs lie in cells before a on D and before b on D′; shape (cells + 2, cells + 2), absent last."""
     n = len(cuts) + 2
-    i, j = (np.where(np.isnan(side), n - 1, np.searchsorted(cuts, side, side="right")) for side in (x, y))
+    i, j = (cells_between(cuts, side, n - 1) for side in (x, y))
     table = np.zeros((n + 1, n + 1), np.int64)
     table[1:, 1:] = np.bincount(i * n + j, minlength=n * n).reshape(n, n)
     return table.cumsum(axis=0).cumsum(axis=1)
