@@ -1,5 +1,6 @@
 """One preparation for check, bound, curve and the plugin: the claim, the parameters and the relation agree."""
 
+import functools
 import math
 import pickle
 
@@ -129,12 +130,22 @@ def test_a_violation_says_that_the_mechanism_has_a_delta_and_the_claim_has_none(
         (gaussian, {"epsilon": 1.0, "delta": 1e-3, "parameters": {"delta": 0.1}}),
         (gaussian, {"epsilon": 1.0, "claim": 3.0, "parameters": {"epsilon": 3.0}}),
         (renamed, {"epsilon": 1.0, "neighbours": None, "parameters": {"budget": 3}}),
+        (functools.partial(gaussian, epsilon=3), {"epsilon": 1.0}),
+        (functools.partial(gaussian, epsilon=1.0, delta=0.1), {"epsilon": 1.0, "delta": 1e-3}),
     ],
 )
 def test_a_parameter_is_not_given_two_values(function, given):
     """A right mechanism would run at ε = 3, be judged at 1, and be refuted."""
     with pytest.raises(InvalidParameter, match=r"(epsilon|delta)=.* and parameters=.* give '\w+' two values"):
         job(function, **given)
+
+
+def test_what_a_partial_binds_stays():
+    """A check at the claimed ε = 1 alone would pass what runs at ε = 3 elsewhere."""
+    assert values(functools.partial(gaussian, epsilon=3.0), claim=1.0) == {"epsilon": 3.0, "delta": 1e-5}
+    assert values(functools.partial(gaussian, epsilon=1.0), epsilon=1.0) == {"epsilon": 1.0, "delta": 1e-5}
+    assert values(functools.partial(gaussian, epsilon=3.0), claim=1.0, parameters={"epsilon": 2.0})["epsilon"] == 2.0
+    assert values(functools.partial(tolerant, eps=0.1), epsilon=1.0) == {"epsilon": 1.0, "eps": 0.1}
 
 
 @pytest.mark.parametrize("own", [None, [0.5, 0.5], np.array([0.5, 0.5])])

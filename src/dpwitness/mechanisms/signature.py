@@ -1,5 +1,6 @@
 """Which parameter of a function is the generator, the number of runs, the data; recognised by name."""
 
+import functools
 import inspect
 from ast import FunctionDef
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,6 +24,7 @@ SIZE_NAMES: Final = frozenset({"size", "n_samples"})
 DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES
 EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
 DELTA_NAMES: Final = frozenset({"delta"})
+BUDGET_NAMES: Final = EPSILON_NAMES | DELTA_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +104,8 @@ class Signature:
         if data is None:
             raise InvalidParameter(f"{name} takes no data: its first parameter besides the generator is the input")
         own = {key: declared[key].default for key in names if key not in (generator, size, data)}
+        if isinstance(plain, functools.partial):  # an ε that it binds is the user's choice, and no default
+            given = {**{key: plain.keywords[key] for key in BUDGET_NAMES & set(plain.keywords)}, **given}
         values = _values(name, own, given, epsilon, delta)
         return cls(
             function=function,
@@ -259,8 +263,9 @@ def require_no_other(names: Collection[str], given: Mapping[str, object], option
     if names and all(isinstance(other := given.get(name), Real) and other != value for name in names):
         name = min(names)
         raise InvalidParameter(
-            f"{option}={value:g} and parameters={{{name!r}: {brief(given[name])}}} (command line: --set) give {name!r} "
-            "two values: leave out one of the two. For a claim that is not the mechanism's own value give claim=…"
+            f"{option}={value:g} and parameters={{{name!r}: {brief(given[name])}}} (command line: --set; or bound by "
+            f"functools.partial) give {name!r} two values: leave out one of the two. For a claim that is not the "
+            "mechanism's own value give claim=…"
         )
 
 
