@@ -35,9 +35,9 @@ class Elsewhere:
         self.published.append(content)
         return content
 
-    def submit(self, mechanism, work, first, end):
+    def submit(self, mechanism, work, first, end, task):
         self.portions.append((first, end))
-        return len(self.portions), (mechanism, work, first, end)
+        return len(self.portions), (mechanism, work, first, end, task)
 
     def answer(self, handle, timeout):
         number, portion = handle

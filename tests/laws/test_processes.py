@@ -82,7 +82,7 @@ def test_counts_rows_and_tallies_are_those_of_one_thread(target):
 
 def test_no_portion_is_sent_once_nothing_may_begin_and_those_on_their_way_are_waited_for():
     sent = []
-    pool = SimpleNamespace(workers=1, submit=lambda *work: sent.append(work[2:]) or Future())
+    pool = SimpleNamespace(workers=1, submit=lambda *work: sent.append(work[2:4]) or Future())
     queue = PortionQueue(pool, ("mechanism", "work"), 0, 8, 1)
     assert queue.next().first == 0
     assert sent == [(0, 1), (1, 2)]
@@ -256,6 +256,7 @@ class Deceiving(Elsewhere):
         number = handle[0]
         return type(found)(
             results=found.results,
+            task=found.task,
             **{name: value(number, found) for name, value in self.said.items()},
         )
 
@@ -325,7 +326,7 @@ def test_roles_of_runs_by_which_processes_are_compared_are_their_own():
     package = SentMechanism.of(mechanism, PAIR, 3)
     assert package.first_runs() == package.first_runs()
     assert package.first_runs() != SentMechanism.of(mechanism, PAIR, 4).first_runs()
-    assert execute(parcel(b"nothing"), parcel(b""), 0, 1).refused.startswith("UnpicklingError")
+    assert execute(parcel(b"nothing"), parcel(b""), 0, 1, "").refused.startswith("UnpicklingError")
 
 
 @pytest.fixture(scope="module")
@@ -442,6 +443,23 @@ def test_an_executor_that_returns_something_else_is_named(returned, message):
     with pytest.raises(ClusterLost) as told:
         confirmed_on(Returning(), elsewhere.noisy)
     assert str(told.value) == message
+
+
+class Remembering(Executor):
+    """An executor that does its first task, and returns that for all."""
+
+    done = None
+
+    def submit(self, function, *given):
+        self.done = self.done or finished(function(*given))
+        return self.done
+
+
+@pytest.mark.parametrize("function", [elsewhere.slow, elsewhere.slow_without_seed])
+def test_an_executor_that_returns_an_answer_twice_is_named(function):
+    """The same runs would count many times, as if they were independent."""
+    with pytest.raises(ClusterLost, match="the executor returned for a task what another one had returned"):
+        confirmed_on(Remembering(), function)
 
 
 class Dropping(ThreadPoolExecutor):

@@ -91,11 +91,11 @@ class Cluster(Pool):
             return self._reached(lambda: self._client.submit(_same, content, pure=False))
 
     @override
-    def submit(self, mechanism: Published, work: Published, first: int, end: int) -> "Future[Answer]":
+    def submit(self, mechanism: Published, work: Published, first: int, end: int, task: str) -> "Future[Answer]":
         if work.key not in self._executors:
             self._executors[work.key] = self._client.get_executor(**self._settings)  # type: ignore[no-untyped-call]  # Dask has few types
         executor = self._executors[work.key]
-        return self._reached(lambda: executor.submit(execute, mechanism, work, first, end))
+        return self._reached(lambda: executor.submit(execute, mechanism, work, first, end, task))
 
     @override
     def repeated(self, work: Published) -> bool:

@@ -9,6 +9,7 @@ import concurrent.futures
 import math
 import threading
 import time
+import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, wait
@@ -87,9 +88,9 @@ class Pool:
         """Make a parcel available to all of them; return what `submit` takes for it."""
         return content
 
-    def submit(self, mechanism: Published, work: Published, first: int, end: int) -> "Future[Answer]":
-        """Have a portion done: the shards from `first` to before `end`."""
-        return self._submit(execute, mechanism, work, first, end)
+    def submit(self, mechanism: Published, work: Published, first: int, end: int, task: str) -> "Future[Answer]":
+        """Have a portion done: the shards from `first` to before `end`. Its answer has the name `task`."""
+        return self._submit(execute, mechanism, work, first, end, task)
 
     def _submit(self, function: Callable[..., object], *arguments: object) -> "Future[Any]":
         assert self._executor is not None
@@ -140,6 +141,7 @@ class Portion:
     first: int
     end: int
     future: "concurrent.futures.Future[Answer] | None" = None
+    task: str = ""
     tries: int = 0
 
 
@@ -174,19 +176,26 @@ class PortionQueue:
 
     def submit(self, portion: Portion) -> None:
         """Send a portion, perhaps once more."""
-        portion.future = self._pool.submit(*self._published, portion.first, portion.end)
+        portion.task = uuid.uuid4().hex
+        portion.future = self._pool.submit(*self._published, portion.first, portion.end, portion.task)
 
     def answer(self, portion: Portion, timeout: float | None) -> Answer | None:
-        """Wait for the answer of the next portion. Raises `WorkerDied`; then all of them are to be sent again."""
+        """Wait for the answer of the next portion. Raises `WorkerDied`; then all of them are to be sent again.
+
+        Raises `ClusterLost` for the answer of another one, which would count runs twice.
+        """
         assert portion.future is not None
         try:
-            return self._pool.answer(portion.future, timeout)
+            answer = self._pool.answer(portion.future, timeout)
         except WorkerDied:
             portion.tries += self._alone > 0  # it was alone on its way: it was this one
             self._alone = len(self._flying)
             for other in self._flying:
                 other.future = None
             raise
+        if answer is not None and answer.task != portion.task:
+            raise ClusterLost("the executor returned for a task what another one had returned: each is to be done once")
+        return answer
 
     def done(self, seconds: float, wanted: float) -> None:
         """The next portion was done in so many seconds; others shall take as long as is `wanted`, but none too long."""

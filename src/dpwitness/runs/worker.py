@@ -18,7 +18,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -79,6 +79,8 @@ class Answer:
         A digest of the first runs that the mechanism made there: see `SentMechanism.first_runs`.
     refused
         Why the process cannot do such work at all; None where it can.
+    task
+        The name of the portion that it answers: an executor may mix answers up, or give one twice.
     """
 
     results: Sequence[Any] | NDArray[Any]
@@ -89,6 +91,7 @@ class Answer:
     worker: str = ""
     first_runs: str = ""
     refused: str | None = None
+    task: str = ""
 
 
 def dumped(content: object, *, by_name: Mechanism | None = None) -> bytes:
@@ -264,8 +267,12 @@ def preload(mechanism: Parcel) -> str:
     return _process.name
 
 
-def execute(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
+def execute(mechanism: Parcel, work: Parcel, first: int, end: int, task: str) -> Answer:
     """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
+    return replace(_executed(mechanism, work, first, end), task=task)
+
+
+def _executed(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
     try:
         with _process.loading:
             ready = _cached(_process.mechanisms, mechanism.digest, lambda: _started(mechanism))
