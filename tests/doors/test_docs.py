@@ -57,6 +57,7 @@ NOT_RUN = {
     ),
     ("attacks.md", "$ python benchmarks/published_tables_precision.py"): "takes a minute",
     ("clusters.md", "$ pip install '.[cluster]'"): "needs a Dask scheduler at an address",
+    ("clusters.md", "# on_ray.py"): "needs Ray",
     ("clusters.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (
         "needs a cluster, for a day"
     ),

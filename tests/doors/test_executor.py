@@ -51,6 +51,21 @@ def test_counts_on_an_executor_are_those_of_this_process(function):
     assert replayed.counts == dpw.replay(here, noisy, claim=1.0, alpha=1e-6, workers=1, **again).counts
 
 
+def test_a_verdict_says_why_its_executor_made_no_more_runs():
+    def ends(stage, done, size, note):
+        if stage == "confirm" and done:
+            executor.shutdown(wait=False)
+
+    given = {**FEW, "epsilon": 2.0, "runs": 10**7, "bits": False}
+    with Counting(1) as executor:
+        verdict = dpw.check(noisy, executor=executor, progress=ends, **given)
+    assert verdict.ended == "cluster lost"
+    assert verdict.counts.runs
+    assert "stopped early: the cluster or executor does not answer any more" in str(verdict)
+    said = "the runs ended with an error: the executor does not take any more work (cannot schedule new futures after"
+    assert any(note.startswith(said) for note in verdict.notes)
+
+
 def test_what_is_no_executor_is_refused():
     with pytest.raises(dpw.InvalidParameter, match=r"executor='local' must be an executor of concurrent\.futures"):
         dpw.check(noisy, executor="local", **FEW)

@@ -233,4 +233,4 @@ def test_a_scheduler_that_is_closed_in_the_middle_ends_in_a_verdict():
     client.close()
     assert verdict.ended == "cluster lost"
     assert verdict.counts.runs > 0
-    assert "stopped early: the cluster does not answer any more" in str(verdict)
+    assert "stopped early: the cluster or executor does not answer any more" in str(verdict)

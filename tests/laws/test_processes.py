@@ -486,6 +486,7 @@ def test_what_an_executor_says_of_a_process_that_died_is_one_line():
     with Dropping(BrokenProcessPool("It died.\n\nLook there.")) as started, pytest.raises(MechanismCrashed) as told:
         confirmed_on(started, elsewhere.own_entropy)
     assert "own_entropy ended the process that ran it (It died.), in or beside runs" in str(told.value)
+    assert str(told.value).endswith("or give workers=1 without executor= or cluster= to see how it ends")
 
 
 def killing(place):

@@ -134,7 +134,7 @@ class Confirmation:
         """
         notes: tuple[str, ...] = ()
         ended = self.ended
-        if isinstance(self.lost, MechanismError):
+        if self.lost is not None:
             notes = (f"the runs ended with an error: {self.lost}",)
         try:
             notes += questions()

@@ -28,7 +28,7 @@ from dpwitness.results.witness import Witness
 EARLY: Final = {
     "time": "the time was over",
     "interrupted": "interrupted",
-    "cluster lost": "the cluster does not answer any more",
+    "cluster lost": "the cluster or executor does not answer any more",
     "failed": "a run failed",
 }
 #: The reasons after which nothing more is run.

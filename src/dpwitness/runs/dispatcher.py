@@ -462,9 +462,10 @@ class Dispatcher:
                         raise ClusterLost(str(error)) from error
                     runs = f"{portion.first * work.size} to {min(portion.end * work.size, work.runs) - 1}"
                     often = "in or beside runs that no seed repeats," if once else f"{TRIES} times, in the runs"
+                    here = "workers=1" + " without executor= or cluster=" * self._pool.eager
                     raise MechanismCrashed(
                         f"{self._mechanism.name} ended the process that ran it ({error}), {often} {runs}: repair it, "
-                        "or give workers=1 to see how it ends"
+                        f"or give {here} to see how it ends"
                     ) from error
                 if deadline is not None and deadline.left <= 0:
                     return None
