@@ -18,7 +18,7 @@ from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.rows import place
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.resolve import as_mechanism
+from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.noise import exponential, gaussian, geometric, laplace
@@ -158,6 +158,30 @@ def test_parameters_are_recognised_by_name():
         rows_of(own_order)
     with pytest.raises(InvalidParameter, match="takes no data"):
         rows_of(lambda rng: 1.0)
+
+
+@pytest.mark.parametrize("interpreted", [True, False])
+def test_the_input_may_come_behind_epsilon_and_delta(interpreted):
+    def paper_order(eps, delta, data, prng):
+        return data[0] * 100 + eps * 10 + delta
+
+    given = {"epsilon": 0.5, "delta": 0.25, "requirements": Requirements(interpreted=interpreted)}
+    assert rows_of(paper_order, **given)[1][0, 0] == DATA[0] * 100 + 5.25
+    with pytest.raises(InvalidParameter, match="takes no data: its first parameter besides the generator, ε and δ is"):
+        rows_of(lambda rng, epsilon: rng.laplace(0, 1 / epsilon), epsilon=1.0)
+
+
+def test_what_is_taken_for_the_input_is_named_where_a_value_is_missing():
+    class Counter:
+        def release(self, rng, data):
+            return data[0]
+
+    with pytest.raises(InvalidParameter, match=r"such as Counter\(…\)\.release$"):
+        rows_of(Counter.release)
+    with pytest.raises(
+        InvalidParameter, match=r"'xs'.*it takes 'gen' as its input, and no generator, which is called rng"
+    ):
+        rows_of(lambda gen, xs, eps: 1.0, epsilon=1.0)
 
 
 def test_vectorised_runs_that_no_seed_repeats_fill_wider_rows_as_they_were():

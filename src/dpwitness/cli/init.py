@@ -153,9 +153,9 @@ def _function(target: str) -> Found:
 
 def _data_of(parameters: Sequence[str]) -> str:
     """The parameter that is the input; empty where there is none."""
-    from dpwitness.mechanisms.signature import DATA_FREE, DELTA_NAMES, EPSILON_NAMES
+    from dpwitness.mechanisms.signature import DATA_FREE
 
-    return next((name for name in parameters if name not in DATA_FREE | EPSILON_NAMES | DELTA_NAMES), "")
+    return next((name for name in parameters if name not in DATA_FREE), "")
 
 
 def _columns(function: ast.FunctionDef, data: str) -> tuple[str, ...]:
@@ -336,7 +336,7 @@ def _test(one: Found) -> list[str]:
         relation = f'dpw.records({{{columns}}}, form="dataframe")'
         meaning = "TODO: the real range of each column, or its categories"
     claim = "epsilon=1.0" if EPSILON_NAMES & set(one.parameters) else "claim=1.0"
-    own = [name for name in one.required if name not in DATA_FREE | EPSILON_NAMES | DELTA_NAMES and name != data]
+    own = [name for name in one.required if name not in DATA_FREE | {data}]
     more = []
     if DELTA_NAMES & set(one.parameters):
         more.append("        delta=1e-5,  # the claimed δ, which the function gets")

@@ -20,11 +20,11 @@ GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 #: The name of a generator by scikit-learn's convention, where it may have to be a `RandomState`.
 LEGACY_NAME: Final = "random_state"
 SIZE_NAMES: Final = frozenset({"size", "n_samples"})
-#: Names of parameters that are never the input.
-DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES
 EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
 DELTA_NAMES: Final = frozenset({"delta"})
 BUDGET_NAMES: Final = EPSILON_NAMES | DELTA_NAMES
+#: Names of parameters that are never the input.
+DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES | BUDGET_NAMES
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,13 +100,19 @@ class Signature:
                 f"setting give parameters={{{size!r}: …}} (command line: --set {size}=…), for the number of runs "
                 "take its default away"
             )
-        data = next((key for key in names if key not in (generator, size)), None)
+        data = next((key for key in names if key not in {generator, size, *BUDGET_NAMES}), None)
         if data is None:
-            raise InvalidParameter(f"{name} takes no data: its first parameter besides the generator is the input")
+            raise InvalidParameter(
+                f"{name} takes no data: its first parameter besides the generator, ε and δ is the input"
+            )
+        if data == "self":
+            owner = getattr(plain, "__qualname__", "").rpartition(".<locals>.")[-1].rpartition(".")[0] or "Class"
+            raise InvalidParameter(f"{name} takes self: give the method of an object, such as {owner}(…).{name}")
         own = {key: declared[key].default for key in names if key not in (generator, size, data)}
         if isinstance(plain, functools.partial):  # an ε that it binds is the user's choice, and no default
             given = {**{key: plain.keywords[key] for key in BUDGET_NAMES & set(plain.keywords)}, **given}
-        values = _values(name, own, given, epsilon, delta)
+        taken = "" if generator else f"; it takes {data!r} as its input, and no generator, which is called rng"
+        values = _values(name, own, given, epsilon, delta, taken)
         return cls(
             function=function,
             name=name,
@@ -232,9 +238,14 @@ _VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYW
 
 
 def _values(
-    name: str, own: Mapping[str, object], given: Mapping[str, object], epsilon: float | None, delta: float | None
+    name: str,
+    own: Mapping[str, object],
+    given: Mapping[str, object],
+    epsilon: float | None,
+    delta: float | None,
+    taken: str,
 ) -> dict[str, object]:
-    """The values of a function's own parameters, of which `own` holds the defaults."""
+    """The values of a function's own parameters, of which `own` holds the defaults; `taken`: how others are taken."""
     unknown = [key for key in given if key not in own]
     if unknown:
         there = f"; it takes: {', '.join(own) or 'none of its own'}{near(unknown[0], own)}"
@@ -251,7 +262,7 @@ def _values(
         for names, option in ((EPSILON_NAMES, "epsilon"), (DELTA_NAMES, "delta")):
             if first in names:
                 setting = f"{option}=… (command line: --{option})"
-        raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}")
+        raise InvalidParameter(f"{name} needs a value for {first!r}: give {setting}{taken}")
     return values
 
 
