@@ -27,7 +27,7 @@ def folder(tmp_path, monkeypatch):
             del sys.modules[name]
 
 
-@pytest.mark.parametrize("name", [":f", "mod:", ":", "mine.py:", "a:b:"])
+@pytest.mark.parametrize("name", [":f", "mod:", ":", "mine.py:", "a:b:", "mine.py::f"])
 def test_half_a_name_is_refused(name):
     with pytest.raises(UnknownTarget, match=r"must be path/file\.py:FUNCTION or package\.module:OBJECT"):
         load(name)

@@ -105,7 +105,7 @@ def same():
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({}, "give a mechanism, or make="),
+        ({}, "give a mechanism, or make=.* for each run$"),
         ({"mechanism": np.sum, "make": OnceOnly}, "not both"),
         ({"make": 7}, "make=7 must be a function"),
         ({"make": lambda needed: needed}, "make= raised TypeError"),

@@ -435,11 +435,14 @@ def of_no_module(text, name):
 @pytest.mark.parametrize(
     ("function", "reason"),
     [
-        (remembered.hidden[0], "is defined inside another function"),
+        (remembered.hidden[0], "^<lambda> is a lambda, found by no name$"),
         (remembered.decorated, "noisy that is this function"),
         (np.random.default_rng(0).laplace, "is no plain function"),
         (new_process.Place, "is no plain function"),
-        (eval("lambda data: data", {}), "<lambda> is defined inside another function"),
+        (
+            of_no_module("def outer():\n    def f(data): return data\n    return f\nf = outer()", "f"),
+            "is defined inside another function",
+        ),
         (of_no_module("def f(data): return data", "f"), "f is of no module that can be imported"),
     ],
 )

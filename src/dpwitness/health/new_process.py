@@ -76,7 +76,8 @@ def place_of(function: object) -> Place:
     if not known and not isinstance(plain, FunctionType):
         raise CannotLoad(f"{name} is no plain function")
     if "<" in name:
-        raise CannotLoad(f"{name} is defined inside another function")
+        inside = "<locals>" in name
+        raise CannotLoad(f"{name} is {'defined inside another function' if inside else 'a lambda, found by no name'}")
     module = sys.modules.get(plain.__module__)
     if module is None:
         raise CannotLoad(f"{name} is of no module that can be imported, as what `exec` made")

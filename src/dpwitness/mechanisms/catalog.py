@@ -78,7 +78,7 @@ def load_object(name: str) -> object:
     `SystemExit` passes.
     """
     place, _, attribute = name.rpartition(":")
-    if not place or not attribute:
+    if not place or not attribute or place.endswith(":"):  # two colons are pytest's way
         raise UnknownTarget(f"{name!r} must be path/file.py:FUNCTION or package.module:OBJECT")
     module = load_module(place)
     value: object = module

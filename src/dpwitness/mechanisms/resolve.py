@@ -322,7 +322,8 @@ class MechanismFactory:
 def mechanism_or_factory(mechanism: object, make: Callable[[], object] | None) -> Any:
     """Return the mechanism, or what makes one for each run. Raises `InvalidParameter` unless exactly one was given."""
     if (mechanism is None) == (make is None):
-        raise InvalidParameter("give a mechanism, or make=, a function that returns a new one for each run, not both")
+        both = "" if make is None else ", not both"
+        raise InvalidParameter(f"give a mechanism, or make=, a function that returns a new one for each run{both}")
     return mechanism if make is None else MechanismFactory(make)
 
 
