@@ -476,6 +476,10 @@ def test_names_of_attributes_are_checked(outcome):
 def test_a_missing_attribute_is_an_error():
     with pytest.raises(InvalidOutcome, match="outcome= raised AttributeError"):
         rows_of(lambda rng, data: Fitted([1.0]), outcome="weights_")
+    with pytest.raises(
+        InvalidOutcome, match=r"^outcome= returned <built-in .*> for 7, which <lambda> .*: return a number"
+    ):
+        rows_of(lambda rng, data: 7, outcome="bit_length")
 
 
 @pytest.mark.parametrize(

@@ -626,6 +626,11 @@ class PythonMechanism(Mechanism):
             keyed = self.traits.keyed
             return self._keyed(value, run, layout) if keyed else self._by_position(value, output, run, layout)
         except TypeError as error:
+            if self._summarise is not None:
+                raise InvalidOutcome(
+                    f"outcome= returned {brief(value)} for {brief(output)}, which {self.name} returned on run {run}: "
+                    f"{_advice(value)}"
+                ) from error
             raise InvalidOutcome(
                 f"{self.name} returned {brief(output)} on run {run}: {_advice(value)}, or pass outcome= to turn "
                 "outputs into numbers"
