@@ -140,6 +140,11 @@ def test_a_parameter_is_not_given_two_values(function, given):
         job(function, **given)
 
 
+def test_a_partial_has_the_name_of_its_function():
+    assert job(functools.partial(gaussian, delta=0.1), epsilon=1.0).mechanism.name == "gaussian"
+    assert job(functools.partial(functools.partial(Carrier().randomise)), claim=1.0).mechanism.name == "randomise"
+
+
 def test_what_a_partial_binds_stays():
     """A check at the claimed ε = 1 alone would pass what runs at ε = 3 elsewhere."""
     assert values(functools.partial(gaussian, epsilon=3.0), claim=1.0) == {"epsilon": 3.0, "delta": 1e-5}

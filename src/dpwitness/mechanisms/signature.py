@@ -80,7 +80,8 @@ class Signature:
             `size` or `n_samples` that is 20, say, where nothing is given: it may be a setting of its own.
         """
         plain = getattr(function, "py_func", function)
-        name = str(getattr(plain, "__name__", type(plain).__name__))
+        named = plain.func if isinstance(plain, functools.partial) else plain
+        name = str(getattr(named, "__name__", type(named).__name__))
         if inspect.iscoroutinefunction(plain):
             raise InvalidParameter(f"{name} is an async function: wrap it in one that returns asyncio.run({name}(…))")
         try:
