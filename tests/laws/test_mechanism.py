@@ -176,12 +176,25 @@ def test_what_is_taken_for_the_input_is_named_where_a_value_is_missing():
         def release(self, rng, data):
             return data[0]
 
-    with pytest.raises(InvalidParameter, match=r"such as Counter\(…\)\.release$"):
+    with pytest.raises(InvalidParameter, match=r"'data'.*its input is 'self'.* as Counter\(…\)\.release$"):
         rows_of(Counter.release)
     with pytest.raises(
-        InvalidParameter, match=r"'xs'.*it takes 'gen' as its input, and no generator, which is called rng"
+        InvalidParameter, match=r"'xs'.*its input is 'gen', and it takes no generator, which is called rng"
     ):
         rows_of(lambda gen, xs, eps: 1.0, epsilon=1.0)
+
+
+class Held:
+    """A dataset that releases something of itself."""
+
+    count = 3
+
+    def release(self, rng):
+        return self.count
+
+
+def test_an_input_may_be_what_has_the_method():
+    assert rows_of(Held.release, data=Held())[1][0, 0] == 3
 
 
 def test_vectorised_runs_that_no_seed_repeats_fill_wider_rows_as_they_were():

@@ -106,13 +106,13 @@ class Signature:
             raise InvalidParameter(
                 f"{name} takes no data: its first parameter besides the generator, ε and δ is the input"
             )
-        if data == "self":
-            owner = getattr(plain, "__qualname__", "").rpartition(".<locals>.")[-1].rpartition(".")[0] or "Class"
-            raise InvalidParameter(f"{name} takes self: give the method of an object, such as {owner}(…).{name}")
         own = {key: declared[key].default for key in names if key not in (generator, size, data)}
         if isinstance(plain, functools.partial):  # an ε that it binds is the user's choice, and no default
             given = {**{key: plain.keywords[key] for key in BUDGET_NAMES & set(plain.keywords)}, **given}
-        taken = "" if generator else f"; it takes {data!r} as its input, and no generator, which is called rng"
+        if data == "self":  # a dataset may have a method that releases something of it
+            taken = f"; its input is 'self': for others give the method of an object, as {_owner_of(plain)}(…).{name}"
+        else:
+            taken = "" if generator else f"; its input is {data!r}, and it takes no generator, which is called rng"
         values = _values(name, own, given, epsilon, delta, taken)
         return cls(
             function=function,
@@ -212,6 +212,11 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
         if not (takes_names and _taken_elsewhere(own, places)):
             count = max(count, upto)
     return declared, tuple(places[:count])
+
+
+def _owner_of(method: object) -> str:
+    """The name of the class that a function stands in."""
+    return str(getattr(method, "__qualname__", "")).rpartition(".<locals>.")[-1].rpartition(".")[0] or "Class"
 
 
 def _taken_elsewhere(own: Mapping[str, inspect.Parameter], places: Sequence[str]) -> bool:
