@@ -30,9 +30,14 @@ def with_missing_distribution(rng, data):
     return data[0] + rng.multivariate_normal(data, data)[0]
 
 
+def with_any_parameters(rng, data, **parameters):
+    return data[0] + rng.normal()
+
+
 @pytest.mark.parametrize(
     ("function", "mend"),
     [
+        (with_any_parameters, "as **parameters; to make it fast: name each parameter that it takes"),
         (with_helper, "to make it fast: decorate doubled with @numba.njit"),
         (with_import, "to make it fast: move the import to the top of the file"),
         (with_missing_distribution, "to make it fast: numba has no rng.multivariate_normal"),

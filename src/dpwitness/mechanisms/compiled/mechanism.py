@@ -1,5 +1,6 @@
 """A plain function as machine code."""
 
+import inspect
 import threading
 from typing import Any, Final, NoReturn
 
@@ -96,6 +97,9 @@ class CompiledMechanism(Mechanism):
 
     def compile_for(self, pair: Pair) -> None:
         """Run it once on both inputs: numba compiles when first called. Raises `Refused`, and as all mechanisms do."""
+        plain = getattr(self.signature.function, "py_func", self.signature.function)
+        if plain.__code__.co_flags & inspect.CO_VARKEYWORDS:  # numba's own words are "AssertionError"
+            raise Refused("it takes parameters of any name, as **parameters")
         first = PairedRuns.d_first(pair, 1, coupled=False)
         self._filled(first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
 
