@@ -429,7 +429,7 @@ def test_of_long_texts_and_keys_the_beginning_is_kept_for_people():
     assert max(len(entry.name) for entry in mechanism.layout.entries) < 1_000
 
 
-@pytest.mark.parametrize("value", [object(), iter([1]), Fitted, [1, object()], array.array("d", [1.0])])
+@pytest.mark.parametrize("value", [object(), Fitted, [1, object()], array.array("d", [1.0])])
 def test_other_objects_are_no_outcomes(value):
     with pytest.raises(InvalidOutcome, match=r"on run 0: return a number, .* or pass outcome="):
         rows_of(lambda rng, data: value)
@@ -471,6 +471,15 @@ def test_one_attribute_is_its_value():
 def test_names_of_attributes_are_checked(outcome):
     with pytest.raises(InvalidParameter, match="must be a function of what the mechanism returns, or names"):
         checked(leaking, 1.0, outcome=outcome)
+
+
+@pytest.mark.parametrize(
+    "made", [iter, reversed, lambda x: map(float, x), lambda x: (v for v in x), lambda x: {1: x[0]}.values()]
+)
+def test_what_can_be_read_but_once_or_is_a_view_is_to_be_a_list(made):
+    with pytest.raises(InvalidOutcome, match=r"on run 0: return list\(…\) of it, or pass outcome="):
+        rows_of(lambda rng, data: made([rng.random()]))
+    assert rows_of(lambda rng, data: made([3.0]), outcome=list)[1][0, 0] == 3.0
 
 
 def test_a_missing_attribute_is_an_error():

@@ -3,7 +3,7 @@
 import inspect
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from operator import attrgetter
@@ -94,6 +94,8 @@ def _advice(value: object) -> str:
         return f"name the attributes of it that are released, as outcome={','.join(released[:NAMED])!r}"
     if inspect.isawaitable(value):
         return "return what asyncio.run(…) gives for it"
+    if isinstance(value, Iterator | MappingView):
+        return "return list(…) of it"
     if hasattr(type(value), "collect"):
         return "return what its collect() gives"
     return (
