@@ -62,8 +62,10 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: To prove what suffices takes one of so many parts of the planned runs.
+#: To prove what suffices takes one of so many parts of the planned runs. It is this part of the stop value at least:
+#: what chance gives on the runs that an event is tried on is less.
 PROVED_IN: Final = 20
+LEAST_SUFFICIENT: Final = 1 / 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,9 +91,8 @@ class GrowthAt(Objective):
     @override
     def sufficient_value(self) -> float:
         """One that is proved in a small part of the planned runs."""
-        if math.isinf(self.stop_value):
-            return self.stop_value
-        return min(self.stop_value, PROVED_IN * self.log_threshold / (self.planned * self.cost))
+        proved = PROVED_IN * self.log_threshold / (self.planned * self.cost)
+        return min(self.stop_value, max(proved, LEAST_SUFFICIENT * self.stop_value))
 
     @override
     def priced(self, cost: float, affordable: float) -> "GrowthAt":

@@ -211,10 +211,7 @@ class Search:
                     return sorted(self.seen(searched), key=lambda one: -one.value)[:keep]
                 searched = sorted(searched, key=lambda one: -one.value)
                 if ranked:
-                    runs = max(self.budget // 10, 64)
-                    few = min(runs, LOOKED * more)
-                    last = number == len(looks)
-                    self._check(searched[0], sorted({few, runs}) if last else [few], clearly=not last)
+                    self._check(searched[0], LOOKED * more, clearly=number < len(looks))
                 if searched[0].certain:
                     return searched[:1]
             searched = searched[: max((len(searched) + 1) // 2, keep)]
@@ -313,17 +310,19 @@ class Search:
         except MechanismTimeout:
             self.late = True
 
-    def _check(self, one: SearchedPair, numbers: Sequence[int], *, clearly: bool) -> None:
-        """Try an event that suffices on fresh runs, the more numbers of them the less few made certain.
+    def _check(self, one: SearchedPair, few: int, *, clearly: bool) -> None:
+        """Try an event on fresh runs, as the best of so many is overestimated: whether it stops the search.
 
-        The best of so many is overestimated. `clearly`: only one that reaches the stop value.
+        One that reaches the stop value is tried on few runs first. `clearly`: no other will do; else what suffices,
+        which many runs show.
         """
-        objective = self.priced(one.pair)
-        stop = objective.stop_value if clearly else objective.sufficient_value
-        found = one.found
-        if found is None or found.lower_value < stop:
+        found, objective, many = one.found, self.priced(one.pair), max(self.budget // 10, 64)
+        if found is None:
             return
-        for n in numbers:
+        tries = {min(few, many): objective.stop_value} if found.lower_value >= objective.stop_value else {}
+        if not clearly and found.lower_value >= objective.sufficient_value:
+            tries[many] = objective.sufficient_value
+        for n, stop in tries.items():
             try:
                 tally = self.runner.tally(
                     found.directed(one.pair), found.event, n, Role.CHECK_OF_SEARCH, one.index, one.turns
