@@ -37,7 +37,9 @@ REACH: Final = 9.0
 MAX_RIVALS: Final = 1 << 10
 
 
-def probability_right(mean: float, count: int, standard_error: float, least: int | None = None) -> float:
+def probability_right(
+    mean: float, count: int, standard_error: float, least: int | None = None, freedom: float = math.inf
+) -> float:
     """The probability that `count` is the true one, given an unbiased, normal `mean` of it.
 
     Parameters
@@ -46,6 +48,8 @@ def probability_right(mean: float, count: int, standard_error: float, least: int
         In people; a standard error of 0 means that the mean is the true count, an infinite one that nothing is known.
     least
         The smallest count that is possible.
+    freedom
+        Of the standard error, where it is estimated from a few sums: the mean's law is Student's then.
 
     All whole numbers from `least` on are taken to be equally probable beforehand, so that over many counts the average
     of these probabilities is the share of right ones. It rests on noise of mean 0 that is independent between different
@@ -58,7 +62,8 @@ def probability_right(mean: float, count: int, standard_error: float, least: int
     rivals = max(math.floor(mean), math.floor(mean) if least is None else least) + _reach(standard_error)
     if least is not None:
         rivals = rivals[rivals >= least]
-    exponents = -np.square((rivals - mean) / standard_error) / 2
+    squares = np.square((rivals - mean) / standard_error)
+    exponents = -squares / 2 if freedom == math.inf else -(freedom + 1) / 2 * np.log1p(squares / freedom)
     weights = np.exp(exponents - exponents.max())
     return float(weights[rivals == count].sum() / weights.sum())
 

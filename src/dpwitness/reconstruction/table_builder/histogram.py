@@ -21,7 +21,7 @@ from dpwitness.reconstruction.table_builder.averaging import (
     usable,
     value_positions,
 )
-from dpwitness.reconstruction.table_builder.confidence import Difference, examine, probability_right
+from dpwitness.reconstruction.table_builder.confidence import BIASED, LEVEL, Difference, examine, probability_right
 from dpwitness.reconstruction.table_builder.supply import PER_VARIANCE, PILOT, Plan, Supply
 from dpwitness.reconstruction.table_builder.systems import Block, System
 from dpwitness.reconstruction.table_builder.tables import FloatArray, IntArray, Value, Where
@@ -223,7 +223,8 @@ def add_up(oracle: System, found: Histogram) -> Histogram:
         _sums(oracle, {**found.where, found.attribute: (value,)}, ways, published)
         for value, published in zip(found.values, found.noisy, strict=True)
     ]
-    means = [float(np.average(x, weights=1 / p)) if len(x) else 0.0 for x, p in sums]
+    # As distances from the first sum: where all agree they are 0, and their variance is, without round-off.
+    means = [float(x[0] + np.average(x - x[0], weights=1 / p)) if len(x) else 0.0 for x, p in sums]
     squares = sum(float(np.sum((x - mean) ** 2 / p)) for (x, p), mean in zip(sums, means, strict=True))
     freedom = sum(max(len(x) - 1, 0) for x, _ in sums)
     variance = squares / freedom if freedom else None
@@ -233,13 +234,34 @@ def add_up(oracle: System, found: Histogram) -> Histogram:
         found,
         counts=counts,
         confidence=tuple(
-            probability_right(mean, count, error, 0) for mean, count, error in zip(means, counts, errors, strict=True)
+            probability_right(mean, count, error, 0, freedom)
+            for mean, count, error in zip(means, counts, errors, strict=True)
         ),
         kinds=tuple(tuple((int(parts), int(np.sum(p == parts))) for parts in np.unique(p)) for _, p in sums),
         variance=variance,
         workarounds=(*found.workarounds, ADDED_UP),
         queries=oracle.asked - asked,
+        failed_checks=(*found.failed_checks, *_bias(sums, means, squares, freedom)),
     )
+
+
+def _bias(
+    sums: Sequence[tuple[FloatArray, FloatArray]], means: Sequence[float], squares: float, freedom: int
+) -> list[str]:
+    """That the noise has a mean, where sums are the larger, or the smaller, the more answers they are of; else nothing.
+
+    `means`, `squares`, `freedom`: as of noise without a mean.
+    """
+    from scipy.stats import t  # half a second
+
+    apart = [(p - len(p) / np.sum(1 / p), x - mean, p) for (x, p), mean in zip(sums, means, strict=True) if len(p)]
+    known = sum(float(np.sum(more**2 / p)) for more, _, p in apart)
+    if freedom < 2 or not known:
+        return []
+    mean = sum(float(np.sum(more * x / p)) for more, x, p in apart) / known
+    left = squares - mean**2 * known
+    sure = mean * math.sqrt(known * (freedom - 1) / left) if left > 0 else math.inf
+    return [BIASED.format(mean)] if squares and 2 * t.sf(abs(sure), freedom - 1) < LEVEL else []
 
 
 def _sums(
