@@ -236,12 +236,16 @@ def test_a_budget_that_is_too_small_claims_nothing(capsys, database):
     assert "--budget 60 is used up" in found["stopped"]
 
 
-def test_the_support_known(capsys):
+def test_the_support_known(capsys, tmp_path):
+    (tmp_path / "counts.csv").write_text("".join(f"{line}\n" for line in ("count", *range(25), 3, 3, 90)))
     options = ["--epsilon", "2", "--support", "20", "--repeat", "5", "--seed", "6", "--json"]
-    result = json.loads(run(capsys, *options)[1].out)
+    result = json.loads(run(capsys, *options, "--data", str(tmp_path / "counts.csv"))[1].out)
     assert result["epsilon1"] == 2
     assert result["support"] == 20
     assert result["claimed"] > 0
+    assert result["claimed_wrong"] == 0
+    # Of visits to a doctor, where not every count up to 20 occurs, nothing is claimed.
+    assert json.loads(run(capsys, *options)[1].out)["claimed"] == 0
 
 
 def test_the_support_known_of_a_system_of_ones_own(capsys, tmp_path):

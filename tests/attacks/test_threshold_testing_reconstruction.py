@@ -46,6 +46,20 @@ def test_the_partition_is_that_of_all_comparisons(counts, z):
     assert ordered_partition(oracle_at(counts, z))[0].tolist() == partition_by_comparing(counts, z)
 
 
+@given(small_histograms, st.integers(-15, 15), st.sampled_from([np.inf, 200.0]))
+def test_how_many_sets_a_cell_is_in_is_that_of_all_comparisons(counts, above, epsilon2):
+    _, inside = ordered_partition(oracle_at(counts, above + 0.5, epsilon2=epsilon2))
+    assert inside.tolist() == [sum(u - v > above for v in counts) for u in counts]
+
+
+def test_sets_that_are_not_nested_are_told_by_how_many_hold_each_cell():
+    answers = {(1, 0): 1, (2, 1): 1}  # larger(0) is {1}, and larger(1) is {2}
+    system = lambda signs: answers.get((int(signs.argmax()), int(signs.argmin())), 0) if signs.any() else 0  # noqa: E731
+    assert ordered_partition(queries_of(system, 3))[1] is None
+    answers[2, 0] = 1
+    assert ordered_partition(queries_of(system, 3))[1].tolist() == [0, 1, 2]
+
+
 @given(small_histograms, st.integers(0, 2**32 - 1), st.sampled_from([0.1, 1.0, 3.0]), st.integers(-3, 10))
 def test_the_reconstruction_is_that_of_all_comparisons(counts, seed, epsilon, theta):
     fast = reconstruct(paper_oracle(np.array(counts), np.random.default_rng(seed), epsilon=epsilon, threshold=theta))
@@ -194,6 +208,37 @@ def test_with_the_support_known_answers_that_contradict_it_claim_nothing(answers
     found = reconstruct_supported(queries_of(system, 60, noise=Noise(epsilon1=1.0, threshold=3)), 10)
     assert not found.known.any()
     assert found.confidence == 0
+
+
+@pytest.mark.parametrize(
+    "change", ["drift", "drawn anew", "people leave", "below 3 suppressed", "z too high", "z too low"]
+)
+def test_with_the_support_known_nothing_is_claimed_unless_one_threshold_explains_the_answers(change):
+    rng = np.random.default_rng(3)
+    counts = rng.permutation([*range(21), *rng.integers(0, 30, 40)])
+    fewer = counts - (rng.random(61) < 0.3) * (counts > 0)
+    thresholds, asked = rng.choice([0.5, 3.5, 5.5], 100), itertools.count()
+    system = {
+        "drift": lambda signs, number: signs @ counts >= 1.5 + number / 1000,
+        "drawn anew": lambda signs, number: signs @ counts >= thresholds[number // 200],
+        "people leave": lambda signs, number: signs @ (counts if number < 2000 else fewer) >= 3.5,
+        "below 3 suppressed": lambda signs, number: signs @ np.where(counts < 3, 0, counts) >= 2.5,
+        "z too high": lambda signs, number: signs @ counts >= 8.5,
+        "z too low": lambda signs, number: signs @ counts >= -1.5,
+    }[change]
+    noise = Noise(epsilon1=1.0, threshold=3)
+    found = reconstruct_supported(queries_of(lambda signs: system(signs, next(asked)), 61, noise=noise), 20)
+    assert not found.known.any()
+    assert found.confidence == 0
+    assert reconstruct_supported(queries_of(lambda signs: signs @ counts >= 3.5, 61, noise=noise), 20).known.sum() > 30
+
+
+def test_with_the_support_known_single_copies_of_noisy_answers_claim_nothing():
+    for seed in range(5):
+        oracle = ThresholdOracle(
+            np.repeat(np.arange(41), 4), np.random.default_rng(seed), epsilon1=1.0, epsilon2=2.0, threshold=3
+        )
+        assert not reconstruct_supported(oracle, 40).known.any()
 
 
 @pytest.mark.parametrize("z", [0.0, 0.4, 5.9, 6.0])

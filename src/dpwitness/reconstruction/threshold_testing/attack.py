@@ -69,19 +69,23 @@ class Reconstruction:
         return np.asarray(self.known & (self.guess * factor == truth))
 
 
-def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, bool | None]:
-    """Algorithm 3: the number, from 0, of each cell's part, shape (cells,), and whether the sets are nested.
+def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, Cells | None]:
+    """Algorithm 3: the number, from 0, of each cell's part, and in how many sets larger(·) it is, if these are nested.
 
-    Two cells are in one part if their sets larger(·) are equal; parts are in descending order of these sets, that is,
-    in ascending order of the counts. Without query noise the sets are nested, so their sizes say everything. With a
-    finite ε₂ every comparison is the majority over `copies` copies (Theorem 3.5; a tie counts as ⊥); the sets need no
-    longer be nested (None: it is not known whether they are), and their sizes are what is compared.
+    Both of shape (cells,). Two cells are in one part if their sets larger(·) are equal; parts are in descending order
+    of these sets, that is, in ascending order of the counts. Without query noise the sets are nested, so their sizes
+    say everything. With a finite ε₂ every comparison is the majority over `copies` copies (Theorem 3.5; a tie counts as
+    ⊥); the sets need no longer be nested, and their sizes are what is compared. None: they are not, or that is not
+    known.
     """
     if not copies >= 1:
         raise InvalidParameter(f"copies={copies!r} must be at least 1")
-    sizes, nested = oracle.larger(copies)
+    sizes, inside = oracle.larger(copies)
     _, part = np.unique(-sizes, return_inverse=True)
-    return part.ravel(), nested
+    # Of sets of these sizes the nested ones alone have their cells in so many of them (Gale & Ryser 1957).
+    in_nested = np.searchsorted(np.sort(-sizes), -np.arange(len(sizes)), side="left")
+    nested = inside is not None and np.array_equal(np.sort(inside), in_nested[::-1])
+    return part.ravel(), inside if nested else None
 
 
 def reconstruct(oracle: Queries, *, copies: int = 1) -> Reconstruction:
@@ -113,7 +117,8 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
 
     Theorem 5.12: with θ = α = ⌈ln(1/δ)/ε₁⌉ and k > 2α, part i is the cells of count i for all i ≤ k − 2α, with
     probability at least 1 − δ. The parts' numbers are guessed, and those up to k − 2α (`support` is k) claimed; none
-    where the answers contradict that: there are no more parts than these, or sets larger(·) are not nested.
+    where the answers contradict that: there are no more parts than these, sets larger(·) are not nested, or no single
+    threshold from 0 to 2α explains them, as of a threshold that changes.
 
     Raises `InvalidParameter` for an oracle of unknown ε₁ or another θ, for a δ out of range, and for k at most 2α.
     """
@@ -126,16 +131,27 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
         )
     if not support > 2 * alpha:
         raise InvalidParameter(f"support={support} must exceed 2α = {2 * alpha}: below, Theorem 5.12 says nothing")
-    part, nested = ordered_partition(oracle, copies=copies)
+    part, inside = ordered_partition(oracle, copies=copies)
+    most = support - 2 * alpha
     # With z in 0..2α, as it is with that probability, the cells of count k − 2α + 1 have a part of their own, too.
-    holds = nested is not False and part.max() > support - 2 * alpha
+    holds = inside is not None and part.max() > most and _one_threshold(part, inside, most, 2 * alpha)
     return Reconstruction(
         guess=part,
-        known=(part <= support - 2 * alpha) & holds,
+        known=(part <= most) & holds,
         confidence=1 - delta if holds else 0.0,
         method="partition",
         queries=oracle.queries,
     )
+
+
+def _one_threshold(part: Cells, inside: Cells, most: int, highest: int) -> bool:
+    """Whether some ⌈z⌉ from 0 to `highest` puts each cell of the parts 0..`most` into as many sets as it is in.
+
+    By its part's number as its count, that is into larger(v) of all cells v of parts that are ⌈z⌉ lower, or more.
+    """
+    claimed = part <= most
+    up_to = np.concatenate([np.zeros(highest, np.int64), np.cumsum(np.bincount(part))])  # of parts −highest, …
+    return any(np.array_equal(inside[claimed], up_to[part[claimed] + highest - lower]) for lower in range(highest + 1))
 
 
 def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:

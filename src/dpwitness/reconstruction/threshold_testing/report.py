@@ -136,7 +136,7 @@ class OwnSystemResult(Result):
         elif not self.claimed and self.support is not None:
             lines.append(
                 f"  no count is claimed: the answers contradict Theorem 5.12, so not every count up to {self.support} "
-                "occurs, or ε₁ or ε₂ is wrong"
+                "occurs, ε₁ or ε₂ is wrong, or the threshold or the counts changed"
             )
         elif not self.claimed:
             lines.append("  no count is claimed: what was found did not pass the attack's own test")
