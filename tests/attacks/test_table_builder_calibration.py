@@ -56,6 +56,23 @@ class Refusing(Stopping):
         return answers
 
 
+class Changing(Stopping):
+    """A system that answers from a second table after so many questions."""
+
+    def __init__(self, inner, number, after):
+        super().__init__(inner, number)
+        self.after = after
+
+    @property
+    def asked(self):
+        return self.inner.asked + self.after.asked
+
+    def ask(self, attribute, selections, where=None):
+        left = min(max(self.number - self.asked, 0), len(selections))
+        parts = [(self.inner, selections[:left]), (self.after, selections[left:])]
+        return np.concatenate([system.ask(attribute, some, where) for system, some in parts if len(some)])
+
+
 def bounded(table=ONE, r=2, seed=0):
     return BoundedNoisyCounts(table, noise=r, suppression=max(r, 4), rng=np.random.default_rng(seed))
 
@@ -199,6 +216,51 @@ def test_a_histogram_that_the_system_stops_answering_for():
     assert min(refused.confidence) > 0.9
     with pytest.raises(Exception, match="no answer is above 0"):
         recovered(Stopping(bounded(), 0))
+
+
+def without_one(table, seed):
+    """A table that a person has left."""
+    rows = np.repeat(np.arange(len(table.counts)), table.counts)
+    left = np.delete(rows, np.random.default_rng(seed).integers(len(rows)))
+    return Table(table.values, table.codes, np.bincount(left, minlength=len(table.counts)))
+
+
+MANY = Table.from_counts([60 + 7 * i for i in range(25)])
+TWO = {"c": np.arange(1501) % 2, "a": np.random.default_rng(2).integers(0, 14, 1501)}
+
+
+@pytest.mark.parametrize(
+    ("table", "plan"),
+    [(MANY, Plan(partitions=60)), (Table.from_columns({n: v.tolist() for n, v in TWO.items()}), None)],
+)
+def test_a_person_who_leaves_during_the_questions_is_noticed(table, plan):
+    for seed in range(3):
+        stays = recovered(bounded(table, seed=seed), plan, seed)
+        assert stays.failed_checks == ()
+        after = bounded(without_one(table, seed), seed=9)
+        leaving = recovered(Changing(bounded(table, seed=seed), stays.queries // 2, after), plan, seed)
+        assert confidence.CHANGED in leaving.failed_checks
+        assert leaving.claims is None
+
+
+def test_a_value_beside_two_base_values_is_no_change():
+    columns = {name: [*values.tolist(), *values[:2].tolist()] for name, values in TWO.items()}
+    columns["c"][-2:] = [2, 2]
+    table = Table.from_columns(columns)
+    found = recovered(bounded(table), Plan(targets=(2,), base=2))
+    assert (found.counts, found.failed_checks) == ((2,), ())
+
+
+def test_noise_with_a_mean_is_no_change_of_two_counts():
+    class Floored(BoundedNoisyCounts):
+        def _fresh(self, n):
+            return np.floor(self.law.sample(self._rng, n) - self._rng.random(n)).astype(int)
+
+    table = Table.from_columns({name: values.tolist() for name, values in TWO.items()})
+    system = Floored(table, noise=1, suppression=4, rng=np.random.default_rng(4))
+    found = recovered(system)
+    assert found.failed_checks == ()
+    assert found.counts == tuple(table.histogram("c"))
 
 
 def test_an_answer_that_did_not_come_is_missing():

@@ -219,6 +219,8 @@ def _independent(selections: BoolArray, people: FloatArray, residuals: FloatArra
 ROUND_OFF: Final = 1e-9
 #: Standard errors of an estimate that can tell fractions, and of one whose nearest whole number is as good as sure.
 TELLING, DECISIVE = 0.2, 0.15
+#: Standard errors with which a set shows that one person came or left.
+SHARP: Final = 0.5
 #: A check fails where assumptions that hold would fail it less often than that.
 LEVEL: Final = 1e-3
 #: An estimate so many standard errors below half a person less than none is no count.
@@ -232,6 +234,7 @@ NEGATIVE: Final = "a count is negative: the answers hold more than people and in
 DEPENDENT: Final = (
     "noises are not independent: they depend on the order of questions, or on more than the people counted"
 )
+CHANGED: Final = "counts of the same people do not agree: people came or left meanwhile, or the noise has a mean"
 ROUNDED: Final = "all answers are multiples of {}: they are rounded counts, not counts with noise"
 BIASED: Final = "answers are too large or too small by {:.3g} on average: what is published is not a count with noise"
 
@@ -372,6 +375,8 @@ def examine(
     # All standard errors are multiplied by the ratio (Birge 1932).
     ratio, chance, evidence = deviations.judge(offset_error)
     failed = tuple(_contradictions(chance, fits, estimates, [first, *averages], variance))
+    if not decisive and _changed(differences, averages, first, estimates, fits, variance):
+        failed = (*failed, CHANGED)
     # That assumptions hold, where one system in two breaks them so that estimates lie anywhere between whole numbers:
     # 1/2 where no estimate is good enough to tell.
     held = evidence / (1 + evidence)
@@ -384,6 +389,35 @@ def examine(
         counts.append(count)
         confidence.append(held * (base_right if one.sign > 0 else 1.0) * right)
     return Examination(counts=tuple(counts), confidence=tuple(confidence), failed=failed)
+
+
+def _changed(
+    differences: Sequence[Difference],
+    averages: Sequence[Average],
+    first: Average,
+    estimates: Sequence[Estimate],
+    fits: Sequence[Fit],
+    variance: float | None,
+) -> bool:
+    """Whether the base set without single values does not have the people that it should, by what was asked before.
+
+    That is those of the base set less the fit's count of the value. Where no fit tells these, the sets without one of
+    n values have n − 1 times as many people as the base set, together. What a mean of the noise explains is no change.
+    """
+    taken = [place for place, one in enumerate(differences) if one.sign < 0]
+    without, apart, error = [averages[place] for place in taken], _Deviations(), first.error(variance)
+    for place, other in zip(taken, without, strict=True):
+        count, spread = estimates[place]
+        if (both := math.hypot(other.error(variance), spread)) <= SHARP:
+            apart.add(other.mean - (first.mean - count), both, 1.0)
+    values = {differences[place].value for place in taken}
+    if apart.rows or not taken or not all(values.issuperset(differences[place].values.tolist()) for place in taken):
+        return apart.judge(error)[1] < LEVEL
+    n = len(taken)
+    more = sum(other.mean for other in without) - (n - 1) * first.mean
+    noises = sum(other.noises for other in without) - (n - 1) * first.noises
+    apart.add(more, math.hypot((n - 1) * error, *(other.error(variance) for other in without)))
+    return apart.judge(0.0)[1] < LEVEL and abs(more - noises * (fits[0].offset if fits else 0)) > abs(more) / 2
 
 
 def _decisive(fit: Fit, asked: Sequence[AnsweredBlock]) -> bool:
