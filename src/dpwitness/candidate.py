@@ -2,7 +2,7 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Final
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -138,18 +138,18 @@ class Estimate:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Tally:
-    """How many of n paired search runs had (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0).
+class PairedCounts:
+    """How many of n paired runs had (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0); two types, which never mix.
 
-    It may choose a candidate and never proves one: evidence takes `Counts`, which `confirm` and `epoch` alone make.
-    `cells`: how many had cell i on D and cell j on D′, at i·k + j, where the event is made of k cells.
+    `cells`: where the event is made of k cells of a partition, how many runs had cell i on D and cell j on D′, at
+    i·k + j; empty where not, or where there were no runs.
     """
 
     n10: int = 0
     n11: int = 0
     n01: int = 0
     n00: int = 0
-    cells: tuple[int, ...] = ()
+    cells: tuple[int, ...] = field(default=(), metadata={"json": "sparse"})
 
     @property
     def runs(self) -> int:
@@ -157,10 +157,41 @@ class Tally:
         return self.n10 + self.n11 + self.n01 + self.n00
 
     @property
+    def hits(self) -> int:
+        """How often M(D) fell into the event."""
+        return self.n10 + self.n11
+
+    @property
+    def neighbour_hits(self) -> int:
+        """How often M(D′) fell into the event."""
+        return self.n01 + self.n11
+
+    def __add__(self, other: Self) -> Self:
+        cells = self.cells or other.cells
+        if self.cells and other.cells:
+            cells = tuple(map(sum, zip(self.cells, other.cells, strict=True)))
+        four = {name: getattr(self, name) + getattr(other, name) for name in ("n10", "n11", "n01", "n00")}
+        return replace(self, **four, cells=cells)
+
+    def _exchanged(self) -> Self:
+        """The same runs with D and D′ in each other's place."""
+        k = math.isqrt(len(self.cells))
+        cells = tuple(self.cells[j * k + i] for i in range(k) for j in range(k))
+        return replace(self, n10=self.n01, n01=self.n10, cells=cells)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally(PairedCounts):
+    """What n paired search runs showed of an event.
+
+    It may choose a candidate and never proves one: evidence takes `Counts`, which `confirm` and `epoch` alone make.
+    """
+
+    @property
     def estimate(self) -> Estimate:
         """The shares of the runs, of which there must be at least one."""
         n = self.runs
-        return Estimate(p=(self.n10 + self.n11) / n, q=(self.n01 + self.n11) / n, both=self.n11 / n)
+        return Estimate(p=self.hits / n, q=self.neighbour_hits / n, both=self.n11 / n)
 
     def estimate_of(self, inside: NDArray[np.bool_]) -> Estimate:
         """The shares of the runs in a set that is made of some of the k cells; shape (k,)."""
@@ -171,18 +202,7 @@ class Tally:
     @property
     def swapped(self) -> "Tally":
         """The same runs with D and D′ in each other's place."""
-        k = math.isqrt(len(self.cells))
-        table = np.reshape(self.cells, (k, k)).T.ravel().tolist()
-        return replace(self, n10=self.n01, n01=self.n10, cells=tuple(table))
-
-    def __add__(self, other: "Tally") -> "Tally":
-        cells = self.cells or other.cells
-        if self.cells and other.cells:
-            cells = tuple(map(sum, zip(self.cells, other.cells, strict=True)))
-        return Tally(
-            n10=self.n10 + other.n10, n11=self.n11 + other.n11, n01=self.n01 + other.n01, n00=self.n00 + other.n00,
-            cells=cells,
-        )  # fmt: skip
+        return self._exchanged()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

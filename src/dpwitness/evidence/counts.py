@@ -1,12 +1,13 @@
 """Counts, of which evidence is made: four integers for each event; and how fast evidence grows at most."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from dpwitness.candidate import PairedCounts
 from dpwitness.claims import HalfPlane
 from dpwitness.claims.claim import Numbers
 
@@ -14,21 +15,13 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Counts:
+class Counts(PairedCounts):
     """How many of n paired runs of evidence had (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0).
 
     Only `confirm` and `epoch` of a `Runner` make them (and `witness` reads them back): the pair and the event were
     fixed before the first of these runs was drawn. Estimates from search runs have another type, `evidence.Estimate`.
-
-    `cells`: where the event is made of k cells of a partition, how many runs had cell i on D and cell j on D′, at
-    i·k + j; empty where not, or where there were no runs. Raises `ValueError` for counts that cannot be.
+    Raises `ValueError` for counts that cannot be.
     """
-
-    n10: int = 0
-    n11: int = 0
-    n01: int = 0
-    n00: int = 0
-    cells: tuple[int, ...] = field(default=(), metadata={"json": "sparse"})
 
     def __post_init__(self) -> None:
         if self.cells and (sum(self.cells) != self.runs or min(self.cells) < 0):
@@ -39,35 +32,9 @@ class Counts:
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must not be negative")
 
-    @property
-    def runs(self) -> int:
-        """The number of paired runs n."""
-        return self.n10 + self.n11 + self.n01 + self.n00
-
-    @property
-    def hits(self) -> int:
-        """How often M(D) fell into the event."""
-        return self.n10 + self.n11
-
-    @property
-    def neighbour_hits(self) -> int:
-        """How often M(D′) fell into the event."""
-        return self.n01 + self.n11
-
-    def __add__(self, other: "Counts") -> "Counts":
-        cells = self.cells or other.cells
-        if self.cells and other.cells:
-            cells = tuple(map(sum, zip(self.cells, other.cells, strict=True)))
-        return Counts(
-            n10=self.n10 + other.n10, n11=self.n11 + other.n11, n01=self.n01 + other.n01, n00=self.n00 + other.n00,
-            cells=cells,
-        )  # fmt: skip
-
     def swapped(self) -> "Counts":
         """The same runs with D and D′ exchanged."""
-        k = math.isqrt(len(self.cells))
-        cells = tuple(self.cells[j * k + i] for i in range(k) for j in range(k))
-        return Counts(n10=self.n01, n11=self.n11, n01=self.n10, n00=self.n00, cells=cells)
+        return self._exchanged()
 
 
 @dataclass(frozen=True, slots=True, eq=False)
