@@ -69,7 +69,7 @@ from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from statistics import NormalDist
-from typing import ClassVar, Final, TypeAlias
+from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -137,7 +137,29 @@ class Bet(ABC):
         return 1.0
 
 
-def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> "CountsBet":
+@dataclass(frozen=True, slots=True)
+class CountsBet(Bet):
+    """A bet whose runs are counts: what `bet_on` makes."""
+
+    counts: Counts
+
+    def with_counts(self, counts: Counts) -> Self:
+        """The same stakes, and what other runs showed."""
+        return replace(self, counts=counts)
+
+    @abstractmethod
+    def standard_errors(self, claim: Claim) -> float:
+        """By how many standard errors the mean of X over the runs exceeds 0, the most that the claim allows."""
+
+    @abstractmethod
+    def comparison(self, claim: Claim | None) -> str:
+        """What the claim allows beside what was seen, for people; empty where that says nothing.
+
+        None: no claim was tested.
+        """
+
+
+def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> CountsBet:
     """The bet that follows from an estimate, and the counts of later runs.
 
     On weighted runs where the estimate has a stake in them; on cells where the claim bounds their divergence and
@@ -148,16 +170,15 @@ def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> "C
         return WeightedBet(counts, estimate)
     grades = None if estimate is None else estimate.grades
     if estimate is not None and grades is not None and len(counts.cells) == len(grades.up) ** 2:
-        return Shared(GradedBet(counts, claim, estimate), EventBet(counts, estimate), 1 - GRADED_SHARE)
+        return Shared(counts, GradedBet(counts, claim, estimate), EventBet(counts, estimate), 1 - GRADED_SHARE)
     cells = None if estimate is None else estimate.cells
     if cells is None or not bounds_divergences(claim) or len(counts.cells) != len(cells.joint):
         return EventBet(counts, estimate)
-    bounded = claim.largest_divergence(cells.order, claim.parameter) < math.inf
     on_event = EventBet(counts, estimate)
-    if not bounded:
+    if not claim.largest_divergence(cells.order, claim.parameter) < math.inf:
         return on_event
     on_cells = CellsBet(counts, claim, cells)
-    return Shared(on_cells, on_event, cells.event_share) if cells.event_share else on_cells
+    return Shared(counts, on_cells, on_event, cells.event_share) if cells.event_share else on_cells
 
 
 def log_e_value(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> float:
@@ -178,12 +199,11 @@ def runs_needed(claim: Claim, alpha: float) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class EventBet(Bet):
+class EventBet(CountsBet):
     """A bet on one event; `estimate` None: all of the wealth is spread over the grid."""
 
     pieces = 20
 
-    counts: Counts
     estimate: Estimate | None = None
 
     @override
@@ -218,8 +238,8 @@ class EventBet(Bet):
         cells = (self.counts.n10, self.counts.n11, self.counts.n01, self.counts.n00)
         return np.asarray(sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(planes), strict=True) if n))
 
+    @override
     def standard_errors(self, claim: Claim) -> float:
-        """By how many standard errors the mean of X over the runs exceeds 0, the most that the claim allows."""
         estimate, counts = self.estimate, self.counts
         plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
         return standard_errors_of((counts.n10, counts.n11, counts.n01, counts.n00), payoffs(plane))
@@ -298,15 +318,8 @@ class EventBet(Bet):
 
         return power
 
-    def with_counts(self, counts: Counts) -> "EventBet":
-        """The same stakes, and what other runs showed."""
-        return replace(self, counts=counts)
-
+    @override
     def comparison(self, claim: Claim | None) -> str:
-        """What the claim allows on D beside what was seen on D′, for people; empty where that says nothing.
-
-        None: no claim was tested.
-        """
         if claim is None:
             return ""
         seen = self.counts.neighbour_hits / max(self.counts.runs, 1)
@@ -349,12 +362,11 @@ def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, F
 
 
 @dataclass(frozen=True, slots=True)
-class CellsBet(Bet):
+class CellsBet(CountsBet):
     """A bet on the k cells of a partition, against a bound of a Rényi divergence."""
 
     falls = True
 
-    counts: Counts
     family: DivergenceClaim
     estimate: CellsEstimate
 
@@ -365,8 +377,8 @@ class CellsBet(Bet):
         factors, log_weights = cell_factors(self.family, self.estimate, claim.parameter, seen)
         return float(np.logaddexp.reduce(factors @ cells[seen] + log_weights)) if len(log_weights) else -math.inf
 
+    @override
     def standard_errors(self, claim: Claim) -> float:
-        """As of an event."""
         plane, values, _, _ = _cell_bets(self.family, self.estimate)
         return standard_errors_of(self.counts.cells, values - self._allowed(plane, claim.parameter))
 
@@ -412,12 +424,8 @@ class CellsBet(Bet):
         # Clipped: what is allowed grows exponentially, up to infinity, which no interpolation follows.
         return lambda parameter: min(max(self.family.largest_divergence(order, parameter) - reached, -1.0), 1.0)
 
-    def with_counts(self, counts: Counts) -> "CellsBet":
-        """The same stakes, and what other runs showed."""
-        return replace(self, counts=counts)
-
+    @override
     def comparison(self, claim: Claim | None) -> str:
-        """The divergence that was seen beside what the claim allows, for people. None: no claim was tested."""
         order, cells, allowed = self.estimate.order, len(self.estimate.log_ratios), ""
         if claim is not None:
             allowed = f", {self.family.largest_divergence(order, claim.parameter):.4g} allowed"
@@ -437,7 +445,7 @@ class CellsBet(Bet):
 
 
 @dataclass(frozen=True, slots=True)
-class GradedBet(Bet):
+class GradedBet(CountsBet):
     """A bet on a graded event over k cells, in both directions, against one claim, `own`.
 
     What refutes `own` refutes smaller parameters of its family, and nothing is said of larger ones.
@@ -445,7 +453,6 @@ class GradedBet(Bet):
 
     falls = True
 
-    counts: Counts
     own: Claim
     estimate: Estimate  # with grades
 
@@ -455,8 +462,8 @@ class GradedBet(Bet):
             return -math.inf
         return float(np.log(grade_factors(self.own, self.estimate)) @ np.asarray(self.counts.cells))
 
+    @override
     def standard_errors(self, claim: Claim) -> float:
-        """As of an event."""
         return standard_errors_of(self.counts.cells, grade_factors(self.own, self.estimate) - 1)
 
     @override
@@ -464,12 +471,8 @@ class GradedBet(Bet):
         """None: what is detectable is said of the event."""
         return None
 
-    def with_counts(self, counts: Counts) -> "GradedBet":
-        """The same stakes, and what other runs showed."""
-        return replace(self, counts=counts)
-
+    @override
     def comparison(self, claim: Claim | None) -> str:
-        """As of the event, and that it was not all."""
         beside = EventBet(self.counts, self.estimate).comparison(claim)
         cells = math.isqrt(len(self.counts.cells))
         return "; ".join(filter(None, (beside, f"all outcomes were bet on, in {cells} cells")))
@@ -491,7 +494,7 @@ def graded_payoffs(grades: Grades, plane: HalfPlane) -> Floats:
 
 
 @dataclass(frozen=True, slots=True)
-class Shared(Bet):
+class Shared(CountsBet):
     """A bet on cells, or on a graded event, that leaves a share of the wealth to the event that is made of cells.
 
     The mean of two e-values of the same runs is an e-value.
@@ -506,22 +509,17 @@ class Shared(Bet):
         """Both bets, with their shares of the wealth."""
         return (self.cells, 1 - self.share), (self.event, self.share)
 
-    @property
-    def counts(self) -> Counts:
-        """Of the runs."""
-        return self.cells.counts
-
     @override
     def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
         logs = [bet.log_e_value(claim, against) + math.log(share) for bet, share in self.parts]
         return float(np.logaddexp.reduce(logs))
 
-    def with_counts(self, counts: Counts) -> "Shared":
-        """The same stakes, and what other runs showed."""
-        return Shared(self.cells.with_counts(counts), self.event.with_counts(counts), self.share)
+    @override
+    def with_counts(self, counts: Counts) -> Self:
+        return replace(self, counts=counts, cells=self.cells.with_counts(counts), event=self.event.with_counts(counts))
 
+    @override
     def standard_errors(self, claim: Claim) -> float:
-        """Those of the cells."""
         return self.cells.standard_errors(claim)
 
     @override
@@ -535,8 +533,8 @@ class Shared(Bet):
     def share_shown(self, claim: Claim) -> float:
         return self.event.share_shown(claim) if isinstance(self.cells, GradedBet) else 1.0
 
+    @override
     def comparison(self, claim: Claim | None) -> str:
-        """That of the cells."""
         return self.cells.comparison(claim)
 
 
@@ -571,12 +569,11 @@ def _weighted_means(counts: Counts, values: Floats) -> tuple[float, float]:
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedBet(Bet):
+class WeightedBet(CountsBet):
     """A bet on an event in weighted runs, against a claim of (ε, δ)."""
 
     falls = True
 
-    counts: Counts
     estimate: Estimate  # with a stake
 
     def _bets(self, claim: Claim) -> tuple[Floats, Floats, Floats]:
@@ -598,8 +595,8 @@ class WeightedBet(Bet):
             return -math.inf
         return float(np.logaddexp.reduce(np.log1p(np.outer(bets, values[seen])) @ cells[seen] + log_weights))
 
+    @override
     def standard_errors(self, claim: Claim) -> float:
-        """As of an event."""
         return standard_errors_of(self.counts.cells, weighted_payoffs(claim.half_plane()).ravel())
 
     @override
@@ -634,15 +631,10 @@ class WeightedBet(Bet):
 
     @override
     def share_shown(self, claim: Claim) -> float:
-        """As `EventBet`'s."""
         return _share_shown(claim, *weighted_rates(self.counts)) if self.counts.runs else 1.0
 
-    def with_counts(self, counts: Counts) -> "WeightedBet":
-        """The same stakes, and what other runs showed."""
-        return replace(self, counts=counts)
-
+    @override
     def comparison(self, claim: Claim | None) -> str:
-        """As `EventBet`'s."""
         if claim is None or not self.counts.runs:
             return ""
         _, q = weighted_rates(self.counts)
@@ -653,10 +645,6 @@ def best_stake(joint: Floats, plane: HalfPlane) -> float:
     """The bet of largest growth for a law of pairs of levels, shape (k, k), as a fraction of the largest bet."""
     most = largest_weighted_bet(plane)
     return best_cell_bet(joint.ravel(), weighted_payoffs(plane).ravel(), 0.999 * most) / most
-
-
-#: What `bet_on` makes.
-CountsBet: TypeAlias = EventBet | CellsBet | GradedBet | Shared | WeightedBet
 
 
 def cell_factors(

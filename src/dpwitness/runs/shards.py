@@ -27,9 +27,6 @@ from dpwitness.runs.streams import Role, generator, order
 #: Numbers that one side of a block of rows holds: both sides fit a core's cache, and a call's 50 µs are spread thin.
 BLOCK: Final = 1 << 17
 
-#: What the runs of are evidence.
-EVIDENCE: Final = (Role.CONFIRM, Role.EPOCH)
-
 Cells = NDArray[np.int64]
 T_co = TypeVar("T_co", covariant=True)
 
@@ -100,7 +97,7 @@ class ShardedRuns(ABC, Generic[T_co]):
         before = self.mechanism.copies
         yield
         mechanism = self.mechanism
-        if self.role in EVIDENCE and mechanism.copies and not before and not mechanism.reproducible:
+        if self.role.evidence and mechanism.copies and not before and not mechanism.reproducible:
             raise DependentRuns(
                 f"{mechanism.name} changed its input in place, for the first time in runs that are evidence: let it "
                 "change a copy, or take a generator, so that a seed repeats its runs"
