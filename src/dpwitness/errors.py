@@ -1,15 +1,19 @@
 """All errors and warnings of dpwitness. All that are not marked as internal can be imported from `dpwitness`.
 
-    DPWitnessError ├── BadInput (also a ValueError)      what the caller gave cannot be used │   ├── InvalidClaim
-    ε or δ out of range │   ├── InvalidNeighbours             a pair of inputs, or a relation, that makes no sense │
-    ├── InvalidData                   a file that cannot be read or written, or does not hold what it must │   ├──
-    InvalidParameter              a setting, or a parameter that the mechanism lacks, needs or rejects │   ├──
-    InvalidWitness                a witness or a result that cannot be read back │   ├── UnknownTarget
-    no mechanism of that name │   ├── UnknownAttack                 no attack of that name │   ├── BudgetTooSmall
-    so few runs that nothing could be refuted │   └── AttackStopped                 the questions or the time allowed
-    ended before the attack had what it needs ├── OracleFailed (also a RuntimeError)     the system under attack raised,
-    or gave what is no answer ├── ClusterLost (also a ConnectionError)   no cluster answers, or it does not answer any
-    more └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
+    DPWitnessError
+    ├── BadInput (also a ValueError)      what the caller gave cannot be used
+    │   ├── InvalidClaim                  ε or δ out of range
+    │   ├── InvalidNeighbours             a pair of inputs, or a relation, that makes no sense
+    │   ├── InvalidData                   a file that cannot be read or written, or does not hold what it must
+    │   ├── InvalidParameter              a setting, or a parameter that the mechanism lacks, needs or rejects
+    │   ├── InvalidWitness                a witness or a result that cannot be read back
+    │   ├── UnknownTarget                 no mechanism of that name
+    │   ├── UnknownAttack                 no attack of that name
+    │   ├── BudgetTooSmall                so few runs that nothing could be refuted
+    │   └── AttackStopped                 the questions or the time allowed ended before the attack had what it needs
+    ├── OracleFailed (also a RuntimeError)     the system under attack raised, or gave what is no answer
+    ├── ClusterLost (also a ConnectionError)   no cluster answers, or it does not answer any more
+    └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
         ├── MechanismTimeout              it did not return in time
         ├── MechanismCrashed              it ended the process that ran it
