@@ -8,7 +8,7 @@ from typing_extensions import Unpack
 
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
-from dpwitness.api.loop import bound_so_far, confirm_events, result_fields, uninterrupted, work_on
+from dpwitness.api.loop import bound_so_far, confirm_events, result_fields, uninterrupted, witness_of, work_on
 from dpwitness.api.outputs import drawn_outputs
 from dpwitness.api.tails import in_tails, require_tails
 from dpwitness.candidate import Candidate
@@ -98,8 +98,9 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     course = Course(pairs=runner.tried.pairs, events=runner.tried.events, outputs=outputs)
     return uninterrupted(
         lambda: Bound(
+            **result_fields(problem.mechanism, done),
             # What a replay tests, and what a smaller witness must still show: the claim that is just refuted.
-            **result_fields(replace(problem, claim=problem.claim.at(lower)), alpha, candidate, done),
+            witness=witness_of(replace(problem, claim=problem.claim.at(lower)), runner, alpha, candidate, counts),
             delta=delta,
             confidence=1 - alpha,
             epsilon_lower_bound=lower,

@@ -27,6 +27,7 @@ from dpwitness.api.loop import (
     confirm_events,
     result_fields,
     uninterrupted,
+    witness_of,
     work_on,
 )
 from dpwitness.api.outputs import drawn_outputs, outputs_of
@@ -209,14 +210,10 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
 def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
     """Under which adjacency the pair is neighbouring, if the relation leaves it open: only that one was tested."""
     each = alternatives(problem.relation)
-    if len(each) < 2:
+    own = [str(one)[:200] for one in each if adjacent(one, pair, problem.data)] if len(each) > 1 else []
+    if not own:
         return ()
-    own = [str(relation)[:200] for relation in each if adjacent(relation, pair, problem.data)]
-    return (
-        (f"these inputs are neighbours under {' and '.join(own)}: the result is about that adjacency only",)
-        if own
-        else ()
-    )
+    return (f"these inputs are neighbours under {' and '.join(own)}: the result is about that adjacency only",)
 
 
 def _own_delta(problem: Problem) -> tuple[str, ...]:
@@ -263,13 +260,9 @@ def _with_notes(verdict: Verdict, *notes: str) -> Verdict:
 
 def _most_telling(verdicts: list[Verdict]) -> Verdict:
     """The main verdict, with the others; `ended` is that of one that was interrupted, if any."""
-
-    def weight(verdict: Verdict) -> tuple[bool, float]:
-        if isinstance(verdict, Violation):
-            return True, verdict.log_e_value
-        return False, verdict.detectable_epsilon
-
-    chosen = max(verdicts, key=weight)
+    chosen = max(
+        verdicts, key=lambda one: (1, one.log_e_value) if isinstance(one, Violation) else (0, one.detectable_epsilon)
+    )
     others = tuple(verdict for verdict in verdicts if verdict is not chosen)
     ended = next((verdict.ended for verdict in verdicts if verdict.ended in STOPPED), chosen.ended)
     return replace(chosen, others=others, ended=ended)
@@ -364,6 +357,7 @@ def confirm_candidate(
         confirmation=done,
         bet=bet_on(counts, claim, estimate),
         course=course,
+        runs_made=counts.runs,
         search_runs=spent,
     )
     return _verdict_of(problem, effort, evidence, notes)
@@ -644,7 +638,7 @@ class _Epochs:
             return self.end(candidate)
         done.shards.series, done.shards.chosen = self.series, self._later_counts(fixed)
         wealth = replace(wealth, last=bet_on(done.totals[0], claim, fixed.estimate))
-        return self._verdict(fixed, done, wealth, search_runs=spent)
+        return self._verdict(fixed, done, wealth, self.runs + done.totals[0].runs, search_runs=spent)
 
     def end(self, candidate: Candidate | None) -> Verdict:
         """The verdict without further runs: the claim is refuted, or the check was interrupted."""
@@ -657,7 +651,7 @@ class _Epochs:
             shards=Shards(series=self.series, chosen=self._later_counts(candidate)), ended=self.ended, lost=self.lost,
         )  # fmt: skip
         done.shards.add(done.totals)
-        return self._verdict(candidate, done, self.wealth, of_epochs=True)
+        return self._verdict(candidate, done, self.wealth, self.runs)
 
     def _on_cells(self, candidate: Candidate, runs: int) -> Candidate:
         """The candidate, or a bet on cells of the outcomes so far if that looks better."""
@@ -669,13 +663,7 @@ class _Epochs:
         return better_by_rows(*self._course_of(candidate).outcomes_of(candidate), candidate, aim, objective)
 
     def _verdict(
-        self,
-        candidate: Candidate,
-        done: Confirmation,
-        wealth: Wealth,
-        *,
-        of_epochs: bool = False,
-        search_runs: int = 0,
+        self, candidate: Candidate, done: Confirmation, wealth: Wealth, made: int, *, search_runs: int = 0
     ) -> Verdict:
         """The verdict by the evidence of all bets."""
         mechanism = self.problem.mechanism
@@ -692,9 +680,9 @@ class _Epochs:
             bet=wealth,
             course=self.course,
             outcomes=None if seen is None else seen.outcomes_of(candidate),
+            runs_made=made,
             search_runs=search_runs + self.searched,
             epoch_runs=self.runs,
-            of_epochs=of_epochs,
             pass_notes=ignored,
         )
         return _verdict_of(self.problem, self.effort, evidence, self.notes)
@@ -709,18 +697,18 @@ class _Epochs:
 class Evidence:
     """A candidate, its counts, all that was bet, and how that grew.
 
-    `outcomes`: of D and of D′ in earlier runs, where they are there; `search_runs` and `epoch_runs`: what was spent
-    before; `of_epochs`: whether the counts are of these; `pass_notes`: what to say of a pass alone.
+    `outcomes`: of D and of D′ in earlier runs, where they are there; `runs_made`: on which something was bet, those of
+    epochs among them; `search_runs` and `epoch_runs`: what was spent before; `pass_notes`: what to say of a pass alone.
     """
 
     candidate: Candidate
     confirmation: Confirmation
     bet: Bet
     course: EvidenceCourse
+    runs_made: int
     outcomes: tuple[Rows, Rows] | None = None
     search_runs: int = 0
     epoch_runs: int = 0
-    of_epochs: bool = False
     pass_notes: tuple[str, ...] = ()
 
 
@@ -771,7 +759,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
     explanation, outputs, tried = None, None, done.runner.tried
-    made = evidence.epoch_runs + (0 if evidence.of_epochs else counts.runs)
+    made = evidence.runs_made
     try:
         if refuted:
             explanation = explained(_plain_runs(problem, done.runner), example_of(problem.function), claim, done.pair)
@@ -789,10 +777,10 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     )
 
     def verdict() -> Verdict:
-        fields = result_fields(problem, alpha, evidence.candidate, done)
+        witness = witness_of(problem, done.runner, alpha, evidence.candidate, counts)
         common: dict[str, Any] = {
-            **fields,
-            "witness": replace(fields["witness"], explanation=explanation),
+            **result_fields(problem.mechanism, done),
+            "witness": replace(witness, explanation=explanation),
             "claim": claim,
             "alpha": alpha,
             "log_e_value": log_e,

@@ -21,12 +21,12 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from itertools import islice
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted
+from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted, witness_of
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismError, MechanismRaised, MechanismTimeout
@@ -200,10 +200,10 @@ def _violation(
         return None
     if effort.bits == "strict" or not problem.mechanism.cost.compiled:
         done = done.examine(against=effort.bits == "strict", compared=())
-    common: dict[str, Any] = result_fields(problem, alpha, candidate, done)
     return uninterrupted(
         lambda: Violation(
-            **common,
+            **result_fields(problem.mechanism, done),
+            witness=witness_of(problem, done.runner, alpha, candidate, counts),
             claim=claim,
             alpha=alpha,
             log_e_value=log_e,

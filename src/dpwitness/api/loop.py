@@ -30,6 +30,7 @@ from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation, require_same_in_python
 from dpwitness.machine import warn, warnings_by_these_filters
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, looks_beyond, require_same
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Requirements
 from dpwitness.mechanisms.signature import own_copy
 from dpwitness.neighbours import Pair, Pairs, adjacent, require_adjacent
@@ -119,13 +120,21 @@ class Confirmation:
         Raises `DependentRuns` if the runs are not independent, `CompiledDisagrees` if compiled code gave other outcomes
         than Python. For a pass it raises the error of a failed run, since nothing was proved before it.
         """
-        if not against:
-            if isinstance(self.lost, MechanismError):
-                raise self.lost
-            return self.unless_interrupted(self._examine_pass, proved=False)
-        return self.unless_interrupted(
-            lambda: self._examine_refutation(self.events if compared is None else compared, largest=largest)
-        )
+        if not against and isinstance(self.lost, MechanismError):
+            raise self.lost
+
+        def questions() -> tuple[str, ...]:
+            if not against:
+                check_pass(self.runner, self.pair, self.events, self.shards)
+                return ()
+            for event in self.events if compared is None else compared:
+                counts = next(total for one, total in zip(self.events, self.totals, strict=True) if one is event)
+                require_agreement(self.runner, self.pair, event, counts, coupled=self.coupled)
+            if largest:
+                require_same_in_python(self.runner, self.pair)
+            return check_refutation(self.runner, self.pair, self.events, self.shards)
+
+        return self.unless_interrupted(questions, proved=against)
 
     def unless_interrupted(self, questions: Callable[[], tuple[str, ...]], *, proved: bool = True) -> "Confirmation":
         """The same with the notes of some health checks; Ctrl-C ends the checks and keeps the counts.
@@ -148,18 +157,6 @@ class Confirmation:
                 raise
             notes += (f"ended by {on_one_line(error)} {UNASKED}",)
         return replace(self, ended=ended, notes=(*notes, *self.runner.notes))
-
-    def _examine_refutation(self, compared: Iterable[Event], *, largest: bool) -> tuple[str, ...]:
-        for event in compared:
-            counts = next(total for one, total in zip(self.events, self.totals, strict=True) if one is event)
-            require_agreement(self.runner, self.pair, event, counts, coupled=self.coupled)
-        if largest:
-            require_same_in_python(self.runner, self.pair)
-        return check_refutation(self.runner, self.pair, self.events, self.shards)
-
-    def _examine_pass(self) -> tuple[str, ...]:
-        check_pass(self.runner, self.pair, self.events, self.shards)
-        return ()
 
 
 class EvidenceCourse:
@@ -282,15 +279,12 @@ def _require_answers(runner: Runner, pair: Pair, events: Sequence[Event]) -> Non
             )
 
 
-def result_fields(problem: Problem, alpha: float, candidate: Candidate, done: Confirmation) -> dict[str, Any]:
-    """What a verdict and a bound say alike; the time spent is for the result to add, last."""
-    (counts,) = done.totals
-    mechanism, runner = problem.mechanism, done.runner
+def result_fields(mechanism: Mechanism, done: Confirmation) -> dict[str, Any]:
+    """What verdicts, bounds and profiles say alike; the time spent is for the result to add, last."""
     return {
         "mechanism": mechanism.name,
         "parameters": {name: shown(value) for name, value in mechanism.signature.given.items()},
-        "witness": witness_of(problem, runner, alpha, candidate, counts),
-        "seed": runner.seed,
+        "seed": done.runner.seed,
         "reproducible": mechanism.repeatable,
         "ended": done.ended,
     }

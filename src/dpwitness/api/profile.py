@@ -17,7 +17,7 @@ from typing_extensions import Unpack
 
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
-from dpwitness.api.loop import confirm_events, uninterrupted, witness_of, work_on
+from dpwitness.api.loop import confirm_events, result_fields, uninterrupted, witness_of, work_on
 from dpwitness.candidate import Candidate
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event, Thresholds, cells_of, thresholds_of
@@ -35,7 +35,6 @@ from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import SEVERAL, DeltaAt
 from dpwitness.search.pairs import PromisingPair, proposed, search, search_budget
 from dpwitness.search.samples import Sample, sample_of
-from dpwitness.values import shown
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.float64]
@@ -329,17 +328,12 @@ def _peak(values: Floats) -> int:
 
 def _greedy(enough: NDArray[np.bool_]) -> list[int]:
     """Few rows of a square table with which every column is covered, its diagonal being true; from the left."""
-    n, start, found = len(enough), 0, []
-    while start < n:
-        reach = np.array([_run(enough[i, start:]) if i >= start else 0 for i in range(n)])
-        found.append(int(reach.argmax()))
-        start += max(int(reach.max()), 1)
+    start, found = 0, []
+    while start < len(enough):
+        reach = np.logical_and.accumulate(enough[start:, start:], axis=1).sum(axis=1)  # columns in a row
+        found.append(start + int(reach.argmax()))
+        start += int(reach.max())
     return found
-
-
-def _run(flags: NDArray[np.bool_]) -> int:
-    """How many flags are true before the first false one."""
-    return len(flags) if flags.all() else int(np.argmin(flags))
 
 
 def _estimate(cells: Floats) -> Estimate:
@@ -386,8 +380,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
     )
     return uninterrupted(
         lambda: Profile(
-            mechanism=problem.mechanism.name,
-            parameters={name: shown(value) for name, value in problem.mechanism.signature.given.items()},
+            **result_fields(problem.mechanism, done),
             pair=found.pair,
             alpha=effort.alpha,
             events=tuple(
@@ -397,9 +390,6 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
             claim=problem.claim if judged else None,
             witness=witness,
             search_runs=found.search_runs,
-            ended=done.ended,
-            seed=runner.seed,
-            reproducible=problem.mechanism.repeatable,
             seconds=runner.seconds,
             notes=(*notes, *done.notes, *adjacency_note(problem, found.pair)),
         )

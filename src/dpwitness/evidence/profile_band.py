@@ -58,7 +58,7 @@ def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Float
     `expected` are expected counts of the four cells and `values` what these pay, of shape (k, 4); `log_thresholds` are
     log(1/α), of shape (k,).
     """
-    bets = TRIED / _ranges(values)[:, None]
+    bets = TRIED / np.ptp(values, axis=1)[:, None]
     tried = len(TRIED)
     found = _lower_means(
         np.repeat(expected, tried, axis=0), np.repeat(values, tried, axis=0), bets.reshape(-1, 1), np.zeros(1),
@@ -73,15 +73,11 @@ def lower_means(cells: Floats, values: Floats, bets: Floats, log_thresholds: Flo
     `cells` says how many runs fell into each cell and `values` what it pays, shape (k, 4); `bets` are fixed before the
     runs, and nine tenths of the wealth are on them; `log_thresholds` are log(1/α). Shape (k,).
     """
-    ranges = _ranges(values)
+    ranges = np.ptp(values, axis=1)
     fallback = FALLBACK / ranges[:, None]
     favoured = np.minimum(bets, LARGEST / ranges)  # an inadmissible bet would be no martingale
     weights = np.log([FAVOURED, *[(1 - FAVOURED) / len(FALLBACK)] * len(FALLBACK)])
     return _lower_means(cells, values, np.column_stack([favoured, fallback]), weights, log_thresholds)
-
-
-def _ranges(values: Floats) -> Floats:
-    return np.asarray(np.ptp(values, axis=1))
 
 
 def _lower_means(cells: Floats, values: Floats, bets: Floats, log_weights: Floats, log_thresholds: Floats) -> Floats:
