@@ -378,17 +378,21 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     suppress: Annotated[str | Sequence[str], Option("health checks to turn off", default=())]
 
 
-#: What differs where a parameter is measured, not a claim checked.
+#: What differs where a parameter is measured, not a claim checked; and what its confidence is.
 _MEASURED: Final[Mapping[str, Mapping[str, Any]]] = {
     "epsilon": {"text": "the mechanism's ε in nats"},
     "runs": {"text": "number of paired confirm runs", "default": 20_000_000},
     "max_time": {"default": 600.0},
 }
-#: What differs where a witness says whether noise was fast.
-_AS_FOUND: Final[Mapping[str, Any]] = {
-    "more": "Only in machine code. By default as in the check that found the witness.",
-    "default": None,
-    "setting": "",
+_CONFIDENCE: Final[Mapping[str, Any]] = {"default": 0.001, "more": "", "setting": "confidence"}
+#: What differs where a witness says how it was found.
+_AS_FOUND: Final[Mapping[str, Mapping[str, Any]]] = {
+    "observe": {"more": "By default as in the check that found the witness."},
+    "fast_noise": {
+        "more": "Only in machine code. By default as in the check that found the witness.",
+        "default": None,
+        "setting": "",
+    },
 }
 #: Which parameters a function has, and what differs from what they are to `check`.
 FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
@@ -406,12 +410,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             **_MEASURED,
             "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIMS}"},
             "delta": {"text": "the fixed δ, and the mechanism's parameter of that name (default 0)"},
-            "alpha": {
-                "text": "probability that the bound is too large",
-                "default": 0.001,
-                "more": "",
-                "setting": "confidence",
-            },
+            "alpha": {"text": "probability that the bound is too large", **_CONFIDENCE},
         },
     ),
     "profile": (
@@ -420,12 +419,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             **_MEASURED,
             "claim": {"text": f"a claim to test against the band: {CLAIMS}"},
             "delta": {"text": "the mechanism's parameter of that name, and the δ of a claim that is a number"},
-            "alpha": {
-                "text": "probability that the band is too high anywhere",
-                "default": 0.001,
-                "more": "",
-                "setting": "confidence",
-            },
+            "alpha": {"text": "probability that the band is too high anywhere", **_CONFIDENCE},
         },
     ),
     "curve": (
@@ -444,8 +438,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             "parameters": {"text": "parameters of the mechanism, which replace those of the witness by name"},
             "neighbours": {"text": "the relation of the claim, which must contain the pair (default: the witness's)"},
             "data": {"text": "D of that relation"},
-            "observe": {"more": "By default as in the check that found the witness."},
-            "fast_noise": _AS_FOUND,
+            **_AS_FOUND,
             "seed": {"more": "The witness's own seed is refused, since it would only repeat its runs."},
         },
     ),
@@ -453,8 +446,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         ShrinkOptions,
         {
             "neighbours": {"text": "the relation that contains every simpler pair (default: the witness's)"},
-            "observe": {"more": "By default as in the check that found the witness."},
-            "fast_noise": _AS_FOUND,
+            **_AS_FOUND,
             "data": {"text": "D of that relation: the inputs then stay as they are, and only the event is simplified"},
             "max_time": {"default": SHRINK_TIME},
         },
