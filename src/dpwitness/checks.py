@@ -118,9 +118,7 @@ def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Se
 
 def flag(name: str, value: object, error: type[BadInput] = InvalidParameter) -> bool:
     """True or False. Raises `error` for anything else."""
-    if not isinstance(value, bool):
-        raise error(f"{name}={brief(value)} must be True or False")
-    return value
+    return bool(kind(name, value, bool, "True or False", error))
 
 
 def seconds(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
@@ -280,10 +278,9 @@ def exit_error(whose: str, error: SystemExit) -> BadInput:
 
 def text(name: str, value: object, error: type[BadInput] = InvalidParameter) -> str:
     """A text that a UTF-8 file can hold. Raises `error`."""
-    if not isinstance(value, str):
-        raise error(f"{name}={brief(value)} must be text")
+    said: str = kind(name, value, str, "text", error)
     try:
-        value.encode()
+        said.encode()
     except UnicodeEncodeError as cause:  # half of a surrogate pair
         raise error(f"{name}={brief(value)} cannot be written to a file: {cause.reason}") from cause
-    return value
+    return said

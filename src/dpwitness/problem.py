@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, Final, Literal, Self, cast, get_args
 
 from dpwitness.candidate import Candidate
-from dpwitness.checks import brief, kind, number, seconds, too_deep, whole
+from dpwitness.checks import brief, flag, kind, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import (
     BudgetTooSmall,
@@ -155,12 +155,10 @@ class Effort:
                 f'cluster={brief(self.cluster)} must be "local", the address of a Dask scheduler such as '
                 '"tcp://host:8786", or a distributed.Client'
             )
-        if self.executor is not None and not isinstance(self.executor, Executor):
-            raise InvalidParameter(
-                f"executor={brief(self.executor)} must be an executor of concurrent.futures, such as "
-                "ProcessPoolExecutor(8)"
-            )
-        if kind("tails", self.tails, bool, "True or False", InvalidParameter) and self.elsewhere:
+        if self.executor is not None:
+            wanted = "an executor of concurrent.futures, such as ProcessPoolExecutor(8)"
+            kind("executor", self.executor, Executor, wanted, InvalidParameter)
+        if flag("tails", self.tails) and self.elsewhere:
             raise InvalidParameter("tails=True makes its runs in this process: leave out executor= and cluster=")
         if self.executor is not None and self.cluster is not None:
             raise InvalidParameter("executor= and cluster= both say where the runs are made: give one of the two")
@@ -238,12 +236,10 @@ class Statement:
             raise InvalidParameter(
                 f"observe={brief(self.observe)} must be {' or '.join(map(repr, (*get_args(Observe), None)))}"
             )
-        if not (self.fast_noise is None or isinstance(self.fast_noise, bool)):
-            raise InvalidParameter(f"fast_noise={brief(self.fast_noise)} must be True or False")
-        if self.reference is not None and not isinstance(self.reference, str):
-            raise InvalidParameter(
-                f"reference={brief(self.reference)} must be a text, the name that a witness is saved under"
-            )
+        if self.fast_noise is not None:
+            flag("fast_noise", self.fast_noise)
+        if self.reference is not None:
+            kind("reference", self.reference, str, "a text, the name that a witness is saved under", InvalidParameter)
 
 
 def _fields_in(options: Mapping[str, object], kind: type[Effort | Statement]) -> dict[str, Any]:

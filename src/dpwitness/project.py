@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
 
-from dpwitness.checks import brief, near, number, seconds, whole
+from dpwitness.checks import brief, kind, near, number, seconds, text, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.options import FUNCTIONS, HEALTH_CHECKS, MOST_RATIO, MOST_WORKERS, Errors, Option, options_of
 
@@ -51,22 +51,8 @@ def one_of(*names: str) -> Callable[[str, object], str]:
     return read
 
 
-def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise InvalidParameter(f"{name}={brief(value)} must be text")
-    return value
-
-
-def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise InvalidParameter(f"{name}={brief(value)} must be true or false")
-    return value
-
-
 def _health_checks(name: str, value: object) -> tuple[str, ...]:
-    given = [value] if isinstance(value, str) else value
-    if not isinstance(given, list):
-        raise InvalidParameter(f"{name}={brief(value)} must be a list of health checks")
+    given = [value] if isinstance(value, str) else kind(name, value, list, "a list of health checks", InvalidParameter)
     return tuple(one_of(*HEALTH_CHECKS)(name, one) for one in given)
 
 
@@ -79,12 +65,12 @@ READ: Final[dict[str, Callable[[str, object], Any]]] = {
     "detectable_ratio": between(1, MOST_RATIO, open_=False),
     "bits": lambda name, value: BITS[one_of(*BITS)(name, value)],
     "errors": one_of(*get_args(Errors)),
-    "fast_noise": _flag,
+    "fast_noise": lambda name, value: kind(name, value, bool, "true or false", InvalidParameter),
     "seed": lambda name, value: whole(name, value, 0),
     "workers": lambda name, value: whole(name, value, 1, MOST_WORKERS),
     "profile": one_of(*PROFILES),
     "suppress": _health_checks,
-    "database": _text,
+    "database": text,
 }
 
 
