@@ -78,6 +78,7 @@ class Tables(ABC):
 
     form: str
     library: str
+    of: str  # the library's own class
     noun: str
     #: Types that are written by their name alone, and the attributes of those that take some.
     plain: frozenset[str]
@@ -87,9 +88,10 @@ class Tables(ABC):
         """The library. Raises `InvalidNeighbours` where it is not installed."""
         return installed(self.library, f"form={self.form!r}")
 
-    @abstractmethod
     def holds(self, data: object) -> bool:
-        """Whether it is such a table; a class derived from it is none."""
+        """Whether it is such a table; a class derived from it is none. Imports nothing."""
+        library = sys.modules.get(self.library)
+        return library is not None and type(data) is getattr(library, self.of)
 
     def eager(self, data: Table) -> Table:
         """The table itself, with its rows."""
@@ -222,6 +224,7 @@ class PolarsTables(Tables):
 
     form = "polars"
     library = "polars"
+    of = "DataFrame"
     noun = "Polars DataFrame"
     plain = frozenset((
         "Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64", "Float32", "Float64", "Boolean",
@@ -234,11 +237,6 @@ class PolarsTables(Tables):
         "Enum": ("categories",),
         "Categorical": (),
     }
-
-    @override
-    def holds(self, data: object) -> bool:
-        polars = sys.modules.get("polars")
-        return polars is not None and type(data) is polars.DataFrame
 
     @override
     def lent(self, data: Table) -> Callable[[], Table]:
@@ -338,12 +336,8 @@ class LazyPolarsTables(PolarsTables):
     """LazyFrames of Polars: of rows that are there, which only the mechanism collects."""
 
     form = "polars-lazy"
+    of = "LazyFrame"
     noun = "Polars LazyFrame"
-
-    @override
-    def holds(self, data: object) -> bool:
-        polars = sys.modules.get("polars")
-        return polars is not None and type(data) is polars.LazyFrame
 
     @override
     def eager(self, data: Table) -> Table:
@@ -398,6 +392,7 @@ class ArrowTables(Tables):
 
     form = "arrow"
     library = "pyarrow"
+    of = "Table"
     noun = "PyArrow Table"
     plain = frozenset((
         "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "halffloat", "float", "double",
@@ -405,11 +400,6 @@ class ArrowTables(Tables):
         "time32[ms]", "time64[us]", "time64[ns]", "duration[s]", "duration[ms]", "duration[us]", "duration[ns]", "null",
     ))  # fmt: skip
     settings: Mapping[str, tuple[str, ...]] = {"timestamp": ("unit", "tz"), "decimal128": ("precision", "scale")}
-
-    @override
-    def holds(self, data: object) -> bool:
-        arrow = sys.modules.get("pyarrow")
-        return arrow is not None and type(data) is arrow.Table
 
     @override
     def schema(self, table: Table) -> Schema:
