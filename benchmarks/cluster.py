@@ -25,7 +25,7 @@ from dpwitness.evidence import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
-from dpwitness.runs import Runner, on_cluster
+from dpwitness.runs import Dispatcher, Runner, cluster_of
 
 PAIR = Pair(np.zeros(10), np.ones(10))
 EVENT = Interval(coordinate=0, low=0.5)
@@ -108,7 +108,8 @@ def main() -> None:
     print(f"one thread {alone:7.1f} s  {1e9 * alone / runs:6.1f} ns a paired run  memory {largest:5.0f} MB", flush=True)
     for workers in given.workers:
         with scheduler(workers) as address:
-            runner = Runner(mechanism=mechanism, seed=1, workers=1, pool=on_cluster(mechanism, address, 1, 1))
+            pool = Dispatcher(mechanism, cluster_of(address, 1), seed=1)
+            runner = Runner(mechanism=mechanism, seed=1, workers=1, pool=pool)
             ready(runner)
             cpu, before = time.process_time(), traffic()
             counts, seconds, largest = confirmed(runner, runs)

@@ -60,14 +60,14 @@ from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORK
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import (
     Dispatcher,
+    Pool,
     Progress,
     Runner,
+    cluster_of,
     default_workers,
     in_time,
     is_of_dask,
-    on_all_cores,
-    on_cluster,
-    on_executor,
+    local_processes,
 )
 from dpwitness.targets import target_of
 
@@ -525,10 +525,14 @@ def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
     workers, seed = effort.workers or 1, effort.seed or 0  # both are settled
     cluster = effort.executor if is_of_dask(effort.executor) else effort.cluster
     if cluster is not None:
-        return on_cluster(mechanism, cluster, workers, seed)
-    if effort.executor is not None:
-        return on_executor(mechanism, effort.executor, workers, seed)
-    return on_all_cores(mechanism, workers, seed) if workers > 1 and not mechanism.threads else None
+        pool: Pool = cluster_of(cluster, workers)
+    elif effort.executor is not None:
+        pool = Pool(effort.executor, workers)
+    elif workers > 1 and not mechanism.threads:
+        pool = local_processes(workers)
+    else:
+        return None
+    return Dispatcher(mechanism, pool, seed=seed, threads=workers)
 
 
 def _centre(mechanism: Mechanism) -> float:

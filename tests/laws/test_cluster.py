@@ -17,7 +17,7 @@ from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import pairs
 from dpwitness.problem import Effort
-from dpwitness.runs import Role, Runner, dask, on_cluster
+from dpwitness.runs import Dispatcher, Role, Runner, cluster_of, dask
 from dpwitness.runs.worker import execute
 from running import runner, sampled
 
@@ -49,7 +49,8 @@ def python(function):
 
 
 def there(mechanism, cluster, **settings):
-    return Runner(mechanism=mechanism, seed=1, workers=2, pool=on_cluster(mechanism, cluster, 2, 1), **settings)
+    pool = Dispatcher(mechanism, cluster_of(cluster, 2), seed=1, threads=2)
+    return Runner(mechanism=mechanism, seed=1, workers=2, pool=pool, **settings)
 
 
 def last(iterator):
@@ -113,7 +114,7 @@ def test_what_is_no_cluster_is_refused(cluster):
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
     monkeypatch.setattr(dask, "CONNECTING", 0.3)
     with pytest.raises(ClusterLost, match=r"no scheduler answers at cluster='tcp://127\.0\.0\.1:9'"):
-        on_cluster(svt(), "tcp://127.0.0.1:9", 2, 1)
+        cluster_of("tcp://127.0.0.1:9", 2)
     assert issubclass(ClusterLost, ConnectionError)
     assert not issubclass(ClusterLost, BadInput)
 
@@ -154,7 +155,6 @@ def test_what_was_counted_before_a_scheduler_was_lost_is_kept(monkeypatch):
             pass
 
     from dpwitness.api.loop import confirm_events
-    from dpwitness.runs.dispatcher import Dispatcher
 
     pool = Dispatcher(mechanism, Lost(), seed=1)
     away = Runner(mechanism=mechanism, seed=1, workers=2, pool=pool)

@@ -31,7 +31,7 @@ from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.mechanism import OutputTraits
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import pairs
-from dpwitness.runs import Role, Runner, on_executor
+from dpwitness.runs import Pool, Role, Runner
 from dpwitness.runs import processes as processes_of_runs
 from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher, PortionQueue, WorkerDied
 from dpwitness.runs.processes import Processes
@@ -51,6 +51,10 @@ def python(function, **settings):
     )
     mechanism.shard = 32
     return mechanism
+
+
+def on_executor(mechanism, executor, workers):
+    return Dispatcher(mechanism, Pool(executor, workers), seed=1, threads=workers)
 
 
 def last(iterator):
@@ -356,7 +360,7 @@ def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
 def test_any_executor_of_concurrent_futures_gives_the_same_counts(executor):
     mechanism = python(elsewhere.slow)
     with executor(2) as started:
-        there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 7, 1))
+        there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 7))
         assert there.beside == 2  # as it says itself
         assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
         assert there.notes == ()
@@ -376,12 +380,12 @@ def test_forks_repeat_nobody_s_noise(tmp_path, monkeypatch):
     monkeypatch.syspath_prepend(str(folder))
     noisy = python(importlib.import_module("forked_noise").noisy)
     with ProcessPoolExecutor(2, mp_context=get_context("fork")) as started:
-        there = Runner(mechanism=noisy, seed=1, pool=on_executor(noisy, started, 2, 1))
+        there = Runner(mechanism=noisy, seed=1, pool=on_executor(noisy, started, 2))
         x, y = there.sample(PAIR, 1_000, Role.SEARCH)
         assert len(np.unique([x - 0.0, y - 1.0])) == 2_000
         assert "a fork repeats the noise of the process that it comes from" in there.notes[0]
         mechanism = python(elsewhere.slow)
-        there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2, 1))
+        there = Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2))
         assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
         assert there.pool.answered == 2  # each by a name of its own
         assert there.notes == ()
@@ -392,14 +396,14 @@ def test_threads_of_an_executor_leave_the_global_generators_as_they_are():
     random.seed(3)
     expected = random.Random(3).random()
     with ThreadPoolExecutor(2) as started:
-        last(Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2, 1)).confirm(PAIR, EVENTS, 64))
+        last(Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2)).confirm(PAIR, EVENTS, 64))
     assert random.random() == expected
 
 
 def confirmed_on(started, function):
     """The counts of a function in the processes of an executor."""
     mechanism = python(function)
-    pool, deadline = on_executor(mechanism, started, 1, 1), Deadline(time.monotonic() + 60)
+    pool, deadline = on_executor(mechanism, started, 1), Deadline(time.monotonic() + 60)
     return last(Runner(mechanism=mechanism, seed=1, pool=pool, deadline=deadline).confirm(PAIR, EVENTS, 999))
 
 
@@ -423,7 +427,7 @@ class Failing(ThreadPoolExecutor):
 def test_an_executor_that_fails_is_named():
     mechanism = python(elsewhere.slow)
     with Failing(1) as started, pytest.raises(ClusterLost, match=r"the executor failed \(division by zero\)"):
-        last(Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2, 1)).confirm(PAIR, EVENTS, 64))
+        last(Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2)).confirm(PAIR, EVENTS, 64))
 
 
 @pytest.mark.parametrize(
@@ -634,7 +638,7 @@ def test_an_interrupt_waits_while_a_process_begins_and_is_then_ignored(tmp_path,
 INTERRUPTED = """
 import os, signal, time
 import loky.process_executor
-from dpwitness.runs.processes import processes
+from dpwitness.runs.processes import local_processes
 
 start = loky.process_executor._ExecutorManagerThread.start
 
@@ -645,7 +649,7 @@ def interrupted(thread):
 
 loky.process_executor._ExecutorManagerThread.start = interrupted
 try:
-    processes(1)._submit(time.sleep, 0)
+    local_processes(1)._submit(time.sleep, 0)
 except KeyboardInterrupt:
     print("interrupted")
 """

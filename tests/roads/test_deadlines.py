@@ -24,7 +24,7 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, Relation, pairs
 from dpwitness.problem import Effort, Statement
 from dpwitness.runs import Runner
-from dpwitness.runs.processes import processes
+from dpwitness.runs.processes import local_processes
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import Search
 from running import ordered, sample, search
@@ -243,7 +243,7 @@ def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
     try:
         verdict = dpw.check(mechanism, **settings, max_time=60.0, search_runs=100, runs=400)
     finally:
-        processes(2).stop()
+        local_processes(2).stop()
     assert (verdict.ended, verdict.counts.runs) == ("runs", 400)
 
 

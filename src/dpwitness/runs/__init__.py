@@ -1,26 +1,26 @@
 """Runs of mechanisms: their streams, where they are made, and what is counted."""
 
-from dpwitness.runs.dask import is_of_dask, on_cluster
-from dpwitness.runs.dispatcher import Dispatcher, on_executor
-from dpwitness.runs.processes import on_all_cores
+from dpwitness.runs.dask import cluster_of, is_of_dask
+from dpwitness.runs.dispatcher import Dispatcher, Pool
+from dpwitness.runs.processes import local_processes
 from dpwitness.runs.runner import Progress, Runner, Tried, stack
 from dpwitness.runs.streams import Role, generator, order
 from dpwitness.runs.threads import Threads, default_workers, in_time
 
 __all__ = [
     "Dispatcher",
+    "Pool",
     "Progress",
     "Role",
     "Runner",
     "Threads",
     "Tried",
+    "cluster_of",
     "default_workers",
     "generator",
     "in_time",
     "is_of_dask",
-    "on_all_cores",
-    "on_cluster",
-    "on_executor",
+    "local_processes",
     "order",
     "stack",
 ]

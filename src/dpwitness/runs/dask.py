@@ -16,8 +16,7 @@ from typing_extensions import TypeIs, override
 from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, InvalidParameter, MechanismCrashed
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.dispatcher import Dispatcher, Pool, Published, WorkerDied
+from dpwitness.runs.dispatcher import Pool, Published, WorkerDied
 from dpwitness.runs.worker import Answer, Parcel, execute
 
 if TYPE_CHECKING:
@@ -177,42 +176,25 @@ def is_of_dask(executor: Executor | None) -> "TypeIs[ClientExecutor]":
     return dask is not None and isinstance(executor, dask.ClientExecutor)
 
 
-def on_cluster(mechanism: Mechanism, cluster: "str | Client | ClientExecutor", workers: int, seed: int) -> Dispatcher:
-    """Run a mechanism on a cluster.
+def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluster:
+    """The cluster that is given: "local", with so many workers, an address, a `distributed.Client` or its executor.
 
-    Parameters
-    ----------
-    mechanism
-        What runs.
-    cluster
-        "local", the address of a scheduler, such as "tcp://host:8786", a `distributed.Client`, or an executor of one.
-    workers
-        The processes of the local cluster; threads of this process where the mechanism must stay here.
-    seed
-        Of the runs by which the workers are compared with this process.
-
-    Raises
-    ------
-    ClusterLost
-        Where no scheduler answers.
-    InvalidParameter
-        Where Dask is not installed.
+    An address is that of a scheduler, such as "tcp://host:8786". Raises `ClusterLost` where no scheduler answers,
+    `InvalidParameter` where Dask is not installed.
     """
     try:
         import distributed
     except ImportError as error:
         raise InvalidParameter(f"cluster={brief(cluster)} needs Dask: pip install '.[cluster]'") from error
     if isinstance(cluster, distributed.Client):
-        pool = Cluster(cluster, "of the client")
-    elif not isinstance(cluster, str):
-        pool = Cluster(cluster._client, "of the client", cluster._kwargs)
-    else:
-        with _OPENING:
-            key = (cluster, workers if cluster == LOCAL else 0)
-            if key not in _OPEN or not _OPEN[key].started:
-                _OPEN[key] = _local(workers) if cluster == LOCAL else _connected(cluster)
-            pool = _OPEN[key]
-    return Dispatcher(mechanism, pool, seed=seed, threads=workers)
+        return Cluster(cluster, "of the client")
+    if not isinstance(cluster, str):
+        return Cluster(cluster._client, "of the client", cluster._kwargs)
+    with _OPENING:
+        key = (cluster, workers if cluster == LOCAL else 0)
+        if key not in _OPEN or not _OPEN[key].started:
+            _OPEN[key] = _local(workers) if cluster == LOCAL else _connected(cluster)
+        return _OPEN[key]
 
 
 def _local(workers: int) -> Cluster:

@@ -5,7 +5,6 @@ and a mechanism that may give other outcomes elsewhere stays here, with a note t
 a `concurrent.futures.Executor` (`Pool`): the one interface to all of them.
 """
 
-import concurrent.futures
 import math
 import threading
 import time
@@ -52,10 +51,12 @@ class Cancelled(WorkerDied):
 class Pool:
     """The processes of an executor that the user has started and will end: of joblib's loky, Ray and others.
 
+    They have dpwitness installed.
+
     Attributes
     ----------
     workers
-        How many portions are done at the same time.
+        How many portions are done at the same time; as the executor says itself, if it does.
     task_seconds
         How long a portion should take: so long that handing it over costs little.
     eager
@@ -140,7 +141,7 @@ class Portion:
 
     first: int
     end: int
-    future: "concurrent.futures.Future[Answer] | None" = None
+    future: "Future[Answer] | None" = None
     task: str = ""
     tries: int = 0
 
@@ -239,7 +240,11 @@ def _closed(deadline: Deadline | None) -> bool:
 
 
 class Dispatcher:
-    """Sends work on one mechanism to a pool of processes if that saves time, and else does it here, on `Threads`."""
+    """Sends work on one mechanism to a pool of processes if that saves time, and else does it here, on `Threads`.
+
+    `seed`: of the runs by which the processes are compared with this one; `threads`: of this process, for a mechanism
+    that must stay here.
+    """
 
     def __init__(self, mechanism: Mechanism, pool: Pool, *, seed: int, threads: int = 1) -> None:
         self.workers = pool.workers
@@ -494,12 +499,3 @@ class Dispatcher:
         yield from answer.results
         if answer.error is not None:
             raise loaded(answer.error)
-
-
-def on_executor(mechanism: Mechanism, executor: concurrent.futures.Executor, workers: int, seed: int) -> Dispatcher:
-    """Run a mechanism on any executor of `concurrent.futures`, whose processes have dpwitness installed.
-
-    `workers`: how many portions it does at the same time, where it does not say itself; and threads of this process
-    where the mechanism must stay here.
-    """
-    return Dispatcher(mechanism, Pool(executor, workers), seed=seed, threads=workers)

@@ -21,8 +21,7 @@ from typing import Any, Final
 from typing_extensions import override
 
 from dpwitness.machine import private_folder
-from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.runs.dispatcher import Dispatcher, Pool, WorkerDied
+from dpwitness.runs.dispatcher import Pool, WorkerDied
 from dpwitness.runs.threads import default_workers
 from dpwitness.runs.worker import Answer, Parcel, preload
 
@@ -195,7 +194,7 @@ _STARTED: Final[list[Processes]] = []
 
 
 @cache
-def processes(workers: int) -> Processes:
+def local_processes(workers: int) -> Processes:
     """The processes of this process, by their number; they end with it."""
     pool = Processes(workers)
     _STARTED.append(pool)
@@ -207,8 +206,3 @@ def end_at_once() -> None:
     """Kill all processes that this one has started. For a signal handler: it waits for nothing."""
     for pool in _STARTED:
         pool.kill()
-
-
-def on_all_cores(mechanism: Mechanism, workers: int, seed: int) -> Dispatcher:
-    """Run a mechanism on all cores."""
-    return Dispatcher(mechanism, processes(workers), seed=seed)
