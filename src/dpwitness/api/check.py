@@ -759,22 +759,21 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
     explanation, outputs, tried = None, None, done.runner.tried
-    made = evidence.runs_made
+    plain = replace(done.runner, mechanism=problem.mechanism)  # its runs are not weighted
     try:
         if refuted:
-            explanation = explained(_plain_runs(problem, done.runner), example_of(problem.function), claim, done.pair)
+            explanation = explained(plain, example_of(problem.function), claim, done.pair)
         if evidence.outcomes is not None:
             outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
         if outputs is None and done.ended not in STOPPED:
-            outputs = drawn_outputs(problem, _plain_runs(problem, done.runner), evidence.candidate)
+            outputs = drawn_outputs(problem, plain, evidence.candidate)
     except KeyboardInterrupt:  # the verdict is there
         done = replace(done, ended="interrupted")
     except BaseException as error:  # of any other kind, as by pytest-timeout: what was proved is not lost to it
         if isinstance(error, RunsEnded) or not refuted:
             raise
-    course = Course(
-        pairs=tried.pairs, events=tried.events, evidence=evidence.course.ending(made, log_e), outputs=outputs
-    )
+    grown = evidence.course.ending(evidence.runs_made, log_e)
+    course = Course(pairs=tried.pairs, events=tried.events, evidence=grown, outputs=outputs)
 
     def verdict() -> Verdict:
         witness = witness_of(problem, done.runner, alpha, evidence.candidate, counts)
@@ -787,7 +786,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
             "epsilon_lower_bound": lower_bound(bet, claim, alpha=level),
             "search_runs": evidence.search_runs,
             "epoch_runs": evidence.epoch_runs,
-            "runs_made": made,
+            "runs_made": evidence.runs_made,
             "course": course,
             "notes": (*notes, *done.notes, *findings.of_counts(counts)),
         }
@@ -798,11 +797,6 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
         return _with_notes(passed, *evidence.pass_notes, *findings.of_pass(passed))
 
     return uninterrupted(verdict)
-
-
-def _plain_runs(problem: Problem, runner: Runner) -> Runner:
-    """The runner of runs that are not weighted."""
-    return replace(runner, mechanism=problem.mechanism)
 
 
 def require_budget(claim: Claim, effort: Effort) -> None:

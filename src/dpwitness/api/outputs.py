@@ -105,10 +105,10 @@ def _of_values(
     """The most frequent values, in their order."""
     both = np.concatenate(values)
     kinds, first, places = np.unique(both, return_index=True, return_inverse=True)
-    there = np.flatnonzero(~np.isnan(kinds))
-    if not len(there):
+    shown = _most_frequent(places, len(kinds))
+    shown = shown[~np.isnan(kinds[shown])]
+    if not len(shown):
         return None
-    shown = np.sort([k for k in _most_frequent(places, len(kinds)) if k in there])
     label = problem.mechanism.label
     texts = [label(kinds[k]) or number_text(kinds[k]) for k in shown.tolist()]
     short = [f"{kinds[k]:.4g}".replace("-", "−") for k in shown.tolist()]
