@@ -245,8 +245,7 @@ class PolarsTables(Tables):
                 f"column {objects[0]!r} of the {self.noun} holds Python objects, which are not copied with it: give "
                 "columns of Polars' own types, or a list of dicts"
             )
-        clone: Callable[[], Table] = data.clone  # of the same columns: only the list of these can be changed
-        return clone
+        return lambda: data.clone()  # of the same columns: only the list of these can be changed
 
     @override
     def schema(self, table: Table) -> Schema:
@@ -258,8 +257,7 @@ class PolarsTables(Tables):
 
     @override
     def columns(self, table: Table) -> list[Column]:
-        found: list[Column] = table.get_columns()
-        return found
+        return list(table.get_columns())
 
     @override
     def table(self, schema: Schema, columns: Sequence[Column]) -> Table:
@@ -413,8 +411,7 @@ class ArrowTables(Tables):
 
     @override
     def columns(self, table: Table) -> list[Column]:
-        found: list[Column] = table.columns
-        return found
+        return list(table.columns)
 
     @override
     def table(self, schema: Schema, columns: Sequence[Column]) -> Table:

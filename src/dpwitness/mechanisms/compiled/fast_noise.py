@@ -89,10 +89,7 @@ def standard_exponential(rng: np.random.Generator, size: None = None) -> float:
 @inlined
 def standard_exponential_array(rng: np.random.Generator, size: Any = None) -> Any:
     """What it becomes where it has a size."""
-    out = np.empty(size)
-    for i in range(out.size):
-        out.flat[i] = noise.exponential(rng, 1.0)
-    return out
+    return exponential_array(rng, 1.0, size)
 
 
 #: Methods of NumPy's generator, and what takes their place: for one number, and for an array.
