@@ -100,7 +100,7 @@ def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = 
     return f"; did you mean {' or '.join(repr(prefix + one) for one in found)}?" if found else ""
 
 
-def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, error: type[BadInput]) -> Any:
+def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, error: type[ValueError]) -> Any:
     """The value, where it is of a type. Raises `error`, which says what it must be."""
     if not isinstance(value, wanted):
         raise error(f"{name}={brief(value)} must be {what}")

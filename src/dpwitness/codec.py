@@ -37,6 +37,7 @@ from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
 from typing import get_type_hints as hints_of
 
+from dpwitness import checks
 from dpwitness.checks import brief, finite, on_one_line, text
 from dpwitness.errors import BadInput, InvalidClaim, InvalidNeighbours, InvalidWitness
 
@@ -108,28 +109,20 @@ def or_infinite(infinity: float) -> Codec[float]:
 
 def listed(name: str, value: object) -> list[object]:
     """A list. Raises `ValueError`."""
-    if not isinstance(value, list | tuple):
-        raise ValueError(f"{name}={brief(value)} must be a list")
-    return list(value)
+    return list(checks.kind(name, value, (list, tuple), "a list", ValueError))
 
 
 def mapping(name: str, value: object) -> dict[str, object]:
     """An object. Raises `ValueError`."""
-    if not isinstance(value, Mapping):
-        raise ValueError(f"{name}={brief(value)} must be an object")
-    return dict(value)
+    return dict(checks.kind(name, value, Mapping, "an object", ValueError))
 
 
 def _text(name: str, value: object) -> str:
-    if not isinstance(value, str):
-        raise ValueError(f"{name}={brief(value)} must be a text")
-    return text(name, value)
+    return text(name, checks.kind(name, value, str, "a text", ValueError))
 
 
 def _flag(name: str, value: object) -> bool:
-    if not isinstance(value, bool):
-        raise ValueError(f"{name}={brief(value)} must be true or false")
-    return value
+    return bool(checks.kind(name, value, bool, "true or false", ValueError))
 
 
 #: The codecs of types that are not derived.
