@@ -7,8 +7,7 @@ workers.
 
 import threading
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
@@ -75,33 +74,27 @@ class ShardedRuns(ABC, Generic[T_co]):
         """What a shard takes, by the measured cost of a run."""
         return 2 * self.size * self.mechanism.cost.seconds_per_run
 
-    @abstractmethod
     def __call__(self, shard: int, /) -> T_co:
-        """Make one shard."""
-
-    def _shard(self, number: int) -> tuple[PairedRuns, np.random.Generator]:
-        """The runs of a shard, and their generator."""
-        first = number * self.size
-        key = (*self.key, number)
-        turns = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
-        runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first, layout=self.layout)
-        return runs, generator(self.seed, self.role, *key)
-
-    @contextmanager
-    def _made_once(self) -> Iterator[None]:
-        """Raise `DependentRuns` where runs that are evidence were made again as other runs.
+        """Make one shard. Raises `DependentRuns` where runs that are evidence were made again as other runs.
 
         A mechanism makes runs again where one of them changed its input. Where no seed repeats them, which runs count
         would depend on what they drew: up to twice α of the claims that hold could be refuted.
         """
-        before = self.mechanism.copies
-        yield
-        mechanism = self.mechanism
+        mechanism, first, key = self.mechanism, shard * self.size, (*self.key, shard)
+        turns = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
+        runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first, layout=self.layout)
+        before = mechanism.copies
+        made = self._made(runs, generator(self.seed, self.role, *key))
         if self.role.evidence and mechanism.copies and not before and not mechanism.reproducible:
             raise DependentRuns(
                 f"{mechanism.name} changed its input in place, for the first time in runs that are evidence: let it "
                 "change a copy, or take a generator, so that a seed repeats its runs"
             )
+        return made
+
+    @abstractmethod
+    def _made(self, runs: PairedRuns, rng: np.random.Generator) -> T_co:
+        """Make the runs of one shard from its generator."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,11 +102,9 @@ class OutcomeRows(ShardedRuns[tuple[int, Rows, Turns]]):
     """Runs whose outcomes are looked at."""
 
     @override
-    def __call__(self, shard: int, /) -> tuple[int, Rows, Turns]:
+    def _made(self, runs: PairedRuns, rng: np.random.Generator) -> tuple[int, Rows, Turns]:
         """Return the length of the longest outcome, rows of shape (2, runs, width), as wide at least, and the turns."""
-        runs, rng = self._shard(shard)
-        with self._made_once():
-            longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
+        longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
         return longest, rows, self.mechanism.turns(runs.order)
 
 
@@ -134,16 +125,11 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
         return asked if mechanism.compiled else max(mechanism.width, asked - 1, 1)
 
     @override
-    def __call__(self, shard: int, /) -> Cells:
+    def _made(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
         """Return n10, n11, n01, n00 of every event, as an array of shape (events, 4 or more).
 
         Behind them stands, for events that are made of k cells, the k·k table of cells on D and on D′.
         """
-        runs, rng = self._shard(shard)
-        with self._made_once():
-            return self._counted(runs, rng)
-
-    def _counted(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
         n, width = len(runs), self.width
         tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
         totals = np.zeros((len(self.events), 4 + tables), np.int64)
