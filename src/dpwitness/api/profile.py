@@ -332,7 +332,7 @@ def _greedy(enough: NDArray[np.bool_]) -> list[int]:
     while start < len(enough):
         reach = np.logical_and.accumulate(enough[start:, start:], axis=1).sum(axis=1)  # columns in a row
         found.append(start + int(reach.argmax()))
-        start += int(reach.max())
+        start += max(int(reach.max()), 1)  # a difference that is no number covers nothing
     return found
 
 
