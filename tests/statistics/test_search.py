@@ -108,6 +108,14 @@ def test_slow_learners_are_not_asked_where_another_pair_shows_enough(monkeypatch
     assert asked
 
 
+def test_a_pair_of_which_no_learner_proposes_an_event_has_none(monkeypatch):
+    for learners in ("LEARNERS", "SLOW_LEARNERS"):
+        monkeypatch.setattr(f"dpwitness.search.learners.selection.{learners}", [])
+    rows = np.random.default_rng(1).laplace(size=(100, 1))
+    one = PromisingPair(pair=SHIFTED, sample=sample_of(rows, rows[::-1]))
+    assert learned(laplace_runner(1), [one], GrowthAt(claim=ApproxDP(1.0), stop_value=0.01), 2) == []
+
+
 @pytest.mark.campaign
 def test_finalists_are_seen_in_more_runs_than_there_is_room_for_where_outcomes_repeat():
     objective = BoundAt(planned=1_000_000, log_threshold=math.log(1000))

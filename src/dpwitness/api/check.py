@@ -75,7 +75,7 @@ from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.graded_events import better_by_grades
-from dpwitness.search.objectives import GrowthAt, value_of
+from dpwitness.search.objectives import PROVED_IN, GrowthAt, value_of
 from dpwitness.search.pairs import (
     FIRST_LOOK,
     SCREENING,
@@ -280,13 +280,13 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     if not problem.mechanism.cost.in_numbers:
         usual = min(usual, _enough_search(claim, effort))
     budget = search_budget(problem, runner, effort.search_runs, usual)
-    # A pair so good is proved in a twentieth of the search; and none grows faster than D always in, D′ never.
+    # A pair so good is proved in such a part of the search; and none grows faster than D always in, D′ never.
     fastest = float(growth_rate(1.0, 0.0, claim.half_plane(1.0, 0.0)))
     objective = GrowthAt(
         claim=claim,
         planned=effort.runs,
         log_threshold=log_threshold,
-        stop_value=min(20 * log_threshold / budget, fastest / 2),
+        stop_value=min(PROVED_IN * log_threshold / budget, fastest / 2),
     )
     candidate, spent = find(problem, runner, objective, planned=effort.runs, budget=budget)
     if effort.search_runs is None:  # else the user has said how many

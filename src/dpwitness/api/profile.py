@@ -21,6 +21,7 @@ from dpwitness.api.loop import confirm_events, result_fields, uninterrupted, wit
 from dpwitness.candidate import Candidate
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event, Thresholds, cells_of, thresholds_of
+from dpwitness.events.counting import cells_between
 from dpwitness.evidence import Counts, Estimate, log_e_value
 from dpwitness.evidence.counts import cell_probabilities
 from dpwitness.evidence.profile_band import PlannedLine, ProfileBand, band_of, expected_differences
@@ -151,7 +152,7 @@ def _parts(
 
 def _nested_cells(x: Floats, y: Floats, cuts: Floats) -> NDArray[np.int64]:
     """The four cells of {value ≥ cut} for every cut, ascending; shape (4, k)."""
-    a, b = (np.searchsorted(cuts, values, side="right") for values in (x, y))
+    a, b = (cells_between(cuts, values, len(cuts)) for values in (x, y))
     hits, others, both = (
         np.bincount(places, minlength=len(cuts) + 1)[::-1].cumsum()[::-1][1:] for places in (a, b, np.minimum(a, b))
     )

@@ -62,8 +62,8 @@ def value_of(estimate: Estimate, objective: Objective, runs: int, standard_error
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: To prove what suffices takes one of so many parts of the planned runs. It is this part of the stop value at least:
-#: what chance gives on the runs that an event is tried on is less.
+#: What ends a search is proved in one of so many parts of its runs, and what suffices in one of the planned runs. That
+#: is such a share of the stop value at least: chance gives less on the runs that an event is tried on.
 PROVED_IN: Final = 20
 LEAST_SUFFICIENT: Final = 1 / 8
 

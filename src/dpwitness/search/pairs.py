@@ -42,13 +42,7 @@ from dpwitness.search.comparison import (
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
 from dpwitness.search.cuts import LOWER, CutCells, cuts_around
 from dpwitness.search.epochs import cuts_of
-from dpwitness.search.learners import (
-    RatedEvent,
-    chosen,
-    compared,
-    compared_by,
-    settled,
-)
+from dpwitness.search.learners import RatedEvent, chosen, compared, compared_by, settled
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import Sample, SeenOutcomes, counted, sample_of
 from dpwitness.targets import target_of
@@ -956,7 +950,7 @@ def learned(
     for place, (one, rated) in enumerate(zip(promising, results, strict=True)):
         runner.tried.events += len(rated)
         scales: set[tuple[bool, Hashable]] = set()
-        for found in chosen(rated, most):
+        for found in chosen(rated, most) if rated else ():
             cuts = cuts_around(found.event, one.sample) if cut else None
             if cuts is not None:
                 key = found.swapped, cuts.key
