@@ -332,6 +332,7 @@ def test_the_difference_of_inputs_is_marked(data, neighbour, marks):
 
 
 def test_saved_results_become_the_same_page(result):
+    result = replace(result, seconds=4.8503)  # 4.9 as measured, and 4.8 once rounded to 4.850
     again = result_from_json(json.loads(json.dumps(result.to_json())))
     numbers = re.compile(r"dpw-(?:plot-)?(?:title|text)?-?\d+|[mpC][0-9a-f]{10}")
     assert numbers.sub("", again.to_html()) == numbers.sub("", result.to_html())

@@ -60,7 +60,6 @@ _TEXTS: Final = codec_of(list[tuple[float, str]])
 
 Count: TypeAlias = Annotated[int, whole_below(1 << 63)]
 Seed: TypeAlias = Annotated[int, whole_below(1 << 128)]
-Seconds: TypeAlias = Annotated[float, Codec(lambda value: round(value, 3), real, lambda _: {"type": "number"})]
 Alpha: TypeAlias = Annotated[
     float,
     Codec(

@@ -20,7 +20,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.display import Displayed
-from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seconds, Seed, read_result
+from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seed, read_result
 from dpwitness.results.text import at_least, at_most, confidence, exceeded, label, named, notes, relation_text
 from dpwitness.results.witness import Witness
 
@@ -112,7 +112,7 @@ class Result(Displayed, JsonFields):
     parameters: dict[str, Any]  # as JSON values for people; see `Witness.parameters` for the mechanism's own
     seed: Seed
     reproducible: bool  # False: the mechanism draws its own randomness
-    seconds: Seconds
+    seconds: float
     notes: tuple[str, ...] = ()  # what a reader should know before trusting it
 
     @property

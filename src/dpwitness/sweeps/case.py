@@ -6,7 +6,7 @@ from typing import Any, Final, Literal
 
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidWitness
-from dpwitness.results.fields import Alpha, Count, Seconds, read_result
+from dpwitness.results.fields import Alpha, Count, read_result
 from dpwitness.results.text import exceeded
 from dpwitness.results.verdict import Verdict
 
@@ -31,7 +31,7 @@ class Plan(JsonFields):
     settings: Mapping[str, Any] = field(default_factory=dict)
     refused: str = ""
     alpha: Alpha  # its share of the sweep's α: the probability of a false alarm of this case
-    max_time: Seconds
+    max_time: float
     seed: Count
     records: str | None = None  # a CSV file of records to start from
 

@@ -24,7 +24,7 @@ from dpwitness.errors import InvalidData, InvalidParameter, MechanismError
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
 from dpwitness.mechanisms.catalog import load_module
 from dpwitness.options import MOST_WORKERS
-from dpwitness.results.fields import Alpha, Seconds, Seed, read_result
+from dpwitness.results.fields import Alpha, Seed, read_result
 from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Plan
@@ -85,7 +85,7 @@ class Sweep(JsonFields):
 
     modules: tuple[str, ...]  # as they were named
     alpha: Alpha  # the probability that any case is refuted although it satisfies its claim
-    max_time: Seconds
+    max_time: float
     seed: Seed
     cases: tuple[Case, ...]  # in the order of the modules and of their names
     records_digest: str = ""  # SHA-256 of the file of records; empty without one
