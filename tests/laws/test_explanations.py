@@ -607,7 +607,9 @@ def test_a_recorded_run_lets_its_input_go():
 
     def recorded():
         data = Given([1])
-        Recorder(counted, root=None, deadline=math.inf).record(lambda rng: counted(rng, data), np.random.SFC64(0))
+        recorder = Recorder(counted, root=None, deadline=math.inf)
+        with recorder.ready():
+            recorder.record(lambda rng: counted(rng, data), np.random.SFC64(0))
         return weakref.ref(data)
 
     gc.disable()

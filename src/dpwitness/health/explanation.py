@@ -133,14 +133,15 @@ def _recorded(
 
     first, second = list[Recording](), list[Recording]()
     try:
-        first.append(record(pair.data, 0))
-        again = record(pair.data, 0)
-        if not (_equal(first[0].output, again.output) and first[0].error == again.error):
-            return None  # something draws that was not found, or it remembers
-        second.append(record(pair.neighbour, 0))
-        for number in range(1, pairs):
-            first.append(record(pair.data, number))
-            second.append(record(pair.neighbour, number))
+        with recorder.ready():
+            first.append(record(pair.data, 0))
+            again = record(pair.data, 0)
+            if not (_equal(first[0].output, again.output) and first[0].error == again.error):
+                return None  # something draws that was not found, or it remembers
+            second.append(record(pair.neighbour, 0))
+            for number in range(1, pairs):
+                first.append(record(pair.data, number))
+                second.append(record(pair.neighbour, number))
     except CannotRecord:
         if own_seconds() < limit:
             return None

@@ -1,6 +1,6 @@
 """A run under a recording generator: what it draws, at which lines of the user's code, and which lines it takes.
 
-Generators of `numpy.random` and `random` that the run uses are replaced for as long as it takes: that which it gets,
+Generators of `numpy.random` and `random` that runs use are replaced while they are recorded: that which a run gets,
 those that it makes, the global ones, and those that stand in its module. Their values are those of the seed.
 """
 
@@ -144,6 +144,8 @@ class Recorder:
     def __init__(self, *functions: Any, root: str | None, deadline: float) -> None:
         spaces = {id(space): space for function in functions for space in _spaces(function)}
         self.spaces = [*spaces.values()]
+        #: The generators in them: where each stands, under which name, and which it is when no run is recorded.
+        self.generators: list[tuple[dict[str, object], str, object]] = []
         self._root = root
         self.deadline = deadline
         self._kinds: dict[CodeType, str] = {}
@@ -154,14 +156,28 @@ class Recorder:
             if isinstance(value, ModuleType) and self._is_own(str(getattr(value, "__file__", None) or "<"))
         ]
 
-    def record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
-        """Run once; `call` gets a generator of these bits. Raises `CannotRecord`."""
-        if own_seconds() > self.deadline or not _LOCK.acquire(blocking=False):
+    @contextmanager
+    def ready(self) -> Iterator[None]:
+        """Have what draws replaced, once for all runs. Raises `CannotRecord` where another recorder is at work."""
+        if not _LOCK.acquire(blocking=False):
             raise CannotRecord
         try:
-            return _Run(self, bits).made(call)
+            self.generators = [
+                (space, name, value)
+                for space in self.spaces
+                for name, value in space.items()
+                if type(value) in (np.random.Generator, np.random.RandomState)
+            ]
+            with global_states_restored(), _patched([*_replacements(self.spaces), *self.generators]):
+                yield
         finally:
             _LOCK.release()
+
+    def record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
+        """Run once, where it is `ready`; `call` gets a generator of these bits. Raises `CannotRecord`."""
+        if own_seconds() > self.deadline:
+            raise CannotRecord
+        return _Run(self, bits).made(call)
 
     def kind(self, code: CodeType) -> str:
         """Of whose function a frame is: "own", "noise", "randomise" or "other"."""
@@ -207,13 +223,17 @@ class _Run:
         return seed  # type: ignore[no-any-return]  # of the kind that it is spawned from
 
     def made(self, call: Callable[[np.random.Generator], object]) -> Recording:
-        with global_states_restored(), _patched(self), warnings.catch_warnings():
+        global _active
+        for space, name, value in self.recorder.generators:
+            space[name] = self._own_generator(value)
+        first = self.seed().generate_state(2)
+        with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # they were shown when the runs were made
-            first = self.seed().generate_state(2)
-            random.seed(int(first[0]))
-            np.random.seed(int(first[1]))  # noqa: NPY002  # what the mechanism draws from
             before, self.base = sys.gettrace(), sys._getframe()
             try:
+                _active = self
+                random.seed(int(first[0]))
+                np.random.seed(int(first[1]))  # noqa: NPY002  # what the mechanism draws from
                 sys.settrace(self._on_call)
                 self.recording.output = call(self.generator)
             except _Stop:
@@ -224,8 +244,15 @@ class _Run:
                 self.recording.error = type(error).__qualname__
             finally:
                 sys.settrace(before)
+                _active = None
                 self.base = None  # a frame that holds this object would keep the input until the next collection
         return self.recording
+
+    def _own_generator(self, value: object) -> object:
+        """What stands for a generator of the user's module during this run."""
+        if isinstance(value, np.random.Generator):
+            return RecordingGenerator(type(value.bit_generator)(self.seed()))
+        return RecordingRandomState(int(self.seed().generate_state(1)[0]))
 
     # What the interpreter calls.
 
@@ -363,7 +390,7 @@ _active: _Run | None = None
 
 @cache
 def _recorded(name: str, original: Callable[..., object], *, method: bool = True) -> Callable[..., object]:
-    """What draws, and notes it; `method`: what it is given first is the object. Made once: each run asks for 90."""
+    """What draws, and notes it; `method`: what it is given first is the object. Made once: each recorder has 90."""
 
     @wraps(original)
     def drawing(*given: Any, **named: Any) -> object:
@@ -406,14 +433,12 @@ _TARGETS: Final = os.path.join(_PACKAGE, "algorithms") + os.sep
 
 
 @contextmanager
-def _patched(run: _Run) -> Iterator[None]:
-    """Replace what draws, for as long as a run takes."""
-    global _active
+def _patched(replacements: Iterable[tuple[object, str, object]]) -> Iterator[None]:
+    """Put other values in modules, classes and dicts of variables: where, under which name, which value."""
     undo: list[Callable[[], None]] = []
     interrupted: KeyboardInterrupt | None = None
     try:
-        _active = run
-        for holder, name, value in _replacements(run):
+        for holder, name, value in replacements:
             undo.append(_restoring(holder, name))
             _put(holder, name, value)
         yield
@@ -424,7 +449,6 @@ def _patched(run: _Run) -> Iterator[None]:
                 undo.pop()
             except KeyboardInterrupt as error:  # what was replaced comes back first
                 interrupted = error
-        _active = None
         if interrupted is not None:
             raise interrupted
 
@@ -456,8 +480,8 @@ def _restoring(holder: object, name: str) -> Callable[[], None]:
     return restore
 
 
-def _replacements(run: _Run) -> Iterable[tuple[object, str, object]]:
-    """What is replaced by what: a module, class or dict of variables, a name, and what stands there meanwhile."""
+def _replacements(spaces: Iterable[dict[str, object]]) -> list[tuple[object, str, object]]:
+    """The functions that are replaced, by what: a module, class or dict of variables, a name, and what stands there."""
     known: dict[object, Any] = {}
 
     def global_function(module: object, name: str) -> tuple[object, str, object]:
@@ -470,25 +494,21 @@ def _replacements(run: _Run) -> Iterable[tuple[object, str, object]]:
     made += [(random.Random, name, _recorded(name, getattr(random.Random, name))) for name in PYTHONS
              if hasattr(random.Random, name)]  # fmt: skip
     for name in ("random", "getrandbits"):  # of the operating system, which no seed repeats
-        made.append((random.SystemRandom, name, _seeded(run, name, getattr(random.SystemRandom, name))))
+        made.append((random.SystemRandom, name, _seeded(name, getattr(random.SystemRandom, name))))
     original = np.random.default_rng
 
     @wraps(original)
     def default_rng(seed: Any = None) -> np.random.Generator:
-        if threading.get_ident() != run.thread or isinstance(seed, RecordingGenerator):
+        if (run := _run_of_thread()) is None or isinstance(seed, RecordingGenerator):
             return original(seed)
         bits = np.random.PCG64(run.seed()) if seed is None else original(seed).bit_generator
         return RecordingGenerator(bits)
 
     known[_identity(original)] = default_rng
     made.append((np.random, "default_rng", default_rng))
-    for space in run.recorder.spaces:
-        for name, value in list(space.items()):
-            if type(value) is np.random.Generator:
-                made.append((space, name, RecordingGenerator(type(value.bit_generator)(run.seed()))))
-            elif type(value) is np.random.RandomState:
-                made.append((space, name, RecordingRandomState(int(run.seed().generate_state(1)[0]))))
-            elif isinstance(value, _FUNCTIONS) and (new := known.get(_identity(value))) is not None:
+    for space in spaces:
+        for name, value in space.items():
+            if isinstance(value, _FUNCTIONS) and (new := known.get(_identity(value))) is not None:
                 made.append((space, name, new))
     return made
 
@@ -499,16 +519,21 @@ def _identity(function: Any) -> object:
     return id(function) if own is None else (id(own), function.__name__)
 
 
-def _seeded(run: _Run, name: str, original: Callable[..., object]) -> Callable[..., object]:
-    """A method of `random.SystemRandom` that draws from the run's seed, in the run's thread alone."""
+def _seeded(name: str, original: Callable[..., Any]) -> Callable[..., object]:
+    """A method of `random.SystemRandom` that draws from a run's seed, in the run's thread alone."""
 
     @wraps(original)
     def drawing(self: random.SystemRandom, *given: Any) -> object:
-        if threading.get_ident() != run.thread:
+        if (run := _run_of_thread()) is None:
             return original(self, *given)
         return run.draw(name, lambda *_: _PYTHON[name](run.python, *given), given, {})
 
     return drawing
+
+
+def _run_of_thread() -> _Run | None:
+    """The run that is recorded, where this is its thread."""
+    return _active if _active is not None and _active.thread == threading.get_ident() else None
 
 
 #: As they are while nothing is replaced.
