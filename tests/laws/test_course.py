@@ -15,7 +15,7 @@ from dpwitness.api.loop import POINTS, EvidenceCourse
 from dpwitness.api.outputs import outputs_of
 from dpwitness.claims import PureDP
 from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
-from dpwitness.events.encoding import FALSE, TRUE
+from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE
 from dpwitness.events.event import Noun
 from dpwitness.report.files import result_from_json
 from dpwitness.results.verdict import Course, Outputs
@@ -147,6 +147,18 @@ def test_outcomes_of_any_length_are_counted_as_wholes():
     assert shown.values == ("⊥⊥", "⊥⊤", "⊤")
     assert (shown.on_data, shown.on_neighbour) == ((0, 60, 40), (20, 30, 50))
     assert shown.inside == (False, True, False)
+
+
+def test_one_answer_alone_is_a_flag_where_longer_ones_are():
+    x = rows(*[[0, 1]] * 60, *[[1]] * 40)
+    assert outputs_of(Told(flags=True), OutcomeSet([[1]]), x, x).values == ("⊥⊤", "⊤")
+    assert outputs_of(Told(), OutcomeSet([[1]]), x, x).values == ("(0, 1)", "1")
+
+
+def test_flags_and_negative_zeros_among_numbers_are_said_by_their_names():
+    x = np.repeat([FALSE, TRUE, 2.0, -0.5, NEGATIVE_ZERO], 20)[:, None]
+    shown = outputs_of(Told(single=True), Interval(coordinate=0, low=0.5), x, x)
+    assert shown.values == ("−0.5", "−0", "⊥", "⊤", "2")
 
 
 def test_few_values_are_bins_of_their_own_and_absent_ones_are_left_out():

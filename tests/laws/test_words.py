@@ -45,6 +45,8 @@ def test_whole_numbers_are_no_flags():
     zeros = OutcomeSet([[0, 0, 1]])
     assert zeros.describe("answer") == "answers (0, 0, 1)"
     assert zeros.describe(Noun("answer", flags=True)) == "answers ⊥⊥ then ⊤"
+    assert OutcomeSet([[1]]).describe("answer") == "answer 1"
+    assert OutcomeSet([[1]]).describe(Noun("answer", flags=True)) == "answer ⊤"
     assert OutcomeSet([[False, False, True]]).describe("answer") == "answers ⊥⊥ then ⊤"
 
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, OutcomeSet, Statistic, in_event, of_outcomes, outcomes_of, statistic_of, widen
-from dpwitness.events.encoding import LEAST_NUMBER
+from dpwitness.events.encoding import LEAST_NUMBER, TEXTS
 from dpwitness.events.event import number_text
 from dpwitness.machine import Deadline, warn
 from dpwitness.problem import Problem
@@ -111,7 +111,7 @@ def _of_values(
         return None
     label = problem.mechanism.label
     texts = [label(kinds[k]) or number_text(kinds[k]) for k in shown.tolist()]
-    short = [f"{kinds[k]:.4g}".replace("-", "−") for k in shown.tolist()]
+    short = [TEXTS.get(kinds[k]) or f"{kinds[k]:.4g}".replace("-", "−") for k in shown.tolist()]
     if np.isfinite(kinds[shown]).all() and (kinds[shown] >= LEAST_NUMBER).all() and len(set(short)) == len(short):
         texts = short
     inside = in_event(event, np.concatenate(rows)[first[shown]])

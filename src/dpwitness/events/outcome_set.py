@@ -155,7 +155,7 @@ class OutcomeSet(Event):
 
     def _of_flags(self, noun: Noun) -> bool:
         # 0 and 1 are numbers, unless the mechanism is known to answer with them.
-        signs = (0, 1, FALSE, TRUE) if self.width > 1 and noun.flags else (FALSE, TRUE)
+        signs = (0, 1, FALSE, TRUE) if noun.flags else (FALSE, TRUE)
         return bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
 
 
