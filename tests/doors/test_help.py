@@ -129,6 +129,20 @@ def test_an_earlier_word_is_refused_by_the_new_one_and_a_slip_by_what_is_near():
     assert parse(["check", "svt"]).runs is None
 
 
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        (["check", "svt", "--out", "x"], "--out x; did you mean '--outcome'?"),
+        (["check", "svt", "--max=3"], "--max=3; see `dpwitness check --help`"),
+        (["attack", "subset_sum", "--see", "1"], "--see 1; did you mean '--seed'?"),
+        (["--vers"], "--vers"),
+    ],
+)
+def test_an_option_is_given_by_its_whole_name(line, said):
+    with pytest.raises(dpw.BadInput, match=f"unrecognized arguments: {re.escape(said)}"):
+        parse(line)
+
+
 class Terminal(io.StringIO):
     """A standard output that a person watches."""
 

@@ -279,7 +279,8 @@ class Parser(argparse.ArgumentParser):
     commands: Mapping[str, "Parser"] = MappingProxyType({})
 
     def __init__(self, *arguments: Any, **settings: Any) -> None:
-        super().__init__(*arguments, **{"formatter_class": Formatter, **settings})
+        # No abbreviations: `--out` would be taken for `--outcome`, and another one once an option is added.
+        super().__init__(*arguments, **{"formatter_class": Formatter, "allow_abbrev": False, **settings})
         self.set_defaults(parser=self)
         # Suppressed: else the default of the inner parser would overwrite what stands before the command.
         self.add_argument(
