@@ -108,7 +108,7 @@ def like(examples: Data) -> Like:
         If there are no records, or infinite numbers.
     """
     require_shallow(examples, "the list of examples")
-    form = form_of_data(examples)
+    form = form_of_data("examples", examples)
     structure: object
     tables = tables_of(examples)
     if tables is not None:

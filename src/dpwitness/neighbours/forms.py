@@ -288,8 +288,8 @@ def form_meant(form: object, known: str | None) -> Any:
     return known if form == "dataframe" and known in OF_TABLES else form
 
 
-def form_of_data(data: object) -> str:
-    """The form in which a dataset was given. Raises `InvalidNeighbours`."""
+def form_of_data(name: str, data: object) -> str:
+    """The form in which a dataset was given as an argument of that name. Raises `InvalidNeighbours`."""
     if is_frame(data):
         return "dataframe"
     tables = tables_of(data)
@@ -305,7 +305,7 @@ def form_of_data(data: object) -> str:
     if _is_xy(data):
         return "xy"
     raise InvalidNeighbours(
-        f"base={brief(data)} must be a list of records, an array, a DataFrame of pandas or Polars, a LazyFrame, "
+        f"{name}={brief(data)} must be a list of records, an array, a DataFrame of pandas or Polars, a LazyFrame, "
         "a Table of PyArrow, a dict of columns, or a tuple (X, y) of arrays"
     )
 

@@ -297,7 +297,7 @@ class Records(Relation):
         if self.form == "record":
             return as_input(data)
         require_shallow(data, "data")
-        source = form_of_data(data)
+        source = form_of_data("data", data)
         check_form(source, self.fields)
         records = FORMS[source].read(self.fields, data)
         if records is None:
@@ -503,11 +503,11 @@ def records(
         )
     if form is not None and not isinstance(form, str):
         raise InvalidNeighbours(f"form={brief(form)} must be the name of a form, such as 'list'")
+    source = None if base is None else form_of_data("base", base)
     given = like(base) if domain is None else domain
     given = from_strategy(given) if is_strategy(given) else given
     example = given if isinstance(given, Like) else None
     fields = fields_of(given) if example is None else example.fields
-    source = None if base is None else form_of_data(base)
     known = source or (None if example is None else example.form)
     form = form_meant(form, known) or known or usual_form(fields)
     check_form(form, fields)
