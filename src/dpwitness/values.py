@@ -16,11 +16,12 @@ object with one key:
     {"table": "polars", "columns": [["age", "Int64", [31, 47]]]}, or "polars-lazy", or "arrow" with any "metadata"
     {"object": "<function f>"}      what no file can hold; it says so when it is read back
 
-INDEX is {"range": [0, 2, 1], "name": null} or {"labels": ["a", "b"], "dtype": "str", "name": "id"}. A dtype is its
-name, or {"categories": ["a", "b"], "dtype": "str", "ordered": false}, of which the values are places. Times and
-differences of times are whole numbers of the unit in the dtype's name, in UTC where there is a time zone, and null
-where one is missing. Types of Polars and Arrow are written as these name them, those with settings as
-{"Datetime": ["us", null]}, {"decimal128": [10, 2]} or {"dictionary": ["int8", "string", ["a", "b"], false]}.
+INDEX is {"range": [0, 2, 1], "name": null} or {"labels": ["a", "b"], "dtype": "str", "name": "id"}, with "freq": "D" or
+the like where times say that they are evenly spaced. A dtype is its name, or
+{"categories": ["a", "b"], "dtype": "str", "ordered": false}, of which the values are places. Times and differences of
+times are whole numbers of the unit in the dtype's name, in UTC where there is a time zone, and null where one is
+missing. Types of Polars and Arrow are written as these name them, those with settings as {"Datetime": ["us", null]},
+{"decimal128": [10, 2]} or {"dictionary": ["int8", "string", ["a", "b"], false]}.
 """
 
 import base64
@@ -55,6 +56,8 @@ _COLUMNS: Final = _DTYPES | {
 }  # fmt: skip
 #: Names of dtypes of times, and of differences of times.
 _TIMES: Final = re.compile(r"datetime64\[(s|ms|us|ns)(, [\w/+:-]+)?\]|timedelta64\[(s|ms|us|ns)\]")
+#: The keys of an index.
+_INDEXES: Final = ({"range", "name"}, {"labels", "dtype", "name"}, {"labels", "dtype", "name", "freq"})
 _SEQUENCES: Final = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
@@ -162,7 +165,7 @@ def _columns_to_json(tables: Tables, table: object, depth: int) -> dict[str, obj
 
 
 def _index_to_json(index: Any, depth: int) -> dict[str, object] | None:
-    """An index; None where it has several levels, or labels of a kind that is not made again from a file."""
+    """An index; None where it has several levels, or labels or a step that are not made again from a file."""
     import pandas  # type: ignore[import-untyped]  # no stubs
 
     name = value_to_json(index.name, depth)
@@ -171,7 +174,15 @@ def _index_to_json(index: Any, depth: int) -> dict[str, object] | None:
     column = _column_to_json(pandas.Series(index, dtype=index.dtype), depth) if index.nlevels == 1 else None
     if column is None or pandas.Index([], dtype=index.dtype).__class__ is not type(index):
         return None
-    return {"labels": column[1], "dtype": column[0], "name": name}
+    written = {"labels": column[1], "dtype": column[0], "name": name}
+    step = getattr(index, "freq", None)
+    if step is None:
+        return written
+    try:
+        again = pandas.tseries.frequencies.to_offset(step.freqstr)
+    except ValueError:  # its text is none that pandas reads
+        again = None
+    return {**written, "freq": step.freqstr} if again == step else None  # unlike of one's own holidays
 
 
 def _column_to_json(column: Any, depth: int) -> tuple[object, list[object]] | None:
@@ -391,12 +402,18 @@ def _index(value: object) -> Any:
 
     if isinstance(value, list):
         return pandas.Index(_value(value))
-    if not isinstance(value, Mapping) or set(value) not in ({"range", "name"}, {"labels", "dtype", "name"}):
-        raise ValueError("an index must be a list, or have the keys range and name, or labels, dtype and name")
+    if not isinstance(value, Mapping) or set(value) not in _INDEXES:
+        raise ValueError("an index must be a list, or have the keys range and name, or labels, dtype, name and freq")
     name = _value(value["name"])
     if "labels" in value:
         labels = _column(value["dtype"], value["labels"])
-        return pandas.Index(labels, dtype=labels.dtype, name=name)
+        index = pandas.Index(labels, dtype=labels.dtype, name=name)
+        if "freq" in value:
+            of_times = isinstance(index, pandas.DatetimeIndex | pandas.TimedeltaIndex)
+            if not of_times or not isinstance(value["freq"], str):
+                raise ValueError("only an index of times has a freq, a text such as 'D'")
+            index.freq = value["freq"]
+        return index
     ends = value["range"]
     if not isinstance(ends, list) or len(ends) != 3 or not all(type(end) is int and abs(end) < 1 << 31 for end in ends):
         raise ValueError("the range of an index must be three whole numbers: start, stop and step")

@@ -402,6 +402,8 @@ TIMES = pd.DataFrame({
     [
         pd.RangeIndex(5, 9, 2, name="row"), pd.Index([3, 1], dtype="int16"), pd.Index(["a", "b"], dtype=object),
         pd.DatetimeIndex(["2020-01-01", "2020-01-03"], tz="UTC", name="day"), pd.CategoricalIndex(["u", "v"]),
+        pd.date_range("2020-01-31", periods=2, freq="ME", tz="Europe/Berlin"),
+        pd.timedelta_range("1h", periods=2, freq="-30min"),
     ],
 )  # fmt: skip
 @pytest.mark.parametrize("rows", [0, 1, 2])
@@ -409,12 +411,12 @@ def test_tables_come_back_from_files_with_their_types_index_and_names(index, row
     frame = TIMES.set_axis(index).iloc[:rows].rename_axis("fields", axis=1)
     frame.attrs["source"] = ["survey"]
     again = input_from_json(json.loads(json.dumps(input_to_json(frame), allow_nan=False)))
-    pd.testing.assert_frame_equal(again, frame, check_freq=False)
+    pd.testing.assert_frame_equal(again, frame)
     assert list(again.dtypes) == list(frame.dtypes)
     assert (type(again.index), again.index.name, again.attrs) == (type(index), index.name, frame.attrs)
     for name in frame:
         column = input_from_json(json.loads(json.dumps(input_to_json(frame[name]))))
-        pd.testing.assert_series_equal(column, frame[name], check_freq=False)
+        pd.testing.assert_series_equal(column, frame[name])
 
 
 def test_a_table_that_no_file_holds_says_so():
@@ -422,8 +424,26 @@ def test_a_table_that_no_file_holds_says_so():
         pd.DataFrame({"a": [date(2020, 1, 1)]}),
         pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)])),
         pd.DataFrame({"a": pd.period_range("2020-01", periods=1, freq="M")}),
+        pd.DataFrame({"a": [1]}, index=pd.date_range("2020", periods=1, freq=pd.offsets.CDay(holidays=["2020-05-01"]))),
+        pd.DataFrame({"a": [1]}, index=pd.date_range("2020", periods=1, freq=pd.DateOffset(months=1, days=1))),
     ):
         assert set(input_to_json(frame)) == {"object"}
+
+
+@pytest.mark.parametrize(
+    ("more", "said"),
+    [
+        ({"freq": "h"}, "does not conform to passed frequency h"),
+        ({"freq": "no step"}, "Invalid frequency"),
+        ({"freq": None}, "only an index of times has a freq, a text such as 'D'"),
+        ({"dtype": "int64", "freq": "D"}, "only an index of times has a freq, a text such as 'D'"),
+        ({"range": [0, 2, 1], "freq": "D"}, "an index must be a list, or have the keys range and name, or labels"),
+    ],
+)
+def test_a_step_between_times_in_a_file_is_that_of_its_labels(more, said):
+    index = {"labels": [0, 86_400], "dtype": "datetime64[s]", "name": None, **more}
+    with pytest.raises(InvalidNeighbours, match=re.escape(said)):
+        input_from_json({"series": [1, 2], "dtype": "int64", "name": None, "index": index})
 
 
 @pytest.mark.parametrize("shape", [[2, 3], [0, -1], [0, 1.0], [0, 2**40], ["0"]])
