@@ -10,10 +10,12 @@ from scipy.stats import binom, norm
 
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.questions import Asking, system_of
+from dpwitness.reconstruction.report import Asked
 from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
 from dpwitness.reconstruction.subset_sum.attack import Plan, Sample, coarse_gain, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.confidence import (
     PAIRED,
+    Confidence,
     Scale,
     claims_of_fit,
     claims_of_parts,
@@ -28,6 +30,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     polynomial_adversary,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM, query_count
+from dpwitness.reconstruction.subset_sum.report import OwnSystemResult
 from running import sampled, scaled, soon
 
 BENCHMARK = runpy.run_path(str(Path(__file__).parents[2] / "benchmarks" / "subset_sum_calibration.py"))
@@ -93,6 +96,23 @@ def test_where_noise_hides_whose_ones_add_less_no_more_is_claimed_than_is_right(
         less += found.confidence.less > 0
     assert claimed <= right
     assert less >= 2
+
+
+@pytest.mark.parametrize(("less", "seem"), [(1, "1 person seems"), (1_234, "1,234 people seem")])
+def test_a_report_says_how_many_people_seem_to_add_less(less, seem):
+    def text(less):
+        bits = np.zeros(4, np.int64)
+        return OwnSystemResult(
+            attack="subset_sum", asked=Asked(oracle="mine", questions=9, unanswered=0, budget=None, rate=None),
+            adversary="adaptive", size=4, recovered=bits, fractions=bits / 1,
+            confidence=Confidence(expected_right=3.0, bits=bits + 0.75, basis="fresh answers", less=less), spread=None,
+            offset=0.0, largest_residual=None, told_apart=None, right=None, fraction_right=None, stopped=None, seed=1,
+            seconds=1.0, truth=None,
+        ).text()  # fmt: skip
+
+    row = f"  less         {seem} to add less for a 1 than others do: the answers may be no sums of bits\n"
+    assert row in text(less)
+    assert text(0) == text(less).replace(row, "")
 
 
 def valued(values, deviation, number=1.0):
