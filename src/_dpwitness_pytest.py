@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from _dpwitness_session import Session
+from _dpwitness_session import BITS, PROFILES, Session
 
 if TYPE_CHECKING:
     from dpwitness.plugin.asserter import Asserter
@@ -28,10 +28,8 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 D = TypeVar("D")
 
-#: For one assertion: paired confirm runs, seconds, and which multiple of the claim a pass is to detect.
-PROFILES = {"dev": (1_000_000, 10.0, 1.1), "ci": (4_000_000, 60.0, 1.05), "nightly": (100_000_000, 600.0, 1.01)}
-#: What `bits` of an assertion is, by the option.
-BITS: dict[str, bool | str] = {"report": True, "strict": "strict", "off": False}
+#: That of `problem`, which is not imported here.
+SMALLEST_ALPHA = 1e-300
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
 #: The options that name a file which is written at the end, and what such a file has near its beginning.
@@ -157,7 +155,13 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[SESSION] = Session(
         profile=profile,
         seed=worker.get("dpwitness_seed", seed),
-        alpha=given("dp_alpha", float, lambda v: 1e-300 <= v < 1, "a number between 0 and 1, at least 1e-300", 1e-6),
+        alpha=given(
+            "dp_alpha",
+            float,
+            lambda v: SMALLEST_ALPHA <= v < 1,
+            f"a number between 0 and 1, at least {SMALLEST_ALPHA}",
+            1e-6,
+        ),
         runs=given("dp_runs", _whole, lambda v: v >= 1, "a whole number of at least 1", runs),
         max_time=given(
             "dp_max_time",

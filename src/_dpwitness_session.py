@@ -1,7 +1,15 @@
-"""What all dp tests of one pytest session share; imported by every session, so the standard library alone."""
+"""What all dp tests of one pytest session share, and what its settings may be.
+
+It is imported by every session, so it needs the standard library alone.
+"""
 
 from dataclasses import dataclass, field
 from typing import Any
+
+#: For one assertion: paired confirm runs, seconds, and which multiple of the claim a pass is to detect.
+PROFILES = {"dev": (1_000_000, 10.0, 1.1), "ci": (4_000_000, 60.0, 1.05), "nightly": (100_000_000, 600.0, 1.01)}
+#: What `bits` of a check is, by its setting.
+BITS: dict[str, bool | str] = {"report": True, "strict": "strict", "off": False}
 
 
 @dataclass

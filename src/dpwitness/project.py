@@ -10,16 +10,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
 
+from _dpwitness_session import BITS, PROFILES
 from dpwitness.checks import brief, kind, near, number, seconds, text, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.options import FUNCTIONS, HEALTH_CHECKS, MOST_RATIO, MOST_WORKERS, Errors, Option, options_of
 
 FILE: Final = "pyproject.toml"
 TABLE: Final = "dpwitness"
-#: What `bits` of a check is, by its setting.
-BITS: Final[dict[str, bool | str]] = {"report": True, "strict": "strict", "off": False}
-#: Those of the plugin, which says how hard each looks.
-PROFILES: Final = ("dev", "ci", "nightly")
 #: Settings that only the plugin has, besides those of `assert_private`: what they are.
 OF_PLUGIN: Final[dict[str, str]] = {
     "profile": f"how hard the pytest plugin looks: {', '.join(PROFILES)}",

@@ -11,7 +11,8 @@ import dpwitness.plugin.asserter  # noqa: F401  # pytester drops what an inner r
 from dpwitness.cli import main
 from dpwitness.errors import DPWitnessError
 from dpwitness.options import options_of
-from dpwitness.project import OF_PLUGIN, PROFILES, READ, known, nearest, project_of
+from dpwitness.problem import SMALLEST_ALPHA
+from dpwitness.project import OF_PLUGIN, READ, known, nearest, project_of
 
 NOISY = """
 def noisy(rng, data, epsilon):
@@ -180,8 +181,8 @@ def test_the_plugin_knows_the_table_however_it_is_written(pytester, table, monke
     pytester.runpytest_inprocess().stdout.fnmatch_lines("dpwitness: profile *, --dp-seed=9, *")
 
 
-def test_the_profiles_of_a_project_are_those_of_the_plugin():
-    assert tuple(_dpwitness_pytest.PROFILES) == PROFILES
+def test_the_smallest_alpha_of_the_plugin_is_that_of_a_check():
+    assert _dpwitness_pytest.SMALLEST_ALPHA == SMALLEST_ALPHA
 
 
 def test_a_bad_setting_ends_the_session_with_one_line(session):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
+from _dpwitness_session import BITS
 from dpwitness.checks import near
 from dpwitness.cli.console import say
 from dpwitness.cli.options import ADJACENCIES, FORMS, import_modules
@@ -19,7 +20,7 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.resolve import called
 from dpwitness.neighbours import Data, Relation, categories, histogram, integers, like, numbers, pairs, queries, records
 from dpwitness.options import options_of
-from dpwitness.project import BITS, nearest, project_of
+from dpwitness.project import nearest, project_of
 from dpwitness.results.witness import Witness
 from dpwitness.targets import target_of
 
