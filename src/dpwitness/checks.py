@@ -210,9 +210,14 @@ def first_line(error: BaseException) -> str:
     return next((line.strip() for line in text_of(error).splitlines() if line.strip()), type(error).__name__)
 
 
+def one_line(value: object, convert: Callable[[object], str] = str) -> str:
+    """The whole text of an object of the user's, as `text_of` has it, on one line."""
+    return " ".join(text_of(value, convert).split())
+
+
 def on_one_line(error: BaseException) -> str:
     """All that an error says, on one line; its class before it where that is none of this package's."""
-    text = " ".join(text_of(error).split())
+    text = one_line(error)
     if not text:
         return type(error).__name__
     return text if is_ours(error) else f"{type(error).__name__}: {text}"
@@ -233,8 +238,8 @@ def naming(what: str) -> Iterator[None]:
     except BaseException as error:
         if not is_failure(error):
             raise
-        text = " ".join(text_of(error).split())
-        raise InvalidParameter(f"{what} raised {type(error).__name__}: {text}".removesuffix(": ")) from error
+        text = f"{what} raised {type(error).__name__}: {one_line(error)}"
+        raise InvalidParameter(text.removesuffix(": ")) from error
 
 
 def first_of(what: str, ask: Callable[[], object], most: int) -> list[Any]:

@@ -36,7 +36,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import as_text, too_deep
+from dpwitness.checks import as_text, one_line, too_deep
 from dpwitness.tables import TABLES, Schema, Tables, bytes_of, tables_of, texts_of
 
 #: Deeper nesting is not written: it would be a list that holds itself.
@@ -351,7 +351,7 @@ def _of_columns(form: str, columns: list[Any], metadata: object) -> Any:
         more = bytes_of(metadata) or None
         return tables.table(Schema(names=tuple(name for name, _, _ in columns), kinds=tuple(kinds), more=more), made)
     except (TypeError, ValueError, OverflowError, LookupError, ArithmeticError, NotImplementedError) as error:
-        reason = " ".join(str(error).split())
+        reason = one_line(error)
         raise ValueError(f"a {tables.noun} cannot be made of these columns: {reason:.200}") from error
 
 

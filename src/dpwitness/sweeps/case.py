@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
+from dpwitness.checks import one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidWitness
 from dpwitness.results.fields import Alpha, Count, read_result
@@ -54,11 +55,11 @@ class CaseResult(JsonFields):
     def of(cls, case: str, found: Mapping[str, object]) -> "CaseResult":
         """What the process of a case answered. One that cannot be read is that of a case that was not run."""
         if found.get("error"):
-            return cls(case=case, status=NOT_RUN, error=str(found["error"]), why=_one_line(found.get("why")))
+            return cls(case=case, status=NOT_RUN, error=str(found["error"]), why=one_line(found.get("why")))
         try:
             result: CaseResult = read_result(cls, "answer", {**found, "case": case})
         except InvalidWitness as error:
-            return cls(case=case, status=NOT_RUN, error=type(error).__name__, why=_one_line(error))
+            return cls(case=case, status=NOT_RUN, error=type(error).__name__, why=one_line(error))
         return result
 
     @property
@@ -75,7 +76,3 @@ class CaseResult(JsonFields):
         if verdict.floating_point is not None:
             told += "; its last bits leak"
         return told
-
-
-def _one_line(value: object) -> str:
-    return " ".join(str(value).split())
