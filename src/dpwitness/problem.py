@@ -354,7 +354,7 @@ class Problem:
         return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
             mixed={c: self._others(kinds) for c, kinds in mechanism.mixed.items()}, single=single,
-            seconds_at=mechanism.time_at,
+            seconds_at=mechanism.time_at, dates=mechanism.dates,
         )  # fmt: skip
 
     def _others(self, kinds: Set[float | None]) -> str:

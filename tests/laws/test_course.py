@@ -161,6 +161,16 @@ def test_flags_and_negative_zeros_among_numbers_are_said_by_their_names():
     assert shown.values == ("−0.5", "−0", "⊥", "⊤", "2")
 
 
+def test_dates_are_bins_of_their_own_and_the_unit_of_edges_is_said():
+    event, told = Interval(coordinate=0, low=19_753.0), Told(single=True, dates={0: "D"})
+    x = np.repeat([19_752.0, 19_753.0], 50)[:, None]
+    shown = outputs_of(told, event, x, x)
+    assert (shown.statistic, shown.values) == ("answer", ("2024-01-30", "2024-01-31"))
+    assert outputs_of(told, Outside(interval=event), x, x).values == shown.values
+    x = np.arange(19_700.0, 19_800.0)[:, None]
+    assert outputs_of(told, event, x, x).statistic == "answer (D since 1970)"
+
+
 def test_few_values_are_bins_of_their_own_and_absent_ones_are_left_out():
     x, y = np.repeat([0.0, 1.0, 2.0, np.nan], 25)[:, None], np.repeat([0.0, 1.0, 2.0, 3.0], 25)[:, None]
     shown = outputs_of(Told(single=True), Outside(interval=Interval(coordinate=0, low=1.0, high=3.0)), x, y)

@@ -1,5 +1,6 @@
 """Outcomes with keys: what an event says is what a person finds who looks it up in the outcome."""
 
+import datetime
 import json
 import math
 import re
@@ -18,6 +19,7 @@ from dpwitness.events import Interval, Noun, Outside
 from dpwitness.events.encoding import TEXTS
 from dpwitness.events.event import NO_NUMBER
 from dpwitness.mechanisms.layout import MOST, ROOT, Entry, RowLayout
+from dpwitness.mechanisms.outcomes import LABELS, note_date
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -36,6 +38,36 @@ def returning(outcomes, **more):
     """A mechanism that returns these outcomes in turn."""
     waiting = iter(outcomes)
     return PythonMechanism(Signature.of(lambda rng, data: next(waiting), {}), **more)
+
+
+DAY = datetime.date(2024, 1, 31)
+
+
+@pytest.mark.parametrize(
+    ("outcomes", "dates"),
+    [
+        ([DAY, datetime.datetime(2024, 1, 31, 12)], {"": "s"}),
+        ([np.datetime64("2024-01-31"), np.datetime64("2024-02-01")], {"": "D"}),
+        ([np.datetime64(0, "25s"), np.datetime64("2024-01-31", "ns")], {"": ""}),
+        ([datetime.timedelta(1), np.timedelta64(1, "D")], {}),
+        ([{"n": 5, "at": DAY}, {"at": DAY, "by": pd.Timestamp(0)}], {"key 'at'": "s", "key 'by'": "s"}),
+        ([[7.0, DAY], [DAY, 7.0]], {"value 1": "s", "value 2": "s"}),
+        ([pd.DataFrame({"n": [5], "when": [pd.Timestamp(0)]})] * 2, {"column 'when', row 1": "s"}),
+    ],
+)
+def test_it_is_known_where_dates_stand(outcomes, dates):
+    mechanism = returning(outcomes)
+    rows = laid(mechanism, [outcomes[:1], outcomes[1:]], None)
+    mechanism.settled(rows, None)
+    assert {mechanism.places.get(c, ""): unit for c, unit in mechanism.dates.items()} == dates
+
+
+def test_not_more_places_of_dates_are_kept_than_texts():
+    dates = {}
+    for place in range(LABELS + 5):
+        note_date(dates, place, "D")
+    note_date(dates, 0, "s")
+    assert (len(dates), dates[0], dates[1]) == (LABELS, "", "D")
 
 
 def laid(mechanism, sides, layout):

@@ -144,6 +144,11 @@ def test_outputs_of_another_kind_than_before_are_an_error_as_on_one_core():
     assert told(away(mechanisms[0])) == told(runner(mechanisms[1]))
     assert not OutputTraits(bare={False}).agree(OutputTraits(single={False}))
     assert OutputTraits(bare={False}).agree(OutputTraits(single={True}))
+    dates = {0: "D", 1: "s"}
+    own = OutputTraits(dates=dates)
+    own.adopt(OutputTraits(dates={1: "D", 2: "D"}))
+    assert own.dates is dates  # which rows write to
+    assert dates == {0: "D", 1: "", 2: "D"}
 
 
 def test_a_process_that_ends_costs_no_counts(monkeypatch):

@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpwitness as dpw
-from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, ScoreThreshold, thresholds_of
-from dpwitness.events.encoding import LEAST_NUMBER, NESTED, exception_code, nested, text_code
-from dpwitness.events.event import number_text
+from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, Outside, ScoreThreshold, thresholds_of
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED, NONE, exception_code, nested, text_code
+from dpwitness.events.event import date_text, number_text
 from dpwitness.events.features import Feature
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.search.epochs import PairWealth, cuts_of
@@ -60,6 +60,39 @@ def test_a_mechanism_of_whole_numbers_is_told_in_numbers(relation):
     verdict = dpw.check(counting, claim=1.0, neighbours=relation, seed=1, workers=1, outcome=same, search_runs=0)
     assert isinstance(verdict, dpw.Violation)
     assert not set("⊤⊥") & set(verdict.witness.description)
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1_706_659_200.0, "s", "2024-01-31"),
+        (1_706_704_200.5, "s", "2024-01-31 12:30:00.5"),
+        (-0.25, "s", "1969-12-31 23:59:59.75"),
+        (19_753.0, "D", "2024-01-31"),
+        (19_752.5, "D", "2024-01-31"),
+        (54.0, "Y", "2024"),
+        (1_706_704_200_500_000_000.0, "ns", "2024-01-31 12:30:00.5"),
+        (3.0, "12h", "1970-01-02 12"),
+        (1e300, "s", "1e+300"),
+        (1e20, "D", "1e+20"),
+        (math.inf, "s", "∞"),
+        (NONE, "s", "None"),
+    ],
+)
+def test_dates_are_said_as_dates(value, unit, text):
+    assert date_text(value, unit) == text
+
+
+def test_events_of_dates_are_told_in_dates():
+    noun = Noun("answer", dates={0: "D"})
+    assert Interval(coordinate=0, low=19_753.0).describe(noun) == "first answer at least 2024-01-31"
+    ends = Interval(coordinate=0, low=19_752.5, high=19_754.0)
+    assert ends.describe(noun) == "first answer from 2024-01-31 to below 2024-02-01"
+    assert Outside(interval=ends).describe(noun) == f"not: {ends.describe(noun)}"
+    assert Interval(coordinate=1, low=19_753.0).describe(noun) == "second answer at least 19753"
+    assert OutcomeSet([[19_753, 19_753]]).describe(noun) == "answers (2024-01-31, 19753)"
+    keyed = Noun("answer", {0: "key 'a'", 1: "key 'b'"}, dates={1: "D"})
+    assert OutcomeSet([[7, 19_753]]).describe(keyed) == "exactly key 'a' 7, key 'b' 2024-01-31"
 
 
 def test_an_exception_reads_as_one():

@@ -12,7 +12,7 @@ from dpwitness.candidate import Candidate
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, OutcomeSet, Statistic, in_event, of_outcomes, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, TEXTS
-from dpwitness.events.event import number_text
+from dpwitness.events.event import number_text, text_at
 from dpwitness.machine import Deadline, warn
 from dpwitness.problem import Problem
 from dpwitness.results.verdict import Outputs
@@ -110,10 +110,11 @@ def _of_values(
     if not len(shown):
         return None
     label = problem.mechanism.label
-    texts = [label(kinds[k]) or number_text(kinds[k]) for k in shown.tolist()]
-    short = [TEXTS.get(kinds[k]) or f"{kinds[k]:.4g}".replace("-", "−") for k in shown.tolist()]
-    if np.isfinite(kinds[shown]).all() and (kinds[shown] >= LEAST_NUMBER).all() and len(set(short)) == len(short):
-        texts = short
+    said = text_at(statistic.coordinate, problem.noun)
+    texts = [label(kinds[k]) or said(kinds[k]) for k in shown.tolist()]
+    if said is number_text and np.isfinite(kinds[shown]).all() and (kinds[shown] >= LEAST_NUMBER).all():
+        short = [TEXTS.get(kinds[k]) or f"{kinds[k]:.4g}".replace("-", "−") for k in shown.tolist()]
+        texts = short if len(set(short)) == len(short) else texts
     inside = in_event(event, np.concatenate(rows)[first[shown]])
     return _counted(statistic.describe(problem.noun, label), texts, inside, places, shown, len(values[0]))
 
@@ -153,6 +154,8 @@ def _histogram(problem: Problem, statistic: Statistic, numbers: Rows, values: tu
     # No sliver beside an end of the event: few runs would decide its height.
     kept = [edge for edge in grid.tolist() if all(abs(edge - end) > (high - low) / BINS / 2 for end in ends)]
     edges = np.unique([low, high, *kept, *ends])
+    unit = problem.noun.dates.get(-1 if statistic.coordinate is None else statistic.coordinate)
+    since = f" ({unit} since 1970)" if unit else ""  # edges are numbers
     middles = (edges[:-1] + edges[1:]) / 2
     inside = ((middles >= statistic.low) & (middles < statistic.high)) != statistic.outside
     sides = []
@@ -160,7 +163,7 @@ def _histogram(problem: Problem, statistic: Statistic, numbers: Rows, values: tu
         bins = np.searchsorted(edges, side[(side >= low) & (side < high)], side="right") - 1
         sides.append(np.bincount(bins, minlength=len(middles)))
     return Outputs(
-        statistic=statistic.describe(problem.noun, problem.mechanism.label),
+        statistic=f"{statistic.describe(problem.noun, problem.mechanism.label)}{since}",
         edges=tuple(map(float, edges)),
         inside=tuple(map(bool, inside)),
         on_data=tuple(map(int, sides[0])),

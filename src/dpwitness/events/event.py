@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
 
@@ -211,23 +212,26 @@ class Noun(str):
     `places`: names by coordinate, such as "column 'age', row 2", where outcomes have keys. `flags`: whether 0 and 1 are
     the answers ⊥ and ⊤. `mixed`: the coordinates at which there is more than numbers, and what else: "no number" (None,
     NaN, text), or "raises ValueError" where all else are exceptions. `single`: whether no outcome has more than one
-    entry. `seconds_at`: the coordinate of the time that a call took, if any.
+    entry. `seconds_at`: the coordinate of the time that a call took, if any. `dates`: the coordinates of dates, with
+    their units, see `date_text`.
     """
 
-    __slots__ = ("flags", "mixed", "places", "seconds_at", "single")
+    __slots__ = ("dates", "flags", "mixed", "places", "seconds_at", "single")
     places: Mapping[int, str]
     flags: bool
     mixed: Mapping[int, str]
     single: bool
     seconds_at: int | None
+    dates: Mapping[int, str]
 
     def __new__(
         cls, noun: str, places: Mapping[int, str] = MappingProxyType({}), *, flags: bool = False,
         mixed: Mapping[int, str] = MappingProxyType({}), single: bool = False, seconds_at: int | None = None,
+        dates: Mapping[int, str] = MappingProxyType({}),
     ) -> "Noun":  # fmt: skip
         """Make it of a noun, such as "answer"."""
         new = super().__new__(cls, noun)
-        new.seconds_at = seconds_at
+        new.seconds_at, new.dates = seconds_at, dates
         new.places, new.flags, new.mixed, new.single = places, flags, mixed, single
         return new
 
@@ -286,6 +290,25 @@ def _entry_text(value: float) -> str:
     if value in RETURNED:
         return RETURNED[value]
     return number_text(value) if value < LEAST_NUMBER else f"{value:.6g}"
+
+
+def text_at(coordinate: int | None, noun: str) -> Callable[[float], str]:
+    """What makes texts of the numbers of an entry."""
+    unit = as_noun(noun).dates.get(coordinate) if coordinate is not None else None
+    return partial(date_text, unit=unit) if unit else number_text
+
+
+def date_text(value: float, unit: str) -> str:
+    """A date: so many of a unit of NumPy's since 1970, "s" with fractions; what is no date as a number."""
+    if value in TEXTS or not LEAST_NUMBER <= value < math.inf:
+        return number_text(value)
+    try:
+        # Of whole numbers the same are below 2.5 and below 3.
+        count, unit = (round(value * 1e6), "us") if unit == "s" else (math.ceil(value), unit)
+        text = str(np.int64(count).astype(f"datetime64[{unit}]")).replace("T", " ")
+    except OverflowError:  # of no date that NumPy can hold
+        return number_text(value)
+    return (text.rstrip("0").removesuffix(".") if "." in text else text).removesuffix(" 00:00:00")
 
 
 def seconds_text(value: float) -> str:
@@ -404,6 +427,7 @@ class Statistic:
     low: float = math.nan
     high: float = math.nan
     outside: bool = False
+    coordinate: int | None = None  # the entry (from 0) that is the value, None of others
 
 
 def statistic_of(event: Event) -> Statistic | None:

@@ -31,6 +31,7 @@ from dpwitness.events.event import (
     place_text,
     register_event,
     seconds_text,
+    text_at,
 )
 
 _number: Final = codec_of(Number)
@@ -127,6 +128,7 @@ class Interval(Event):
             describe=lambda noun, label: place_text(self.coordinate, noun),
             low=low,
             high=high,
+            coordinate=self.coordinate,
         )
 
     def intersection(self, other: "Interval") -> "Interval | None":
@@ -156,7 +158,7 @@ class Interval(Event):
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        place, text = place_text(self.coordinate, noun), number_text
+        place, text = place_text(self.coordinate, noun), text_at(self.coordinate, noun)
         if self.coordinate == as_noun(noun).seconds_at:
             place, text = "time", seconds_text
         if self._single_code and is_exception(self.low):

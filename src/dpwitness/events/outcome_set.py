@@ -19,6 +19,7 @@ from dpwitness.events.event import (
     Noun,
     array_of,
     as_noun,
+    date_text,
     joined,
     number_text,
     place_text,
@@ -151,7 +152,7 @@ class OutcomeSet(Event):
         if noun.places:
             return [_keyed_text(row, noun, label) for row in shown]
         flags = self._of_flags(noun)
-        return [_outcome_text(row, flags, label) for row in shown]
+        return [_outcome_text(row, flags, noun, label) for row in shown]
 
     def _of_flags(self, noun: Noun) -> bool:
         # 0 and 1 are numbers, unless the mechanism is known to answer with them.
@@ -174,27 +175,31 @@ def _entry(value: object) -> float:
     return number("an entry of an outcome set", value)
 
 
-def _outcome_text(row: Rows, flags: bool, label: Label | None) -> str:
+def _outcome_text(row: Rows, flags: bool, noun: Noun, label: Label | None) -> str:
     present = np.flatnonzero(~np.isnan(row))
     if not len(present):
         return "nothing"
     entries = row[: present[-1] + 1]
     if flags:
         return "".join("·" if np.isnan(entry) else "⊤" if entry >= 1 else "⊥" for entry in entries)
-    texts = [(label(e) if label else None) or ("·" if np.isnan(e) else _exact_text(float(e))) for e in entries]
+    texts = ["·" if np.isnan(entry) else _entry_text(c, float(entry), noun, label) for c, entry in enumerate(entries)]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
-def _keyed_text(row: Rows, noun: str, label: Label | None) -> str:
+def _keyed_text(row: Rows, noun: Noun, label: Label | None) -> str:
     """An outcome with keys: all that it holds."""
     present = np.flatnonzero(~np.isnan(row)).tolist()
     if present == [0]:
-        text = _outcome_text(row[:1], False, label)
+        text = _outcome_text(row[:1], False, noun, label)
         return text if is_exception(row[0]) else f"{place_text(0, noun)} {text}"
-    texts = [
-        f"{place_text(c, noun)} {(label(row[c]) if label else None) or _exact_text(float(row[c]))}" for c in present
-    ]
+    texts = [f"{place_text(c, noun)} {_entry_text(c, float(row[c]), noun, label)}" for c in present]
     return f"exactly {joined(texts) or 'nothing'}"
+
+
+def _entry_text(coordinate: int, value: float, noun: Noun, label: Label | None) -> str:
+    """An entry that must be equal to a value."""
+    unit = noun.dates.get(coordinate)
+    return (label(value) if label else None) or (date_text(value, unit) if unit else _exact_text(value))
 
 
 def _exact_text(value: float) -> str:

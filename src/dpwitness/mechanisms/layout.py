@@ -19,7 +19,7 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.events.encoding import Rows, nested, symbol, text_code
-from dpwitness.mechanisms.outcomes import EQUAL, LABELS, Entry, Node, Path, Row, key_codes, node_name
+from dpwitness.mechanisms.outcomes import EQUAL, LABELS, Entry, Node, Path, Place, Row, key_codes, node_name
 from dpwitness.mechanisms.texts import PARTS, PLACES, READ, fresh, read
 
 #: Entries of a layout at most, or twice as many as the largest outcome has.
@@ -117,8 +117,14 @@ class KeyedRow(Row):
     __slots__ = ("_parts", "_unknown", "layout", "rest", "unplaced", "values")
     keyed = True
 
-    def __init__(self, layout: RowLayout, labels: dict[float, str], unplaced: dict[float, Entry]) -> None:
-        super().__init__(labels=labels)
+    def __init__(
+        self,
+        layout: RowLayout,
+        labels: dict[float, str],
+        unplaced: dict[float, Entry],
+        dates: dict[Place, str] | None = None,
+    ) -> None:
+        super().__init__(labels=labels, dates={} if dates is None else dates)
         self.layout, self.unplaced = layout, unplaced
         self.values = layout.blank.copy()
         self.rest: list[tuple[Node, int, float]] = []
@@ -136,6 +142,11 @@ class KeyedRow(Row):
             self.rest.append((node, part, entry))
         if label is not None:
             self.label(entry, label)
+
+    @override
+    def place(self, node: Node | None) -> Place:
+        node = node or self.layout.root
+        return node.path, self._parts.get(node, 0)
 
     @override
     def text(self, text: str, node: Node | None) -> None:
@@ -302,8 +313,8 @@ class FlatRow(Row):
 
     __slots__ = ("_last", "lengths", "names")
 
-    def __init__(self, labels: dict[float, str]) -> None:
-        super().__init__(labels=labels)
+    def __init__(self, labels: dict[float, str], dates: dict[Place, str] | None = None) -> None:
+        super().__init__(labels=labels, dates={} if dates is None else dates)
         self.names: list[str] = []
         self.lengths: list[tuple[int, float]] = []
         self._last: Node | None = None

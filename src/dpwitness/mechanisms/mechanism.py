@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, MechanismError
 from dpwitness.mechanisms.layout import RowLayout
-from dpwitness.mechanisms.outcomes import Entry
+from dpwitness.mechanisms.outcomes import Entry, Place, note_date
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
@@ -231,6 +231,8 @@ class OutputTraits:
     #: Whether bare values were None; whether the only entries of sequences were.
     bare: set[bool] = field(default_factory=set)
     single: set[bool] = field(default_factory=set)
+    #: Where dates stood, and of which unit they are.
+    dates: dict[Place, str] = field(default_factory=dict)
     #: Entries behind the layout, by their codes.
     entries: dict[float, Entry] = field(default_factory=dict)
     #: Whether rows are laid out by the places of entries: from the first output on that holds more than single values.
@@ -250,6 +252,8 @@ class OutputTraits:
         """Add what others have shown; nothing of what does not agree."""
         if self.agree(other):
             self.labels.update(other.labels)
+            for place, unit in other.dates.items():
+                note_date(self.dates, place, unit)
             self.bare |= other.bare
             self.single |= other.single
             self.entries.update(other.entries)
@@ -473,6 +477,17 @@ class Mechanism(ABC):
         """Return the text that stands behind a number, for mechanisms that return text, as a file can hold it."""
         text = self.traits.labels.get(value)
         return None if text is None else text.encode(errors="backslashreplace").decode()
+
+    @property
+    def dates(self) -> dict[int, str]:
+        """The units of entries that are dates, by coordinate; empty where they are of several."""
+        found: dict[int | None, str] = {}
+        for place, unit in self.traits.dates.items():
+            if isinstance(place, int) and self.layout is None:
+                found[place] = unit
+            elif not isinstance(place, int) and self.layout is not None:
+                found[self.layout.coordinate(Entry(*place, ""))] = unit
+        return {coordinate: unit for coordinate, unit in found.items() if coordinate is not None}
 
     def shard_of(self, pair: Pair) -> int:
         """Paired runs on this pair that get one seed."""

@@ -54,7 +54,7 @@ from dpwitness.events.encoding import (
 )
 from dpwitness.mechanisms.texts import READ
 
-#: Texts that a mechanism keeps for messages, at most: random texts would fill the memory.
+#: Texts that a mechanism keeps for messages, and places of dates, at most: random ones would fill the memory.
 LABELS: Final = 10_000
 #: Characters that it keeps of one, and of the name of a key.
 LABEL: Final = 300
@@ -70,6 +70,8 @@ SEQUENCES: Final = (tuple, list, deque, range)
 #: A step from a node of an outcome to one within: a word, and the codes of the key, label or number.
 Step = tuple[str, tuple[float, ...]]
 Path = tuple[Step, ...]
+#: Where an entry stands: its coordinate in a row by position; else the path of its node, and which number there it is.
+Place = int | tuple[Path, int]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +119,7 @@ class Row:
 
     entries: list[float] = field(default_factory=list)
     labels: dict[float, str] = field(default_factory=dict)
+    dates: dict[Place, str] = field(default_factory=dict)  # of which unit those are that stand there; "": of several
     structured: bool = False
     depth: int = 0  # of the containers that are being read
 
@@ -130,6 +133,15 @@ class Row:
         """Keep the text that stands behind an entry."""
         if len(self.labels) < LABELS or entry in self.labels:
             self.labels[entry] = _cut(text)
+
+    def place(self, node: Node | None) -> Place:
+        """Where the next entry of a node will stand."""
+        return len(self.entries)
+
+    def date(self, count: float, unit: str, node: Node | None) -> None:
+        """Append the entries of a date: so many of a unit since 1970."""
+        note_date(self.dates, self.place(node), unit)
+        self.add(count, node)
 
     def text(self, text: str, node: Node | None) -> None:
         """Append the entry of a text; rows that are laid out may read more of it: see `texts`."""
@@ -172,6 +184,12 @@ class Row:
                 self.entries.append(value)
             else:
                 self.add(value)
+
+
+def note_date(dates: dict[Place, str], place: Place, unit: str) -> None:
+    """Note that dates of a unit stand at a place, of `LABELS` places; an empty unit where they are of several."""
+    if place in dates or len(dates) < LABELS:
+        dates[place] = unit if dates.get(place, unit) == unit else ""
 
 
 def row_of(value: object, row: Row) -> None:
@@ -422,7 +440,10 @@ def _(value: Any, row: Row, node: Node | None) -> None:
     else:
         seconds = value.hour * 3600.0 + value.minute * 60 + value.second + value.microsecond / 1e6
     exact = _length_of(value) if isinstance(value, datetime.timedelta) else value.isoformat()
-    row.add(seconds, node)
+    if isinstance(value, datetime.date):
+        row.date(seconds, "s", node)
+    else:
+        row.add(seconds, node)
     row.put(symbol("time", f"{exact} {getattr(value, 'fold', 0)}"), node, str(value))
 
 
@@ -439,7 +460,12 @@ def _(value: Any, row: Row, node: Node | None) -> None:
     if np.isnat(value):
         row.put(symbol("missing", "NaT"), node, "NaT")
         return
-    row.add(int(value.astype(np.int64)), node)
+    count = int(value.astype(np.int64))
+    if isinstance(value, np.datetime64):
+        unit, step = np.datetime_data(value.dtype)
+        row.date(count, unit if step == 1 else f"{step}{unit}", node)
+    else:
+        row.add(count, node)
     row.put(symbol("time", value.dtype.str), node, value.dtype.str)
 
 

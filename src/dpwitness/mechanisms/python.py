@@ -656,13 +656,13 @@ class PythonMechanism(Mechanism):
         """The entries one behind the other, for outcomes of single values; of the first with places, by these."""
         sequence = is_sequence(value)
         if self.by_position:
-            flat = FlatRow(self.traits.labels)
+            flat = FlatRow(self.traits.labels, self.traits.dates)
             row_of(value, flat)
             if len(self.flat_shapes) < 2 and (flat.structured or (sequence and len(flat.entries) != len(value))):
                 self.flat_shapes.add(flat.shape)
             self._note_kind(value, output, flat, run)
             return flat.entries
-        row = Row(labels=self.traits.labels)
+        row = Row(labels=self.traits.labels, dates=self.traits.dates)
         row_of(value, row)
         # A value of two entries would move those behind it.
         if row.structured or (sequence and len(row.entries) != len(value)):
@@ -676,7 +676,7 @@ class PythonMechanism(Mechanism):
 
     def _keyed(self, value: object, run: int, layout: RowLayout) -> list[float]:
         """The entries by their places."""
-        row = KeyedRow(layout, self.traits.labels, self.traits.entries)
+        row = KeyedRow(layout, self.traits.labels, self.traits.entries, self.traits.dates)
         keyed_row(value, row, self._attributes)
         self.check_length(row.count, run)
         return row.written()
