@@ -239,6 +239,12 @@ class PolarsTables(Tables):
     }
 
     @override
+    def kind_to_json(self, kind: Kind) -> object:
+        written = super().kind_to_json(kind)
+        # Categorical has no settings here: one of categories with a name would come back as another type.
+        return None if written is None or self.kind_from_json(written) != kind else written
+
+    @override
     def lent(self, data: Table) -> Callable[[], Table]:
         if objects := [name for name, kind in data.collect_schema().items() if kind == self.module().Object]:
             raise InvalidNeighbours(

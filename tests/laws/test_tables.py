@@ -175,6 +175,13 @@ def test_rows_without_columns_say_that_no_file_holds_them():
     assert set(input_to_json(pa.table({"a": [1, 2]}).select([]))) == {"object"}
 
 
+def test_categories_with_a_name_are_no_type_that_a_file_holds():
+    named = pl.DataFrame({"a": pl.Series(["x"], dtype=pl.Categorical(pl.Categories("letters")))})
+    assert set(input_to_json(named)) == {"object"}
+    plain = named.cast(pl.Categorical)
+    assert input_from_json(input_to_json(plain)).schema == plain.schema
+
+
 HOSTILE = [
     {"table": "duckdb", "columns": [["a", "Int8", [1]]]},
     {"table": "polars", "columns": [["a", "Int8", [1]]], "more": 1},
