@@ -19,7 +19,7 @@ from dpwitness.health.new_process import answer, request
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.claims import stated_claim
 from dpwitness.mechanisms.libraries.opendp import in_carrier
-from dpwitness.mechanisms.resolve import Requirements, as_mechanism
+from dpwitness.mechanisms.resolve import MechanismFactory, Requirements, as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.search.pairs import proposed
 from running import prepare
@@ -132,6 +132,7 @@ def test_a_violation_says_that_the_mechanism_has_a_delta_and_the_claim_has_none(
         (renamed, {"epsilon": 1.0, "neighbours": None, "parameters": {"budget": 3}}),
         (functools.partial(gaussian, epsilon=3), {"epsilon": 1.0}),
         (functools.partial(gaussian, epsilon=1.0, delta=0.1), {"epsilon": 1.0, "delta": 1e-3}),
+        (MechanismFactory(lambda: functools.partial(gaussian, epsilon=3)), {"epsilon": 1.0}),
     ],
 )
 def test_a_parameter_is_not_given_two_values(function, given):
@@ -143,6 +144,10 @@ def test_a_parameter_is_not_given_two_values(function, given):
 def test_a_partial_has_the_name_of_its_function():
     assert job(functools.partial(gaussian, delta=0.1), epsilon=1.0).mechanism.name == "gaussian"
     assert job(functools.partial(functools.partial(Carrier().randomise)), claim=1.0).mechanism.name == "randomise"
+    made = MechanismFactory(lambda: functools.partial(Carrier().randomise))
+    assert job(made, claim=1.0).mechanism.name == "randomise"
+    with pytest.raises(InvalidClaim, match="no claim to test: give epsilon=…, gaussian carries none itself"):
+        stated_claim(functools.partial(gaussian, epsilon=1.0))
 
 
 def test_what_a_partial_binds_stays():

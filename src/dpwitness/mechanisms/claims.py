@@ -25,6 +25,7 @@ from dpwitness.errors import BadInput, InvalidClaim, InvalidParameter
 from dpwitness.files import read_text, shown
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.library import EPSILONS, Library
+from dpwitness.mechanisms.signature import name_of
 from dpwitness.targets import target_of
 
 #: For help and messages.
@@ -220,7 +221,7 @@ def stated_claim(
         For a distance `d_in` given to an object whose claim is for none.
     """
     claim, library = as_claim(claim), library_of(thing)
-    name = getattr(thing, "__name__", type(thing).__name__)
+    name = name_of(thing)
     if d_in is not None and not library.takes_distance:
         raise InvalidParameter(f"d_in={brief(d_in)} is for OpenDP measurements, and {name} is none: leave it out")
     for key, value in (("epsilon", epsilon), ("claim", None if is_claim(claim) else claim)):

@@ -20,7 +20,7 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, OutputTraits
 from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature
+from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature, name_of
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair, as_array
 
@@ -302,7 +302,7 @@ class MechanismFactory:
                 f"make= returned the same {type(another).__name__} twice: let it make a new one in each call"
             )
         function = called(self.example)
-        self.__name__ = self.__qualname__ = getattr(self.example, "__name__", type(self.example).__name__)
+        self.__name__ = self.__qualname__ = name_of(self.example)
         with suppress(TypeError, ValueError):  # a builtin without a signature: what matches parameters will say so
             self.__signature__ = inspect.signature(function)
 

@@ -27,6 +27,12 @@ BUDGET_NAMES: Final = EPSILON_NAMES | DELTA_NAMES
 DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES | BUDGET_NAMES
 
 
+def name_of(thing: object) -> str:
+    """The name of a function, for a `functools.partial` that of the function in it; else the type of an object."""
+    named = thing.func if isinstance(thing, functools.partial) else thing
+    return str(getattr(named, "__name__", type(named).__name__))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
     """A function and what its parameters mean."""
@@ -80,8 +86,7 @@ class Signature:
             `size` or `n_samples` that is 20, say, where nothing is given: it may be a setting of its own.
         """
         plain = getattr(function, "py_func", function)
-        named = plain.func if isinstance(plain, functools.partial) else plain
-        name = str(getattr(named, "__name__", type(named).__name__))
+        name = name_of(plain)
         if inspect.iscoroutinefunction(plain):
             raise InvalidParameter(f"{name} is an async function: wrap it in one that returns asyncio.run({name}(…))")
         try:
@@ -107,8 +112,9 @@ class Signature:
                 f"{name} takes no data: its first parameter besides the generator, ε and δ is the input"
             )
         own = {key: declared[key].default for key in names if key not in (generator, size, data)}
-        if isinstance(plain, functools.partial):  # an ε that it binds is the user's choice, and no default
-            given = {**{key: plain.keywords[key] for key in BUDGET_NAMES & set(plain.keywords)}, **given}
+        made = getattr(plain, "example", plain)  # of a factory's, too
+        if isinstance(made, functools.partial):  # an ε that it binds is the user's choice, and no default
+            given = {**{key: made.keywords[key] for key in BUDGET_NAMES & set(made.keywords)}, **given}
         if data == "self":  # a dataset may have a method that releases something of it
             taken = f"; its input is 'self': for others give the method of an object, as {_owner_of(plain)}(…).{name}"
         else:
