@@ -404,19 +404,26 @@ def _changed(
     That is those of the base set less the fit's count of the value. Where no fit tells these, the sets without one of
     n values have n − 1 times as many people as the base set, together. What a mean of the noise explains is no change.
     """
+    from scipy.stats import norm, t  # half a second
+
     taken = [place for place, one in enumerate(differences) if one.sign < 0]
+    if not variance:  # nothing is claimed then; and of three sums that agree by chance it is 0, too
+        return False
+    # Few sums tell the noise badly: Student's law reaches `LEVEL` so many times as far out as the normal one.
+    freedom = sum(one.freedom for one in (first, *averages))
+    wide = float(t.isf(LEVEL / 4, freedom) / norm.isf(LEVEL / 4))
     without, apart, error = [averages[place] for place in taken], _Deviations(), first.error(variance)
     for place, other in zip(taken, without, strict=True):
         count, spread = estimates[place]
         if (both := math.hypot(other.error(variance), spread)) <= SHARP:
-            apart.add(other.mean - (first.mean - count), both, 1.0)
+            apart.add(other.mean - (first.mean - count), wide * both, 1.0)
     values = {differences[place].value for place in taken}
     if apart.rows or not taken or not all(values.issuperset(differences[place].values.tolist()) for place in taken):
-        return apart.judge(error)[1] < LEVEL
+        return apart.judge(wide * error)[1] < LEVEL
     n = len(taken)
     more = sum(other.mean for other in without) - (n - 1) * first.mean
     noises = sum(other.noises for other in without) - (n - 1) * first.noises
-    apart.add(more, math.hypot((n - 1) * error, *(other.error(variance) for other in without)))
+    apart.add(more, wide * math.hypot((n - 1) * error, *(other.error(variance) for other in without)))
     return apart.judge(0.0)[1] < LEVEL and abs(more - noises * (fits[0].offset if fits else 0)) > abs(more) / 2
 
 
