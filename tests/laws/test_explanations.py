@@ -619,6 +619,21 @@ def test_a_recorded_run_lets_its_input_go():
         gc.enable()
 
 
+def test_a_module_that_gets_more_variables_meanwhile_is_recorded():
+    """As from another thread: here from whatever is called while they are looked through."""
+    module = {"__name__": "module"}
+    exec("def noisy(rng, data):\n    return data + rng.laplace()", module)
+    recorder = Recorder(module["noisy"], root=None, deadline=math.inf)
+    before = sys.getprofile()
+    sys.setprofile(lambda *_: module.setdefault(f"variable{len(module)}", 1))
+    try:
+        with recorder.ready():
+            pass
+    finally:
+        sys.setprofile(before)
+    assert len(module) > 3
+
+
 def test_the_benchmark_knows_its_bugs_and_tells_right_lines_from_wrong_ones(capsys):
     folder = Path(__file__).parents[2] / "benchmarks"
     benchmark = runpy.run_path(str(folder / "explanations.py"))

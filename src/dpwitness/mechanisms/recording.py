@@ -165,7 +165,7 @@ class Recorder:
             self.generators = [
                 (space, name, value)
                 for space in self.spaces
-                for name, value in space.items()
+                for name, value in list(space.items())  # another thread may write to them
                 if type(value) in (np.random.Generator, np.random.RandomState)
             ]
             with global_states_restored(), _patched([*_replacements(self.spaces), *self.generators]):
@@ -507,7 +507,7 @@ def _replacements(spaces: Iterable[dict[str, object]]) -> list[tuple[object, str
     known[_identity(original)] = default_rng
     made.append((np.random, "default_rng", default_rng))
     for space in spaces:
-        for name, value in space.items():
+        for name, value in list(space.items()):
             if isinstance(value, _FUNCTIONS) and (new := known.get(_identity(value))) is not None:
                 made.append((space, name, new))
     return made
