@@ -65,8 +65,8 @@ def less_of_some(share):
 @pytest.mark.parametrize(
     ("answers", "between"),
     [
-        (less_of_some(0.2), True),
-        (lambda q, b, g: b[q & (np.arange(len(b)) % 3 > 0)].sum() * 1.5, False),
+        pytest.param(less_of_some(0.2), True, marks=pytest.mark.campaign),
+        pytest.param(lambda q, b, g: b[q & (np.arange(len(b)) % 3 > 0)].sum() * 1.5, False, marks=pytest.mark.campaign),
         (lambda q, b, g: b[q].sum(), False),
     ],
     ids=["some count less", "a sample, scaled up", "sums"],
@@ -353,7 +353,8 @@ def test_claims_hold_over_many_systems(law):
     assert row["right"] >= row["claimed"] - 1 - 4 * math.sqrt(variance) / systems
 
 
-@pytest.mark.parametrize("seed", [92, pytest.param(136, marks=pytest.mark.campaign)])
+@pytest.mark.campaign
+@pytest.mark.parametrize("seed", [92, 136])
 def test_bits_that_say_no_more_than_a_constant_are_not_claimed(seed):
     """Of 200 systems with clipped answers these two had all bits recovered as 0, each claimed with .9999."""
     claims, right = BENCHMARK["attack"]("clipped", 64, seed)

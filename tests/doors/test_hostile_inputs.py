@@ -1,6 +1,6 @@
 """Hostile arguments, files and Python values: an error is one line and one of the documented exit codes, never a crash.
 
-Seeded: case k is always the same, and `DPWITNESS_FUZZ_CASE=k` runs it alone. The suite runs 20 cases of each kind;
+Seeded: case k is always the same, and `DPWITNESS_FUZZ_CASE=k` runs it alone. The suite runs 10 cases of each kind;
 `DPWITNESS_FUZZ=3000 pytest tests/doors/test_hostile_inputs.py` runs a campaign,
 `DPWITNESS_FUZZ_FIRST=100000` one of other cases.
 """
@@ -23,7 +23,7 @@ from dpwitness.errors import DPWitnessError
 from dpwitness.mechanisms.catalog import load
 from dpwitness.plugin.asserter import Database
 
-CASES = int(os.environ.get("DPWITNESS_FUZZ", "20"))
+CASES = int(os.environ.get("DPWITNESS_FUZZ", "10"))
 FIRST = int(os.environ.get("DPWITNESS_FUZZ_FIRST", "0"))
 ONLY = os.environ.get("DPWITNESS_FUZZ_CASE")
 

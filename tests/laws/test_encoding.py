@@ -38,7 +38,7 @@ NEIGHBOURS = pairs(([0], [1]))
 SETTINGS = {"neighbours": NEIGHBOURS, "alpha": 1e-6, "seed": 4}
 
 
-@pytest.mark.parametrize("kind", soon(LEAKS, 4))
+@pytest.mark.parametrize("kind", soon(LEAKS, 1))
 def test_a_full_leak_is_refuted(kind):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", SlowMechanism)

@@ -263,7 +263,8 @@ def refuted():
     return dpw.check(histogram, **ONE_MORE)
 
 
-@pytest.mark.parametrize("mechanism", [histogram, pytest.param(of_labels, marks=pytest.mark.campaign)])
+@pytest.mark.campaign
+@pytest.mark.parametrize("mechanism", [histogram, of_labels])
 def test_an_event_names_a_key_that_one_side_alone_has_and_so_does_its_replay(mechanism, refuted, tmp_path):
     verdict = refuted if mechanism is histogram else dpw.check(mechanism, **ONE_MORE)
     assert isinstance(verdict, dpw.Violation)

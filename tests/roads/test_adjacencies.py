@@ -137,6 +137,7 @@ def outcomes_of(*steps):
     return check_each_adjacency(problem, runner, Effort(seed=1, workers=1), check), shares
 
 
+@pytest.mark.campaign
 def test_each_has_half_of_alpha_and_what_time_is_left(found):
     _, shares = outcomes_of(found, found.others[0])
     assert [(alpha, adjacency) for alpha, _, adjacency in shares] == [(5e-7, "add-remove"), (5e-7, "replace-one")]

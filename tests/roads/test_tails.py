@@ -48,6 +48,7 @@ def test_a_violation_in_a_tail_is_shown_by_fewer_runs(violation):
     assert not plain.refuted or plain.witness.counts.runs > violation.witness.counts.runs
 
 
+@pytest.mark.campaign
 def test_a_witness_says_that_its_runs_were_weighted(violation):
     text = str(violation)
     assert "weighted runs" in text

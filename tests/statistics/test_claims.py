@@ -20,6 +20,7 @@ from dpwitness.errors import InvalidClaim
 from dpwitness.evidence import Estimate, EventBet, detectable_at_best, growth_rate, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import gaussian_delta
+from running import soon
 
 #: Probabilities of D′ at which a half-plane is compared with the region in arithmetic of 60 digits.
 RATES = [1e-300, 1e-30, *(10.0 ** -np.arange(2, 13)), *np.linspace(0.02, 0.98, 25), 1 - 1e-9]
@@ -237,7 +238,7 @@ def leaky(rng, data):
     return data[0] * (rng.random() < 0.4)
 
 
-@pytest.mark.parametrize("claim", [ZCDP(0.2), RenyiDP(2, 0.3), RenyiDP(1.001, 0.3)], ids=str)
+@pytest.mark.parametrize("claim", soon([RenyiDP(2, 0.3), ZCDP(0.2), RenyiDP(1.001, 0.3)], 1), ids=str)
 def test_an_output_of_one_side_alone_is_more_than_any_parameter(claim):
     assert claim.reached(0.4, 0.0) == math.inf
     assert list(claim.reached(np.array([0.0, 0.4]), np.zeros(2))) == [0.0, math.inf]
@@ -245,7 +246,7 @@ def test_an_output_of_one_side_alone_is_more_than_any_parameter(claim):
     assert found.lower_bound > claim.parameter
 
 
-@pytest.mark.parametrize("claim", [GaussianDP(0.8), ZCDP(0.2), RenyiDP(2, 0.3), gaussian_curve(0.7)], ids=str)
+@pytest.mark.parametrize("claim", soon([GaussianDP(0.8), gaussian_curve(0.7), RenyiDP(2, 0.3), ZCDP(0.2)], 3), ids=str)
 def test_evidence_and_bounds_of_expected_counts(claim):
     """Counts as they are expected of N(0, 1) against N(1, 1): refuted, and never more than what is true."""
     p, q, n = stats.norm.sf(0.3 - 1), stats.norm.sf(0.3), 200_000

@@ -242,6 +242,7 @@ def test_a_violation_is_shrunk_to_its_event(violation):
     assert small.witness.estimate.grades is None
 
 
+@pytest.mark.campaign
 def test_damaged_grades_in_a_file_are_refused(violation):
     written = json.dumps(violation.witness.to_json())
     for key, value in (("up", [0.5]), ("up", None), ("down", ["x"]), ("up", [2.0] * violation.witness.event.cells)):
