@@ -51,8 +51,14 @@ def boundary(epsilon, delta=0.0):
 def joint(p, q, coupled):
     """Probabilities of outcomes of both sides, with a share of runs in which the sides are as alike as they can be."""
     alike = np.minimum(p, q)
-    rest = np.outer(p - alike, q - alike) / max(1 - alike.sum(), 1e-300)
+    left, right = p - alike, q - alike
+    rest = np.outer(left, right) / max(left.sum(), 1e-300)  # 1 less the sum of `alike` may be round-off alone
     return (1 - coupled) * np.outer(p, q) + coupled * (np.diag(alike) + rest)
+
+
+@pytest.mark.parametrize("epsilon", [0.0, 2.2e-16, 1.0])
+def test_the_probabilities_of_these_tests_sum_to_1(epsilon):
+    assert joint(*boundary(epsilon), 0.5).sum() == pytest.approx(1)
 
 
 @st.composite
