@@ -26,6 +26,12 @@ def with_import(rng, data):
     return norm(data) + rng.normal()
 
 
+def with_random(rng, data):
+    import random
+
+    return data[0] + random.gauss(0, 1)
+
+
 def with_missing_distribution(rng, data):
     return data[0] + rng.multivariate_normal(data, data)[0]
 
@@ -40,13 +46,14 @@ def with_any_parameters(rng, data, **parameters):
         (with_any_parameters, "as **parameters; to make it fast: name each parameter that it takes"),
         (with_helper, "to make it fast: decorate doubled with @numba.njit"),
         (with_import, "to make it fast: move the import to the top of the file"),
+        (with_random, "to make it fast: draw from a parameter rng, or with dpwitness.noise, in place of random"),
         (with_missing_distribution, "to make it fast: numba has no rng.multivariate_normal"),
     ],
 )
 def test_what_numba_says_today_is_understood(function, mend):
     with pytest.raises(Refused) as raised:
         CompiledMechanism(Signature.of(function, {})).compile_for(Pair(np.ones(2), np.ones(2)))
-    told = refusal(str(raised.value))
+    told = refusal(str(raised.value), function)
     assert mend in told
     assert "\n" not in told
 

@@ -1,5 +1,6 @@
 """Why numba refuses a function, in one line, and what to do about it."""
 
+import dis
 import re
 from pathlib import Path
 from typing import Final
@@ -50,6 +51,8 @@ def refusal(message: str, function: object = None) -> str:
     why = _why(message)
     if _installed(function):
         return why
+    if "IMPORT_" in why and _imports_random(function):  # whose numbers machine code draws otherwise
+        return f"{why}; to make it fast: draw from a parameter rng, or with dpwitness.noise, in place of random"
     for pattern, advice in ADVICE:
         match = re.search(pattern, why)
         if match:
@@ -58,6 +61,13 @@ def refusal(message: str, function: object = None) -> str:
                 return f"{why}; it is of an installed package"
             return f"{why}; to make it fast: {match.expand(advice)}"
     return f"{why}; to make it fast: {USUAL}"
+
+
+def _imports_random(function: object) -> bool:
+    """Whether a function itself imports Python's `random`."""
+    code = getattr(function, "__code__", None)
+    steps = () if code is None else dis.get_instructions(code)
+    return any(step.opname == "IMPORT_NAME" and step.argval == "random" for step in steps)
 
 
 def _installed(function: object) -> bool:
