@@ -118,7 +118,7 @@ def test_claims_in_files(tmp_path):
     assert claim(f"profile:{file}") == PrivacyProfile([(0.5, 0.01), (1, 1e-5)])
     file.write_text("[[0, 1], [0.5, 0.1], [1, 0]]")
     assert claim(f"tradeoff:{file}") == TradeOff([(0, 1), (0.5, 0.1), (1, 0)])
-    for broken in ("{", "3", "[]", "[[1]]", '{"kind": "other"}'):
+    for broken in ("{", "3", "[]", "[[1]]", '{"kind": "other"}', '{"a": 1}'):
         file.write_text(broken)
-        with pytest.raises(BadInput):
+        with pytest.raises(BadInput, match=r"profile\.json"):
             claim(f"profile:{file}")

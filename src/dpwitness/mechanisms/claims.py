@@ -78,14 +78,15 @@ def _of_file(kind: str, path: str) -> Claim:
         if isinstance(error, BadInput):
             raise
         raise InvalidClaim(f"{shown(path)} is not JSON: {error}") from error
-    if isinstance(value, dict) and "verdict" not in value:
-        return claim_from_json(value)
-    if not isinstance(value, list):
+    if not isinstance(value, list) and not (isinstance(value, dict) and "verdict" not in value):
         raise InvalidClaim(
             f"{shown(path)} must hold a list of pairs of numbers in JSON, such as [[0.5, 0.01], [1, 1e-5]], "
             "or a claim as a witness holds it; it is no result of dpwitness"
         )
-    return FILES[kind](value)
+    try:
+        return claim_from_json(value) if isinstance(value, dict) else FILES[kind](value)
+    except InvalidClaim as error:
+        raise InvalidClaim(f"{shown(path)}: {error}") from error
 
 
 #: δ at which ε is asked for, where δ cannot be asked for at `EPSILONS`: some take a second for each.
