@@ -156,8 +156,8 @@ def broken(**changes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (broken(format="pickle"), "its format is 'pickle'"),
-        (broken(format="dpwitness-witness/1"), "'dpwitness-witness/1', which does not say which inputs are neighbours"),
+        (broken(format="pickle"), r"w\.json is no witness, as .*: its format is 'pickle'"),
+        (broken(format="dpwitness-witness/1"), r"w\.json has .*/1', which does not say which inputs are neighbours"),
         (broken(relation=KeyError), "lacks 'relation'"),
         (broken(data=KeyError), "lacks 'data'"),
         (broken(relation={"kind": "os:system"}), "relation kind 'os:system' is unknown: import the module that"),
@@ -418,6 +418,18 @@ def test_data_in_a_file_do_not_decide_which_lengths_are_adjacent(found):
     with pytest.raises(InvalidNeighbours, match=r"queries\(10\) calls neighbouring"):
         dpw.replay(witness, quiet, neighbours=queries(10))
     assert isinstance(dpw.replay(witness, quiet, neighbours=queries(10), data=[10, 4, 4], seed=3), dpw.Violation)
+
+
+def test_a_replay_without_the_outcome_of_its_witness_says_so(violation):
+    notes = dpw.replay(replace(violation.witness, outcome="mine.py:released"), seed=2).notes
+    said = "the witness was found with outcome=mine.py:released, this replay is without: give it again"
+    assert any(note.startswith(said) for note in notes)
+
+
+@pytest.mark.campaign
+def test_a_replay_with_the_outcome_of_its_witness_has_nothing_to_say_of_it(found):
+    witness = replace(found.witness, outcome="mine.py:released")
+    assert not any("outcome=" in note for note in dpw.replay(witness, quiet, outcome=float, runs=1000).notes)
 
 
 def test_a_target_may_be_given_by_its_name(violation):

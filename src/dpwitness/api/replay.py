@@ -118,7 +118,8 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
 
     def work(problem: Problem, runner: Runner) -> Verdict:
         problem = replace(problem, relation=relation, data=data)
-        return confirm_candidate(problem, weighted_runner(problem, runner, candidate), effort, candidate)
+        runner = weighted_runner(problem, runner, candidate)
+        return confirm_candidate(problem, runner, effort, candidate, notes=_without_outcome(witness, problem))
 
     return work_on(statement, effort, work, _rows_of(witness))
 
@@ -253,6 +254,16 @@ def _statement_of(
         fast_noise=witness.fast_noise if options["fast_noise"] is None else options["fast_noise"],
         reference=reference or (witness.mechanism if named else None),
     )  # fmt: skip
+
+
+def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
+    """A note where the runs of a witness were summarised, and these are not: no file decides which code runs."""
+    if witness.outcome is None or problem.how_run.outcome or getattr(problem.mechanism, "outcome", None):
+        return ()
+    return (
+        f"the witness was found with outcome={witness.outcome}, this replay is without: give it again (--outcome), "
+        "unless the mechanism itself returns that now",
+    )
 
 
 def _rows_of(witness: Witness) -> Requirements:

@@ -235,11 +235,14 @@ class Witness(JsonFields):
         file_format = value.get("format") if isinstance(value, Mapping) else type(value).__name__
         if file_format == EARLIER:
             raise InvalidWitness(
-                f"this witness has the format {EARLIER!r}, which does not say which inputs are neighbours: make it "
+                f"{where} has the format {EARLIER!r}, which does not say which inputs are neighbours: make it "
                 "anew with `dpwitness check … --save FILE`"
             )
         if file_format != FORMAT or not isinstance(value, Mapping):
-            raise InvalidWitness(f"this is no witness: its format is {brief(file_format)}, not {FORMAT!r}")
+            raise InvalidWitness(
+                f"{where} is no witness, as --save of check, bound or profile writes it: its format is "
+                f"{brief(file_format)}, not {FORMAT!r}"
+            )
         witness: Witness = read_result(cls, "witness", value)
         if not witness._adjacent:
             given = "" if witness.data is None else " with the data in the file"
