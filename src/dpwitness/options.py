@@ -42,6 +42,12 @@ HEALTH_CHECKS: Final = (
 )
 #: How a claim is written as text.
 CLAIMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
+#: What says which inputs are neighbours.
+_RELATIONS: Final = "For example `queries(10)` or `[([1, 1], [2, 0])]`."
+#: What becomes of a run that raises.
+_RAISED: Final = (
+    '"raise": it ends the check. "outcome": its class is the outcome of the run; functions then run as plain Python.'
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +99,7 @@ DetectableRatio: TypeAlias = Annotated[
     float | None,
     Option(
         "end a pass once its runs would have caught this multiple of the claim, such as 1.05",
-        "At least 1; 1 makes all runs. Runs go on while they show evidence against the claim. By default all runs are "
+        "From 1 to 2; 1 makes all runs. Runs go on while they show evidence against the claim. By default all runs are "
         "made, except for plain Python without `runs` and `max_time`: then a pass ends once twice the runs would lower "
         "its detectable parameter by less than 1 %.",
         metavar="RATIO",
@@ -146,7 +152,7 @@ class MechanismOptions(TypedDict, total=False):
         "Relation | Sequence[Any] | None",
         Option(
             "which inputs are neighbours: a relation or a list of pairs",
-            "For example `queries(10)` or `[([1, 1], [2, 0])]`. By default the relation of the target.",
+            f"{_RELATIONS} By default the relation of the target.",
         ),
     ]
     data: Annotated[Any, Option("D, for which the relation makes the neighbours")]
@@ -162,8 +168,7 @@ class MechanismOptions(TypedDict, total=False):
         Errors,
         Option(
             "how an exception of the mechanism is treated",
-            '"raise": it ends the check. "outcome": its class is the outcome of the run; functions then run as plain '
-            "Python.",
+            _RAISED,
             default="raise",
             choices=get_args(Errors),
             setting="errors",
@@ -387,6 +392,7 @@ _MEASURED: Final[Mapping[str, Mapping[str, Any]]] = {
 _CONFIDENCE: Final[Mapping[str, Any]] = {"default": 0.001, "more": "", "setting": "confidence"}
 #: What differs where a witness says how it was found.
 _AS_FOUND: Final[Mapping[str, Mapping[str, Any]]] = {
+    "errors": {"more": f"{_RAISED} A witness that was found so keeps to it."},
     "observe": {"more": "By default as in the check that found the witness."},
     "fast_noise": {
         "more": "Only in machine code. By default as in the check that found the witness.",
@@ -436,7 +442,10 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
             "claim": {"text": f"the claim (default: the witness's): {CLAIMS}"},
             "delta": {"text": "the claimed δ (default: the witness's)", "more": ""},
             "parameters": {"text": "parameters of the mechanism, which replace those of the witness by name"},
-            "neighbours": {"text": "the relation of the claim, which must contain the pair (default: the witness's)"},
+            "neighbours": {
+                "text": "the relation of the claim, which must contain the pair (default: the witness's)",
+                "more": _RELATIONS,
+            },
             "data": {"text": "D of that relation"},
             **_AS_FOUND,
             "seed": {"more": "The witness's own seed is refused, since it would only repeat its runs."},
@@ -445,7 +454,10 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
     "shrink": (
         ShrinkOptions,
         {
-            "neighbours": {"text": "the relation that contains every simpler pair (default: the witness's)"},
+            "neighbours": {
+                "text": "the relation that contains every simpler pair (default: the witness's)",
+                "more": _RELATIONS,
+            },
             **_AS_FOUND,
             "data": {"text": "D of that relation: the inputs then stay as they are, and only the event is simplified"},
             "max_time": {"default": SHRINK_TIME},

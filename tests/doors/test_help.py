@@ -13,6 +13,7 @@ import dpwitness as dpw
 from dpwitness.cli import console, main
 from dpwitness.cli.commands import parse, parser
 from dpwitness.cli.parser import EXIT_CODES
+from dpwitness.options import FUNCTIONS, options_of
 
 
 def below(found):
@@ -49,6 +50,12 @@ def test_every_command_that_runs_something_has_the_whole_option_set(name):
     own = {"--alpha", "--runs", "--column"} - ({"--alpha"} if name == "curve" else set())
     common = set(COMMON) - ({"--max-time"} if name == "sweep" else set())  # its --seconds are those of each case
     assert common | (own if name in OWN else set()) <= options
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_no_parameter_is_said_to_have_two_defaults(function):
+    options = options_of(function).items()
+    assert not [name for name, option in options if "(default" in option.text and "By default" in option.more]
 
 
 def test_one_word_for_one_thing():

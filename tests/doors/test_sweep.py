@@ -303,6 +303,12 @@ def test_a_request_that_cannot_be_read_is_no_result():
     assert found["error"] == "KeyError"
 
 
+def test_one_case_is_no_plural(folder):
+    sweep = Sweep.of([str(folder / "mine.py")])
+    one = replace(sweep, cases=sweep.cases[:1])
+    assert sweeps.text_of(one, []).startswith("1 case of ")
+
+
 def test_cases_are_for_parametrize(folder):
     cases = dpw.sweep(str(folder / "mine.py"), alpha=1e-6, max_time="2s", seed=1)
     assert [str(case) for case in cases] == [

@@ -399,10 +399,10 @@ ORDER: Final = (REFUTED, NOT_REFUTED, NOT_RUN)
 def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = False) -> str:
     """A line of numbers, the table, and below it the report of each violation."""
     counted = Counter(one.status for one in results)
-    left = len(sweep.cases) - len(results)
+    left, cases = len(sweep.cases) - len(results), "1 case" if len(sweep.cases) == 1 else f"{len(sweep.cases)} cases"
     head = ", ".join(f"{counted[status]} {status}" for status in ORDER)
     lines = [
-        f"{len(sweep.cases)} cases of {', '.join(sweep.modules)}: {head}" + (f", {left} left" if left else ""),
+        f"{cases} of {', '.join(sweep.modules)}: {head}" + (f", {left} left" if left else ""),
         f"α = {sweep.alpha:g} for all of them, {sweep.alpha / len(sweep.cases):.3g} a case; seed {sweep.seed}",
         *(["interrupted: the same command with the same --output goes on"] if interrupted and left else []),
         "",
