@@ -30,6 +30,7 @@ from _dpwitness_pytest import OPTIONS as SESSION_OPTIONS
 from dpwitness.cli import main
 from dpwitness.cli.commands import parser
 from dpwitness.options import HEALTH_CHECKS
+from dpwitness.results.schema import schemas
 
 ROOT = Path(__file__).parents[2]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -307,6 +308,14 @@ def test_every_error_and_health_check_has_its_line():
     errors = [name for name in errors if issubclass(getattr(dpw, name), Exception)]
     missing = [name for name in (*errors, *HEALTH_CHECKS) if f"`{name}`" not in page and f"`dpw.{name}`" not in page]
     assert not missing
+
+
+def test_every_key_of_a_saved_result_is_described():
+    page = (ROOT / "docs/results.md").read_text()
+    parts = {name: part for schema in schemas().values() for name, part in schema["$defs"].items()}
+    files = ("Violation", "NotRefuted", "Bound", "Curve", "PValueCurve", "CurveTest", "Profile", "Witness")
+    keys = {key for name in files for key in parts[name]["properties"]}
+    assert not [key for key in sorted(keys) if f"`{key}`" not in page]
 
 
 #: What a page calls an option of another program.
