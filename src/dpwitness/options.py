@@ -71,6 +71,9 @@ class Option:
     @property
     def reference(self) -> str:
         """The paragraph of the reference."""
+        value, colon, what = self.text.partition(":")
+        if colon and value in self.choices:  # in Python a text, and no first word of a sentence
+            return f'"{value}":{what}. {self.more}'
         first = self.text[0].upper() if self.text[0].isascii() else self.text[0]  # Δ is no δ
         return f"{first}{self.text[1:]}. {self.more}".strip()
 

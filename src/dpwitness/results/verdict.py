@@ -88,7 +88,7 @@ class Course(JsonFields):
     Attributes
     ----------
     pairs
-        Pairs of inputs that were run to choose one; 0 where the pair was given, as in a replay.
+        Pairs of inputs that were run to choose one; 0 in a replay.
     events
         Events that were compared with each other; one that was proposed again, of more runs, counts again.
     evidence
