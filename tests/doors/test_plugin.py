@@ -563,12 +563,14 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
 
     def interrupted(rng, q, epsilon, size):
         calls.append(size)
-        if sum(calls) > 200_000:
+        if sum(calls) > 1_000_000:  # of some 2,600,000: the search, however fast calls are, takes fewer
             raise KeyboardInterrupt
         return q[0] + rng.laplace(0, 1 / epsilon, size=size)
 
     def test_interrupted(assert_private):
-        assert_private(interrupted, epsilon=1.0, neighbours=one, search_runs=20_000, bits=False)
+        assert_private(
+            interrupted, epsilon=1.0, neighbours=one, search_runs=20_000, runs=1_000_000, bits=False, detectable_ratio=1
+        )
 
     def test_never(assert_private):
         assert False
@@ -580,7 +582,7 @@ def test_a_keyboard_interrupt_keeps_what_was_counted(project, tmp_path):
     entries = json.loads(report.read_text())["assertions"]
     assert [entry["test"] for entry in entries] == ["test_it.py::test_good", "test_it.py::test_interrupted"]
     assert entries[1]["ended"] == "interrupted"
-    assert 0 < entries[1]["runs"]["confirm"] < 200_000
+    assert 0 < entries[1]["runs"]["confirm"] < 1_000_000
 
 
 @pytest.mark.campaign

@@ -77,7 +77,9 @@ def test_a_new_process_reads_texts_as_this_one_does():
 def test_other_processes_read_texts_as_this_one_does():
     options = {"parameters": {"kind": "a word before an id"}, "runs": 60_000, "max_time": 60.0}
     one, two = (checked(leaking, workers=workers, **options) for workers in (1, 2))
-    assert one.counts == two.counts
+    assert one.witness.description == two.witness.description
+    for verdict in (one, two):  # how many runs there are follows from measured times
+        assert verdict.counts.n10 == verdict.counts.runs
 
 
 @pytest.mark.campaign
