@@ -20,7 +20,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pytest
 
-from _dpwitness_session import BITS, PROFILES, Session
+from _dpwitness_session import BITS, PROFILES, SMALLEST_ALPHA, Session
 
 if TYPE_CHECKING:
     from dpwitness.plugin.asserter import Asserter
@@ -28,8 +28,6 @@ if TYPE_CHECKING:
 V = TypeVar("V")
 D = TypeVar("D")
 
-#: That of `problem`, which is not imported here.
-SMALLEST_ALPHA = 1e-300
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
 #: The options that name a file which is written at the end, and what such a file has near its beginning.

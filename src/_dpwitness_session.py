@@ -8,6 +8,8 @@ from typing import Any
 
 #: For one assertion: paired confirm runs, seconds, and which multiple of the claim a pass is to detect.
 PROFILES = {"dev": (1_000_000, 10.0, 1.1), "ci": (4_000_000, 60.0, 1.05), "nightly": (100_000_000, 600.0, 1.01)}
+#: The least α: 1/α, and that of every share of it, must be a number.
+SMALLEST_ALPHA = 1e-300
 #: What `bits` of a check is, by its setting.
 BITS: dict[str, bool | str] = {"report": True, "strict": "strict", "off": False}
 

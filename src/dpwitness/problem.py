@@ -19,6 +19,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, Literal, Self, cast, get_args
 
+from _dpwitness_session import SMALLEST_ALPHA
 from dpwitness.candidate import Candidate
 from dpwitness.checks import brief, flag, kind, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
@@ -43,7 +44,7 @@ from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import Outcome, summary
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism, example_of, mechanism_or_factory
-from dpwitness.mechanisms.signature import require_no_other, takes
+from dpwitness.mechanisms.signature import name_of, require_no_other, takes
 from dpwitness.neighbours import (
     Data,
     Pair,
@@ -78,7 +79,6 @@ CLASSES: Final = 3
 RAISES: Final = "raises an exception"
 LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
 LARGEST_SEED: Final = (1 << 128) - 1
-SMALLEST_ALPHA: Final = 1e-300  # 1/α, and that of every share of it, must be a number
 #: The share of α for what the last bits of floating-point outcomes show: a leak there is clear in few runs, so that
 #: this costs few, and the rest of α asks for .001 nats more evidence.
 BITS_SHARE: Final = 1e-3
@@ -408,7 +408,7 @@ def prepare(
     first, mechanism = in_time(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), TRIED)),
         max(effort.max_time, FIRST_RUNS),
-        what=f"{_name(function)} did not finish its first runs",
+        what=f"{name_of(function)} did not finish its first runs",
     )
     if statement.fast_noise and not mechanism.signature.fast_noise:
         why = (
@@ -559,10 +559,6 @@ def given_parameters(given: Mapping[str, object] | None) -> dict[str, Any]:
         if too_deep(value):
             raise InvalidParameter(f"parameter {name} holds itself, or is nested too deep: give plain values")
     return dict(given)
-
-
-def _name(function: object) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _from_here(file: Path) -> str:

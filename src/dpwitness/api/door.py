@@ -15,7 +15,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.claims import Accountant  # noqa: F401
 from dpwitness.mechanisms.mechanism import Mechanism  # noqa: F401
 from dpwitness.mechanisms.python import Outcome  # noqa: F401
-from dpwitness.mechanisms.signature import takes
+from dpwitness.mechanisms.signature import name_of, takes
 from dpwitness.neighbours import Relation  # noqa: F401
 from dpwitness.options import FUNCTIONS, Option, option_in, options_of, type_in
 from dpwitness.problem import plain_function
@@ -96,6 +96,6 @@ def _unknown(function: str, name: str, value: object, given: tuple[object, ...],
         return f"{function} has no parameter {name!r}: give {EARLIER[name]}"
     mechanism = next((plain_function(one) for one in given if callable(plain_function(one))), None)
     if mechanism is not None and takes(mechanism, name):
-        whose = getattr(mechanism, "__name__", type(mechanism).__name__)
+        whose = name_of(mechanism)
         return f"{function} has no parameter {name!r}, but {whose} has: give parameters={{{name!r}: {brief(value)}}}"
     return f"{function} has no parameter {name!r}{near(name, known) or '; it takes ' + ', '.join(known)}"

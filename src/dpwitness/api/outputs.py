@@ -154,7 +154,7 @@ def _histogram(problem: Problem, statistic: Statistic, numbers: Rows, values: tu
     # No sliver beside an end of the event: few runs would decide its height.
     kept = [edge for edge in grid.tolist() if all(abs(edge - end) > (high - low) / BINS / 2 for end in ends)]
     edges = np.unique([low, high, *kept, *ends])
-    unit = problem.noun.dates.get(-1 if statistic.coordinate is None else statistic.coordinate)
+    unit = problem.noun.date_unit(statistic.coordinate)
     since = f" ({unit} since 1970)" if unit else ""  # edges are numbers
     middles = (edges[:-1] + edges[1:]) / 2
     inside = ((middles >= statistic.low) & (middles < statistic.high)) != statistic.outside

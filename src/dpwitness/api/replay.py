@@ -31,7 +31,7 @@ from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.claims import as_claim
 from dpwitness.mechanisms.mechanism import Mechanism, Rows
 from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
-from dpwitness.mechanisms.signature import takes
+from dpwitness.mechanisms.signature import name_of, takes
 from dpwitness.neighbours import (
     Data,
     Pair,
@@ -328,10 +328,9 @@ def _check_parameters(
             )
     for name in own:
         if not takes(mechanism, name):
-            label = getattr(mechanism, "__name__", type(mechanism).__name__)
             raise InvalidParameter(
-                f"{label} has no parameter {name!r}, which the witness gives to {witness.mechanism}: replay it against "
-                "a mechanism with the same parameters"
+                f"{name_of(mechanism)} has no parameter {name!r}, which the witness gives to {witness.mechanism}: "
+                "replay it against a mechanism with the same parameters"
             )
 
 

@@ -235,6 +235,10 @@ class Noun(str):
         new.places, new.flags, new.mixed, new.single = places, flags, mixed, single
         return new
 
+    def date_unit(self, coordinate: int | None) -> str | None:
+        """The unit of the dates at a coordinate; None where there are none, or dates of several units."""
+        return None if coordinate is None else self.dates.get(coordinate) or None
+
 
 def as_noun(noun: str) -> Noun:
     """A noun of which nothing more is known."""
@@ -294,7 +298,7 @@ def _entry_text(value: float) -> str:
 
 def text_at(coordinate: int | None, noun: str) -> Callable[[float], str]:
     """What makes texts of the numbers of an entry."""
-    unit = as_noun(noun).dates.get(coordinate) if coordinate is not None else None
+    unit = as_noun(noun).date_unit(coordinate)
     return partial(date_text, unit=unit) if unit else number_text
 
 

@@ -198,7 +198,7 @@ def _keyed_text(row: Rows, noun: Noun, label: Label | None) -> str:
 
 def _entry_text(coordinate: int, value: float, noun: Noun, label: Label | None) -> str:
     """An entry that must be equal to a value."""
-    unit = noun.dates.get(coordinate)
+    unit = noun.date_unit(coordinate)
     return (label(value) if label else None) or (date_text(value, unit) if unit else _exact_text(value))
 
 

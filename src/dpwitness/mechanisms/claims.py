@@ -78,7 +78,7 @@ def _of_file(kind: str, path: str) -> Claim:
         if isinstance(error, BadInput):
             raise
         raise InvalidClaim(f"{shown(path)} is not JSON: {error}") from error
-    if not isinstance(value, list) and not (isinstance(value, dict) and "verdict" not in value):
+    if not (isinstance(value, list) or (isinstance(value, dict) and "verdict" not in value)):
         raise InvalidClaim(
             f"{shown(path)} must hold a list of pairs of numbers in JSON, such as [[0.5, 0.01], [1, 1e-5]], "
             "or a claim as a witness holds it; it is no result of dpwitness"
