@@ -15,7 +15,7 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
-    {"errors", "exact", "roots", "_dpwitness_session"},
+    {"dataclass", "errors", "exact", "roots", "_dpwitness_session"},
     {"machine"},
     {"checks", "files", "images", "tables"},
     {"values", "codec"},

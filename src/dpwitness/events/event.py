@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
@@ -22,6 +21,7 @@ from dpwitness.codec import (
     write_fields,
     write_object,
 )
+from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events.encoding import (
     FALSE,

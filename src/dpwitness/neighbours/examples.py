@@ -3,12 +3,13 @@
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.checks import brief, items
+from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import (
     LEAST,

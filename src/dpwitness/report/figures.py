@@ -1,7 +1,6 @@
 """Small figures as SVG: bars with intervals and a mark, and the cells of a partition. Colours are those of the page."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import count, pairwise
 from math import isqrt
 from statistics import NormalDist
@@ -9,6 +8,7 @@ from typing import Final
 
 import numpy as np
 
+from dpwitness.dataclass import dataclass
 from dpwitness.events.event import Counted, is_partition
 from dpwitness.evidence.bet import weighted_errors, weighted_rates
 from dpwitness.evidence.counts import Counts

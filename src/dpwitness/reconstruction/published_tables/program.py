@@ -7,12 +7,12 @@ that are 0 or 1: whether the lower one, and whether the upper one, of the two pe
 import bisect
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 import numpy as np
 
+from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData
 from dpwitness.reconstruction.published_tables.statements import NO_LIMIT, Figure, Marginal, Mean, Publication, Where
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray

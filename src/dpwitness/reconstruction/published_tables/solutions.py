@@ -9,11 +9,12 @@ import math
 import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
+from dpwitness.dataclass import dataclass
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.published_tables.program import NONE, Program
 from dpwitness.reconstruction.table_builder.tables import IntArray

@@ -5,11 +5,11 @@ so counts are found up to a common factor; and the unit of a few reference cells
 cells that lie next to the threshold test what was found.
 """
 
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
+from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.threshold_testing.comparison import (
     FRESH_SUMS,
     BaseSum,

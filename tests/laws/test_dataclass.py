@@ -1,0 +1,135 @@
+"""`dpwitness.dataclass` makes what the standard library's decorator makes."""
+
+import copy
+import dataclasses
+import inspect
+import pickle
+from dataclasses import FrozenInstanceError, field, fields
+
+import pytest
+
+from dpwitness import dataclass as ours
+
+
+class Plain:
+    """Two fields."""
+
+    base: int
+    names: tuple[str, ...] = ()
+
+    def both(self):
+        return self.base, self.names
+
+
+class Rich(Plain):
+    """Fields of every kind."""
+
+    amount: float = 0.5
+    hidden: str = field(default="h", repr=False)
+    free: dict = field(default_factory=dict, compare=False)
+    built: int = field(default=3, init=False)
+
+    def __post_init__(self):
+        object.__setattr__(self, "built", self.built + self.base)
+
+
+class OwnMethods:
+    """Methods of its own."""
+
+    base: int
+
+    def __repr__(self):
+        return "own"
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 7
+
+
+def classes(decorator, **options):
+    """The three classes, made anew with the decorator; `Rich` inherits the made `Plain`."""
+    plain = decorator(frozen=True, **options)(type("Plain", (), copy_of(Plain)))
+    rich = decorator(frozen=True, **options)(type("Rich", (plain,), copy_of(Rich)))
+    return plain, rich, decorator(frozen=True, **options)(type("OwnMethods", (), copy_of(OwnMethods)))
+
+
+def copy_of(cls):
+    return {name: value for name, value in vars(cls).items() if name not in ("__dict__", "__weakref__")}
+
+
+@ours.dataclass(frozen=True, slots=True)
+class Pickled:
+    value: int
+    later: list = field(default_factory=list, init=False, compare=False)
+
+
+OPTIONS = [
+    {"slots": slots, "eq": eq, "repr": shown, "kw_only": kw_only}
+    for slots in (False, True)
+    for eq in (False, True)
+    for shown in (False, True)
+    for kw_only in (False, True)
+]
+
+
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
+def test_as_the_standard_library_makes_them(options):
+    for mine, theirs in zip(classes(ours.dataclass, **options), classes(dataclasses.dataclass, **options), strict=True):
+        assert inspect.signature(mine) == inspect.signature(theirs)
+        assert [one.name for one in fields(mine)] == [one.name for one in fields(theirs)]
+        assert mine.__match_args__ == theirs.__match_args__
+        values = [{"base": 1}, {"base": 1, "names": ("a",)}, {"base": 1, "free": {"a": 1}}, {"base": 2, "hidden": "x"}]
+        values = [v for v in values if v.keys() <= inspect.signature(mine).parameters.keys()]
+        made, expected = [mine(**v) for v in values], [theirs(**v) for v in values]
+        assert [one == other for one in made for other in made] == [
+            one == other for one in expected for other in expected
+        ]
+        if options["repr"]:
+            assert [*map(repr, made)] == [*map(repr, expected)]
+        if options["eq"]:
+            assert [*map(hash, made)] == [*map(hash, expected)]
+        assert made[0] != theirs(base=1) or "own" in repr(made[0])
+        assert [dataclasses.asdict(one) for one in made] == [dataclasses.asdict(one) for one in expected]
+        changed = dataclasses.replace(made[0], base=5)
+        assert repr(changed) == repr(dataclasses.replace(expected[0], base=5)) or not options["repr"]
+        for change in (lambda one: setattr(one, "base", 2), lambda one: delattr(one, "base")):
+            for one in (made[0], expected[0]):
+                with pytest.raises(FrozenInstanceError, match="base"):
+                    change(one)
+        for wrong in ({}, {"base": 1, "unknown": 2}, {"base": 1, "built": 2}):
+            for cls in (mine, theirs):
+                with pytest.raises(TypeError):
+                    cls(**wrong)
+        assert copy.copy(made[-1]) == made[-1] or not options["eq"]
+
+
+def test_an_object_is_sent_to_another_process():
+    one = Pickled(3)
+    one.later.append(4)
+    again = pickle.loads(pickle.dumps(one))
+    assert (again, again.later) == (one, [4])
+
+
+def test_no_method_is_compiled_before_it_is_used(monkeypatch):
+    """The point of it: what only stands in a module costs next to nothing."""
+    compiled = []
+    make = dataclasses.make_dataclass
+    monkeypatch.setattr(dataclasses, "make_dataclass", lambda *a, **k: compiled.append(a[0]) or make(*a, **k))
+    plain, rich, _ = classes(ours.dataclass, slots=True)
+    assert compiled == []
+    assert rich(1) == rich(1)
+    assert plain(1).both() == (1, ())
+    assert compiled == ["Rich", "Plain"]
+
+
+def test_a_class_that_may_change_is_the_standard_library_s():
+    @ours.dataclass(slots=True)
+    class Counter:
+        count: int = 0
+
+    one = Counter()
+    one.count += 1
+    assert one == Counter(1)
+    assert Counter.__hash__ is None
