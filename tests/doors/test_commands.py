@@ -206,6 +206,26 @@ def test_doctor_says_that_nothing_is_compiled():
     assert "slow: mechanisms run as plain Python" in done.stdout
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        "check mine.py:summed --epsilon 1 --pair [1] [2] --runs 2000",
+        "attack subset_sum --oracle mine.py:answer --size 8",
+    ],
+)
+def test_garbage_is_collected_while_user_code_runs(tmp_path, command):
+    """The command line imports without looking for garbage; what a mechanism leaves behind must go."""
+    (tmp_path / "mine.py").write_text(
+        "import gc, random\n"
+        "def summed(data):\n    assert gc.isenabled()\n    return sum(data) + random.gauss(0, 9)\n"
+        "def answer(subset):\n    assert gc.isenabled()\n    return len(subset) / 2\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "dpwitness", *command.split()], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 SOURCES = {
     "noisy_sum": "def noisy_sum(rng, data, epsilon):\n    return data.sum() + rng.laplace(0, 1 / epsilon)\n",
     "half_noise": "def half_noise(rng, data, epsilon):\n    return data.sum() + rng.laplace(0, 0.5 / epsilon)\n",

@@ -5,6 +5,7 @@ time to import is imported by `main`, so that an interruption or a failure there
 """
 
 import contextlib
+import gc
 import sys
 from collections.abc import Sequence
 
@@ -26,7 +27,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     refused = exit_at_once_refused() if alone else contextlib.nullcontext()
     with Interrupts(last=alone) as interrupts, streams(), reserved_stdout(for_good=alone), refused:
         try:
-            code = _run(given, trace)
+            code = _run(given, trace, alone=alone)
         except BaseException as error:
             interrupts.hold()
             if interrupts.came:
@@ -40,11 +41,19 @@ def main(argv: Sequence[str] | None = None) -> int:
         return interrupts.code
 
 
-def _run(given: list[str], trace: bool) -> int:
-    from dpwitness.cli.commands import parse
+def _run(given: list[str], trace: bool, *, alone: bool) -> int:
+    if alone:  # what is imported stays: looking through it for garbage is a fourteenth of a short check
+        gc.disable()
+    import dpwitness
+    from dpwitness.cli.commands import COMMANDS, parse
 
     try:
         arguments = parse(given)
+        if alone:
+            if arguments.command in COMMANDS:
+                getattr(dpwitness, arguments.command)
+            gc.freeze()
+            gc.enable()
     except SystemExit as done:  # of --help and --version
         return int(done.code or 0)
     arguments.traceback = trace
