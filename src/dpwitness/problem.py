@@ -351,11 +351,11 @@ class Problem:
     def noun(self) -> Noun:
         """What an entry of an outcome is called, and what is known of the entries."""
         own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
-        single = mechanism.width <= 1 and not mechanism.places
+        single = not mechanism.places and (mechanism.width <= 1 or bool(mechanism.parts))
         return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
             mixed={c: self._others(kinds) for c, kinds in mechanism.mixed.items()}, single=single,
-            seconds_at=mechanism.time_at, dates=mechanism.dates,
+            seconds_at=mechanism.time_at, dates=mechanism.dates, parts=mechanism.parts,
         )  # fmt: skip
 
     def _others(self, kinds: Set[float | None]) -> str:

@@ -1,5 +1,6 @@
 """Pages of results: what stands in them, in which order, and that no text of a user's becomes markup."""
 
+import datetime
 import html
 import io
 import json
@@ -8,6 +9,7 @@ import shlex
 import sys
 from dataclasses import replace
 from html.parser import HTMLParser
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -200,6 +202,79 @@ def test_one_bin_far_above_all_others_is_cut_off_and_its_shares_are_said():
     assert "cut off: 0.9 and 0.6" in Reader(drawn).text
     heights = [float(h) for h in re.findall(r'height="([^"]*)" class="o', drawn)]
     assert max(heights) <= 100
+
+
+DAY = 86_400.0
+NEW_YEAR = 1_704_067_200.0
+
+
+@pytest.mark.parametrize(
+    ("edges", "unit", "ticks", "below"),
+    [
+        ((NEW_YEAR, NEW_YEAR + 9.3 * DAY, NEW_YEAR + 30 * DAY), "s", {"2024-01-01", "2024-01-10", "2024-01-31"}, ""),
+        ((19_723.0, 19_740.5, 19_753.0), "D", {"2024-01-01", "2024-01-19", "2024-01-31"}, ""),
+        ((NEW_YEAR * 1e9, (NEW_YEAR + DAY) * 1e9, (NEW_YEAR + 2 * DAY) * 1e9), "ns",
+         {"2024-01-01", "2024-01-02", "2024-01-03"}, ""),
+        ((NEW_YEAR - 60, NEW_YEAR + 43_200, NEW_YEAR + DAY - 1), "s",
+         {"2023-12-31 23:59", "2024-01-01 12:00", "2024-01-01 23:59"}, ""),
+        ((NEW_YEAR, NEW_YEAR + 3_600, NEW_YEAR + 7_250), "s", {"00:00", "01:00", "02:00"}, " on 2024-01-01"),
+        ((NEW_YEAR, NEW_YEAR + 0.25, NEW_YEAR + 0.5), "s", {"00:00", "00:00:00.25", "00:00:00.5"}, " on 2024-01-01"),
+        ((NEW_YEAR, NEW_YEAR + DAY, NEW_YEAR + 2 * DAY), None, {"1.704e+09"}, ""),
+        ((0.0, 1e300, 2e300), "D", {"1970-01-01", "1e+300", "2e+300"}, ""),
+    ],
+)  # fmt: skip
+def test_a_histogram_of_dates_has_dates_below(edges, unit, ticks, below):
+    found = results()["violation"]
+    bins = {"inside": (False, True), "on_data": (10, 90), "on_neighbour": (60, 40), "runs": 100}
+    shown = Outputs(statistic="output", edges=edges, date_unit=unit, **bins)
+    drawn = drawing(replace(found, course=replace(found.course, outputs=shown)).to_html(), "Both distributions")
+    places = re.findall(r'<text x="([^"]*)" y="[^"]*" text-anchor="(\w+)">([^<]*)</text>', drawn)
+    texts = re.findall(r"<text[^>]*>([^<]*)</text>", drawn)
+    assert {text for _, _, text in places} == ticks
+    assert texts[-1] == f"output{below}"
+    # A letter is 7.3 wide at most: no text goes over an end of the figure or into another one.
+    wide = {text: (float(x) - {"start": 0, "middle": 0.5, "end": 1}[anchor] * 7.3 * len(text), 7.3 * len(text))
+            for x, anchor, text in places}  # fmt: skip
+    spans = sorted((start, start + width) for start, width in wide.values())
+    assert spans[0][0] >= 0
+    assert spans[-1][1] <= 400
+    assert all(end < start for (_, end), (start, _) in pairwise(spans))
+
+
+def month(rng, data):
+    """Mid-month on one input, one of both ends on the other: no event with one end tells so much."""
+    middle = rng.random() < 0.1 + 0.8 * data[0]
+    return datetime.date(2024, 1, 16 if middle else 1 + 30 * int(rng.integers(2)))
+
+
+def moment(rng, data):
+    return datetime.datetime(2024, 1, 31, tzinfo=datetime.UTC) + datetime.timedelta(hours=1) * (data[0] + rng.laplace())
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_date_is_told_once_wherever_it_is_told(workers, monkeypatch):
+    monkeypatch.setattr("dpwitness.api.outputs.SECONDS", 60.0)
+    effort = {"runs": 2_000, "seed": 1, "workers": workers}
+    pair = dpw.pairs((np.array([0.0]), np.array([1.0])))
+    found = dpw.check(month, claim=1.0, neighbours=pair, **effort)
+    replayed = dpw.replay(found.witness, month, **effort | {"seed": 2})
+    for one in (found, replayed):
+        assert one.witness.description in ("output 2024-01-16", "output from 2024-01-16 to below 2024-01-31")
+        assert one.course.outputs.values == ("2024-01-01", "2024-01-16", "2024-01-31")
+        for text in (str(one), Reader(one.to_html()).text, json.dumps(one.to_json())):
+            assert not re.search(r"\(2024|2024-01-\d\d, 2024|1\.70\d+e", text)
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_the_axis_of_a_datetime_has_times_of_the_day_or_dates(monkeypatch):
+    monkeypatch.setattr("dpwitness.api.outputs.SECONDS", 60.0)
+    pair = dpw.pairs((np.array([0.0]), np.array([9.0])))
+    found = dpw.check(moment, claim=0.1, neighbours=pair, runs=2_000, seed=1, workers=1)
+    assert found.course.outputs.date_unit == "s"
+    drawn = Reader(drawing(found.to_html(), "Both distributions")).text
+    assert "2024-01-3" in drawn
+    assert "e+09" not in drawn
 
 
 def test_an_event_of_several_values_says_that_no_distribution_is_drawn():

@@ -161,14 +161,17 @@ def test_flags_and_negative_zeros_among_numbers_are_said_by_their_names():
     assert shown.values == ("−0.5", "−0", "⊥", "⊤", "2")
 
 
-def test_dates_are_bins_of_their_own_and_the_unit_of_edges_is_said():
+def test_dates_are_bins_of_their_own_and_edges_have_their_unit():
     event, told = Interval(coordinate=0, low=19_753.0), Told(single=True, dates={0: "D"})
     x = np.repeat([19_752.0, 19_753.0], 50)[:, None]
     shown = outputs_of(told, event, x, x)
     assert (shown.statistic, shown.values) == ("answer", ("2024-01-30", "2024-01-31"))
     assert outputs_of(told, Outside(interval=event), x, x).values == shown.values
+    assert shown.date_unit is None  # texts need none
     x = np.arange(19_700.0, 19_800.0)[:, None]
-    assert outputs_of(told, event, x, x).statistic == "answer (D since 1970)"
+    drawn = outputs_of(told, event, x, x)
+    assert (drawn.statistic, drawn.date_unit, drawn.edges[0]) == ("answer", "D", x.min())
+    assert outputs_of(Told(single=True), event, x, x).date_unit is None
 
 
 def test_few_values_are_bins_of_their_own_and_absent_ones_are_left_out():
@@ -245,7 +248,8 @@ GIVEN = {"statistic": "output", "values": ["0", "1"], "inside": [True, False], "
     "wrong",
     [{"values": ["0"]}, {"inside": []}, {"runs": 6}, {"on_data": [-1, 4]}, {"edges": [0.0, 1.0, 2.0]}, {"runs": None},
      {"runs": 0, "on_data": [0, 0], "on_neighbour": [0, 0]},
-     {"values": [], "edges": [1.0, 1.0, 2.0]}, {"on_neighbour": [5]}],
+     {"values": [], "edges": [1.0, 1.0, 2.0]}, {"on_neighbour": [5]},
+     *({"date_unit": unit} for unit in ("", "x", "s s", "0D", "generic", "9" * 20 + "D", 5))],
 )  # fmt: skip
 def test_damaged_distributions_are_refused(wrong):
     good = violation().to_json()

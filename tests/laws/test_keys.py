@@ -5,9 +5,11 @@ import json
 import math
 import re
 from collections import Counter
+from decimal import Decimal
 
 import numpy as np
 import pandas as pd
+import polars as pl
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -60,6 +62,49 @@ def test_it_is_known_where_dates_stand(outcomes, dates):
     rows = laid(mechanism, [outcomes[:1], outcomes[1:]], None)
     mechanism.settled(rows, None)
     assert {mechanism.places.get(c, ""): unit for c, unit in mechanism.dates.items()} == dates
+
+
+NOON = datetime.datetime(2024, 1, 31, 12)
+TOLD = {
+    "date": (DAY, "[2024-01-31]"),
+    "datetime": (NOON, "[2024-01-31 12:00:00]"),
+    "zone": (NOON.replace(tzinfo=datetime.UTC), "[2024-01-31 12:00:00+00:00]"),
+    "Timestamp with zone": (pd.Timestamp("2024-01-31", tz="Europe/Berlin"), "[2024-01-31 00:00:00+01:00]"),
+    "days of NumPy": (np.datetime64("2024-01-31"), "[2024-01-31]"),
+    "nanoseconds of NumPy": (np.datetime64("2024-01-31T12:00:00.000000001"), "[2024-01-31 12:00:00.000000001]"),
+    "before 1970": (np.datetime64("1969-12-31T12", "ns"), "[1969-12-31 12:00:00]"),
+    "length of time": (datetime.timedelta(1), "[1 day, 0:00:00]"),
+    "days of time of NumPy": (np.timedelta64(5, "D"), "[5 timedelta64[D]]"),
+    "Decimal": (Decimal("0.10"), "[0.10]"),
+    "number": (5.0, "[5]"),
+    "numbers": ((5.0, 7.0), "[5, 7]"),
+    "list of dates": ([DAY, NOON], "[a list, 2, 2024-01-31, 2024-01-31 12:00:00]"),
+    "dict": ({"at": DAY, "n": 5}, "[a dict, 2024-01-31, 5, 'at', 'n']"),
+    "column": (pd.DataFrame({"when": [pd.Timestamp(DAY, tz="UTC")]}), "2024-01-31 00:00:00+00:00"),
+    "Polars": (pl.DataFrame({"when": [DAY]}), "2024-01-31"),
+}
+
+
+@pytest.mark.parametrize("by_position", [False, True])
+@pytest.mark.parametrize("kind", TOLD)
+def test_each_value_of_an_outcome_is_told_once(kind, by_position):
+    outcome, text = TOLD[kind]
+    mechanism = returning([outcome] * 2)
+    if by_position:
+        mechanism.begin(None, keyed=False, by_position=True)
+    rows = laid(mechanism, [[outcome], [outcome]], None)
+    rows = mechanism.settled(rows, None)
+    mechanism.width = max(mechanism.width, rows.shape[2])
+    told = mechanism.outcome_text(rows[0, 0].tolist())
+    if not by_position or not mechanism.places:
+        assert told == text if text.startswith("[") else told.count("2024") == told.count(text) == 1
+
+
+def test_a_date_among_outcomes_of_several_values_is_no_single_value():
+    mechanism = returning([DAY, (5.0, 7.0)])
+    laid(mechanism, [[DAY], [(5.0, 7.0)]], None)
+    mechanism.width = 2
+    assert mechanism.parts == {}
 
 
 def test_not_more_places_of_dates_are_kept_than_texts():

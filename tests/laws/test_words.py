@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, Outside, ScoreThreshold, thresholds_of
-from dpwitness.events.encoding import LEAST_NUMBER, NESTED, NONE, exception_code, nested, text_code
+from dpwitness.events.encoding import LEAST_NUMBER, NESTED, NONE, exception_code, nested, symbol, text_code
 from dpwitness.events.event import date_text, number_text
 from dpwitness.events.features import Feature
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -93,6 +93,44 @@ def test_events_of_dates_are_told_in_dates():
     assert OutcomeSet([[19_753, 19_753]]).describe(noun) == "answers (2024-01-31, 19753)"
     keyed = Noun("answer", {0: "key 'a'", 1: "key 'b'"}, dates={1: "D"})
     assert OutcomeSet([[7, 19_753]]).describe(keyed) == "exactly key 'a' 7, key 'b' 2024-01-31"
+
+
+DAY, SECONDS, ZONE, OF_DAYS = symbol("time", "day"), 1_706_659_200.0, symbol("time", "zone"), symbol("time", "M8[D]")
+LABEL = {DAY: "2024-01-31", ZONE: "2024-01-31 00:00:00+01:00", OF_DAYS: "datetime64[D]"}.get
+
+
+@pytest.mark.parametrize(
+    ("entries", "unit", "text"),
+    [
+        ((SECONDS, DAY), "s", "2024-01-31"),
+        ((SECONDS, ZONE), "s", "2024-01-31 00:00:00+01:00"),
+        ((SECONDS, symbol("time", "never kept")), "s", "2024-01-31"),
+        ((19_753.0, OF_DAYS), "D", "2024-01-31"),
+        ((19_753.0, OF_DAYS), "", "19753 datetime64[D]"),
+        ((1_706_704_200_500_000_256.0, 1_244.0, OF_DAYS), "ns", "2024-01-31 12:30:00.5000015"),
+        ((SECONDS, 5.0), "s", "(1706659200, 5)"),
+        ((SECONDS, text_code("2024-01-31")), "", "(1706659200, another text)"),
+        ((SECONDS,), "s", "1706659200"),
+    ],
+)
+def test_a_value_of_several_entries_is_told_once(entries, unit, text):
+    noun = Noun("output", single=True, dates={0: unit}, parts={1: 0, 2: 0})
+    assert OutcomeSet([entries]).describe(noun, LABEL) == f"output {text}"
+    keyed = Noun("output", {0: "key 'n'", 1: "key 'a'", 2: "key 'a' (part 2)", 3: "key 'a' (part 3)"},
+                 dates={1: unit}, parts={2: 1, 3: 1})  # fmt: skip
+    if not text.startswith("("):
+        assert OutcomeSet([[7, *entries]]).describe(keyed, LABEL) == f"exactly key 'n' 7, key 'a' {text}"
+        assert OutcomeSet([[np.nan, *entries]]).describe(keyed, LABEL) == f"exactly key 'a' {text}"
+
+
+def test_events_of_further_entries_of_a_value_name_it():
+    noun = Noun("output", single=True, dates={0: "s"}, parts={1: 0})
+    exact = Interval(coordinate=1, low=DAY, high=float(np.nextafter(DAY, np.inf)))
+    assert exact.describe(noun, LABEL) == exact.statistic().describe(noun, LABEL) + " 2024-01-31" == "output 2024-01-31"
+    assert Interval(coordinate=1).describe(noun) == "output (part 2) present"
+    keyed = Noun("output", {0: "key 'a'", 1: "key 'a' (part 2)"}, dates={0: "s"}, parts={1: 0})
+    assert exact.describe(keyed, LABEL) == "key 'a' 2024-01-31"
+    assert exact.describe("answer", LABEL) == "second answer 2024-01-31"
 
 
 def test_an_exception_reads_as_one():

@@ -154,8 +154,6 @@ def _histogram(problem: Problem, statistic: Statistic, numbers: Rows, values: tu
     # No sliver beside an end of the event: few runs would decide its height.
     kept = [edge for edge in grid.tolist() if all(abs(edge - end) > (high - low) / BINS / 2 for end in ends)]
     edges = np.unique([low, high, *kept, *ends])
-    unit = problem.noun.date_unit(statistic.coordinate)
-    since = f" ({unit} since 1970)" if unit else ""  # edges are numbers
     middles = (edges[:-1] + edges[1:]) / 2
     inside = ((middles >= statistic.low) & (middles < statistic.high)) != statistic.outside
     sides = []
@@ -163,8 +161,9 @@ def _histogram(problem: Problem, statistic: Statistic, numbers: Rows, values: tu
         bins = np.searchsorted(edges, side[(side >= low) & (side < high)], side="right") - 1
         sides.append(np.bincount(bins, minlength=len(middles)))
     return Outputs(
-        statistic=f"{statistic.describe(problem.noun, problem.mechanism.label)}{since}",
+        statistic=statistic.describe(problem.noun, problem.mechanism.label),
         edges=tuple(map(float, edges)),
+        date_unit=problem.noun.date_unit(statistic.coordinate),
         inside=tuple(map(bool, inside)),
         on_data=tuple(map(int, sides[0])),
         on_neighbour=tuple(map(int, sides[1])),

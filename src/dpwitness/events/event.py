@@ -1,6 +1,8 @@
 """The protocol of events, how events are described and written, and the kinds of events by name."""
 
 import math
+import re
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
@@ -40,6 +42,8 @@ from dpwitness.events.encoding import (
 #: Entries of an outcome that a message shows, and how a mechanism returned those that stand for what is no number.
 SHOWN: Final = 6
 RETURNED: Final = {TRUE: "True", FALSE: "False", NEGATIVE_ZERO: "-0.0"}
+#: How the labels of counts since 1970, or of lengths of time, begin that say of which unit alone: NumPy's.
+COUNTED: Final = ("datetime64", "timedelta64")
 #: The text behind a number, for mechanisms that return texts; None where a number is a number.
 Label = Callable[[float], str | None]
 
@@ -212,26 +216,28 @@ class Noun(str):
     `places`: names by coordinate, such as "column 'age', row 2", where outcomes have keys. `flags`: whether 0 and 1 are
     the answers ⊥ and ⊤. `mixed`: the coordinates at which there is more than numbers, and what else: "no number" (None,
     NaN, text), or "raises ValueError" where all else are exceptions. `single`: whether no outcome has more than one
-    entry. `seconds_at`: the coordinate of the time that a call took, if any. `dates`: the coordinates of dates, with
-    their units, see `date_text`.
+    value. `seconds_at`: the coordinate of the time that a call took, if any. `dates`: the coordinates of dates, with
+    their units, see `date_text`. `parts`: the coordinates of further entries of one value, as a date has, and where
+    the first one stands.
     """
 
-    __slots__ = ("dates", "flags", "mixed", "places", "seconds_at", "single")
+    __slots__ = ("dates", "flags", "mixed", "parts", "places", "seconds_at", "single")
     places: Mapping[int, str]
     flags: bool
     mixed: Mapping[int, str]
     single: bool
     seconds_at: int | None
     dates: Mapping[int, str]
+    parts: Mapping[int, int]
 
     def __new__(
         cls, noun: str, places: Mapping[int, str] = MappingProxyType({}), *, flags: bool = False,
         mixed: Mapping[int, str] = MappingProxyType({}), single: bool = False, seconds_at: int | None = None,
-        dates: Mapping[int, str] = MappingProxyType({}),
+        dates: Mapping[int, str] = MappingProxyType({}), parts: Mapping[int, int] = MappingProxyType({}),
     ) -> "Noun":  # fmt: skip
         """Make it of a noun, such as "answer"."""
         new = super().__new__(cls, noun)
-        new.seconds_at, new.dates = seconds_at, dates
+        new.seconds_at, new.dates, new.parts = seconds_at, dates, parts
         new.places, new.flags, new.mixed, new.single = places, flags, mixed, single
         return new
 
@@ -250,8 +256,8 @@ def place_text(coordinate: int, noun: str) -> str:
     noun = as_noun(noun)
     if coordinate in noun.places:
         return noun.places[coordinate]
-    if noun.single and coordinate == 0:
-        return str(noun)
+    if noun.single and (coordinate == 0 or coordinate in noun.parts):
+        return f"{noun} (part {coordinate + 1})" if coordinate else str(noun)
     return f"{ORDINALS[coordinate]} {noun}" if coordinate < len(ORDINALS) else f"{noun} {coordinate + 1}"
 
 
@@ -259,7 +265,7 @@ def places_text(width: int, noun: str) -> str:
     """The first so many entries, by their names where they have any."""
     if width == 1:
         return place_text(0, noun)
-    if not as_noun(noun).places:
+    if not as_noun(noun).places and not as_noun(noun).single:
         return f"the first {width} {noun}s"
     named = joined([place_text(c, noun) for c in range(min(width, NAMED))], more=width > NAMED)
     return f"({named} ({width} entries))" if width > NAMED else f"({named})"
@@ -284,10 +290,34 @@ def number_text(value: float) -> str:
     return (short if float(short) == value else repr(value)).replace("-", "−").replace("inf", "∞")
 
 
-def outcome_text(outcome: Sequence[float], label: Label) -> str:
-    """The entries of an outcome on one line: texts and kinds of values by their names where `label` has them."""
-    entries = [label(value) or _entry_text(value) for value in outcome[:SHOWN]]
-    return f"[{', '.join(entries)}{', …' if len(outcome) > SHOWN else ''}]"
+def outcome_text(outcome: Sequence[float], label: Label, noun: Noun | None = None) -> str:
+    """The values of an outcome on one line: texts and kinds of values by their names where `label` has them."""
+    whole = {} if noun is None else whole_texts(outcome, noun, label)
+    present = [(c, value) for c, value in enumerate(outcome) if value == value and whole.get(c, "") is not None]
+    texts = [whole.get(c) or label(value) or _entry_text(value) for c, value in present[:SHOWN]]
+    return f"[{', '.join(texts)}{', …' if len(present) > SHOWN else ''}]"
+
+
+def whole_texts(outcome: Sequence[float], noun: Noun, label: Label | None) -> dict[int, str | None]:
+    """Values of several entries, the last the code of the exact value, each as one text.
+
+    By coordinate: the texts where the first entries stand, None where the others do.
+    """
+    others = defaultdict[int, list[int]](list)
+    for c in sorted(noun.parts):
+        if c < len(outcome) and outcome[c] == outcome[c]:
+            others[noun.parts[c]].append(c)
+    texts: dict[int, str | None] = {}
+    for first, further in others.items():
+        *numbers, code = [outcome[c] for c in (first, *further)]
+        if is_code(code) and all(LEAST_NUMBER <= number < math.inf for number in numbers):
+            count = sum(map(int, numbers)) if len(numbers) > 1 else numbers[0]  # of whole numbers from 2^53 on
+            exact, unit = label(code) if label else None, noun.date_unit(first)
+            if exact is None or exact.startswith(COUNTED):
+                exact = date_text(count, unit) if unit else exact and f"{number_text(count)} {exact}"
+            if exact is not None:
+                texts |= {**dict.fromkeys(further), first: exact}
+    return texts
 
 
 def _entry_text(value: float) -> str:
@@ -313,6 +343,11 @@ def date_text(value: float, unit: str) -> str:
     except OverflowError:  # of no date that NumPy can hold
         return number_text(value)
     return (text.rstrip("0").removesuffix(".") if "." in text else text).removesuffix(" 00:00:00")
+
+
+def is_date_unit(text: str) -> bool:
+    """Whether a text is a unit of NumPy's dates, or so many of one."""
+    return re.fullmatch(r"([1-9]\d{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)", text, re.ASCII) is not None
 
 
 def seconds_text(value: float) -> str:

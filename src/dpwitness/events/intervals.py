@@ -126,7 +126,7 @@ class Interval(Event):
         low, high = (math.nan, math.nan) if self._single_code else (self.low, self.high)
         return Statistic(
             value=lambda rows: _entries(rows, self.coordinate, absent=np.nan),
-            describe=lambda noun, label: place_text(self.coordinate, noun),
+            describe=lambda noun, label: self._place(noun),
             low=low,
             high=high,
             coordinate=self.coordinate,
@@ -159,7 +159,7 @@ class Interval(Event):
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        place, text = place_text(self.coordinate, noun), text_at(self.coordinate, noun)
+        place, text = self._place(noun), text_at(self.coordinate, noun)
         if self.coordinate == as_noun(noun).seconds_at:
             place, text = "time", seconds_text
         if self._single_code and is_exception(self.low):
@@ -188,6 +188,11 @@ class Interval(Event):
         if self.high == np.inf:
             return f"{place} at least {text(self.low)}"
         return f"{place} from {text(self.low)} to below {text(self.high)}"
+
+    def _place(self, noun: str) -> str:
+        """What it looks at: one code behind a number is that of the whole value."""
+        whole = as_noun(noun).parts.get(self.coordinate) if self._single_code else None
+        return place_text(self.coordinate if whole is None else whole, noun)
 
     def _lengths(self) -> str | None:
         """How long the lists are whose lengths lie inside, where an end is a length: a longer list comes before."""

@@ -24,6 +24,7 @@ from dpwitness.events.event import (
     number_text,
     place_text,
     register_event,
+    whole_texts,
     widen,
 )
 
@@ -137,7 +138,7 @@ class OutcomeSet(Event):
                 return texts[0]
             if flags and len(only) > 1 and not np.isnan(only).any() and only[-1] >= 1 and (only[:-1] < 0.5).all():
                 return f"{noun}s {texts[0][:-1]} then ⊤"
-            return f"{noun}s {texts[0]}" if len(only) > 1 else f"{noun} {texts[0]}"
+            return f"{noun}s {texts[0]}" if len(only) > 1 and not noun.single else f"{noun} {texts[0]}"
         return f"one of {len(self.rows)} outcomes: {self._few(texts, ', ')}"
 
     def _few(self, texts: Sequence[str], between: str) -> str:
@@ -182,23 +183,32 @@ def _outcome_text(row: Rows, flags: bool, noun: Noun, label: Label | None) -> st
     entries = row[: present[-1] + 1]
     if flags:
         return "".join("·" if np.isnan(entry) else "⊤" if entry >= 1 else "⊥" for entry in entries)
-    texts = ["·" if np.isnan(entry) else _entry_text(c, float(entry), noun, label) for c, entry in enumerate(entries)]
+    texts = [*_texts(entries, noun, label).values()]
     return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
 
 
 def _keyed_text(row: Rows, noun: Noun, label: Label | None) -> str:
     """An outcome with keys: all that it holds."""
-    present = np.flatnonzero(~np.isnan(row)).tolist()
-    if present == [0]:
-        text = _outcome_text(row[:1], False, noun, label)
-        return text if is_exception(row[0]) else f"{place_text(0, noun)} {text}"
-    texts = [f"{place_text(c, noun)} {_entry_text(c, float(row[c]), noun, label)}" for c in present]
-    return f"exactly {joined(texts) or 'nothing'}"
+    texts = {c: text for c, text in _texts(row, noun, label).items() if not np.isnan(row[c])}
+    if [*texts] == [0]:
+        return texts[0] if is_exception(row[0]) else f"{place_text(0, noun)} {texts[0]}"
+    return f"exactly {joined([f'{place_text(c, noun)} {text}' for c, text in texts.items()]) or 'nothing'}"
+
+
+def _texts(row: Rows, noun: Noun, label: Label | None) -> dict[int, str]:
+    """The values of an outcome, each once, by the coordinates of their first entries."""
+    entries = row.tolist()
+    whole = whole_texts(entries, noun, label)
+    return {
+        c: whole.get(c) or ("·" if math.isnan(entry) else _entry_text(c, entry, noun, label))
+        for c, entry in enumerate(entries)
+        if whole.get(c, "") is not None
+    }
 
 
 def _entry_text(coordinate: int, value: float, noun: Noun, label: Label | None) -> str:
-    """An entry that must be equal to a value."""
-    unit = noun.date_unit(coordinate)
+    """An entry that must be equal to a value; where dates have further entries, one without is none."""
+    unit = None if coordinate in noun.parts.values() else noun.date_unit(coordinate)
     return (label(value) if label else None) or (date_text(value, unit) if unit else _exact_text(value))
 
 

@@ -122,7 +122,7 @@ class ScoreThreshold(Event):
         return f"{self._score_text(noun)} above {number_text(self.threshold)}"
 
     def _score_text(self, noun: str, label: Label | None = None) -> str:
-        named = bool(as_noun(noun).places)
+        named = bool(as_noun(noun).places or as_noun(noun).parts)
         places = [place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:NAMED]]
         several = joined(places, more=len(self.coordinates) > NAMED)
         return f"learned score of {'' if named else f'{noun}s '}{several}"

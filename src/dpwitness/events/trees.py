@@ -189,7 +189,7 @@ class TreeScore(Event):
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         importance = self.importance()
         used = [k for k in np.argsort(-importance, kind="stable").tolist() if importance[k] > 0]
-        named = bool(as_noun(noun).places) or any(len(self.inputs[k]) == 2 for k in used)
+        named = bool(as_noun(noun).places or as_noun(noun).parts) or any(len(self.inputs[k]) == 2 for k in used)
         places = [
             " − ".join(place_text(c, noun) for c in self.inputs[k]) if named else str(self.inputs[k][0] + 1)
             for k in used[:NAMED]

@@ -20,7 +20,6 @@ from typing import Final, TypeAlias, TypeVar
 from dpwitness.checks import INTERRUPTS, is_failure, is_ours, on_one_line
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
-from dpwitness.events.event import outcome_text
 from dpwitness.health import new_process
 from dpwitness.health.dependence import (
     LEVEL,
@@ -159,7 +158,7 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
         outcomes = Outcomes()
         outcomes.add(runner.mechanism.outcomes(data, generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side), RUNS))
         if outcomes.always is not None:
-            always = outcome_text(outcomes.always, runner.mechanism.label)
+            always = runner.mechanism.outcome_text(outcomes.always)
             notes.append(f"on {NAMES[side]} every one of {RUNS} runs returned {always}: it may add no noise")
     return tuple(notes)
 
@@ -204,7 +203,7 @@ def _compared(
     """Compare with new processes: remembered noise is another there."""
     if isinstance(question, str) or isinstance(answers, str):  # who cannot be asked answers why
         return _not_compared(runner, str(answers), calls, shards)
-    name, label, notes = runner.mechanism.name, runner.mechanism.label, list[str]()
+    name, notes = runner.mechanism.name, list[str]()
     _refuse_others(runner, calls, shards, answers)
     always = [here.always for here in calls]
     processes = 1
@@ -218,7 +217,7 @@ def _compared(
         _refuse_repeats(name, side, here, shards, there)
         if here.always is None:
             continue
-        same = outcome_text(here.always, label)
+        same = runner.mechanism.outcome_text(here.always)
         if there.always is None:
             notes.append(f"on {NAMES[side]} {here.runs} runs all returned {same}: other outcomes are rare")
         elif here.always == there.always:
@@ -269,9 +268,7 @@ def _refuse_others(runner: Runner, calls: Sequence[FurtherCalls], shards: Shards
             if here.always is None or there.always is None or here.always == there.always:
                 continue
             if _differ(here.runs, there.runs):
-                returned, other = (
-                    outcome_text(always, runner.mechanism.label) for always in (here.always, there.always)
-                )
+                returned, other = (runner.mechanism.outcome_text(always) for always in (here.always, there.always))
                 text = f"on {NAMES[side]} it returned {returned} on every run, and {other} in a new process"
                 raise _remembers(runner.mechanism.name, text)
 
@@ -286,7 +283,7 @@ def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shard
     Raises `DependentRuns` if no outcome ever varied on either input, and the noise may have been drawn once.
     """
     never = {
-        NAMES[side]: outcome_text(here.always, runner.mechanism.label)
+        NAMES[side]: runner.mechanism.outcome_text(here.always)
         for side, here in enumerate(calls)
         if here.always is not None and _always_or_never(side, shards)
     }

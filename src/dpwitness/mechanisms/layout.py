@@ -47,6 +47,9 @@ class RowLayout:
                 of_parts = [self._coordinates.get(((*path, part), 0)) for part in PARTS]
                 self._nodes[path].of_text = [(c, k) for k, c in enumerate(of_parts) if c is not None]
         self.root = self._nodes[()]
+        firsts = {c: self._coordinates.get((entry.path, 0)) for c, entry in enumerate(self.entries) if entry.part}
+        #: Where further entries of a value stand, and where the first one does.
+        self.parts = {c: first for c, first in firsts.items() if first is not None}
 
     def __reduce__(self) -> tuple[object, ...]:
         return partial(RowLayout, full=self.full), (self.entries,)

@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import field, replace
 from typing import Final
@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, MechanismError
+from dpwitness.events.event import Noun, outcome_text
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.outcomes import Entry, Place, note_date
 from dpwitness.mechanisms.signature import Signature
@@ -238,15 +239,15 @@ class OutputTraits:
     entries: dict[float, Entry] = field(default_factory=dict)
     #: Whether rows are laid out by the places of entries: from the first output on that holds more than single values.
     keyed: bool = False
-    #: Whether an outcome of several entries stood by position.
-    positional: bool = False
+    #: Whether outcomes of several entries that stood by position were sequences; else they were one value, as a date.
+    positional: set[bool] = field(default_factory=set)
 
     def agree(self, other: "OutputTraits") -> bool:
         """Whether rows that do not tell a sequence of one entry from that entry alone can hold both.
 
         And whether none has places while another has several entries without.
         """
-        mixed = (self.keyed or other.keyed) and (self.positional or other.positional)
+        mixed = (self.keyed or other.keyed) and bool(self.positional | other.positional)
         return not mixed and not (self.bare | other.bare) & (self.single | other.single)
 
     def adopt(self, other: "OutputTraits") -> None:
@@ -489,6 +490,18 @@ class Mechanism(ABC):
             elif not isinstance(place, int) and self.layout is not None:
                 found[self.layout.coordinate(Entry(*place, ""))] = unit
         return {coordinate: unit for coordinate, unit in found.items() if coordinate is not None}
+
+    @property
+    def parts(self) -> Mapping[int, int]:
+        """Further entries of values that take several, by coordinate: where the first one stands."""
+        if self.layout is not None:
+            return self.layout.parts
+        one_value = self.traits.positional == {False} and not self.places
+        return dict.fromkeys(range(1, self.width), 0) if one_value else {}
+
+    def outcome_text(self, outcome: Sequence[float]) -> str:
+        """A row for people, each value once."""
+        return outcome_text(outcome, self.label, Noun("value", dates=self.dates, parts=self.parts))
 
     def shard_of(self, pair: Pair) -> int:
         """Paired runs on this pair that get one seed."""

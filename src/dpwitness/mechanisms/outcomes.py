@@ -467,7 +467,7 @@ def _(value: Any, row: Row, node: Node | None) -> None:
         row.date(count, unit if step == 1 else f"{step}{unit}", node)
     else:
         row.add(count, node)
-    row.put(symbol("time", value.dtype.str), node, value.dtype.str)
+    row.put(symbol("time", value.dtype.str), node, str(value.dtype))
 
 
 #: What stands at the node of an element of a set, but for those of `EQUAL`.

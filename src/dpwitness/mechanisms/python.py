@@ -367,7 +367,7 @@ class PythonMechanism(Mechanism):
         for side in sides:
             side.draws.remember()
         traits = self.traits
-        before = {*traits.bare}, {*traits.single}, traits.keyed, traits.positional, {*self.flat_shapes}
+        before = {*traits.bare}, {*traits.single}, traits.keyed, {*traits.positional}, {*self.flat_shapes}
         with self._shared_inputs(sides) as shared:
             outputs = self._made(sides, order, start, shared)
         if outputs is None:
@@ -569,7 +569,7 @@ class PythonMechanism(Mechanism):
     def _note_kinds(self, kind: type) -> bool:
         """Note that outcomes of one kind were written by position; False where others do not go with them."""
         if kind in (tuple, np.ndarray):
-            self.traits.positional |= not self.by_position
+            self.traits.positional.add(True)
         elif not self.marked:
             self.traits.bare.add(False)
             return False not in self.traits.single
@@ -661,6 +661,7 @@ class PythonMechanism(Mechanism):
             row_of(value, flat)
             if len(self.flat_shapes) < 2 and (flat.structured or (sequence and len(flat.entries) != len(value))):
                 self.flat_shapes.add(flat.shape)
+            self._note_positional(flat, sequence=sequence)
             self._note_kind(value, output, flat, run)
             return flat.entries
         row = Row(labels=self.traits.labels, dates=self.traits.dates)
@@ -671,9 +672,13 @@ class PythonMechanism(Mechanism):
                 raise self._mixed(output, run, "sequences of single values")
             self.traits.keyed = True
             return self._keyed(value, run, layout)
-        self.traits.positional |= sequence or len(row.entries) > 1
+        self._note_positional(row, sequence=sequence)
         self._note_kind(value, output, row, run)
         return row.entries
+
+    def _note_positional(self, row: Row, *, sequence: bool) -> None:
+        if sequence or len(row.entries) > 1:
+            self.traits.positional.add(sequence)
 
     def _keyed(self, value: object, run: int, layout: RowLayout) -> list[float]:
         """The entries by their places."""
@@ -760,7 +765,8 @@ class VectorisedMechanism(PythonMechanism):
                 )
             values = None if self.traits.keyed and output.ndim == 2 else array_rows(output.reshape(n, -1))
             if values is not None:
-                self.traits.positional |= output.ndim == 2
+                if output.ndim == 2:
+                    self.traits.positional.add(True)
                 return self.check_length(_put_all(values, side.rows), start)
         self._require_each(output, n, start)
         output = _by_place(output)

@@ -9,7 +9,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.dataclass import dataclass
-from dpwitness.events.event import Counted, is_partition
+from dpwitness.events.event import Counted, date_text, is_partition
 from dpwitness.evidence.bet import weighted_errors, weighted_rates
 from dpwitness.evidence.counts import Counts
 from dpwitness.report.markup import Child, Markup, element
@@ -25,10 +25,15 @@ ROW: Final = 30.0
 ROOM: Final = 60.0
 HEIGHT: Final = 110.0
 COURSE_HEIGHT: Final = 150.0
-#: Width of a letter; between two texts below a histogram; letters of what a figure is about.
+#: Width of a letter; letters of what a figure is about; from one text below a histogram to the next, at least and by
+#: letter: one begins at the left end, the next one has its middle at its place.
 LETTER: Final = 9.0
 TICK_ROOM: Final = 60.0
+TICK_LETTER: Final = 11.0
 LONGEST_AXIS: Final = 60
+#: Letters of a time of day that a text below a histogram has: none, minutes, seconds, all.
+CLOCK: Final = (0, 5, 8, None)
+MIDNIGHT: Final = "00:00"
 #: A bin higher than twice so many times the next one is cut off at so many times.
 CUT: Final = 1.5
 
@@ -183,10 +188,11 @@ def outputs(shown: Outputs) -> Markup:
             drawn.append(element("text", text, x=x, y=top + 12, text_anchor="end" if right else "start"))
     drawn.append(element("path", d=f"M4 {base:g}H{WIDTH - 4:g}", class_="axis"))
     drawn += [
-        element("text", text, x=x, y=HEIGHT - 18, text_anchor="middle" if shown.values else _anchor(x))
-        for x, text in _ticks(shown, places, widths)
+        element("text", text, x=x, y=HEIGHT - 18, text_anchor=anchor)
+        for x, text, anchor in _ticks(shown, places, widths)
     ]
-    drawn.append(element("text", cut(shown.statistic, LONGEST_AXIS), x=4, y=HEIGHT - 4))
+    day = _edge_texts(shown.edges, shown.date_unit)[1] if shown.edges else ""
+    drawn.append(element("text", cut(shown.statistic, LONGEST_AXIS) + (day and f" on {day}"), x=4, y=HEIGHT - 4))
     shares = [sum(n for n, one in zip(side, shown.inside, strict=True) if one) / shown.runs for side in sides]
     text = (
         f"Of {shown.runs:,} runs on each input {shares[0]:.3g} on D and {shares[1]:.3g} on D′ lie in bins of the "
@@ -206,11 +212,6 @@ def _columns(
         yield element("rect", x=x, y=base - height, width=0.4 * width, height=height, class_=kind)
 
 
-def _anchor(x: float) -> str:
-    """Where a text begins whose middle would lie outside of the figure."""
-    return "start" if x < TICK_ROOM else "end" if x > WIDTH - TICK_ROOM else "middle"
-
-
 def _bins(shown: Outputs) -> tuple[list[float], list[float]]:
     """Where bins begin in the figure, and how wide they are."""
     room = WIDTH - 8
@@ -222,19 +223,38 @@ def _bins(shown: Outputs) -> tuple[list[float], list[float]]:
     return places[:-1], [b - a for a, b in pairwise(places)]
 
 
-def _ticks(shown: Outputs, places: Sequence[float], widths: Sequence[float]) -> list[tuple[float, str]]:
-    """Texts below the bins: values as far as there is room, or the ends of the histogram and of the event."""
+def _ticks(shown: Outputs, places: Sequence[float], widths: Sequence[float]) -> list[tuple[float, str, str]]:
+    """Texts below the bins, and their anchors: values, or the ends of the histogram and of the event as they fit."""
     if shown.values:
         texts = shown.values if fits(shown) else [f"{number}" for number in range(1, len(shown.values) + 1)]
-        return [(place + width / 2, text) for place, width, text in zip(places, widths, texts, strict=True)]
+        return [(place + width / 2, text, "middle") for place, width, text in zip(places, widths, texts, strict=True)]
     ends = [k for k in range(1, len(shown.inside)) if shown.inside[k] != shown.inside[k - 1]]
     edges = [*places, places[-1] + widths[-1]]
-    found: list[tuple[float, str]] = []
-    for k in (*ends, 0, len(shown.inside)):
-        text = f"{shown.edges[k]:.4g}".replace("-", "−")
-        if all(abs(edges[k] - x) > TICK_ROOM for x, _ in found):
-            found.append((edges[k], text))
+    told = [*ends, 0, len(shown.inside)]
+    texts, _ = _edge_texts([shown.edges[k] for k in told], shown.date_unit)
+    room = max(TICK_ROOM, TICK_LETTER * max(map(len, texts)))
+    found: list[tuple[float, str, str]] = []
+    for k, text in zip(told, texts, strict=True):
+        x = edges[k]
+        if all(abs(x - other) > room for other, *_ in found):
+            found.append((x, text, "start" if x < room / 3 else "end" if x > WIDTH - room / 3 else "middle"))
     return found
+
+
+def _edge_texts(edges: Sequence[float], date_unit: str | None) -> tuple[list[str], str]:
+    """Numbers of four digits; of dates days, minutes or seconds, the first that tell them apart, and the day of all."""
+    if date_unit is None:
+        return [f"{edge:.4g}".replace("-", "−") for edge in edges], ""
+    # A midnight is told without its time of day.
+    days, clocks = zip(*(date_text(edge, date_unit).partition(" ")[::2] for edge in edges), strict=True)
+    one_day = len(set(days)) == 1 and any(clocks)
+    for length in CLOCK:
+        texts = [clock[:length] or MIDNIGHT for clock in clocks]
+        if not one_day:
+            texts = [f"{day} {clock[:length]}".rstrip() for day, clock in zip(days, clocks, strict=True)]
+        if len(set(texts)) == len(texts):
+            break
+    return texts, days[0] if one_day else ""
 
 
 def fits(shown: Outputs) -> bool:

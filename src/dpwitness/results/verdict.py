@@ -12,10 +12,12 @@ from dataclasses import field
 from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, Self
 
+from dpwitness.checks import brief
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
 from dpwitness.dataclass import dataclass
 from dpwitness.events import is_of_bits
+from dpwitness.events.event import is_date_unit
 from dpwitness.evidence.bounds import detectable_probability
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
@@ -53,6 +55,8 @@ class Outputs(JsonFields):
         Of a histogram: bin k holds the values from edge k to below edge k + 1. Empty where bins are single values.
     values
         Of single values: their texts, a bin each. Empty for a histogram.
+    date_unit
+        Of a histogram of dates: the edges are so many of this unit of NumPy's since 1970. None for other numbers.
     inside
         Whether the event holds the values of a bin.
     on_data, on_neighbour
@@ -60,12 +64,13 @@ class Outputs(JsonFields):
     runs
         Runs on each input.
 
-    Raises `ValueError` unless there is one number, or text, for each bin.
+    Raises `ValueError` unless there is one number, or text, for each bin, and for an unknown unit.
     """
 
     statistic: str
     edges: tuple[float, ...] = field(default=(), metadata={"json": "sparse"})
     values: tuple[str, ...] = field(default=(), metadata={"json": "sparse"})
+    date_unit: str | None = field(default=None, metadata={"json": "sparse"})
     inside: tuple[bool, ...]
     on_data: tuple[Count, ...]
     on_neighbour: tuple[Count, ...]
@@ -78,6 +83,8 @@ class Outputs(JsonFields):
             raise ValueError("outputs need one number, and a text or two edges, for each of their bins")
         if any(a >= b for a, b in pairwise(self.edges)):
             raise ValueError("the edges of a histogram must rise")
+        if self.date_unit is not None and not is_date_unit(self.date_unit):
+            raise ValueError(f"date_unit={brief(self.date_unit)} must be a unit of NumPy's dates, such as 's' or '12h'")
         if not max(sum(self.on_data), sum(self.on_neighbour), 1) <= self.runs:
             raise ValueError(f"runs={self.runs} must be at least 1, and the runs in the bins")
 

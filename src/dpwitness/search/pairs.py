@@ -25,7 +25,6 @@ from dpwitness.dataclass import dataclass
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
 from dpwitness.events import Event, Interval, Nested, around, require_described, scale_of, thresholds_of, widen
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
-from dpwitness.events.event import outcome_text
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, own_seconds
 from dpwitness.neighbours import Pair, adjacent, alternatives, pairs_of_size, require_adjacent
 from dpwitness.problem import Problem, plain_function
@@ -518,7 +517,7 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
         raise InvalidOutcome(
             f"{mechanism.name} returned NaN or nothing on each of its first {total} runs: there is nothing to test"
         )
-    shown = outcome_text(first[0, ~np.isnan(first[0])].tolist(), mechanism.label)
+    shown = mechanism.outcome_text(first[0].tolist())
     raise InvalidOutcome(
         f"{mechanism.name} returned {shown} on each of its first {total} runs, on every input: there is nothing to test"
     )
