@@ -1,6 +1,6 @@
 """What a run of plain Python costs beside the call itself: confirm runs against a loop written by hand, in CPU time.
 
-    python benchmarks/overhead.py [--turns 100] [--only NAME] [--json FILE] [--plot FILE]
+    python benchmarks/overhead.py [--turns 60] [--only NAME] [--json FILE] [--plot FILE]
 
 One worker, in processes two. Ours and the loop by hand take turns of about 30 ms, at least of one shard, with as many
 paired runs each. Of every case: the median seconds of a paired run by hand and of ours, and the least, the median and
@@ -173,7 +173,7 @@ def measured(case: Case, turns: int) -> list[tuple[float, float]]:
 def main() -> int:
     """Print the table."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--turns", type=int, default=100)
+    parser.add_argument("--turns", type=int, default=60)
     parser.add_argument("--only", default="")
     parser.add_argument("--json", type=Path)
     parser.add_argument("--plot", type=Path)
