@@ -14,13 +14,6 @@ from dpwitness.files import read_column
 from dpwitness.reconstruction.questions import Limits
 from dpwitness.reconstruction.threshold_testing import attack
 from dpwitness.reconstruction.threshold_testing.attack import Reconstruction, adaptive_attack
-from dpwitness.reconstruction.threshold_testing.bisection import (
-    OPEN,
-    Bisection,
-    RelativeCounts,
-    in_largest_unit,
-    prevailing_unit,
-)
 from dpwitness.reconstruction.threshold_testing.comparison import (
     BaseSum,
     Comparison,
@@ -31,7 +24,15 @@ from dpwitness.reconstruction.threshold_testing.comparison import (
 )
 from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, ThresholdOracle, queries_of
 from dpwitness.reconstruction.threshold_testing.reference_cells import rival_counts, rival_whole_numbers
-from dpwitness.reconstruction.threshold_testing.relative_counts import Groups, find_relative_counts
+from dpwitness.reconstruction.threshold_testing.relative_counts import (
+    OPEN,
+    Bisection,
+    Groups,
+    RelativeCounts,
+    find_relative_counts,
+    in_largest_unit,
+    prevailing_unit,
+)
 
 SMALL = np.array([0, 0, 2, 2, 3, 3, 5, 5, 7, 9, 12, 30] * 5)
 

@@ -248,6 +248,6 @@ def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
     )
 
 
-def finish(arguments: argparse.Namespace, result: Result) -> int:
-    """Print a result, write --save and --plot; return the exit code."""
-    return hand_over(arguments, NOT_REFUTED, result.to_json, result.text, plot=result.plot)
+def finish(arguments: argparse.Namespace, result: Result | None, code: int = NOT_REFUTED) -> int:
+    """Print a result, if there is one, write --save and --plot; return the exit code."""
+    return code if result is None else hand_over(arguments, code, result.to_json, result.text, plot=result.plot)

@@ -5,12 +5,12 @@ from typing import Final
 
 from dpwitness.cli import options
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED
-from dpwitness.cli.output import check_places, hand_over
+from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import READ, command, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import shown
 from dpwitness.proposals import AttackFamily, Commands
-from dpwitness.reconstruction.command import settings_of
+from dpwitness.reconstruction.command import finish, settings_of
 from dpwitness.reconstruction.published_tables.attack import MOST, RESTARTS, Options, attack
 from dpwitness.reconstruction.published_tables.statements import Publication, published_marginals, read_publication
 from dpwitness.reconstruction.table_builder.tables import read_table
@@ -83,5 +83,4 @@ def run(arguments: argparse.Namespace) -> int:
         published = read_publication(arguments.tables)
         source = ", ".join(map(shown, arguments.tables))
     result = attack(published, source, truth, settings)
-    code = INTERRUPTED if result.stopped == "interrupted" else NOT_REFUTED
-    return hand_over(arguments, code, result.to_json, result.text, plot=result.plot)
+    return finish(arguments, result, INTERRUPTED if result.stopped == "interrupted" else NOT_REFUTED)

@@ -11,7 +11,6 @@ from typing import Final
 import numpy as np
 
 from dpwitness.cli import options as shared
-from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import READ, command, number, refuse, whole
 from dpwitness.errors import InvalidData, InvalidParameter
@@ -120,8 +119,7 @@ def run(arguments: argparse.Namespace) -> int:
         if attributes is None:
             raise InvalidParameter("--size is needed: how many people the subsets are made of")
         size = attributes.people
-    result = attack.attack_own_system(attack.Plan.of(options, size, attributes), truth, options)
-    return NOT_REFUTED if result is None else finish(arguments, result)
+    return finish(arguments, attack.attack_own_system(attack.Plan.of(options, size, attributes), truth, options))
 
 
 def attributes_of(arguments: argparse.Namespace, common: AttackOptions) -> Attributes | None:

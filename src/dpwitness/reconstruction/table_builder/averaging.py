@@ -239,9 +239,9 @@ def both_sides(width: int, base: IntArray, sides: BoolArray, beside: IntArray) -
     return selections
 
 
-def choose_base(oracle: System, attribute: str, size: int, where: Where | None = None) -> IntArray:
+def choose_base(oracle: System, attribute: str, size: int) -> IntArray:
     """Positions of the `size` values with the largest answers, all of them above 0; fewer where there are no more."""
-    answers = oracle.ask(attribute, np.eye(len(oracle.values(attribute)), dtype=np.bool_), where)
+    answers = oracle.ask(attribute, np.eye(len(oracle.values(attribute)), dtype=np.bool_))
     answers = np.where(usable(answers), answers, 0)
     order = np.argsort(-answers, kind="stable")
     return np.sort(order[: np.count_nonzero(answers)][:size])

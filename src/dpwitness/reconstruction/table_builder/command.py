@@ -13,7 +13,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.cli import options as shared
-from dpwitness.cli.console import NOT_REFUTED, live
+from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import READ, VALUES, command, number, refuse, whole
 from dpwitness.dataclass import dataclass
@@ -32,20 +32,11 @@ from dpwitness.reconstruction.command import (
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.table_builder.histogram import Histogram, recover
 from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition, values_of
-from dpwitness.reconstruction.table_builder.perturbation import (
-    Perturbation,
-    recover_perturbation,
-)
+from dpwitness.reconstruction.table_builder.perturbation import Perturbation, recover_perturbation
 from dpwitness.reconstruction.table_builder.report import HistogramResult, PerturbationResult, Setup, Truth
 from dpwitness.reconstruction.table_builder.supply import BASE_SIZE, Plan
 from dpwitness.reconstruction.table_builder.systems import INDEPENDENT, LAWS, SYSTEMS, Simulation, System
-from dpwitness.reconstruction.table_builder.tables import (
-    Table,
-    Value,
-    parse_value,
-    read_table,
-    require_attribute,
-)
+from dpwitness.reconstruction.table_builder.tables import Table, Value, parse_value, read_table, require_attribute
 
 EMBEDDED: Final = "RAND health insurance experiment (statsmodels, randhie)"
 #: Options of one of the two goals alone.
@@ -155,10 +146,8 @@ def run(arguments: argparse.Namespace) -> int:
         raise InvalidParameter(f"--sums {options.sums} must lie between 1 and {MAX_SUMS}")
     check_places(arguments)  # before the attack, not after it
     if options.own_system:
-        result = _attack_own(options)
-    else:
-        result = _attack_simulated(options, settings_of(Simulation, arguments))
-    return NOT_REFUTED if result is None else finish(arguments, result)
+        return finish(arguments, _attack_own(options))
+    return finish(arguments, _attack_simulated(options, settings_of(Simulation, arguments)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

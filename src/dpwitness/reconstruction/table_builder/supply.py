@@ -187,9 +187,12 @@ def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[Bo
     return [answers > 0 for answers in oracle.ask_all(blocks)]
 
 
-def ask_partitions(oracle: System, wanted: Sequence[Partitions], progress: Progress) -> None:
+def ask_partitions(oracle: System, wanted: Sequence[Partitions], progress: Progress | None = None) -> None:
     """Ask for two-partitions and add them to their counts, in as few turns as memory allows."""
-    turns = [turn for one in wanted for turn in _turns(oracle, one)]
+    turns: list[Partitions] = []
+    for one in wanted:  # in portions that fit into memory
+        portion = max(1, MAX_FLAGS // (2 * len(oracle.values(one.attribute))))
+        turns += [replace(one, sides=one.sides[k : k + portion]) for k in range(0, len(one.sides), portion)]
     batch: list[tuple[SetCount, Block]] = []
     size = 0
     for i, turn in enumerate(turns):
@@ -200,14 +203,8 @@ def ask_partitions(oracle: System, wanted: Sequence[Partitions], progress: Progr
             for (count, block), answers in zip(batch, oracle.ask_all([block for _, block in batch]), strict=True):
                 count.add_block(block, answers)
             batch, size = [], 0
-            progress((i + 1) / len(turns))
-
-
-def _turns(oracle: System, wanted: Partitions) -> Iterator[Partitions]:
-    """The same partitions in portions of which each fits into memory."""
-    portion = max(1, MAX_FLAGS // (2 * len(oracle.values(wanted.attribute))))
-    for start in range(0, len(wanted.sides), portion):
-        yield replace(wanted, sides=wanted.sides[start : start + portion])
+            if progress is not None:
+                progress((i + 1) / len(turns))
 
 
 #: Suppressed values that are tried whether they have people, and values of an attribute that is partitioned.
@@ -216,10 +213,6 @@ SUPPRESSED: Final = "suppressed values that have people were partitioned too (ap
 OTHERS: Final = "other attributes were partitioned too (appendix C)"
 CROSSED: Final = "two attributes were partitioned at once, four answers each (appendix C twice)"
 WHOLE: Final = "what no partition reaches was taken as published"
-
-
-def _silent(share: float) -> None:
-    """The progress function by default: it does nothing."""
 
 
 class Supply:
@@ -317,7 +310,7 @@ class Supply:
         self.not_empty[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING), axis=0)
 
     def count(
-        self, sets: Sequence[IntArray], k: int, progress: Progress = _silent, *, again: Sequence[IntArray] = ()
+        self, sets: Sequence[IntArray], k: int, progress: Progress | None = None, *, again: Sequence[IntArray] = ()
     ) -> list[Average]:
         """Count the people with a value of each set (positions), by about `k` two-partitions or what is worth as much.
 
@@ -386,7 +379,7 @@ class Supply:
                     Partitions(count=count, attribute=name, base=base, sides=sides, beside=beside, where=where)
                 )
                 self._workarounds.setdefault(OTHERS, {})[name] = None
-        ask_partitions(self._oracle, wanted, _silent)
+        ask_partitions(self._oracle, wanted)
 
     def _by_pairs(self, counts: Sequence[SetCount], k: int) -> None:
         """Partition two attributes at once: the people of a set fall into four parts."""

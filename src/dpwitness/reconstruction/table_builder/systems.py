@@ -26,14 +26,7 @@ from dpwitness.reconstruction.table_builder.noise_laws import (
     truncated_normal,
     uniform,
 )
-from dpwitness.reconstruction.table_builder.tables import (
-    BoolArray,
-    IntArray,
-    Table,
-    Value,
-    Where,
-    require_attribute,
-)
+from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Value, Where, require_attribute
 
 Words: TypeAlias = NDArray[np.uint64]
 #: A sub-population with its values in tuples, which can be a key.

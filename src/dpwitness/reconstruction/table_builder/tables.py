@@ -79,7 +79,7 @@ class Table:
                     raise InvalidData(
                         f"attribute {name!r}, row {row}: the value is missing; fill it in or leave the row out"
                     )
-            values[name] = sorted(set(column), key=_numbers_first)
+            values[name] = sorted(set(column), key=lambda value: (isinstance(value, str), value))  # numbers first
             place = {value: i for i, value in enumerate(values[name])}
             codes.append([place[value] for value in column])
         weights = np.ones(lengths.pop(), np.int64) if counts is None else np.asarray(counts, np.int64)
@@ -123,10 +123,6 @@ def require_attribute(values: Mapping[str, object], attribute: str) -> None:
     """Raise `InvalidParameter` for an attribute that is not there."""
     if attribute not in values:
         raise InvalidParameter(f"there is no attribute {attribute!r}; the attributes are {', '.join(values)}")
-
-
-def _numbers_first(value: Value) -> tuple[bool, Value]:
-    return not isinstance(value, int | float), value if isinstance(value, int | float) else str(value)
 
 
 def read_table(path: str | Path) -> Table:

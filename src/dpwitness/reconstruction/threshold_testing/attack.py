@@ -16,7 +16,6 @@ import numpy as np
 
 from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.threshold_testing.bisection import RelativeCounts
 from dpwitness.reconstruction.threshold_testing.comparison import Comparison
 from dpwitness.reconstruction.threshold_testing.oracle import LARGEST, Cells, Counts, Flags, Queries
 from dpwitness.reconstruction.threshold_testing.query_noise import (
@@ -25,7 +24,7 @@ from dpwitness.reconstruction.threshold_testing.query_noise import (
     majority_comparisons,
     measure_counts,
 )
-from dpwitness.reconstruction.threshold_testing.relative_counts import NEARLY_ALL, find_relative_counts
+from dpwitness.reconstruction.threshold_testing.relative_counts import NEARLY_ALL, RelativeCounts, find_relative_counts
 from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
 #: Up to this ε₂ counts are measured; beyond, the noise is too little for whole numbers, and majorities take it away.

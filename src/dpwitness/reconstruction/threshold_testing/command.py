@@ -16,21 +16,14 @@ from typing import Final
 import numpy as np
 
 from dpwitness.cli import options as cli_options
-from dpwitness.cli.console import NOT_REFUTED, live
+from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import command, number, refuse, whole
 from dpwitness.dataclass import dataclass
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands
-from dpwitness.reconstruction.command import (
-    MAX_TIME,
-    AttackOptions,
-    attack_own,
-    finish,
-    oracle_options,
-    settings_of,
-)
+from dpwitness.reconstruction.command import MAX_TIME, AttackOptions, attack_own, finish, oracle_options, settings_of
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.threshold_testing.attack import (
     Reconstruction,
@@ -49,13 +42,7 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
     ThresholdOracle,
     check_histogram,
 )
-from dpwitness.reconstruction.threshold_testing.report import (
-    NO_TRUTH,
-    SMALL,
-    Average,
-    OwnSystemResult,
-    SimulatedResult,
-)
+from dpwitness.reconstruction.threshold_testing.report import NO_TRUTH, SMALL, Average, OwnSystemResult, SimulatedResult
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
 
 SMALLEST_EPSILON: Final = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
@@ -147,8 +134,7 @@ def run(arguments: Namespace) -> int:
         raise InvalidData("--column says which column of --data: give --data FILE.csv too")
     check_places(arguments)  # before the attacks, not after them
     options.check(arguments)
-    result = attack_own_system(options) if options.own_system else attack_simulated(options)
-    return NOT_REFUTED if result is None else finish(arguments, result)
+    return finish(arguments, attack_own_system(options) if options.own_system else attack_simulated(options))
 
 
 def attack_own_system(options: Options) -> OwnSystemResult | None:

@@ -46,15 +46,11 @@ class Oracle(Protocol):
         """⊤ (True) where the sum of the counts with coefficients `signs`, shape (cells,), reaches the threshold."""
 
 
-def _written(signs: Signs) -> dict[str, list[int]]:
-    """The cells with +1 and with −1, from 0, as files have them."""
-    return {"plus": np.flatnonzero(signs > 0).tolist(), "minus": np.flatnonzero(signs < 0).tolist()}
-
-
 FORM: Final[Form[Signs]] = Form(
     family="threshold_testing",
     answer="⊤ or ⊥ (1 or 0)",
-    written=_written,
+    # The cells with +1 and with −1, from 0.
+    written=lambda signs: {"plus": np.flatnonzero(signs > 0).tolist(), "minus": np.flatnonzero(signs < 0).tolist()},
     handed=np.copy,
     read=as_flag,
     of_system=("cells",),
