@@ -106,11 +106,9 @@ class PublishedResult(Result):
         return "\n".join([report, *self._table()])
 
     def _heading(self) -> str:
-        many = self.tables != 1
-        if self.complete:
-            return f"EXACTLY {self.tables:,} table{'s agree' if many else ' agrees'} with what is published"
-        if self.tables:
-            return f"AT LEAST {self.tables:,} table{'s agree' if many else ' agrees'} with what is published"
+        if self.complete or self.tables:
+            number = f"{'EXACTLY' if self.complete else 'AT LEAST'} {self.tables:,}"
+            return f"{number} table{'s agree' if self.tables != 1 else ' agrees'} with what is published"
         if self.ranked:
             return f"RANKED {len(self.ranked):,} rows; no table that agrees exactly was found"
         return "NOTHING FOUND: neither a table that agrees with what is published, nor a ranking of rows"

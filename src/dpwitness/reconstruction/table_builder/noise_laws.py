@@ -1,8 +1,8 @@
 """Admissible noise of systems like TableBuilder: bounded, whole, of mean zero (Asghar & Kaafar 2020, section 6)."""
 
 import math
-from collections.abc import Callable, Sequence
-from typing import Final
+from collections.abc import Sequence
+from typing import Any, Final
 
 import numpy as np
 
@@ -124,22 +124,22 @@ def truncated_normal(r: int, scale: float) -> NoiseLaw:
     """N(0, scale²) truncated to [−r, r] and rounded."""
     from scipy.stats import norm
 
-    return _rounded(r, scale, lambda x: np.asarray(norm.cdf(x, scale=scale)))
+    return _rounded(r, scale, norm)
 
 
 def truncated_laplace(r: int, scale: float) -> NoiseLaw:
     """Lap(scale) truncated to [−r, r] and rounded."""
     from scipy.stats import laplace
 
-    return _rounded(r, scale, lambda x: np.asarray(laplace.cdf(x, scale=scale)))
+    return _rounded(r, scale, laplace)
 
 
-def _rounded(r: int, scale: float, distribution: Callable[[FloatArray], FloatArray]) -> NoiseLaw:
-    """A continuous law on [−r, r] rounded to the nearest whole number: its mass on each unit cell."""
+def _rounded(r: int, scale: float, distribution: Any) -> NoiseLaw:
+    """A continuous law of scipy's on [−r, r] rounded to the nearest whole number: its mass on each unit cell."""
     if not 0 < scale < math.inf:
         raise InvalidParameter(f"scale={scale!r} must be positive and finite")
     r = _radius(r)
     edges = np.clip(np.arange(-r, r + 2) - 0.5, -r, r)
-    mass = np.diff(distribution(edges))
+    mass = np.diff(distribution.cdf(edges, scale=scale))
     mass = (mass + mass[::-1]) / 2  # symmetric to the last bit, so that the mean is exactly 0
     return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=tuple(float(q) for q in mass / mass.sum()))

@@ -87,53 +87,41 @@ def recover_perturbation(
     least = len(oracle.values(attribute)) + 3
     if budget is not None and budget < least:
         raise InvalidParameter(f"--budget {budget} is too small: one sum of {attribute!r} takes {least} questions")
-    found = _by_all_ways(oracle, rng, attribute, sums, budget, progress)
-    return replace(found, queries=oracle.asked - asked, attribute=attribute)
-
-
-def _by_all_ways(
-    oracle: System,
-    rng: np.random.Generator,
-    attribute: str,
-    sums: int,
-    budget: int | None,
-    progress: Callable[[], None],
-) -> Perturbation:
     base = choose_base(oracle, attribute, BASE_SIZE)
     if budget is not None:
         sums = min(sums, max(1, (budget - oracle.asked) // 3))
-    if len(oracle.attributes) == 1:
-        return largest_sum(pairs_within(oracle, rng, attribute, base, sums))
-    if len(base) < 2:
-        raise InvalidParameter(f"attribute {attribute!r} has {len(base)} answers above 0: at least 2 are needed")
     values = {name: oracle.values(name) for name in oracle.attributes}
-    within = islice(sub_populations(values, attribute, rng), None if budget is None else sums)
-    pair = int(base[0]), int(base[1])
-    # A budget must last for the other way, too, where these sums turn out to be 0 by themselves.
-    first_few = None if budget is None or len(values) < 3 else FEW
-    _, answers = in_sub_populations(oracle, attribute, pair, within, sums, first_few)
-    for name in sorted(values, key=lambda name: -len(values[name])):
-        progress()
-        if first_few is not None and len(answers) >= first_few and not largest_sum(answers).guess:
-            break
-        # Sub-populations may be few: sets of values are as good, so that more attributes never tell less.
-        missing = sums - len(answers)
-        if budget is not None:
-            missing = min(missing, (budget - oracle.asked - len(values[name])) // 3)
-        if missing > 0 and len(base := choose_base(oracle, name, BASE_SIZE)) >= 2:
-            answers = np.vstack([answers, pairs_within(oracle, rng, name, base, missing)])
+    if len(values) == 1:
+        answers = pairs_within(oracle, rng, attribute, base, sums)
+    else:
+        if len(base) < 2:
+            raise InvalidParameter(f"attribute {attribute!r} has {len(base)} answers above 0: at least 2 are needed")
+        within = islice(sub_populations(values, attribute, rng), None if budget is None else sums)
+        pair = int(base[0]), int(base[1])
+        # A budget must last for the other way, too, where these sums turn out to be 0 by themselves.
+        first_few = None if budget is None or len(values) < 3 else FEW
+        _, answers = in_sub_populations(oracle, attribute, pair, within, sums, first_few)
+        for name in sorted(values, key=lambda name: -len(values[name])):
+            progress()
+            if first_few is not None and len(answers) >= first_few and not largest_sum(answers).guess:
+                break
+            # Sub-populations may be few: sets of values are as good, so that more attributes never tell less.
+            missing = sums - len(answers)
+            if budget is not None:
+                missing = min(missing, (budget - oracle.asked - len(values[name])) // 3)
+            if missing > 0 and len(base := choose_base(oracle, name, BASE_SIZE)) >= 2:
+                answers = np.vstack([answers, pairs_within(oracle, rng, name, base, missing)])
     found = largest_sum(answers)
-    if found.guess or len(values) < 3:
-        return found
-    # Totals without noise of their own (section 7.1): two attributes with few values, within the others'.
-    first, second = sorted(values, key=lambda name: len(values[name]))[:2]
-    if budget is not None:
-        sums = min(sums, (budget - oracle.asked) // (len(values[first]) + len(values[second])))
-        if sums < 1:
-            return found
-    del values[second]
-    within = islice(sub_populations(values, first, rng), None if budget is None else sums)
-    return find_perturbation_without_totals(oracle, first, second, within, sums)
+    if not found.guess and len(values) >= 3:
+        # Totals without noise of their own (section 7.1): two attributes with few values, within the others'.
+        first, second = sorted(values, key=lambda name: len(values[name]))[:2]
+        if budget is not None:
+            sums = min(sums, (budget - oracle.asked) // (len(values[first]) + len(values[second])))
+        if sums >= 1:
+            del values[second]
+            within = islice(sub_populations(values, first, rng), None if budget is None else sums)
+            found = find_perturbation_without_totals(oracle, first, second, within, sums)
+    return replace(found, queries=oracle.asked - asked, attribute=attribute)
 
 
 def sub_populations(values: Mapping[str, Sequence[Value]], attribute: str, rng: np.random.Generator) -> Iterator[Where]:

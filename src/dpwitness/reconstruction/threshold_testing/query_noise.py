@@ -5,9 +5,6 @@ function, anew for each copy. The share of ⊤'s among t copies therefore measur
 √((2·exp(ε₂|q − z|) − 1)/t)/ε₂, wherever q is within a few 1/ε₂ of z. Theorem 3.5's majority throws this away: it keeps
 the sign of q − z alone. Here the noise itself is the unit, so that counts are found in people; the base sum need only
 come near the threshold; and cells known already bring larger ones near it.
-
-From ε₂ = 1.5 on the range of such measurements is too short for whole numbers, and majorities of copies take the noise
-away.
 """
 
 import math
