@@ -7,6 +7,7 @@ that are 0 or 1: whether the lower one, and whether the upper one, of the two pe
 import bisect
 import math
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Final, NamedTuple
 
@@ -79,9 +80,8 @@ class Program:
     def of_first(self, statements: int) -> "Program":
         """The same with the sums of the first so many statements alone."""
         kept = self.source < statements
-        return Program(
-            self.cells, self.lower, self.upper, self.matrix[kept], self.low[kept], self.high[kept], self.source[kept]
-        )
+        matrix, low, high, source = self.matrix[kept], self.low[kept], self.high[kept], self.source[kept]
+        return replace(self, matrix=matrix, low=low, high=high, source=source)
 
 
 def program_of(published: Publication) -> Program:

@@ -228,7 +228,7 @@ def _attack_simulated(options: Options, simulation: Simulation) -> HistogramResu
     known = law if simulation.system in INDEPENDENT else None
     if goal is not None and known is not None and goal.needs_no_other(table, simulation.suppressed):
         table = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
-    system = simulation.build(table, law, noise)
+    system = SYSTEMS[simulation.system](table, noise=law, suppression=simulation.suppressed, rng=noise)
     with live(options) as bar:
         progress = None if bar is None else functools.partial(bar, "recover")
         found = _attack(system, options, goal, choices, progress)

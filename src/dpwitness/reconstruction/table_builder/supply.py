@@ -135,13 +135,9 @@ class SetCount:
         """How many two-partitions are missing to `k`; those into more parts count for less."""
         return k - int(sum(2 * len(one.totals) / one.parts for one in self.sums))
 
-    def add(self, answers: IntArray) -> None:
-        """Answers of partitions, shape (parts, partitions)."""
-        self.sums.append(Sums.of(answers))
-
     def add_block(self, block: Block, answers: IntArray) -> None:
         """Two-partitions, as of `both_sides`, and their answers; of each both sides are kept, or none."""
-        self.add(answers.reshape(2, -1))
+        self.sums.append(Sums.of(answers.reshape(2, -1)))
         half, width = len(answers) // 2, -(-block.selections.shape[1] // 8)
         left = MAX_KEPT - sum(one.bits.nbytes for one in self.asked)
         rows = np.arange(min(half, left // (2 * width)))
@@ -160,10 +156,6 @@ class SetCount:
     def has_sums(self) -> bool:
         """Whether there is a partition of which all answers are usable."""
         return any(len(one.totals) for one in self.sums)
-
-    def average(self) -> Average:
-        """The average of the sums; without `information` where there is none."""
-        return average(self.sums, tuple(self.asked))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -327,7 +319,8 @@ class Supply:
         for count in counts:
             if not count.has_sums:
                 self._take_whole(count)
-        return [count.average() for count in (*counts, *(check for check in checks if check.sums))]
+        counted = (*counts, *(check for check in checks if check.sums))
+        return [average(count.sums, tuple(count.asked)) for count in counted]
 
     def _by_largest_other(self, count: SetCount, k: int) -> Partitions:
         """Partitions of the other attribute with the most values: in the same round of questions as all others."""
@@ -400,7 +393,7 @@ class Supply:
                 self._workarounds.setdefault(CROSSED, {})
             answers = [some.reshape(2, -1) for some in self._oracle.ask_all(blocks)]
             for both in zip(answers[::2], answers[1::2], strict=True):
-                count.add(np.vstack(both))
+                count.sums.append(Sums.of(np.vstack(both)))
 
     def _pairs(self, count: SetCount, missing: int) -> Iterator[tuple[str, Where, Where]]:
         """An attribute to be partitioned and two halves by another one, until these surely make up what is missing."""
@@ -425,8 +418,7 @@ class Supply:
         """The published answer itself, where nothing can be partitioned."""
         row = np.zeros((1, len(self._noisy)), np.bool_)
         row[0, count.values] = True
-        answer = self._oracle.ask(self._attribute, row, self._where)
-        count.add(answer[None])
+        count.sums.append(Sums.of(self._oracle.ask(self._attribute, row, self._where)[None]))
         if count.has_sums:
             self._workarounds.setdefault(WHOLE, {})
 

@@ -340,7 +340,3 @@ class Simulation:
         if self.noise == "maximum-entropy":
             return maximum_entropy(self.perturbation, scale * scale)  # infinite where it overflows: refused
         return (truncated_normal if self.noise == "normal" else truncated_laplace)(self.perturbation, scale)
-
-    def build(self, table: Table, law: NoiseLaw, rng: np.random.Generator) -> SimulatedSystem:
-        """The system on a table; `rng` draws its noise. Raises `InvalidParameter`."""
-        return SYSTEMS[self.system](table, noise=law, suppression=self.suppressed, rng=rng)

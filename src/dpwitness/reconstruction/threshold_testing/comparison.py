@@ -16,7 +16,8 @@ import numpy as np
 from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Change, Flags, Queries, Signs
 
-#: The smallest cells are looked for among so many times as many.
+#: Cells whose counts are found relative to each other: so many of the smallest among so many times as many.
+REFERENCES: Final = 24
 SAMPLE: Final = 6
 #: Rounds without progress after which they are looked for no longer.
 IDLE: Final = 4
@@ -117,24 +118,24 @@ def _number_below(comparison: Comparison, signs: Signs, cells: Cells) -> int:
     return low
 
 
-def smallest_cells(comparison: Comparison, base: BaseSum, rng: np.random.Generator, number: int) -> Cells:
-    """About `number` of the smallest cells of a sample of `base.above`, as far as differences of two of them tell.
+def smallest_cells(comparison: Comparison, base: BaseSum, rng: np.random.Generator) -> Cells:
+    """About `REFERENCES` of the smallest cells of a sample of `base.above`, as far as differences of two of them tell.
 
     x_u − x_v is seen to be positive where it is at least the base sum's gap.
     """
-    cells, idle = rng.permutation(base.above)[: SAMPLE * number], 0
-    while len(cells) > number and idle < IDLE:
+    cells, idle = rng.permutation(base.above)[: SAMPLE * REFERENCES], 0
+    while len(cells) > REFERENCES and idle < IDLE:
         pivot = rng.choice(cells)
         others = cells[cells != pivot]
         signs = base.signs.copy()
         signs[pivot] = -1
         (larger,) = comparison.above_changes([(signs, others, 1)])
         smaller = np.append(others[~larger], pivot)
-        if number <= len(smaller) < len(cells):
+        if REFERENCES <= len(smaller) < len(cells):
             cells, idle = smaller, 0
         else:  # too few are smaller than the pivot, or none is larger
             idle += 1
-    return rng.permutation(cells)[:number]
+    return rng.permutation(cells)[:REFERENCES]
 
 
 @cache

@@ -48,8 +48,6 @@ MARGIN: Final = 9.0
 ROUNDS: Final = 1000
 #: Known cells with which all others are measured.
 SUFFICIENT: Final = 64
-#: Cells that are compared with each other where none is small enough to be measured.
-REFERENCES: Final = 24
 
 
 class DistanceEstimator:
@@ -155,7 +153,7 @@ def _references(estimator: DistanceEstimator, rng: np.random.Generator, offset: 
     if len(base.above) < 2:
         return nothing, nothing
     for comparison in majority_comparisons(estimator):
-        smallest = smallest_cells(comparison, base, rng, REFERENCES)
+        smallest = smallest_cells(comparison, base, rng)
         references = find_reference_cells(comparison, base, smallest, rng)
         if references is not None:
             break

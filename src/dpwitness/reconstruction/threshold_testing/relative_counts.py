@@ -20,6 +20,7 @@ import numpy as np
 from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.threshold_testing.comparison import (
     FRESH_SUMS,
+    REFERENCES,
     BaseSum,
     Comparison,
     ReferenceSums,
@@ -237,8 +238,6 @@ def _explaining_cells(push: Signs) -> Cells:
     return np.array(chosen, np.int64)
 
 
-#: Reference cells, at first and when their unit is not one of all.
-REFERENCES: Final = 24
 #: Cells that are bisected and tested before all the others are.
 PILOT: Final = 96
 #: Attempts at a unit, base sums, and units on one of them.
@@ -306,7 +305,7 @@ def _find_unit(bisection: Bisection, rng: np.random.Generator, cells: Cells | No
     `cells`: those that are no multiples of the unit so far; the sample is chosen from among them.
     """
     comparison, base = bisection.comparison, bisection.base
-    smallest = smallest_cells(comparison, base, rng, REFERENCES)
+    smallest = smallest_cells(comparison, base, rng)
     pilot = np.union1d(smallest, rng.permutation(base.above)[:PILOT])
     references, guess = smallest, None
     for attempt in range(ATTEMPTS):
@@ -347,7 +346,7 @@ def _find_prevailing(comparison: Comparison, cells: Cells, rng: np.random.Genera
         bisection = Bisection(comparison, find_base_sum(comparison, rng))
         if len(bisection.base.above) <= FEW:
             break
-        smallest = smallest_cells(comparison, bisection.base, rng, REFERENCES)
+        smallest = smallest_cells(comparison, bisection.base, rng)
         found = find_reference_cells(comparison, bisection.base, smallest, rng)
         if found is None:
             continue
