@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from dpwitness.errors import InvalidData
 from dpwitness.machine import Deadline
-from dpwitness.reconstruction.published_tables import program, solutions
-from dpwitness.reconstruction.published_tables.solutions import Agreeing, Solver, find_certain_rows, find_tables
+from dpwitness.reconstruction.published_tables import program
+from dpwitness.reconstruction.published_tables.program import Agreeing, Solver, find_certain_rows, find_tables
 from dpwitness.reconstruction.published_tables.statements import read_publication
 
 AGES, SEXES = (0, 1, 4), ("F", "M")
@@ -251,4 +251,4 @@ def test_sums_that_would_not_be_exact_are_refused():
 
 def test_a_call_that_fails_fails_where_it_was_made():
     with pytest.raises(ZeroDivisionError):
-        solutions.interruptible(lambda: 1 // 0)
+        program.interruptible(lambda: 1 // 0)

@@ -14,7 +14,16 @@ from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.command import AttackOptions
-from dpwitness.reconstruction.published_tables.program import Program, TooLarge, program_of
+from dpwitness.reconstruction.published_tables.program import (
+    Agreeing,
+    Program,
+    Solver,
+    TooLarge,
+    Unsolved,
+    find_certain_rows,
+    find_tables,
+    program_of,
+)
 from dpwitness.reconstruction.published_tables.ranking import (
     Pairs,
     Row,
@@ -25,13 +34,6 @@ from dpwitness.reconstruction.published_tables.ranking import (
     restarts,
 )
 from dpwitness.reconstruction.published_tables.report import RANKS, CertainRow, Precision, PublishedResult, RankedRow
-from dpwitness.reconstruction.published_tables.solutions import (
-    Agreeing,
-    Solver,
-    Unsolved,
-    find_certain_rows,
-    find_tables,
-)
 from dpwitness.reconstruction.published_tables.statements import Publication
 from dpwitness.reconstruction.table_builder.tables import FloatArray, Table, Value
 
