@@ -31,21 +31,22 @@ def parts(data: Data) -> list[list[object]] | None:
     `same_parts`.
     """
     levels: list[list[Any]] = []
-    level = [data]
+    level: list[Any] = [data]
     while level:
         if len(levels) > 2 * DEEPEST or len(level) > MOST_ITEMS:
             return None
         content: list[Any] = []
         inner: list[Any] = []
-        for kind in dict.fromkeys(map(type, level)):
+        kinds = dict.fromkeys(map(type, level))
+        for kind in kinds:
             if kind in ATOMS or (issubclass(kind, np.generic) and kind is not np.void):
                 continue
-            own: list[Any] = [item for item in level if type(item) is kind]
+            own = level if len(kinds) == 1 else [item for item in level if type(item) is kind]
             if kind in CONTAINERS:
                 content += map(len, own)
                 inner += chain.from_iterable(own)
                 if kind is dict:
-                    inner += chain.from_iterable(item.values() for item in own)
+                    inner += chain.from_iterable(map(dict.values, own))
                 continue
             for item in own:
                 written = _written(item)
