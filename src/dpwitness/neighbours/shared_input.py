@@ -41,7 +41,7 @@ def parts(data: Data) -> list[list[object]] | None:
         for kind in kinds:
             if kind in ATOMS or (issubclass(kind, np.generic) and kind is not np.void):
                 continue
-            own = level if len(kinds) == 1 else [item for item in level if type(item) is kind]
+            own: list[Any] = level if len(kinds) == 1 else [item for item in level if type(item) is kind]
             if kind in CONTAINERS:
                 content += map(len, own)
                 inner += chain.from_iterable(own)
