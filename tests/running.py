@@ -65,7 +65,8 @@ def search(mechanism, relation, objective, *, seed, budget, centre=0.0, scale=1.
 
 
 def best_entry(mechanism, entries, objective, *, seed, budget):
-    return comparison.best_entry(runner(mechanism, seed), entries, objective, budget)
+    ranked, spent = comparison.ranked_entries(runner(mechanism, seed), entries, objective, budget)
+    return ranked[0], spent
 
 
 def prepare(function, *, epsilon=None, seed=1, workers=1, max_time=60.0, **said):

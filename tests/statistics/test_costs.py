@@ -22,7 +22,7 @@ from dpwitness.mechanisms.mechanism import _OF_THREAD, TIMES_OF_THREAD, _waited,
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner, Threads
-from dpwitness.search.comparison import Entry, best_entry
+from dpwitness.search.comparison import Entry, ranked_entries
 from dpwitness.search.costs import MOST, Costs, entries, runs_saved, with_sides_that_pay
 from dpwitness.search.learners import RatedEvent
 from dpwitness.search.objectives import BoundAt, GrowthAt
@@ -140,7 +140,7 @@ def test_a_pair_of_many_records_must_earn_its_price(monkeypatch, counting, secon
     timed_as(monkeypatch, counting, seconds)
     costs = Costs(runner(counting))
     # The one of 1,000 shows more a run: half of its runs are in the event, of the other's 0.18.
-    found, _ = best_entry(
+    (found, *_), _ = ranked_entries(
         runner(counting), [entry(10, cut=1.0), entry(1000, cut=0.0)], GrowthAt(claim=CLAIM), 6_000, costs=costs
     )
     assert len(found.pair.data) == winner
@@ -170,7 +170,7 @@ def test_what_only_many_records_show_stays(monkeypatch):
     mechanism = as_mechanism(leak, [0.5, 0.5], outcome=plain)
     timed_as(monkeypatch, mechanism, lambda n: 1e-6 * n)
     running, objective = runner(mechanism), GrowthAt(claim=CLAIM)
-    best, _ = best_entry(running, [entry(1000, cut=0.0)] * 2, objective, 4_000)
+    (best, *_), _ = ranked_entries(running, [entry(1000, cut=0.0)] * 2, objective, 4_000)
     found, spent = cheaper(problem(mechanism, RECORDS, claim=0.7), running, best, objective, Costs(running), 6_000)
     assert len(found.pair.data) == 1000
     assert spent

@@ -84,7 +84,7 @@ from dpwitness.search.pairs import (
     SearchedPair,
     cheaper_candidate,
     different,
-    find,
+    finalists,
     made_in_time,
     proposed,
     refined,
@@ -289,7 +289,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         log_threshold=log_threshold,
         stop_value=min(PROVED_IN * log_threshold / budget, fastest / 2),
     )
-    candidate, spent = find(problem, runner, objective, planned=effort.runs, budget=budget)
+    (candidate, *_), spent = finalists(problem, runner, objective, planned=effort.runs, budget=budget)
     if effort.search_runs is None:  # else the user has said how many
         planned = int(min(effort.runs, affordable_runs(problem, runner)))
         fitting = replace(objective, planned=planned)

@@ -7,6 +7,7 @@ import math
 import numbers
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain
 from typing import Final, get_args
 
@@ -39,11 +40,11 @@ from dpwitness.options import AnyMechanism, CurveOptions, Method
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
 from dpwitness.results.verdict import EARLY
-from dpwitness.runs import Runner
-from dpwitness.search.comparison import best_entry
+from dpwitness.runs import Role, Runner
+from dpwitness.search.comparison import ranked_entries
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterAt, PowerAt
-from dpwitness.search.pairs import PROMISING, learned, reestimated, sampled, search, search_budget, usual_runs
+from dpwitness.search.pairs import PROMISING, learned, sampled, search, search_budget, usual_runs
 from dpwitness.values import shown
 
 CURVE_RUNS: Final = 1_500_000
@@ -240,7 +241,12 @@ def _line(
     budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(problem.claim), planned))
     pair, pool, spent = pool_of(problem, runner, tests, (planned, budget), known)
     again = max(budget // 6, 16)
-    pool = reestimated(runner, pair, pool, again)
+    # By search runs that none of the events was chosen by, the same for all.
+    tallies = runner.tallies(pair, [found.event for found in pool], again, Role.ESTIMATE)
+    pool = [
+        replace(found, estimate=(tally.swapped if found.swapped else tally).estimate)
+        for found, tally in zip(pool, tallies, strict=True)
+    ]
     if runs is None:
         planned = tests.runs_needed(pool[0].estimate, again, epsilon)
     chosen = tests.best_of(pool)
@@ -307,7 +313,8 @@ def pool_of(
         known += [one.pair for one in finalists]
     # Slow learners are asked of the best pair alone, below.
     entries = learned(searching, finalists, wide, 3, slow=False)
-    best, more = best_entry(searching, entries, wide, budget) if len(entries) > 1 else (entries[0], 0)
+    ranked, more = ranked_entries(searching, entries, wide, budget) if len(entries) > 1 else (entries, 0)
+    best = ranked[0]
     spots = np.unique(np.quantile(tests.values, (0, 0.25, 0.5, 0.75, 1), method="nearest"))
     powers = [tests.power(float(spot)) for spot in spots]
     pool = [best.found, *(found for power in powers for found in learn(finalists[best.place].sample, power, most=1))]

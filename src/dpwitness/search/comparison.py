@@ -172,7 +172,7 @@ def told_apart(
     Tewari, Auer & Stone 2012, ICML). The best is the one that promises most less its errors: a rare event may show much
     by chance. Its strongest rival is the one by which most may be gained; runs end where that is next to nothing and
     the best is known.
-    `costs`: as in `best_entry`; `lower`: by how many errors.
+    `costs`: as in `ranked_entries`; `lower`: by how many errors.
     """
     state = _Comparison.of(runner, entries, objective, role, costs, lower)
     remaining, left_out = state.by_what_they_came_with()
@@ -211,26 +211,6 @@ def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
     return more * 0.5 * math.erfc(-z / math.sqrt(2)) + error * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
 
-def best_entry(
-    runner: Runner,
-    entries: Sequence[Entry],
-    objective: Objective,
-    budget: int,
-    role: Role = Role.COMPARISON,
-    costs: Costs | None = None,
-) -> tuple[Entry, int]:
-    """The best of several pairs with events, each counted on search runs of its own; halving again.
-
-    Counting needs no memory, so this tells apart what the rows of the search could not. Returns the winner with its new
-    estimate, and the paired runs spent. Of the last two the simpler one wins if it is nearly as good. A winner that
-    promises something, but not three standard errors lower, is counted once more; if that was chance, another one wins.
-    `role`: of streams that none of the entries was chosen by; `costs`: by which entries compete for seconds, not runs,
-    and each gets an even share of the time that so many runs of all take.
-    """
-    ranked, spent = ranked_entries(runner, entries, objective, budget, role, costs)
-    return ranked[0], spent
-
-
 def ranked_entries(
     runner: Runner,
     entries: Sequence[Entry],
@@ -239,9 +219,14 @@ def ranked_entries(
     role: Role = Role.COMPARISON,
     costs: Costs | None = None,
 ) -> tuple[list[Entry], int]:
-    """As `best_entry`; the winner is followed by the others, those first that were left out last.
+    """Several pairs with events, each counted on search runs of its own, best first; halving again.
 
-    What can hardly win by the runs that it comes with is left out at once: the others get its runs.
+    Returns them with their new estimates, those behind the winner that were left out last first, and the paired runs
+    spent. What can hardly win by the runs that it comes with is left out at once: the others get its runs. Of the last
+    two the simpler one wins if it is nearly as good. A winner that promises something, but not three standard errors
+    lower, is counted once more; if that was chance, another one wins. `role`: of streams that none of the entries was
+    chosen by; `costs`: by which entries compete for seconds, not runs, and each gets an even share of the time that so
+    many runs of all take.
     """
     state = _Comparison.of(runner, entries, objective, role, costs)
     remaining, left_out = state.by_what_they_came_with()

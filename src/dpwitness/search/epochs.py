@@ -422,6 +422,11 @@ class PairWealth:
         return len(self.x)
 
     @property
+    def rows(self) -> tuple[Rows, Rows]:
+        """The outcomes of D and of D′."""
+        return self.x, self.y
+
+    @property
     def full(self) -> bool:
         """Whether memory has no room for outcomes of more runs."""
         return self.x.size + self.y.size >= ROOM
@@ -575,7 +580,7 @@ class PairWealth:
 
     def outcomes_of(self, candidate: Candidate) -> tuple[Rows, Rows]:
         """The outcomes so far, D first as in the candidate."""
-        return (self.x, self.y) if candidate.pair.data is self.pair.data else (self.y, self.x)
+        return self.rows if candidate.pair.data is self.pair.data else (self.y, self.x)
 
     def counts(self, candidate: Candidate) -> Counts:
         """What the epochs showed of an event since it was chosen, D first as in the candidate."""

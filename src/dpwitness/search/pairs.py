@@ -1,6 +1,6 @@
 """The search whose runs are no evidence: which pair, and which event on it.
 
-`find` compares what attacks propose with what successive halving over the relation's pairs finds: few runs of all
+`finalists` compares what attacks propose with what successive halving over the relation's pairs finds: few runs of all
 pairs, twice the runs of the better half, and so on, then the same with variations of the best (Karnin, Koren & Somekh
 2013, ICML). The events of the pairs that are left are counted on runs that did not choose them. Two more steps find
 what so few runs cannot show: datasets of many records, if nothing was found with fewer; and for a candidate with a cut,
@@ -34,7 +34,6 @@ from dpwitness.search.comparison import (
     MOST_MORE,
     STANDARD_ERRORS,
     Entry,
-    best_entry,
     ranked_entries,
     revalued,
     told_apart,
@@ -127,26 +126,17 @@ class SearchedPair:
         return -np.inf if self.found is None else self.found.value
 
     @property
-    def x(self) -> Rows:
-        """The outcomes of D."""
-        return self.seen.rows[0]
-
-    @property
-    def y(self) -> Rows:
-        """The outcomes of D′."""
-        return self.seen.rows[1]
+    def rows(self) -> tuple[Rows, Rows]:
+        """The outcomes of D and of D′."""
+        return self.seen.rows
 
 
 class Drawn(Protocol):
-    """Something that holds outcomes of D and of D′."""
+    """Something that holds outcomes."""
 
     @property
-    def x(self) -> Rows:
-        """Those of D."""
-
-    @property
-    def y(self) -> Rows:
-        """Those of D′."""
+    def rows(self) -> tuple[Rows, Rows]:
+        """Those of D and of D′."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -249,9 +239,9 @@ class Search:
         for one in unusual:
             if one.refused is not None:
                 self.runner.leave_out(one.refused)
-        seen = [one for one in unusual if len(one.x)]
+        seen = [one for one in unusual if one.seen.runs]
         kept = max(len(unusual) // SECOND_LOOK, LEAST_KEPT)
-        seen = sorted(seen, key=lambda one: -contrast(one.x, one.y))[:kept]
+        seen = sorted(seen, key=lambda one: -contrast(*one.rows))[:kept]
         if seen and not self.late:
             self._grow(seen, n * len(unusual) // len(seen), ranked=True)
         return sorted(seen, key=lambda one: -one.value)[:SCREENED]
@@ -501,7 +491,7 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 
     def parts() -> Iterator[Rows]:
         """Rows of one side of one pair after the other: to put together those of all pairs takes a while."""
-        return (part for one in searched for part in (one.x, one.y) if len(part))
+        return (part for one in searched for part in one.rows if len(part))
 
     some = next(parts(), None)
     if late or some is None:  # where no run was done in time, what comes next says so
@@ -715,15 +705,6 @@ def _estimates(tally: Tally, events: int) -> list[Estimate]:
     return [tally.estimate_of(cells >= events - number) for number in range(events)]
 
 
-def find(problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int) -> tuple[Candidate, int]:
-    """The best candidate of attacks and search, D first, and the paired search runs spent.
-
-    `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises as `search`.
-    """
-    found, spent = finalists(problem, runner, objective, planned=planned, budget=budget)
-    return found[0], spent
-
-
 def best_refined(
     runner: Runner, found: Sequence[Candidate], objective: Objective, *, planned: int, budget: int
 ) -> tuple[Candidate, int]:
@@ -754,7 +735,11 @@ def best_refined(
 def finalists(
     problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int
 ) -> tuple[list[Candidate], int]:
-    """As `find`; the best candidate is followed by those that it was compared with last, of other pairs or families."""
+    """The best candidate of attacks and search, D first, and the paired search runs spent.
+
+    It is followed by those that it was compared with last, of other pairs or families. `planned`: the paired confirm
+    runs that will follow; `budget`: paired search runs. Raises as `search`.
+    """
     runner = runner.searching()
     costs = Costs(runner, affordable=affordable_runs(problem, runner))
     short = costs.affordable < ENOUGH_TIME * planned
@@ -764,10 +749,10 @@ def finalists(
     runner.tried.pairs += len({entry.pair.key for entry in entries})
     runner.tried.events += len(entries)
     if entries:  # at least two, so that all are counted
-        best, spent = best_entry(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
-        if best.found.lower_value >= objective.stop_value:
-            return [_candidate(best)], spent
-        entries = [best]
+        ranked, spent = ranked_entries(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
+        entries = ranked[:1]
+        if entries[0].found.lower_value >= objective.stop_value:
+            return [_candidate(entries[0])], spent
     try:
         promising, more = search(problem, searching, objective, budget, costs)
     except MechanismTimeout:
@@ -894,11 +879,11 @@ def cheaper(
             rated = compared(sample_of(x, y), costs.priced(objective, pair))
             runner.tried.pairs, runner.tried.events = runner.tried.pairs + 1, runner.tried.events + len(rated)
             found += [Entry(pair, one) for one in chosen(rated, 2)]
-        winner, more = best_entry(runner, found, objective, int(most), Role.CHEAPER, costs)
+        ranked, more = ranked_entries(runner, found, objective, int(most), Role.CHEAPER, costs)
         spent += more
         # Few runs of the pair that there was were made here: what it promised before gives way to a promise only.
-        if winner.found.value > 0 or best.found.value <= 0:
-            best = winner
+        if ranked[0].found.value > 0 or best.found.value <= 0:
+            best = ranked[0]
     except MechanismRaised as error:  # so few records are refused: the pair stays as it was
         runner.leave_out(error)
     except (InvalidOutcome, MechanismTimeout):
@@ -959,15 +944,6 @@ def learned(
                 scales.add(key)
             entries.append(Entry(one.pair, found, place, cuts, one.sample.training_runs if one.sample.repeats else 0))
     return entries
-
-
-def reestimated(runner: Runner, pair: Pair, pool: Sequence[RatedEvent], runs: int) -> list[RatedEvent]:
-    """The same events with estimates from search runs that none of them was chosen by, the same for all."""
-    tallies = runner.tallies(pair, [found.event for found in pool], runs, Role.ESTIMATE)
-    return [
-        replace(found, estimate=(tally.swapped if found.swapped else tally).estimate)
-        for found, tally in zip(pool, tallies, strict=True)
-    ]
 
 
 def proposed(problem: Problem, planned: int) -> list[Candidate]:
