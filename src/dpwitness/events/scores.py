@@ -101,16 +101,20 @@ class ScoreThreshold(Event):
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         return self.score(rows) > self.threshold
 
+    def exceeding(self, threshold: float) -> "ScoreThreshold":
+        """The same score with another threshold."""
+        return ScoreThreshold(self.coordinates, self.edges, self.weights, threshold)
+
+    def opposite(self) -> "ScoreThreshold":
+        """The negative score; the threshold is that of this event, negated."""
+        return ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], -self.threshold)
+
     def thresholds(self) -> "Sequence[Thresholds[ScoreThreshold]]":
         """Scores at least t, and scores at most −t."""
-        opposite = ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], 0.0)
-        return self._cut(), opposite._cut()
+        return self._cut(), self.opposite()._cut()
 
     def _cut(self) -> "Thresholds[ScoreThreshold]":
-        return Thresholds(
-            value=self.score,
-            above=lambda t: ScoreThreshold(self.coordinates, self.edges, self.weights, float(np.nextafter(t, -np.inf))),
-        )
+        return Thresholds(value=self.score, above=lambda t: self.exceeding(float(np.nextafter(t, -np.inf))))
 
     def statistic(self) -> Statistic:
         """The score."""

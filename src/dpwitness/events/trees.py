@@ -146,6 +146,10 @@ class TreeScore(Event):
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         return self.score(rows) > self.threshold
 
+    def exceeding(self, threshold: float) -> "TreeScore":
+        """The same score with another threshold."""
+        return replace(self, threshold=threshold)
+
     def opposite(self) -> "TreeScore":
         """The same trees with the negative score; the threshold is that of this event, negated."""
         trees = tuple(replace(tree, leaves=tuple(-value for value in tree.leaves)) for tree in self.trees)
@@ -156,7 +160,7 @@ class TreeScore(Event):
         return self._cut(), self.opposite()._cut()
 
     def _cut(self) -> "Thresholds[TreeScore]":
-        return Thresholds(value=self.score, above=lambda t: replace(self, threshold=float(np.nextafter(t, -np.inf))))
+        return Thresholds(value=self.score, above=lambda t: self.exceeding(float(np.nextafter(t, -np.inf))))
 
     def simpler(self) -> "Sequence[TreeScore]":
         """With the first half of the trees, and the threshold nearer to the start in proportion."""

@@ -15,7 +15,7 @@ from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Estimate, T
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.dataclass import dataclass
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Cells, ScoreThreshold, in_event, widen
+from dpwitness.events import Cells, widen
 from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
 from dpwitness.roots import halved
 from dpwitness.runs import Role, Runner
@@ -87,9 +87,8 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
         return candidate, spent
     # The event was the best of many, so it is overestimated: its rates come from runs that did not choose it, if some
     # of them hit it.
-    a, b = in_event(candidate.event, x), in_event(candidate.event, y)
-    seen = Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))
-    fresh = replace(candidate, estimate=seen) if a.any() else candidate
+    seen = tally_of_rows(candidate.event, x, y)
+    fresh = candidate.seen(seen) if seen.hits else candidate
     found = _chosen(fresh, event, tally, aim, objective)
     return candidate if found is fresh else found, spent + left
 
@@ -129,9 +128,8 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, objectiv
     if bet is None or promise <= max(promised * MARGIN, promised):
         return candidate
     cut, estimate = _best_cut(event, tally, objective)
-    score = ScoreThreshold(event.score.coordinates, event.score.edges, event.score.weights, cut)
     estimate = replace(estimate, cells=replace(bet, event_share=EVENT_SHARE))
-    return Candidate(pair=candidate.pair, event=Cells(score, event.cuts), estimate=estimate)
+    return Candidate(pair=candidate.pair, event=Cells(event.score.exceeding(cut), event.cuts), estimate=estimate)
 
 
 def _best_cut(event: Cells, tally: Tally, objective: Objective) -> tuple[float, Estimate]:
@@ -167,7 +165,7 @@ def _learned(x: Floats, y: Floats) -> Cells | None:
     if not len(cuts):
         return None
     middle = float(cuts[np.argmin(np.abs(cuts))])  # D is likelier than D′ above a score of 0
-    return Cells(ScoreThreshold(score.coordinates, score.edges, score.weights, middle), cuts)
+    return Cells(score.exceeding(middle), cuts)
 
 
 def _cuts(first: Floats, second: Floats) -> Floats:
@@ -203,10 +201,8 @@ def _best(tally: Tally, aim: Aim) -> tuple[CellsEstimate | None, float]:
             seen.add(logs)
             promise, against = _promise(joint, n, order, logs, aim)
             if promise > most:
-                most, found = (
-                    promise,
-                    CellsEstimate(joint=tuple(joint.tolist()), order=order, log_ratios=logs, against=against),
-                )
+                most = promise
+                found = CellsEstimate(joint=tuple(joint.tolist()), order=order, log_ratios=logs, against=against)
     return found, most
 
 

@@ -338,16 +338,7 @@ def sample_of(x: Rows, y: Rows) -> Sample:
 
     `x` and `y` have the shapes (n, any width): row i of both is one paired run.
     """
-    width = max(x.shape[1], y.shape[1])
-    x, y = widen(x, width), widen(y, width)
-    counter, half = OutcomeCounter(width, len(x)), len(x) // 2
-    coded = []
-    for rows in (x[:half], y[:half], x[half:], y[half:]):
-        codes = counter.codes(rows)
-        if codes is None:
-            return RowSample(x, y)
-        coded.append(codes)
-    return Table(counter.outcomes, counter.times(coded[0], coded[1]), counter.together(coded[2], coded[3]))
+    return SeenOutcomes().plus(x, y).sample
 
 
 class SeenOutcomes:

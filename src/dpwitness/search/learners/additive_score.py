@@ -4,7 +4,7 @@ Entries that tell much each have fine bins. Those that tell little have few, and
 noise in all of them together: twenty weak entries are summed, not left out.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 import numpy as np
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.dataclass import dataclass
-from dpwitness.events import ScoreThreshold
+from dpwitness.events import ScoreThreshold, TreeScore
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
@@ -47,33 +47,40 @@ class AdditiveScores(Learner):
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
         if not thorough or sample.repeats or sample.width < 2:
             return
-        for learned in sample.once(_learned):
-            score, cuts, p, q, both = learned.score, learned.cuts, learned.p, learned.q, learned.both
-            runs = sample.training_runs
-            above = float(cuts[int(objective(p, q, runs, 1.0, both).argmax())])
-            below = float(cuts[int(objective(1 - q, 1 - p, runs, 1.0, 1 - p - q + both).argmax())])
-            yield Proposal(event=ScoreThreshold(score.coordinates, score.edges, score.weights, above))
-            # Just above −cut: the negated score must exceed it where the score stays at or below the cut.
-            opposite, threshold = [-w for w in score.weights], float(np.nextafter(-below, -np.inf))
-            yield Proposal(event=ScoreThreshold(score.coordinates, score.edges, opposite, threshold), swapped=True)
+        for scored in sample.once(_learned):
+            yield from scored.proposals(objective, (1.0,))
 
 
-@dataclass(frozen=True, slots=True)
-class Learned:
-    """A score, and the share of the training runs of D, of D′ and of both that lie above each of k cuts; shapes (k,).
+@dataclass(frozen=True, slots=True, eq=False)
+class Scored:
+    """A score, and the share of the runs of D, of D′ and of both that lie above each of k cuts; shapes (k,).
 
-    `variance`: of the score; its Kullback–Leibler divergence is about half of that.
+    `both` is None where it is not known which outcomes came in one run.
     """
 
-    score: ScoreThreshold
+    event: ScoreThreshold | TreeScore
     cuts: Floats
     p: Floats
     q: Floats
-    both: Floats
-    variance: float
+    both: Floats | None
+    runs: int
+
+    def proposals(self, objective: Objective, errors: Sequence[float]) -> Iterator[Proposal]:
+        """The best threshold of the score, and of its opposite, where values are lowered by so many standard errors."""
+        p, q, both = self.p, self.q, self.both
+        outside = None if both is None else 1 - p - q + both
+        found = set()
+        for lower in errors:
+            found.add((False, int(objective(p, q, self.runs, lower, both).argmax())))
+            found.add((True, int(objective(1 - q, 1 - p, self.runs, lower, outside).argmax())))
+        for below, k in sorted(found):
+            event, threshold = self.event, float(self.cuts[k])
+            if below:  # just above −cut: the negated score must exceed it where the score stays at or below the cut
+                event, threshold = event.opposite(), float(np.nextafter(-threshold, -np.inf))
+            yield Proposal(event=event.exceeding(threshold), swapped=below)
 
 
-def _learned(sample: Sample) -> list[Learned]:
+def _learned(sample: Sample) -> list[Scored]:
     """The scores of a sample of rows; none of fewer than two columns."""
     runs = sample.training_runs
     strong: list[Part] = []
@@ -86,13 +93,13 @@ def _learned(sample: Sample) -> list[Learned]:
             others.append((j, column[0].values))
     found = [_score(sample, strong)] if len(strong) >= 2 else []
     weak, variance = _weak(sample, others)
-    if weak and len(strong) + len(weak) >= 2 and all(variance > SHARE * one.variance for one in found):
+    if weak and len(strong) + len(weak) >= 2 and all(variance > SHARE * own for _, own in found):
         found.append(_score(sample, sorted([*strong, *weak], key=lambda part: part[0])))
-    return found
+    return [scored for scored, _ in found]
 
 
-def _score(sample: Sample, parts: list[Part]) -> Learned:
-    """The score of some entries."""
+def _score(sample: Sample, parts: list[Part]) -> tuple[Scored, float]:
+    """The score of some entries, and its variance: its Kullback–Leibler divergence is about half of that."""
     score = score_of(parts)
     scores = score.score(sample.outcomes)
     x, y = np.split(scores, 2)
@@ -100,7 +107,7 @@ def _score(sample: Sample, parts: list[Part]) -> Learned:
     places = (SHARES * (len(x) - 1)).astype(np.int64)
     cuts = np.unique([side[places] for side in ranked[:2]])
     p, q, both = (1 - np.searchsorted(side, cuts, side="right") / len(x) for side in ranked)
-    return Learned(score, cuts, p, q, both, float(scores.var()))
+    return Scored(score, cuts, p, q, both, len(x)), float(scores.var())
 
 
 def _weak(sample: Sample, columns: list[tuple[int, Floats]]) -> tuple[list[Part], float]:

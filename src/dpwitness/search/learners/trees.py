@@ -21,6 +21,7 @@ from typing_extensions import override
 from dpwitness.dataclass import dataclass
 from dpwitness.events import Tree, TreeScore
 from dpwitness.events.features import numbers
+from dpwitness.search.learners.additive_score import Scored
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
@@ -77,37 +78,8 @@ class Trees(Learner):
         if sample.repeats and len(sample.outcomes) <= max(FEW_OUTCOMES, sample.training_runs // RUNS_OF_EACH):
             return
         for scored in sample.once(_learned):
-            yield from _proposals(scored, objective)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Scored:
-    """A score, and the share of the runs kept of D, of D′ and of both that lie above each of k cuts; shapes (k,).
-
-    `both` is None where it is not known which outcomes came in one run.
-    """
-
-    event: TreeScore
-    cuts: Floats
-    p: Floats
-    q: Floats
-    both: Floats | None
-    runs: int
-
-
-def _proposals(scored: Scored, objective: Objective) -> Iterator[Proposal]:
-    """The best threshold for either direction; the best of many is overestimated, so also that three errors lower."""
-    p, q, both = scored.p, scored.q, scored.both
-    outside = None if both is None else 1 - p - q + both
-    found = set()
-    for errors in (1.0, 3.0):
-        found.add((False, int(objective(p, q, scored.runs, errors, both).argmax())))
-        found.add((True, int(objective(1 - q, 1 - p, scored.runs, errors, outside).argmax())))
-    for below, k in sorted(found):
-        event = replace(scored.event, threshold=float(scored.cuts[k]))
-        if below:  # just above −cut: the negated score must exceed it where the score stays at or below the cut
-            event = replace(event.opposite(), threshold=float(np.nextafter(-scored.cuts[k], -np.inf)))
-        yield Proposal(event=event, swapped=below)
+            # The best of many thresholds is overestimated, so also that three errors lower.
+            yield from scored.proposals(objective, (1.0, 3.0))
 
 
 def _learned(sample: Sample) -> list[Scored]:
