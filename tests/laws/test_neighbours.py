@@ -395,7 +395,7 @@ def test_steps_of_a_foreign_relation_that_leave_it_are_not_taken():
     assert not list(smaller(relation, pair, pair.data))
 
 
-def test_candidates_of_records_are_judged_by_contains_once_and_those_of_a_class_made_of_it_again(monkeypatch):
+def test_pairs_of_records_are_judged_by_contains_once_and_those_of_a_class_made_of_it_again(monkeypatch):
     judged, contains = [], Records.contains
     monkeypatch.setattr(Records, "contains", lambda self, pair, data=None: judged.append(pair) or contains(self, pair))
 
@@ -404,8 +404,11 @@ def test_candidates_of_records_are_judged_by_contains_once_and_those_of_a_class_
             yield Pair([0.0], [0.5, 2.0])
 
     relation = dpw.records(dpw.numbers(0, 1), form="list")
-    assert list(adjacent_candidates(relation))
-    assert len(set(map(id, judged))) == len(judged)
+    pair = max(adjacent_candidates(relation), key=lambda pair: len(pair.data))
+    steps = [*adjacent_variations(relation, pair), *smaller(relation, pair)]
+    assert not judged
+    assert {step.label for step in steps} > {"shrunk", "as the first record"}
+    assert all(contains(relation, step) for step in steps)
     wider = Wider(fields=relation.fields, form="list", layout=relation.layout)
     with pytest.raises(InvalidNeighbours, match="is not one that"):
         list(adjacent_candidates(wider))

@@ -286,7 +286,9 @@ class Records(Relation):
             case _:
                 return
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
-        yield from filter(partial(self._contains, built=True), (self._pair(step, layout) for step in steps))
+        # Of a unit that has other records, equal ones may be of other types, such as 0.0 and −0.0.
+        contains = partial(self._contains, built=self._units is None)
+        yield from filter(contains, (self._pair(step, layout) for step in steps))
 
     def _between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | UnitChange | None:
         """What was added, removed or replaced; None where more differs than may, or nothing."""

@@ -38,7 +38,8 @@ class Relation(ABC):
 
     __slots__ = ()
     kind: ClassVar[str]  # its name in files, where it is written by its fields
-    #: Whether `candidates` gives those pairs alone that `contains` accepts: to ask again takes as long as to make them.
+    #: Whether `candidates`, `variations` and `smaller` give those pairs alone that `contains` accepts: to ask again
+    #: takes as long as to make them.
     judged: ClassVar[bool] = False
 
     @property
@@ -240,7 +241,7 @@ def pairs_of_size(relation: Relation, size: int, data: Data | None = None) -> It
 
 
 def gives_adjacent_pairs_alone(relation: Relation) -> bool:
-    """Whether the candidates need not be judged: a relation of ours gives none that it does not contain."""
+    """Whether its pairs need not be judged: a relation of ours gives none that it does not contain."""
     return relation.judged and is_ours(relation)
 
 
@@ -270,13 +271,17 @@ def adjacent_variations(
 ) -> Iterator[Pair]:
     """Those variations of a pair that stay in the relation and, where data are given, keep the data."""
     varied = _proposed(relation, "variations", pair, scale=scale)
+    if data is None and gives_adjacent_pairs_alone(relation):
+        return varied
     return (like for like in varied if adjacent(relation, like, data))
 
 
 def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterator[Pair]:
     """Shrinking steps of a pair, each within the relation; none where data are given, since these stay as they are."""
-    steps = _proposed(relation, "smaller", pair) if data is None else ()
-    return (step for step in steps if adjacent(relation, step))
+    if data is not None:
+        return iter(())
+    steps = _proposed(relation, "smaller", pair)
+    return steps if gives_adjacent_pairs_alone(relation) else (step for step in steps if adjacent(relation, step))
 
 
 Reader = Callable[[Mapping[str, Any]], Relation]

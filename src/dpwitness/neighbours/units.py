@@ -5,7 +5,7 @@ unit, alike or different, together or apart.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import field, replace
 from itertools import islice
 from typing import Final
@@ -171,7 +171,7 @@ class Units:
         if gone or new:
             if gone and not new:
                 first, second, gone, new = second, first, new, gone
-            return self._between(first, second, next(iter(gone), None), next(iter(new)), added=not gone)
+            return self._between(first, second, next(iter(gone), None), next(iter(new)))
         # The same units: at the first record that differs one of the two is of the unit, or the others would differ.
         place = next((k for k, (a, b) in enumerate(zip(first, second, strict=False)) if not same_record(a, b)), None)
         if place is None:
@@ -179,31 +179,31 @@ class Units:
         for side in (first, second):
             if place < len(side):
                 unit = key_of(side[place][self.place])
-                found = self._between(first, second, unit, unit, added=False)
+                found = self._between(first, second, unit, unit)
                 if found is not None:
                     return found
         return None
 
     def _between(
-        self, first: Sequence[Record], second: Sequence[Record], gone: object, new: object, *, added: bool
+        self, first: Sequence[Record], second: Sequence[Record], gone: Hashable | None, new: Hashable
     ) -> UnitChange | None:
-        """The change from the records of one unit to those of another, all others being equal."""
-        others, before, gaps_before = self._apart(first, None if added else (gone,))
-        rest, after, gaps = self._apart(second, (new,))
+        """The change from the records of one unit to those of another, or from none, all others being equal."""
+        others, before, gaps_before = self.apart(first, gone)
+        rest, after, gaps = self.apart(second, new)
         if len(others) != len(rest) or not all(map(same_record, others, rest)):
             return None
         change = UnitChange(others=others, after=after, gaps=gaps, before=before, gaps_before=gaps_before)
         return change if change.differs else None
 
-    def _apart(
-        self, records: Sequence[Record], unit: tuple[object] | None
+    def apart(
+        self, records: Sequence[Record], unit: Hashable | None
     ) -> tuple[tuple[Record, ...], tuple[Record, ...], tuple[int, ...]]:
-        """The records of all other units, those of this one, and the gaps in which these stand."""
+        """The records of all other units, those of this one, by its key, and the gaps in which these stand."""
         others: list[Record] = []
         own: list[Record] = []
         gaps: list[int] = []
         for record in records:
-            if unit is not None and key_of(record[self.place]) == unit[0]:
+            if key_of(record[self.place]) == unit:
                 own.append(record)
                 gaps.append(len(others))
             else:
@@ -251,8 +251,8 @@ class Units:
         for keep in list(fewer(len(after)))[1:]:
             yield replace(change, after=tuple(after[k] for k in keep), gaps=tuple(change.gaps[k] for k in keep))
         for keep in list(fewer(len(before)))[1:]:
-            kept_before = tuple(before[k] for k in keep), tuple(change.gaps_before[k] for k in keep)
-            yield replace(change, before=kept_before[0], gaps_before=kept_before[1])
+            gaps_before = tuple(change.gaps_before[k] for k in keep)
+            yield replace(change, before=tuple(before[k] for k in keep), gaps_before=gaps_before)
         yield replace(change, after=after[:1] * len(after), before=before[:1] * len(before))
         yield replace(change, gaps=(len(others),) * len(after), gaps_before=(len(others),) * len(before))
         if before:
@@ -483,11 +483,8 @@ class UnitProposals:
         base = self.base or ()
         if self.single.replace and not base:
             return
-        others = base
-        before: tuple[Record, ...] = ()
-        gaps_before: tuple[int, ...] = ()
-        if self.single.replace:
-            others, before, gaps_before = self.units._apart(base, (key_of(base[-1][self.units.place]),))
+        last = key_of(base[-1][self.units.place]) if self.single.replace else None
+        others, before, gaps_before = self.units.apart(base, last)
         known = {key_of(record[self.units.place]) for record in base}
         candidates = (*self.identifiers.first(len(known) + 1), *self.units.domain.samples())
         free = [value for value in candidates if key_of(value) not in known]
@@ -502,26 +499,25 @@ class UnitProposals:
                 label = f"{_many(shape)} of a unit: {name} {'in the place of another' if before else 'added'}"
                 # Behind the others where there are more than before: rows of the base keep their labels.
                 gaps = (*gaps_before, *(len(others),) * shape.count)[: shape.count]
-                change = UnitChange(
-                    others=others, before=before, gaps_before=gaps_before, after=tuple(records), gaps=gaps,
-                    label=f"{label}, the others of the base",
-                )  # fmt: skip
                 if self.allowed(len(base), len(others) + shape.count):
-                    yield change
+                    yield UnitChange(
+                        others=others, before=before, gaps_before=gaps_before, after=tuple(records), gaps=gaps,
+                        label=f"{label}, the others of the base",
+                    )  # fmt: skip
 
     def _less_than_base(self) -> Iterator[UnitChange]:
         """The base without one of its units, or with other records of it; those with most records first."""
         base = self.base or ()
         counts = Counter(key_of(record[self.units.place]) for record in base)
         ranked = [key for key, _ in counts.most_common()]
-        chosen = dict.fromkeys(in_turn([iter(ranked), reversed(ranked)]))
+        chosen = dict.fromkeys(in_turn((iter(ranked), reversed(ranked))))
         for key in islice(chosen, MOST_UNITS):
-            others, records, gaps = self.units._apart(base, (key,))
-            name = brief(records[0][self.units.place])
+            others, records, gaps = self.units.apart(base, key)
+            unit = records[0][self.units.place]
+            name = brief(unit)
             if not self.single.replace:
                 yield UnitChange(others=others, after=records, gaps=gaps, label=f"unit {name} of the base removed")
                 continue
-            unit = records[0][self.units.place]
             opposite = tuple(
                 self.units.record(self.single.opposite(self.units.stripped(record)), unit) for record in records
             )
