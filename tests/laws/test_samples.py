@@ -41,7 +41,7 @@ def rows(seed, n=4000, shift=0.0):
 
 def test_a_table_says_what_the_rows_say():
     x, y = rows(1), rows(2, shift=0.2)
-    table, plain = sample_of(x, y), RowSample(x, y)
+    table, plain = sample_of(x, y), RowSample([(x, y)])
     assert isinstance(table, Table)
     assert (table.training_runs, table.test_runs, table.width) == (plain.training_runs, plain.test_runs, plain.width)
     for event in EVENTS:
@@ -73,7 +73,7 @@ def test_counting_in_parts_gives_the_same_table(parts):
     pieces = list(zip(np.split(x, parts), np.split(y, parts), strict=True))
     table = counted(iter(pieces), 3, 6000)
     turns = [[np.concatenate([piece[side] for piece in pieces[k::2]]) for side in range(2)] for k in range(2)]
-    plain = RowSample(*(np.concatenate([turns[0][side], turns[1][side]]) for side in range(2)))
+    plain = RowSample([turns[0], turns[1]])
     assert (table.training_runs, table.test_runs) == (3000, 3000)
     for event in EVENTS:
         assert table.training_rates(event) == pytest.approx(plain.training_rates(event))
@@ -100,7 +100,7 @@ def test_tables_and_rows_teach_the_same_event():
     rng = np.random.default_rng(5)
     x, y = ((rng.random((20_000, 1)) < share).astype(float) for share in (0.3, 0.1))
     objective = GrowthAt(claim=ApproxDP(0.5))
-    for found in (learn_events(x, y, objective), learn(RowSample(x, y), objective)):
+    for found in (learn_events(x, y, objective), learn(RowSample([(x, y)]), objective)):
         assert found[0].event.contains(np.array([[0.0], [1.0]])).tolist() == [False, True]
         assert found[0].estimate.p == pytest.approx(0.3, abs=0.02)
         assert found[0].estimate.q == pytest.approx(0.1, abs=0.02)
@@ -113,7 +113,7 @@ def test_tables_and_rows_teach_the_same_event():
 def intervals(values, thorough):
     """The intervals that are tried in a column with these values on both sides."""
     rows = np.asarray(values, np.float64)[:, None]
-    (column,) = _all_intervals(RowSample(rows, rows), thorough)
+    (column,) = _all_intervals(RowSample([(rows, rows)]), thorough)
     return column
 
 
@@ -153,7 +153,7 @@ def test_infinite_entries_are_values_like_others(size, thorough):
     values[rng.random(4000) < 0.3] = np.inf
     values[rng.random(4000) < 0.2] = -np.inf
     rows = values[:, None]
-    (column,) = _all_intervals(RowSample(rows, rows), thorough)
+    (column,) = _all_intervals(RowSample([(rows, rows)]), thorough)
     assert np.all((column.lows < column.highs) | (column.lows == np.inf))
     for low, high, p, q in zip(column.lows, column.highs, column.p, column.q, strict=True):
         event = Interval(coordinate=0, low=low, high=high)
@@ -208,7 +208,7 @@ def test_codes_of_texts_have_no_order_and_numbers_are_told_from_what_is_no_numbe
     rng = np.random.default_rng(1)
     x = rng.choice(texts, (4_000, 1), p=[0.6, 0.3, 0.1])
     y = rng.choice(texts, (4_000, 1), p=[0.2, 0.3, 0.5])
-    for found in best_intervals(RowSample(x, y), GrowthAt(claim=ApproxDP(0.1)), thorough=True):
+    for found in best_intervals(RowSample([(x, y)]), GrowthAt(claim=ApproxDP(0.1)), thorough=True):
         assert found.interval.describe(label={texts[0]: "yes", texts[2]: "perhaps"}.get) in (
             "first value yes",
             "first value perhaps",
@@ -216,7 +216,7 @@ def test_codes_of_texts_have_no_order_and_numbers_are_told_from_what_is_no_numbe
     x, y = rng.normal(size=(4_000, 1)), rng.normal(size=(4_000, 1))
     x[:2_000] = NOT_A_NUMBER
     x[2_000:3_000] = NONE
-    (found,) = best_intervals(RowSample(rng.permutation(x), y), GrowthAt(claim=ApproxDP(0.1)), thorough=True)
+    (found,) = best_intervals(RowSample([(rng.permutation(x), y)]), GrowthAt(claim=ApproxDP(0.1)), thorough=True)
     assert found.interval.describe() == "first value no number, or −∞"
     assert not found.swapped
 
@@ -238,7 +238,7 @@ def sample_at_once(x, y):
     a, b, c, d = ([numbers.setdefault(row.tobytes(), len(numbers)) for row in rows] for rows in sides)
     known = len(numbers)
     if known > OutcomeCounter(1, len(x)).most:
-        return RowSample(x, y)
+        return RowSample([(x, y)])
     outcomes = np.array([np.frombuffer(row) for row in numbers])
     times = np.array([np.bincount(codes, minlength=known) for codes in (a, b)])
     together = Counter(zip(c, d, strict=True))

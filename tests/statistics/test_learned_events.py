@@ -108,7 +108,7 @@ def test_a_check_refutes_by_trees_and_says_so():
 
 
 def told(x, y):
-    return _tells(np.vstack([x, y]), RowSample(np.repeat(x, 2, axis=0), np.repeat(y, 2, axis=0)).times)
+    return _tells(np.vstack([x, y]), RowSample([(np.repeat(x, 2, axis=0), np.repeat(y, 2, axis=0))]).times)
 
 
 @pytest.mark.parametrize("name", MECHANISMS)

@@ -193,6 +193,12 @@ def widen(rows: Rows, width: int) -> Rows:
     return np.concatenate([rows, np.full((*rows.shape[:-1], width - rows.shape[-1]), np.nan)], axis=-1)
 
 
+def of_one_width(x: Rows, y: Rows, least: int = 0) -> tuple[Rows, Rows]:
+    """Rows of D and of D′ with as many entries: at least so many."""
+    width = max(x.shape[-1], y.shape[-1], least)
+    return widen(x, width), widen(y, width)
+
+
 #: The largest finite number.
 LARGEST: Final = float(np.finfo(np.float64).max)
 #: Columns of outcomes: these have 10,000 entries at most, and rows are made as wide as an event asks.

@@ -15,7 +15,7 @@ from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Estimate, T
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
 from dpwitness.dataclass import dataclass
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Cells, widen
+from dpwitness.events import Cells, of_one_width
 from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet
 from dpwitness.roots import halved
 from dpwitness.runs import Role, Runner
@@ -102,7 +102,7 @@ def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objecti
     event = _learned(x[:half], y[:half]) if half >= FEWEST else None
     if event is None:
         return candidate
-    tally = tally_of_rows(event, *(widen(rows[half:], event.width) for rows in (x, y)))
+    tally = tally_of_rows(event, *of_one_width(x[half:], y[half:], event.width))
     return _chosen(candidate, event, tally, aim, objective)
 
 
@@ -151,8 +151,7 @@ def _in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
 
 def _learned(x: Floats, y: Floats) -> Cells | None:
     """Cells of the learned score of two samples, shapes (n, any width); None where nothing tells D from D′."""
-    width = max(x.shape[1], y.shape[1])
-    x, y = widen(x, width), widen(y, width)
+    x, y = of_one_width(x, y)
     telling = telling_entries(x, y, SHARES, few=FEW)
     if len(telling) > 1:
         columns = [j for j, *_ in telling]

@@ -53,9 +53,9 @@ def entries(data: object, depth: int = DEPTH) -> int:
     return sum(entries(part, depth - 1) for part in (data.values() if isinstance(data, dict) else data))
 
 
-def size_class(pair: Pair) -> int:
-    """The class of the larger input's size, in powers of `SIZES_ALIKE`."""
-    return int(math.log(max(map(entries, pair.sides)), SIZES_ALIKE) + 1e-9)
+def entries_of(pair: Pair) -> int:
+    """Entries of the larger input."""
+    return max(map(entries, pair.sides))
 
 
 @dataclass(slots=True)
@@ -70,7 +70,7 @@ class Costs:
     affordable: float = math.inf
     timing: bool = True
     _first: Pair | None = None
-    _classes: dict[int, float] = field(default_factory=dict)
+    _classes: dict[int, float] = field(default_factory=dict)  # by size, in powers of `SIZES_ALIKE`
     _seconds: float | None = None  # of the first pair, once another one is compared with it
     _spent: float = 0.0  # seconds on timing
 
@@ -81,7 +81,7 @@ class Costs:
         """
         if not self.timing:
             return 1.0
-        place = size_class(pair)
+        place = int(math.log(entries_of(pair), SIZES_ALIKE) + 1e-9)
         if self._first is None:
             self._first = pair
             self._classes[place] = 1.0
@@ -152,11 +152,6 @@ def cheaper_pairs(problem: Problem, pair: Pair, costs: Costs) -> Iterator[Pair]:
         if costs.of(step) >= cost:
             return
         yield step
-
-
-def entries_of(pair: Pair) -> int:
-    """Entries of the larger input."""
-    return max(map(entries, pair.sides))
 
 
 #: Shrinking steps that are looked at for one of about half of the records.

@@ -44,8 +44,8 @@ from dpwitness.events import (
     cells_of,
     in_event,
     members_of,
+    of_one_width,
     require_described,
-    widen,
 )
 from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
@@ -75,10 +75,9 @@ WIDE: Final = 4
 
 def cuts_of(x: Rows, y: Rows) -> dict[int, Floats]:
     """Where to cut the columns that tell most, between different values, at quantiles of both sides together."""
-    width = max(x.shape[1], y.shape[1])
-    x, y = widen(x, width), widen(y, width)
+    x, y = of_one_width(x, y)
     found: dict[int, tuple[float, Floats]] = {}
-    for column in range(width):
+    for column in range(x.shape[1]):
         values = np.sort(np.concatenate([x[:, column], y[:, column]]))
         values = values[~np.isnan(values)]
         cuts = _cuts(values)
@@ -166,8 +165,7 @@ class Ranges(Sequence[Event]):
 
     def seen(self, x: Rows, y: Rows) -> Family:
         """All of them, as paired runs show them."""
-        width = max(x.shape[1], y.shape[1], *(column + 1 for column in self._cuts), 1)
-        x, y = widen(x, width), widen(y, width)
+        x, y = of_one_width(x, y, max(self._cuts, default=0) + 1)
         cells = [np.zeros((4, 0))]
         for column, first, last, outside in self._parts:
             table = _joint_table(x[:, column], y[:, column], self._cuts[column])
@@ -317,7 +315,7 @@ def family_of(events: Sequence[Event], x: Rows, y: Rows) -> Family:
     """Events, each once and of the same prior, as runs show them that they were not learned from."""
     events = list(dict.fromkeys(events))
     even = np.full(len(events), -np.log(max(len(events), 1)))
-    x, y = (widen(rows, max((event.width for event in events), default=1)) for rows in (x, y))
+    x, y = of_one_width(x, y, max((event.width for event in events), default=1))
     return Family(events=events, cells=cells_of(events, x, y).astype(np.float64), log_prior=even)
 
 
@@ -330,8 +328,7 @@ def flags_of(events: Sequence[Event], swapped: NDArray[np.bool_], x: Floats, y: 
 
     `swapped` has the shape (k,), rows the shapes (n, any width).
     """
-    width = max(x.shape[1], y.shape[1], *(event.width for event in events))
-    first, second = (members_of(events, widen(rows, width)).T for rows in (x, y))
+    first, second = (members_of(events, rows).T for rows in of_one_width(x, y, max(e.width for e in events)))
     hits, others = np.where(swapped, second, first), np.where(swapped, first, second)
     packed = np.ascontiguousarray(np.packbits(np.hstack([hits, others]), axis=1))
     _, rows, times = np.unique(packed.view(f"V{packed.shape[1]}")[:, 0], return_index=True, return_counts=True)
@@ -498,7 +495,10 @@ class PairWealth:
         if renewed:
             kept = self._best_learned(claim)
             self.renewed_at = self.runs
-            proposed = self._learn(claim) if self.runs >= LEARNED else []
+            proposed: list[Proposal] = []
+            if self.runs >= LEARNED:
+                objective, thorough = GrowthAt(claim=claim), self.runs >= THOROUGH
+                proposed = propose(sample_of(self.x, self.y), objective, thorough=thorough)
             for found in proposed:
                 require_described(found.event, label)
             self._learned = list(dict.fromkeys([*kept, *(found.event for found in proposed)]))
@@ -519,11 +519,6 @@ class PairWealth:
         half = self.renewed_at // 2
         family = family_of(self._learned, self.x[half:], self.y[half:])
         return list(dict.fromkeys(portfolio([family], claim, FEW_IMAGINED).events))[:KEPT]
-
-    def _learn(self, claim: Claim) -> list[Proposal]:
-        """What learners propose, of the first half of the runs."""
-        sample, objective = sample_of(self.x, self.y), GrowthAt(claim=claim)
-        return propose(sample, objective, thorough=self.runs >= THOROUGH)
 
     def _outcomes(self) -> Family:
         """Single outcomes, all if few, else those that repeat: their priors do not depend on how good they look."""
@@ -549,7 +544,7 @@ class PairWealth:
 
     def tells(self, event: Event, least: int = 1) -> bool:
         """Whether so many runs at least were in an event, and were not; of few runs, one."""
-        x, y = (widen(rows, event.width) for rows in (self.x, self.y))
+        x, y = of_one_width(self.x, self.y, event.width)
         hits = int(np.count_nonzero(in_event(event, x)) + np.count_nonzero(in_event(event, y)))
         least = min(least, max(self.runs // 4, 1))
         return least <= hits <= 2 * self.runs - least
@@ -596,7 +591,7 @@ class PairWealth:
         x, y = self.outcomes_of(candidate)
         enough = [(event, at) for event, at in self.chosen if self.runs - at >= LATER_RUNS and is_ours(event)]
         return tuple(
-            (event, CountsTable(cells_of([event], *(widen(rows[at:], event.width) for rows in (x, y)))).of(0))
+            (event, CountsTable(cells_of([event], *of_one_width(x[at:], y[at:], event.width))).of(0))
             for event, at in enough[-EARLIER:]
         )
 

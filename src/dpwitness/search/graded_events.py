@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate, Grades
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import SplitEvent, is_partition, widen
+from dpwitness.events import SplitEvent, is_partition, of_one_width
 from dpwitness.evidence.bet import bets_and_weights, graded_payoffs
 from dpwitness.evidence.counts import best_fractions, growth_rate
 from dpwitness.runs import Role, Runner
@@ -89,8 +89,7 @@ def better_by_grades(runner: Runner, candidate: Candidate, claim: Claim, budget:
 
 def _split(candidate: Candidate, x: Floats, y: Floats, slope: float) -> SplitEvent | None:
     """The event with cells by a learned score of two samples, shapes (n, any width); None where it has no other."""
-    width = max(x.shape[1], y.shape[1], candidate.event.width)
-    x, y = widen(x, width), widen(y, width)
+    x, y = of_one_width(x, y, candidate.event.width)
     found = telling_entries(x, y, BINS, few=FEW)
     if not found:
         return None
@@ -126,7 +125,7 @@ def _cuts(scores: Floats, slope: float) -> Floats:
 
 def _table(event: SplitEvent, x: Floats, y: Floats, *, coupled: bool) -> Floats:
     """How many paired runs had cell i on D and cell j on D′, shape (k, k); of independent sides in the mean."""
-    tally = tally_of_rows(event, *(widen(rows, event.width) for rows in (x, y)))
+    tally = tally_of_rows(event, *of_one_width(x, y, event.width))
     table = np.reshape(tally.cells, (event.cells, event.cells)).astype(np.float64)
     return table if coupled else np.outer(table.sum(axis=1), table.sum(axis=0)) / len(x)
 

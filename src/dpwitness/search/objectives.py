@@ -106,9 +106,7 @@ class GrowthAt(Objective):
         plane = self.claim.half_plane(p, q)
         s, t = np.asarray(plane.slope, np.float64), np.asarray(plane.intercept, np.float64)  # or one for each event
         joint = p * q if both is None else both
-        # One imagined run more in each cell that decides: what was not seen in a few runs is not impossible.
-        spread = p - joint + s**2 * (q - joint) + (s - 1) ** 2 * joint + (1 + s**2) / runs
-        lower = np.maximum(p - standard_errors * np.sqrt(spread / runs), 0.0)
+        lower = np.maximum(p - standard_errors * np.sqrt(_square(p, q, joint, s, runs) / runs), 0.0)
         q = np.minimum(q + 1 / runs, 1.0)  # one imagined hit under D′: one that it merely missed promises nothing
         allowed = s * q + t
         grows = lower > allowed
@@ -157,6 +155,14 @@ class GrowthAt(Objective):
             square = square + t**2 * (1 - p - q + joint)
         # 32: the bets of the grid have half of the wealth, a sixteenth each.
         return np.asarray((1.645 + np.sqrt(2 * (self.log_threshold + np.log(32)))) * np.sqrt(square / self.planned))
+
+
+def _square(p: Floats, q: Floats, joint: Floats, slope: float | Floats, runs: int) -> Floats:
+    """E[X²] of X = 1[M(D) ∈ S] − slope·1[M(D′) ∈ S], by the rates in so many runs.
+
+    One imagined run more in each cell that decides: what was not seen in a few runs is not impossible.
+    """
+    return np.asarray(p - joint + slope**2 * (q - joint) + (slope - 1) ** 2 * joint + (1 + slope**2) / runs)
 
 
 def _planned(planned: int, cost: float, affordable: float) -> int:
@@ -267,8 +273,6 @@ class DeltaAt(_LowerBound):
         total, largest = np.zeros(np.shape(p)), np.full(np.shape(p), -np.inf)
         for epsilon in self.epsilons:
             s = math.exp(epsilon)
-            # One imagined run more in each cell that decides: what was not seen in a few runs is not impossible.
-            square = p - joint + s**2 * (q - joint) + (s - 1) ** 2 * joint + (1 + s**2) / runs
-            value = p - s * q - factor * np.sqrt(square)
+            value = p - s * q - factor * np.sqrt(_square(p, q, joint, s, runs))
             total, largest = total + math.exp(epsilon / 2) * np.maximum(value, 0.0), np.maximum(largest, value)
         return np.asarray(np.where(largest > 0, total, largest))

@@ -19,11 +19,11 @@ from typing import Final, Protocol
 
 import numpy as np
 
-from dpwitness.candidate import Candidate, Estimate, Tally
+from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.dataclass import dataclass
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
-from dpwitness.events import Event, Interval, Nested, around, require_described, scale_of, thresholds_of, widen
+from dpwitness.events import Event, Interval, Nested, around, of_one_width, require_described, scale_of, thresholds_of
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, own_seconds
 from dpwitness.neighbours import Pair, adjacent, alternatives, pairs_of_size, require_adjacent
@@ -460,9 +460,8 @@ def contrast(x: Rows, y: Rows) -> float:
     Below, above and exactly at a few quantiles of the runs of both sides, and at the values that come most often: one
     that comes twice is not of continuous noise. A small part of the time of `learn`.
     """
-    width = min(max(x.shape[1], y.shape[1]), ENTRIES)
-    x, y = widen(x, width), widen(y, width)
-    return max(_contrast_of_entry(np.sort(x[:, k]), np.sort(y[:, k])) for k in range(width))
+    x, y = of_one_width(x, y)
+    return max(_contrast_of_entry(*np.sort([x[:, k], y[:, k]])) for k in range(min(x.shape[1], ENTRIES)))
 
 
 def _contrast_of_entry(x: Rows, y: Rows) -> float:
@@ -539,11 +538,9 @@ def among_many_records(problem: Problem, runner: Runner, objective: Objective) -
                 if level == 0:
                     break
                 key = level * 10 + number
-                x, y = runner.sample(pair, RUNS, Role.MANY_RECORDS, 0, key)
+                sample = sample_of(*runner.sample(pair, RUNS, Role.MANY_RECORDS, 0, key))
                 spent += RUNS
-                rated = compared(sample_of(x, y), objective, thorough=False)
-                runner.tried.pairs, runner.tried.events = runner.tried.pairs + 1, runner.tried.events + len(rated)
-                found = chosen(rated, 1)[0]
+                (found,) = _shown(runner, sample, objective, 1, thorough=False)
                 if found.value <= 0:
                     continue
                 tally = runner.tally(found.directed(pair), found.event, AGAIN, Role.MANY_RECORDS, 1, key)
@@ -559,6 +556,16 @@ def among_many_records(problem: Problem, runner: Runner, objective: Objective) -
     except (InvalidOutcome, MechanismTimeout):
         pass  # an output for each record, of which no row holds so many; or too slow after all
     return None, spent
+
+
+def _shown(
+    runner: Runner, sample: Sample, objective: Objective, most: int, *, thorough: bool = True
+) -> list[RatedEvent]:
+    """The events that the outcomes of one more pair show, at most so many."""
+    rated = compared(sample, objective, thorough=thorough)
+    runner.tried.pairs += 1
+    runner.tried.events += len(rated)
+    return chosen(rated, most)
 
 
 def _fast(runner: Runner, pair: Pair) -> bool:
@@ -674,7 +681,9 @@ def refined(
         )  # fmt: skip
     except MechanismTimeout:
         return candidate, spent
-    estimates = _estimates(tally, len(nested.events))
+    # By the table of how many of them hold the outcome: what lies in the smallest event lies in all of them.
+    holding = np.arange(len(nested.events) + 1)
+    estimates = [tally.estimate_of(holding > number) for number in reversed(range(len(nested.events)))]
     thorough = math.isinf(objective.stop_value)
     errors = (LOWER if thorough else STANDARD_ERRORS) if compiled else ERRORS_IF_INTERPRETED
     values = [value_of(found, objective, tally.runs, errors) for found in estimates]
@@ -696,13 +705,6 @@ def _best_cut(x: Rows, y: Rows, objective: Objective) -> tuple[Event, Estimate] 
                 a, b = event.contains(x), event.contains(y)
                 found.append((event, Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))))
     return max(found, key=lambda one: value_of(one[1], objective, len(x), ERRORS_OF_ONE), default=None)
-
-
-def _estimates(tally: Tally, events: int) -> list[Estimate]:
-    """The rates of each of the nested events, by the table of how many of them hold the outcome."""
-    cells = np.arange(events + 1)
-    # What lies in the smallest event lies in all of them.
-    return [tally.estimate_of(cells >= events - number) for number in range(events)]
 
 
 def best_refined(
@@ -874,11 +876,9 @@ def cheaper(
         for number, pair in enumerate(pairs):
             n = max(int(most / len(pairs) * min(price / costs.of(pair), MOST_MORE)), 8)
             n = min(n, ROOM // (2 * max(runner.mechanism.cost.width, 1)))
-            x, y = runner.sample(pair, n, Role.CHEAPER, LEARNED_FROM, number)
+            sample = sample_of(*runner.sample(pair, n, Role.CHEAPER, LEARNED_FROM, number))
             spent += n
-            rated = compared(sample_of(x, y), costs.priced(objective, pair))
-            runner.tried.pairs, runner.tried.events = runner.tried.pairs + 1, runner.tried.events + len(rated)
-            found += [Entry(pair, one) for one in chosen(rated, 2)]
+            found += [Entry(pair, one) for one in _shown(runner, sample, costs.priced(objective, pair), 2)]
         ranked, more = ranked_entries(runner, found, objective, int(most), Role.CHEAPER, costs)
         spent += more
         # Few runs of the pair that there was were made here: what it promised before gives way to a promise only.

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.events import Event, ScoreThreshold, in_event, widen
+from dpwitness.events import Event, ScoreThreshold, in_event, of_one_width, widen
 from dpwitness.events.counting import outcome_codes
 
 Rows = NDArray[np.float64]
@@ -39,7 +39,9 @@ class OutcomeCounter:
         self.most = min(max(runs // (2 * REPEAT), 64), MOST)
         places = 1 << (2 * self.most - 1).bit_length()
         self._hashes, self._numbers = np.zeros(places, np.uint64), np.full(places, -1, np.int64)
-        self._first, self._distinct = np.zeros(self.most, np.int64), 0
+        self._first = np.zeros(self.most, np.int64)
+        #: How many different outcomes there are so far.
+        self.distinct = 0
         self._parts: list[Rows] = [np.empty((0, width))]
         #: Once there were too many: in how many runs at least there may be few enough.
         self.worth_counting_from = 0
@@ -57,7 +59,7 @@ class OutcomeCounter:
         """
         if self._full:
             return None
-        codes, before = np.empty(len(rows), np.int64), self._distinct
+        codes, before = np.empty(len(rows), np.int64), self.distinct
         distinct = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)
         if distinct < 0:
             # Of m rows r were no new outcome: as if there were m²/2r equally likely ones, or half as many.
@@ -65,21 +67,18 @@ class OutcomeCounter:
             self._full = True
             self.worth_counting_from = REPEAT * runs**2 // (2 * max(runs - self.most, 1))
             return None
-        self._distinct, self._rows = distinct, self._rows + len(rows)
+        self.distinct, self._rows = distinct, self._rows + len(rows)
         self._parts.append(rows[self._first[before:distinct]])
         return codes
 
-    def times(self, a: Whole, b: Whole) -> Whole:
-        """How often each outcome so far occurs among the numbers of D, and of D′; shape (2, k)."""
-        return np.stack([np.bincount(codes, minlength=self._distinct) for codes in (a, b)])
 
-    def together(self, a: Whole, b: Whole) -> Whole:
-        """Which numbers of D and of D′ occur together, and how often; shape (3, m)."""
-        return _together(a, b, self._distinct)
+def _times(a: Whole, b: Whole, outcomes: int) -> Whole:
+    """How often each of so many outcomes occurs among the numbers of D, and of D′; shape (2, k)."""
+    return np.stack([np.bincount(codes, minlength=outcomes) for codes in (a, b)])
 
 
 def _together(a: Whole, b: Whole, outcomes: int) -> Whole:
-    """As `OutcomeCounter.together`, of so many outcomes."""
+    """Which numbers of D and of D′, of so many outcomes, occur together, and how often; shape (3, m)."""
     keys = a * outcomes + b
     if outcomes**2 <= 8 * len(keys):
         times = np.bincount(keys)
@@ -161,21 +160,11 @@ class Sample(ABC):
 
 
 class RowSample(Sample):
-    """All rows of both inputs, shape (n, width) each; the first half to learn from."""
+    """All rows of both inputs, in parts of shape (any number, width); the first half to learn from."""
 
     repeats = False
 
-    def __init__(self, x: Rows, y: Rows) -> None:
-        self._hold([(_by_column(x), _by_column(y))])
-
-    @classmethod
-    def of_parts(cls, parts: Sequence[tuple[Rows, Rows]]) -> "RowSample":
-        """Of rows in several parts, of one width, as `_by_column` makes them."""
-        sample = cls.__new__(cls)
-        sample._hold(parts)
-        return sample
-
-    def _hold(self, parts: Sequence[tuple[Rows, Rows]]) -> None:
+    def __init__(self, parts: Sequence[tuple[Rows, Rows]]) -> None:
         super().__init__()
         self._columns: tuple[list[SortedColumn], list[SortedColumn]] | None = None
         runs = sum(len(x) for x, _ in parts)
@@ -359,8 +348,8 @@ class SeenOutcomes:
     def plus(self, x: Rows, y: Rows) -> "SeenOutcomes":
         """Those of more paired runs too; shapes (n, any width)."""
         more = SeenOutcomes()
-        more.runs, more.width = self.runs + len(x), max(self.width, x.shape[1], y.shape[1])
-        sides = (widen(x, more.width), widen(y, more.width))
+        sides = of_one_width(x, y, self.width)
+        more.runs, more.width = self.runs + len(x), sides[0].shape[1]
         if self._outcomes is not None:
             numbered = more._number(self._outcomes, self._numbers, sides)
         elif more.runs >= self._numbered_from:  # perhaps they repeat, among so many
@@ -369,7 +358,7 @@ class SeenOutcomes:
                 numbered, more._numbered_from = False, alone.worth_counting_from
             else:
                 before = [np.ascontiguousarray(widen(rows, more.width)) for rows in self.rows]
-                a, b = (np.concatenate(both) for both in zip(before, sides, strict=True))
+                a, b = map(np.concatenate, zip(before, sides, strict=True))
                 numbered = more._number(np.empty((0, more.width)), [], (a, b))
         else:
             numbered, more._numbered_from = False, self._numbered_from
@@ -410,7 +399,7 @@ class SeenOutcomes:
     def sample(self) -> Sample:
         """As `sample_of` their rows."""
         if self._outcomes is None:
-            return RowSample.of_parts(self._parts)
+            return RowSample(self._parts)
         half, known = self.runs // 2, len(self._outcomes)
         x, y = (np.concatenate(both) for both in self._by_side(self._numbers))
         numbers = np.concatenate([x[:half], y[:half], x[half:], y[half:]])
@@ -421,8 +410,7 @@ class SeenOutcomes:
         renumbered = np.empty(known, np.int64)
         renumbered[order] = np.arange(known)
         a, b, c, d = np.split(renumbered[numbers], [half, 2 * half, half + self.runs])
-        times = np.stack([np.bincount(codes, minlength=known) for codes in (a, b)])
-        return Table(self._outcomes[order], times, _together(c, d, known))
+        return Table(self._outcomes[order], _times(a, b, known), _together(c, d, known))
 
 
 def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table | None:
@@ -439,9 +427,9 @@ def counted(parts: Iterable[tuple[Rows, Rows]], width: int, runs: int) -> Table 
         if a is None or b is None:
             return None
         if turn % 2:
-            pairs = np.hstack([pairs, counter.together(a, b)])
+            pairs = np.hstack([pairs, _together(a, b, counter.distinct)])
             a, b = a[:0], b[:0]  # to learn from, these runs add outcomes only
-        more = counter.times(a, b)
+        more = _times(a, b, counter.distinct)
         more[:, : times.shape[1]] += times
         times = more
     return Table(counter.outcomes, times, pairs)
