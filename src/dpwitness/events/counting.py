@@ -11,9 +11,10 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
+from dpwitness.checks import is_ours
 from dpwitness.dataclass import dataclass
 from dpwitness.events.encoding import Rows
-from dpwitness.events.event import Event, Partition, in_event, thresholds_of
+from dpwitness.events.event import LARGEST, Event, Partition, in_event, thresholds_of
 from dpwitness.events.intervals import Interval, Outside
 from dpwitness.jit import compiled, compiled_late, inlined
 
@@ -264,6 +265,11 @@ def around(event: Event, rows: Rows, factors: Sequence[float]) -> list[Event]:
 
     Fewer, perhaps none, where values repeat or are too few; none where it is none of nested events (`thresholds_of`).
     """
+    return [event for event, _ in _around(event, rows, factors)]
+
+
+def _around(event: Event, rows: Rows, factors: Sequence[float]) -> list[tuple[Event, NDArray[np.bool_]]]:
+    """The events `around` one, and which of the rows lie in each; shape (n,)."""
     inside = in_event(event, rows)
     hits = int(np.count_nonzero(inside))
     for family in thresholds_of(event):
@@ -272,7 +278,12 @@ def around(event: Event, rows: Rows, factors: Sequence[float]) -> list[Event]:
         if not 0 < hits < len(falling) or np.any((values >= falling[hits - 1]) != inside):
             continue  # not one of these
         places = [round(factor * hits) for factor in factors if 0 < round(factor * hits) <= len(falling)]
-        return [family.above(cut) for cut in dict.fromkeys(float(falling[place - 1]) for place in places)]
+        cuts = dict.fromkeys(float(falling[place - 1]) for place in places)
+        events = [family.above(cut) for cut in cuts]
+        # Ours are {value ≥ cut}; those of another package should be. At the largest number an interval has no end.
+        known = is_ours(event) and all(abs(cut) < LARGEST for cut in cuts)
+        members = [values >= cut for cut in cuts] if known else [in_event(one, rows) for one in events]
+        return list(zip(events, members, strict=True))
     return []
 
 
@@ -291,8 +302,8 @@ class Nested(Partition):
     @classmethod
     def around(cls, event: Event, rows: Rows, factors: Sequence[float]) -> "Nested":
         """The events `around` one, with their cuts: one value of an outcome then tells in how many of them it lies."""
-        slow = cls(tuple(around(event, rows, factors)))
-        members = [in_event(one, rows) for one in slow.events]
+        found = _around(event, rows, factors)
+        slow, members = cls(tuple(one for one, _ in found)), [inside for _, inside in found]
         cells = np.sum(members, axis=0)
         for number, family in enumerate(thresholds_of(slow.events[-1]) if slow.events else ()):
             values = family.value(rows)
