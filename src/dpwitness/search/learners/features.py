@@ -163,12 +163,13 @@ def _pairs(rows: Rows, times: Whole, columns: list[int]) -> list[tuple[int, int]
         chosen = rows[:, columns]
         centred = np.clip(np.nan_to_num(numbers(chosen)), -1e150, 1e150)
         centred -= centred.mean(axis=0)
-        products = centred.T @ centred
+        # Not by BLAS, whose threads wait for each other where pairs are looked at on all cores.
+        products = np.einsum("ij,ik->jk", centred, centred)
         scale = np.sqrt(np.maximum(products.diagonal(), 1e-300))
         correlation = (products / scale[:, None] / scale)[first, second]
         sides = times[0] / max(times[0].sum(), 1) - times[1] / max(times[1].sum(), 1)
         a, b = chosen[:, first], chosen[:, second]
-        measures = (correlation, sides @ (a > b), sides @ (a == b))
+        measures = (correlation, *(np.einsum("i,ij->j", sides, true) for true in (a > b, a == b)))
         places = np.unique(np.concatenate([np.argsort(-np.abs(m), kind="stable")[:PAIRS] for m in measures]))
     return [(columns[first[k]], columns[second[k]]) for k in places]
 
