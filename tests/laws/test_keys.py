@@ -6,6 +6,7 @@ import math
 import re
 from collections import Counter
 from decimal import Decimal
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -17,8 +18,8 @@ from hypothesis import strategies as st
 import dpwitness as dpw
 import elsewhere
 from dpwitness.errors import InvalidWitness, MixedKinds
-from dpwitness.events import Interval, Noun, Outside
-from dpwitness.events.encoding import TEXTS
+from dpwitness.events import Interval, Noun, OutcomeSet, Outside
+from dpwitness.events.encoding import TEXTS, is_code
 from dpwitness.events.event import NO_NUMBER
 from dpwitness.mechanisms.layout import MOST, ROOT, Entry, RowLayout
 from dpwitness.mechanisms.outcomes import LABELS, note_date
@@ -75,7 +76,9 @@ TOLD = {
     "before 1970": (np.datetime64("1969-12-31T12", "ns"), "[1969-12-31 12:00:00]"),
     "length of time": (datetime.timedelta(1), "[1 day, 0:00:00]"),
     "days of time of NumPy": (np.timedelta64(5, "D"), "[5 timedelta64[D]]"),
-    "Decimal": (Decimal("0.10"), "[0.10]"),
+    "Decimal": (Decimal("0.10"), "[Decimal('0.10')]"),
+    "Fraction": (Fraction(1, 2), "[Fraction(1, 2)]"),
+    "seconds of NumPy": (np.datetime64("2024-01-31T12", "s"), "[2024-01-31 12:00:00]"),
     "number": (5.0, "[5]"),
     "numbers": ((5.0, 7.0), "[5, 7]"),
     "list of dates": ([DAY, NOON], "[a list, 2, 2024-01-31, 2024-01-31 12:00:00]"),
@@ -102,6 +105,45 @@ def test_each_value_of_an_outcome_is_told_once(kind, by_position):
     mechanism.width = max(mechanism.width, rows.shape[2])
     told = mechanism.outcome_text(rows[0, 0].tolist())
     assert told == text if text.startswith("[") else told.count("2024") == told.count(text) == 1
+
+
+@pytest.mark.parametrize("inside", [lambda value: value, lambda value: {"a": value}], ids=["alone", "in a dict"])
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (Decimal("0.1"), 0.1),
+        (Decimal(5), 5),
+        (Decimal(5), Fraction(5)),
+        (Decimal("0.1"), "0.1"),
+        (Fraction(1, 2), "1/2"),
+        (DAY, "2024-01-31"),
+        (np.datetime64(DAY), "2024-01-31"),
+        (NOON.time(), "12:00:00"),
+        (NOON, np.datetime64(NOON, "s")),
+        (NOON, np.datetime64(NOON, "us")),
+        (DAY, np.datetime64(DAY)),
+        (DAY, datetime.datetime.combine(DAY, datetime.time())),
+        (DAY, 1_706_659_200.0),
+        (datetime.timedelta(1), np.timedelta64(86_400, "s")),
+    ],
+    ids=str,
+)
+def test_two_outcomes_are_not_told_alike(one, other, inside):
+    """An event that holds one of them alone names it: the same text for both would say what is not so."""
+    outcomes = [inside(one), inside(other)]
+    mechanism = returning(outcomes * 2)
+    rows = mechanism.settled(laid(mechanism, [[one] for one in outcomes], None), None)[:, 0]
+    mechanism.width = max(mechanism.width, rows.shape[1])
+    assert len({mechanism.outcome_text(row.tolist()) for row in rows}) == 2
+    noun = Noun("output", mechanism.places, single=not mechanism.places, dates=mechanism.dates, parts=mechanism.parts)
+    assert len({OutcomeSet([row]).describe(noun, mechanism.label) for row in rows}) == 2
+    told = [set(), set()]
+    for c, code in {(c, row[c]) for row in rows for c in range(rows.shape[1]) if is_code(row[c])}:
+        event = Interval(coordinate=c, low=code, high=float(np.nextafter(code, np.inf)))
+        held = event.contains(rows)
+        if held.sum() == 1:
+            told[int(held[1])].add(event.describe(noun, mechanism.label))
+    assert not told[0] & told[1]
 
 
 def test_a_date_among_outcomes_of_several_values_is_no_single_value():

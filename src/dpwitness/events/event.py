@@ -37,6 +37,7 @@ from dpwitness.events.encoding import (
     Rows,
     is_code,
     is_exception,
+    text_code,
 )
 
 #: Entries of an outcome that a message shows, and how a mechanism returned those that stand for what is no number.
@@ -300,7 +301,7 @@ def outcome_text(outcome: Sequence[float], label: Label, noun: Noun | None = Non
     """The values of an outcome on one line: texts and kinds of values by their names where `label` has them."""
     whole = {} if noun is None else whole_texts(outcome, noun, label)
     present = [(c, value) for c, value in enumerate(outcome) if value == value and whole.get(c, "") is not None]
-    texts = [whole.get(c) or label(value) or _entry_text(value) for c, value in present[:SHOWN]]
+    texts = [whole.get(c) or code_text(c, value, noun, label) or _entry_text(value) for c, value in present[:SHOWN]]
     return f"[{', '.join(texts)}{', …' if len(present) > SHOWN else ''}]"
 
 
@@ -324,6 +325,14 @@ def whole_texts(outcome: Sequence[float], noun: Noun, label: Label | None) -> di
             if exact is not None:
                 texts |= {**dict.fromkeys(further), first: exact}
     return texts
+
+
+def code_text(coordinate: int, code: float, noun: Noun | None, label: Label | None) -> str | None:
+    """The text behind a code; in quotes if it is a text that the mechanism returned where it returned dates, too."""
+    text = label(code) if label else None
+    if text is None or noun is None or coordinate not in noun.parts.values():
+        return text
+    return repr(text) if code == text_code(text) else text
 
 
 def _entry_text(value: float) -> str:

@@ -26,6 +26,7 @@ from dpwitness.events.event import (
     Statistic,
     Thresholds,
     as_noun,
+    code_text,
     column,
     edge,
     number_text,
@@ -167,7 +168,7 @@ class Interval(Event):
         if self.low == np.inf:
             return f"{place} ∞"
         if self._single_code:
-            return f"{place} {(label and label(self.low)) or number_text(self.low)}"
+            return f"{place} {code_text(self.coordinate, self.low, as_noun(noun), label) or number_text(self.low)}"
         if np.isfinite(self.low) and self.high == np.nextafter(self.low, np.inf):
             return f"{place} equal to {text(self.low)}"
         other = as_noun(noun).mixed.get(self.coordinate)

@@ -19,6 +19,7 @@ from dpwitness.events.event import (
     Noun,
     array_of,
     as_noun,
+    code_text,
     date_text,
     joined,
     number_text,
@@ -209,7 +210,7 @@ def _texts(row: Rows, noun: Noun, label: Label | None) -> dict[int, str]:
 def _entry_text(coordinate: int, value: float, noun: Noun, label: Label | None) -> str:
     """An entry that must be equal to a value; where dates have further entries, one without is none."""
     unit = None if coordinate in noun.parts.values() else noun.date_unit(coordinate)
-    return (label(value) if label else None) or (date_text(value, unit) if unit else _exact_text(value))
+    return code_text(coordinate, value, noun, label) or (date_text(value, unit) if unit else _exact_text(value))
 
 
 def _exact_text(value: float) -> str:

@@ -406,7 +406,7 @@ def _(value: Any, row: Row, node: Node | None) -> None:
         row.put(math.inf if value > 0 else -math.inf, node)
     except ValueError:  # a signalling NaN
         row.put(NOT_A_NUMBER, node)
-    row.put(symbol(type(value).__name__, f"{value!s}"), node, str(value))
+    row.put(symbol(type(value).__name__, f"{value!s}"), node, repr(value))  # not as a number or a text is told
 
 
 @append.register
@@ -464,7 +464,8 @@ def _(value: Any, row: Row, node: Node | None) -> None:
     count = int(value.astype(np.int64))
     if isinstance(value, np.datetime64):
         unit, step = np.datetime_data(value.dtype)
-        row.date(count, unit if step == 1 else f"{step}{unit}", node)
+        # Seconds as "1s": Python's dates, which are other outcomes, are in "s", and are told apart as of another unit.
+        row.date(count, unit if step == 1 and unit != "s" else f"{step}{unit}", node)
     else:
         row.add(count, node)
     row.put(symbol("time", value.dtype.str), node, str(value.dtype))
