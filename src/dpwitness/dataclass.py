@@ -6,13 +6,11 @@ are functions that all classes share: a check in a new process takes an eighth l
 """
 
 import dataclasses
-import threading
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError, fields
 from functools import partial
 from operator import attrgetter
 from reprlib import recursive_repr
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
 
@@ -36,19 +34,6 @@ class _Init:
             options = {"frozen": True, "slots": True, "eq": False, "repr": False, "kw_only": self.kw_only}
             owner.__init__ = vars(dataclasses.dataclass(**options)(type(owner.__name__, (), body)))["__init__"]
         return owner.__init__.__get__(instance, kind)
-
-
-class _Params(SimpleNamespace):
-    """What the decorator was given, for the standard library's: it reads this where a class inherits from ours.
-
-    It is asked for classes that may change: it would compile what frozen ones share. It refuses these a frozen base.
-    """
-
-    making = threading.local()
-
-    @property
-    def frozen(self) -> bool:
-        return not hasattr(self.making, "ours")
 
 
 def _refuse(self: Any, name: str, value: object) -> None:
@@ -100,15 +85,12 @@ def _frozen(cls: type, *, init: bool, slots: bool, eq: bool, repr: bool, kw_only
         methods["__hash__"] = _hash
     if slots and "__reduce__" not in own:
         methods |= {"__getstate__": _state, "__setstate__": _set_state}
-    _Params.making.ours = True
-    try:
-        made: Any = dataclasses.dataclass(cls, init=False, repr=False, eq=False, slots=slots, kw_only=kw_only)
-    finally:
-        del _Params.making.ours
-    made.__dataclass_params__ = _Params(
-        init=init, repr=repr, eq=eq, order=False, unsafe_hash=False, match_args=True,
-        kw_only=kw_only, slots=slots, weakref_slot=False,
-    )  # fmt: skip
+    # The standard library compiles two methods to freeze a class; it has to where it has frozen a base.
+    inherits = any(map(dataclasses.is_dataclass, cls.__bases__))
+    options: dict[str, Any] = {"slots": slots, "kw_only": kw_only, "frozen": inherits}
+    made: Any = dataclasses.dataclass(cls, init=False, repr=False, eq=False, **options)
+    params = made.__dataclass_params__  # which it reads where another class inherits from this one
+    params.init, params.repr, params.eq, params.frozen = init, repr, eq, True
     if eq:
         made.__compared__ = _comparing(made)
     for name, method in methods.items():

@@ -36,8 +36,8 @@ from dpwitness.claims.regions import LEAST_LOG_ODDS, POINTS, TINY, Contacts, Cur
 from dpwitness.dataclass import dataclass
 from dpwitness.roots import halved
 
-#: Halvings of the interval in which the log-odds of a contact's p lie: to some 10⁻⁶. A tangent that touches the boundary
-#: so far from where it is sought lies some 10⁻¹² higher there.
+#: Halvings of the interval in which the log-odds of a contact's p lie: to some 10⁻⁶. A tangent that touches the
+#: boundary so far from where it is sought lies some 10⁻¹² higher there.
 STEPS: Final = 24
 #: Log-odds beyond which a probability is 1 for a double.
 HIGHEST: Final = 37.0
