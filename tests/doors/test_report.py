@@ -252,7 +252,7 @@ def moment(rng, data):
 
 
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
-@pytest.mark.parametrize("workers", [1, 2])
+@pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.campaign), 2])
 def test_a_date_is_told_once_wherever_it_is_told(workers, monkeypatch):
     monkeypatch.setattr("dpwitness.api.outputs.SECONDS", 60.0)
     effort = {"runs": 2_000, "seed": 1, "workers": workers}
