@@ -10,6 +10,7 @@ from report_pages import hostile, huge, results
 selenium = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
 if not (shutil.which("chromium") and shutil.which("chromedriver")):
     pytest.skip("chromium or chromedriver is not installed", allow_module_level=True)
+pytestmark = pytest.mark.campaign  # a browser starts in each worker
 
 OPTIONS = (
     "--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--disable-background-networking",
