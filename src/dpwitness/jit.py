@@ -132,7 +132,7 @@ def outlined(function: F) -> F:
 
 
 class NumbasOwn:
-    """A function of numba's that compiled code calls, imported when that is compiled; in Python it is `python`."""
+    """A function that numba knows and compiled code calls, imported when that is compiled; in Python, `python`."""
 
     def __init__(self, module: str, name: str, python: Callable[..., object]) -> None:
         self.module, self.name, self._python = module, name, python
@@ -143,6 +143,7 @@ class NumbasOwn:
         from numba.core.registry import cpu_target
 
         function = getattr(import_module(self.module), self.name)
+        cpu_target.typing_context.refresh()  # it may have been imported just now
         return cpu_target.typing_context.resolve_value_type(function)
 
     def __call__(self, *arguments: Any) -> Any:

@@ -20,6 +20,10 @@ next_double: Final[Any] = NumbasOwn(
     "numba.np.random.generator_core", "next_double", lambda bits: bits.ctypes.next_double(bits.ctypes.state)
 )
 
+#: A bit generator for a function that is not inlined, and what follows it: see there.
+handed_out: Final[Any] = NumbasOwn("dpwitness.sfc64", "handed_out", lambda bits: bits)
+taken_back: Final[Any] = NumbasOwn("dpwitness.sfc64", "taken_back", lambda bits: None)
+
 LAYERS: Final = 1024
 #: Where the tail begins: the one value with which the uppermost layer ends at height 1.
 TAIL: Final = 9.256164544265543687
@@ -38,9 +42,9 @@ def _widths() -> NDArray[np.float64]:
 
 WIDTHS: Final = _widths()
 HEIGHTS: Final = np.exp(-WIDTHS)
-#: The upper 53 bits of a word, as a number below 1.
+#: The upper 53 bits of a word, and what they count of a layer's width.
 UPPER: Final = 2**53 - 1
-STEP: Final = 2.0**-53
+STEPS: Final = WIDTHS * 2.0**-53
 
 
 @inlined
@@ -53,10 +57,12 @@ def _standard(bits: np.random.BitGenerator) -> float:
     word = next_uint64(bits)
     layer = word & (LAYERS - 1)
     # Odd numbers from −UPPER to UPPER: as many of either sign, and none is 0.
-    x: float = (2 * (word >> 11 & UPPER) - UPPER) * STEP * float(WIDTHS[layer])
+    x: float = (2 * (word >> 11 & UPPER) - UPPER) * float(STEPS[layer])
     if abs(x) < WIDTHS[layer + 1]:
         return x
-    return math.copysign(_at_edge(bits, abs(x), layer), x)
+    size = _at_edge(handed_out(bits), abs(x), layer)
+    taken_back(bits)
+    return math.copysign(size, x)
 
 
 @outlined
@@ -70,7 +76,7 @@ def _at_edge(bits: np.random.BitGenerator, size: float, layer: int) -> float:
         return size
     word = next_uint64(bits)
     other = word & (LAYERS - 1)
-    again: float = (word >> 11 & UPPER | 1) * STEP * float(WIDTHS[other])
+    again: float = (word >> 11 & UPPER | 1) * float(STEPS[other])
     if again >= WIDTHS[other + 1]:
         again = _at_edge(bits, again, other)
     # What lies behind the beginning of the tail is the same again: so there is no largest number.

@@ -20,7 +20,7 @@ FLOORS = [
     {"machine"},
     {"checks", "files", "images", "tables"},
     {"values", "codec"},
-    {"claims", "neighbours", "jit"},
+    {"claims", "neighbours", "jit", "sfc64"},
     {"noise", "targets", "events"},
     {"candidate"},
     {"evidence", "mechanisms"},

@@ -122,8 +122,8 @@ def test_a_call_that_makes_many_runs_makes_fewer_of_wide_outcomes():
 
 
 def test_many_confirm_runs_of_quick_machine_code_have_larger_shards():
-    quick, many = Cost(**FAST, seconds_per_run=QUICK), 1 << 21
-    assert quick.shards_larger(16_384, many) == 8
-    assert quick.shards_larger(16_384, many - 1) == 1
+    quick = Cost(**FAST, seconds_per_run=QUICK)
+    larger = {1: 1, (1 << 19) - 1: 1, 1 << 19: 2, (1 << 20) - 1: 2, 1 << 20: 4, (1 << 21) - 1: 4, 1 << 21: 8, 10**10: 8}
+    assert {runs: quick.shards_larger(16_384, runs) for runs in larger} == larger
     assert Cost(**FAST, seconds_per_run=2e-6).shards_larger(16_384, 10**10) == 1  # 65 ms a shard as it is
     assert Cost(batched=True).shards_larger(16_384, 10**10) == Cost().shards_larger(65_536, 10**10) == 1

@@ -7,7 +7,7 @@ import warnings
 import numpy as np
 import pytest
 
-from dpwitness.errors import CompiledDiffers
+from dpwitness.errors import CompiledDiffers, MechanismRaised
 from dpwitness.events.encoding import NOT_A_NUMBER
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
@@ -99,15 +99,44 @@ def test_outcomes_are_those_of_plain_python(function):
 
 @pytest.mark.campaign
 def test_each_run_takes_the_memory_that_the_run_before_it_took():
-    """So much of it is taken in the end as by one run: 2 + 2 + 4 numbers."""
+    """So much of it is taken in the end as by one run: 2, 2 and 4 numbers, each of them eight."""
     runs, data = 7, np.array([1.0, 2.0])
     mechanism = CompiledMechanism(Signature.of(three_arrays, {}))
     rng, position, memory = generator(3, Role.SEARCH), np.array([-1, SIZE]), np.full(SIZE, 5.0)
     order, rows = np.zeros(runs, np.uint8), np.empty((2 * runs, 12))
     mechanism._fill(rng, sfc64_state(rng), True, order, data, data, (), rows, position, memory)
-    assert position.tolist() == [2 * runs - 1, 8]  # the number of the last run: those of D′ follow those of D
-    assert np.all(memory[:8] != 5)
-    assert np.all(memory[8:] == 5)
+    assert position.tolist() == [2 * runs - 1, 24]  # the number of the last run: those of D′ follow those of D
+    assert np.all(memory[:24] != 5)
+    assert np.all(memory[24:] == 5)
+
+
+def two_lengths(rng, data, first, second):
+    one, other = np.full(first, 1.0), np.full(second, 2.0)
+    return one.sum() + rng.random() * 0, other.sum(), len(one), len(other)
+
+
+@pytest.mark.parametrize("first", [0, 1, 7, 8, 9, 15, 16, SIZE - 8, SIZE - 7, SIZE - 1, SIZE])
+def test_arrays_of_all_lengths_lie_beside_each_other(first):
+    """They are written eight numbers at a time, which must reach neither another array nor what is behind them all."""
+    for second in (0, 1, 7, 8, 9, SIZE):
+        mechanism = CompiledMechanism(Signature.of(two_lengths, {"first": first, "second": second}))
+        runs = PairedRuns.d_first(Pair(np.zeros(1), np.zeros(1)), 2, coupled=False)
+        rows = np.empty((2, 2, 4))
+        mechanism.fill_pair(runs, generator(1, Role.SEARCH), rows)
+        assert (rows == [first, 2 * second, first, second]).all()
+
+
+def test_an_index_behind_an_array_is_an_error_though_memory_lies_there():
+    def behind(rng, data):
+        part = np.zeros(len(data))
+        part[int(data[0])] = rng.random()
+        return part
+
+    mechanism = as_mechanism(behind, np.array([2.0, 0.0, 0.0]))
+    assert isinstance(mechanism, CompiledMechanism)
+    outside = PairedRuns.d_first(Pair(np.array([3.0, 0.0, 0.0]), np.array([-3.0, 0.0, 0.0])), 2, coupled=False)
+    with pytest.raises(MechanismRaised, match="index"):
+        mechanism.fill_pair(outside, generator(1, Role.SEARCH), np.empty((2, 2, 4)))
 
 
 def unwritten(rng, data):

@@ -12,8 +12,8 @@ from scipy import stats
 
 from dpwitness import noise
 from dpwitness.mechanisms.compiled.reach import rebuilt
-from dpwitness.mechanisms.compiled.rows import borrow
 from dpwitness.mechanisms.draws import sfc64_state
+from dpwitness.sfc64 import copied, drawing_from
 from running import scaled
 
 SCALE = 1.7
@@ -168,8 +168,9 @@ def test_plain_calls_need_no_numba():
 
 
 @numba.njit
-def words(rng, kinds, out):
-    bits = borrow(rng).bit_generator
+def words(rng, own_state, kinds, out):
+    state = copied(own_state)
+    bits = drawing_from(rng, state).bit_generator
     for i, kind in enumerate(kinds):
         if kind == 0:
             out[i] = next_uint64(bits) >> np.uint64(11)
@@ -177,13 +178,55 @@ def words(rng, kinds, out):
             out[i] = next_uint32(bits)
         else:
             out[i] = next_double(bits)
+    own_state[:] = state
 
 
 def test_compiled_runs_draw_numpys_words():
     rng, own, kinds = sfc64(5), sfc64(5), np.random.default_rng(6).integers(0, 3, 2_000)
     out = np.empty(len(kinds))
-    words(rng, kinds, out)
+    words(rng, sfc64_state(rng), kinds, out)
     bits = own.bit_generator.ctypes
     draws = (lambda state: bits.next_uint64(state) >> 11, bits.next_uint32, bits.next_double)
     assert out.tolist() == [draws[kind](bits.state) for kind in kinds]
     assert sfc64_state(rng).tolist() == sfc64_state(own).tolist()
+
+
+@numba.njit
+def apart(rng, out):
+    """Not inlined: it is given the address of the copy."""
+    for i in range(len(out)):
+        out[i] = noise.laplace(rng, SCALE)
+
+
+@numba.njit
+def by_copy(rng, own_state, out):
+    """As in compiled runs: a row by `draw`, which is not inlined either, then 1,000 draws inlined, and 1,000 apart."""
+    state = copied(own_state)
+    generator = drawing_from(rng, state)
+    draw(generator, out[:6])
+    for i in range(out.shape[1]):
+        out[6, i] = noise.laplace(generator, SCALE)
+    apart(generator, out[7])
+    own_state[:] = state
+
+
+def test_draws_from_a_copy_of_the_state_are_the_same_wherever_they_are_made():
+    """Of 1,024 draws six leave the fast road, for a function that is not inlined: the copy goes with them."""
+    rng, own = sfc64(8), sfc64(8)
+    out, again = np.empty((2, 8, 3_000))
+    by_copy(rng, sfc64_state(rng), out)
+    draw(own, again[:6])
+    apart(own, again[6])
+    apart(own, again[7])
+    assert np.array_equal(out, again)
+    assert sfc64_state(rng).tolist() == sfc64_state(own).tolist()
+
+
+@pytest.mark.parametrize("kind", [np.random.PCG64, np.random.MT19937, np.random.Philox])
+def test_a_generator_without_a_copy_is_handed_out_as_it_is(kind):
+    """The state of PCG64 is shorter than that of SFC64: no word of it must be copied, not even to its own place."""
+    rng, own = np.random.Generator(kind(9)), np.random.Generator(kind(9))
+    out = np.empty(3_000)
+    apart(rng, out)
+    assert out.tolist() == [noise.laplace(own, SCALE) for _ in out]
+    assert rng.random() == own.random()

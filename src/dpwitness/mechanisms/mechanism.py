@@ -35,8 +35,8 @@ SHARDS_COMPILED: Final = ((4e-6, 16_384), (64e-6, 1_024), (1e-3, 64), (SLOW, 8))
 SHARDS_BATCHED: Final = ((16e-6, 16_384), (64e-6, 4_096), (1e-3, 64), (SLOW, 8))
 NUMBERS_OF_A_CALL: Final = 1 << 22
 
-#: Of machine code that takes up to so many seconds a run, shards of many confirm runs are so many times as large: 65 ms
-#: at most. What stands between two shards takes 0.2 ms, a tenth to a third of the time of one of the usual size.
+#: Of machine code that takes up to so many seconds a run, shards of many confirm runs are up to so many times as large:
+#: 65 ms at most. What stands between two shards takes 0.2 ms, a tenth to a third of the time of one of the usual size.
 QUICK: Final = 0.25e-6
 LARGER: Final = 8
 #: From so many of the larger shards on: fewer would leave cores without work.
@@ -140,9 +140,10 @@ class Cost:
         return runs
 
     def shards_larger(self, shard: int, runs: int) -> int:
-        """How many times as large as `shard` are the shards of so many confirm runs."""
-        quick = self.compiled and self.seconds_per_run <= QUICK
-        return LARGER if quick and runs >= MANY_SHARDS * LARGER * shard else 1
+        """How many times as large as `shard` are the shards of so many confirm runs: a power of two."""
+        if not self.compiled or self.seconds_per_run > QUICK:
+            return 1
+        return 1 << min(max(runs // (MANY_SHARDS * shard), 1), LARGER).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

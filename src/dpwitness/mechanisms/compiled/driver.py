@@ -30,20 +30,23 @@ from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
 
 `order[i]` is 1 where D′ comes first in paired run i.
+All runs draw from a copy of the generator's state, which is written back in the end.
 With `coupled`, both sides of a paired run start from the same state of the generator, and the next run starts
 behind the draws of both: state[3] is SFC64's counter of draws, state[4] the half of a word that 32-bit draws leave.
 `position` holds the number of the run and how much it has taken of the scratch memory.
 """
 from dpwitness.mechanisms.compiled.driver import WAITING
 from dpwitness.mechanisms.compiled.rows import borrow, place
+from dpwitness.sfc64 import copied, drawing_from
 import numba, numpy
 
 mechanism = WAITING.pop("{key}")
 
 
 @numba.njit(nogil=True, cache={cache})
-def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position, memory):
-    generator, scratch = borrow(rng), (borrow(memory), borrow(position))
+def fill(rng, own_state, coupled, order, data, neighbour, parameters, rows, position, memory):
+    state = copied(own_state)
+    generator, scratch = drawing_from(rng, state), (borrow(memory), borrow(position))
     pair, outcomes = (borrow(data), borrow(neighbour)), borrow(rows)
     runs = rows.shape[0] // 2
     longest = 0
@@ -69,6 +72,8 @@ def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position
                 state[0], state[1], state[2], state[3], state[4] = a0, a1, a2, a3, a4
             # The half word that one side has left the other may have used: the next run must not see it.
             state[4] = 0
+    for k in range(5):
+        own_state[k] = state[k]
     return longest
 '''
 
@@ -198,8 +203,9 @@ def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
 def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
     here = Path(__file__)
-    rows = here.with_name("rows.py")  # importing it imports numba
-    files = (here, rows, *(Path(str(module.__file__)) for module in (scratch, fast_noise, encoding, noise, jit)))
+    imported = [Path(str(module.__file__)) for module in (scratch, fast_noise, encoding, noise, jit)]
+    others = here.with_name("rows.py"), Path(noise.__file__).with_name("sfc64.py")  # importing them imports numba
+    files = (here, *imported, *others)
     return tuple(file.read_bytes() for file in files)
 
 

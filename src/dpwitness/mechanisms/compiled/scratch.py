@@ -12,11 +12,14 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.jit import inlined
+from dpwitness.jit import NumbasOwn, inlined
 from dpwitness.mechanisms.compiled.rewriting import PREFIX, rewritten
 
-#: Numbers that fit; a run that asks for more gets arrays of its own.
+#: Numbers that fit, a multiple of eight; a run that asks for more gets arrays of its own.
 SIZE: Final = 4096
+part: Final[Any] = NumbasOwn(
+    "dpwitness.mechanisms.compiled.rows", "part", lambda memory, first, n: memory[first : first + n]
+)
 #: The first parameter that `with_scratch` adds to a function.
 PARAMETER: Final = PREFIX + "scratch"
 
@@ -26,14 +29,19 @@ def taken(scratch: Any, n: int, value: float) -> Any:
     """`np.full(n, value)` in scratch memory: a pair of the memory and, in position[1], how much of it is taken."""
     memory, position = scratch
     first = position[1]
-    if 0 <= n <= len(memory) - first:
-        position[1] = first + n
-        array = memory[first : first + n]
-    else:
+    if not 0 <= n <= len(memory) - first:
         array = np.empty(n)
-    for k in range(n):
-        array[k] = value
-    return array
+        array[:] = value
+        return array
+    position[1] = last = first + (n + 7 & ~7)
+    # Eight by eight, in two instructions, and not by `range`, which LLVM prepares for long arrays: that takes ten
+    # entries 5 ns more, a seventh of a run of `svt`.
+    k = first
+    while k < last:
+        memory[k] = memory[k + 1] = memory[k + 2] = memory[k + 3] = value
+        memory[k + 4] = memory[k + 5] = memory[k + 6] = memory[k + 7] = value
+        k += 8
+    return part(memory, first, n)
 
 
 def empty(scratch: Any, shape: Any) -> Any:
