@@ -254,6 +254,15 @@ def test_all_that_a_user_may_catch_is_public():
         assert name in errors.__doc__
 
 
+@pytest.mark.parametrize("folder", ["benchmarks", "museum"])
+def test_names_that_scripts_beside_the_package_import_are_there(folder):
+    """No test runs these scripts: their own imports run here."""
+    for path in sorted((SOURCE.parents[1] / folder).rglob("*.py")):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.ImportFrom) and (node.module or "").partition(".")[0] == "dpwitness":
+                exec(ast.unparse(node), {})
+
+
 def test_no_text_file_is_opened_in_the_encoding_of_the_locale():
     """It may be ASCII; `files.read_text` reads UTF-8."""
     opening = re.compile(r"(.*\.)?fdopen|(?!os\.)(.*\.)?open|.*\.(read|write)_text")
