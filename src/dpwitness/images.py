@@ -49,10 +49,12 @@ PYTHON: Final = {bool: "|b1", int: "<i8", float: "<f8"}
 POINTER: Final = (ctypes.c_void_p, "ptr")
 WORD: Final = (ctypes.c_int64, "i64")
 #: numba's arrays of their own, by its layout: count of references, destructor, its argument, data, size, allocator.
-#: The arguments of an image count no references (null), so that every one that ends is one that was made here.
+#: The arguments of an image count no references (null), so that every one that ends is one that was made here. By
+#: `aligned_alloc` of glibc 2.36 an array takes 100 ns instead of 20: the entries begin at the first multiple of 64.
 MEMORY: Final = """
-declare ptr @aligned_alloc(i64, i64)
+declare ptr @malloc(i64)
 declare void @free(ptr)
+declare ptr @llvm.ptrmask.p0.i64(ptr, i64)
 define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
   %large = icmp ugt i64 %size, 140737488355328
   %unusual = icmp ugt i32 %align, 64
@@ -61,13 +63,13 @@ define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
 none:
   ret ptr null
 some:
-  %more = add i64 %size, 127
-  %room = and i64 %more, -64
-  %block = call ptr @aligned_alloc(i64 64, i64 %room)
+  %room = add i64 %size, 111
+  %block = call ptr @malloc(i64 %room)
   %full = icmp eq ptr %block, null
   br i1 %full, label %none, label %made
 made:
-  %data = getelementptr i8, ptr %block, i64 64
+  %last = getelementptr i8, ptr %block, i64 111
+  %data = call ptr @llvm.ptrmask.p0.i64(ptr %last, i64 -64)
   store { i64, ptr, ptr, ptr, i64, ptr } { i64 1, ptr null, ptr null, ptr null, i64 0, ptr null }, ptr %block
   %data.place = getelementptr i8, ptr %block, i64 24
   store ptr %data, ptr %data.place
@@ -82,7 +84,7 @@ define void @NRT_MemInfo_call_dtor(ptr %block) {
 """
 #: What an image may call besides: functions of libc and libm that keep nothing.
 LIBRARY: Final = frozenset((
-    "memcpy", "memmove", "memset", "aligned_alloc", "free", "exp", "exp2", "expm1", "log", "log2", "log10",
+    "memcpy", "memmove", "memset", "malloc", "free", "exp", "exp2", "expm1", "log", "log2", "log10",
     "log1p", "pow", "sqrt", "cbrt", "hypot", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh",
     "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "tgamma", "lgamma", "floor", "ceil", "trunc",
     "round", "rint", "fmod", "ldexp", "frexp", "copysign", "fabs", "fmin", "fmax", "nearbyint",
