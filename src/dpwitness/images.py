@@ -48,13 +48,17 @@ NUMBERS: Final[dict[str, tuple[Any, str]]] = {
 PYTHON: Final = {bool: "|b1", int: "<i8", float: "<f8"}
 POINTER: Final = (ctypes.c_void_p, "ptr")
 WORD: Final = (ctypes.c_int64, "i64")
-#: numba's arrays of their own, by its layout: count of references, destructor, its argument, data, size, allocator.
-#: The arguments of an image count no references (null), so that every one that ends is one that was made here. By
-#: `aligned_alloc` of glibc 2.36 an array takes 100 ns instead of 20: the entries begin at the first multiple of 64.
+#: What numba's runtime gives: memory of its layout, which is a count of references, destructor, its argument, data,
+#: size, allocator. The arguments of an image count no references (null), so that every one that ends is one that was
+#: made here. By `aligned_alloc` of glibc 2.36 an array takes 100 ns instead of 20: its entries begin at the first
+#: multiple of 64. Those of a list, which may grow, lie in a block of their own, which a null does not stand for.
+#: And arrays in C order take another shape; for others 0 is returned, with which numba's own code is run.
 MEMORY: Final = """
 declare ptr @malloc(i64)
+declare ptr @realloc(ptr, i64)
 declare void @free(ptr)
 declare ptr @llvm.ptrmask.p0.i64(ptr, i64)
+%memory = type { i64, ptr, ptr, ptr, i64, ptr }
 define ptr @NRT_MemInfo_alloc_aligned(i64 %size, i32 %align) {
   %large = icmp ugt i64 %size, 140737488355328
   %unusual = icmp ugt i32 %align, 64
@@ -70,21 +74,127 @@ some:
 made:
   %last = getelementptr i8, ptr %block, i64 111
   %data = call ptr @llvm.ptrmask.p0.i64(ptr %last, i64 -64)
-  store { i64, ptr, ptr, ptr, i64, ptr } { i64 1, ptr null, ptr null, ptr null, i64 0, ptr null }, ptr %block
-  %data.place = getelementptr i8, ptr %block, i64 24
+  store %memory { i64 1, ptr null, ptr null, ptr null, i64 0, ptr null }, ptr %block
+  %data.place = getelementptr %memory, ptr %block, i32 0, i32 3
   store ptr %data, ptr %data.place
-  %size.place = getelementptr i8, ptr %block, i64 32
+  %size.place = getelementptr %memory, ptr %block, i32 0, i32 4
   store i64 %size, ptr %size.place
   ret ptr %block
 }
+define ptr @NRT_MemInfo_new_varsize_dtor(i64 %size, ptr %destructor) {
+  %large = icmp ugt i64 %size, 140737488355328
+  br i1 %large, label %none, label %some
+none:
+  ret ptr null
+some:
+  %block = call ptr @malloc(i64 48)
+  %full = icmp eq ptr %block, null
+  br i1 %full, label %none, label %more
+more:
+  %data = call ptr @malloc(i64 %size)
+  %over = icmp eq ptr %data, null
+  br i1 %over, label %half, label %made
+half:
+  call void @free(ptr %block)
+  ret ptr null
+made:
+  store %memory { i64 1, ptr null, ptr null, ptr null, i64 0, ptr null }, ptr %block
+  %destructor.place = getelementptr %memory, ptr %block, i32 0, i32 1
+  store ptr %destructor, ptr %destructor.place
+  %own.place = getelementptr %memory, ptr %block, i32 0, i32 2
+  store ptr %block, ptr %own.place
+  %data.place = getelementptr %memory, ptr %block, i32 0, i32 3
+  store ptr %data, ptr %data.place
+  %size.place = getelementptr %memory, ptr %block, i32 0, i32 4
+  store i64 %size, ptr %size.place
+  ret ptr %block
+}
+define ptr @NRT_MemInfo_varsize_realloc(ptr %block, i64 %size) {
+  %large = icmp ugt i64 %size, 140737488355328
+  br i1 %large, label %none, label %some
+none:
+  ret ptr null
+some:
+  %data.place = getelementptr %memory, ptr %block, i32 0, i32 3
+  %before = load ptr, ptr %data.place
+  %data = call ptr @realloc(ptr %before, i64 %size)
+  %full = icmp eq ptr %data, null
+  br i1 %full, label %none, label %made
+made:
+  store ptr %data, ptr %data.place
+  %size.place = getelementptr %memory, ptr %block, i32 0, i32 4
+  store i64 %size, ptr %size.place
+  ret ptr %data
+}
 define void @NRT_MemInfo_call_dtor(ptr %block) {
+  %own.place = getelementptr %memory, ptr %block, i32 0, i32 2
+  %own = load ptr, ptr %own.place
+  %inside = icmp eq ptr %own, null
+  br i1 %inside, label %end, label %apart
+apart:
+  %data.place = getelementptr %memory, ptr %block, i32 0, i32 3
+  %data = load ptr, ptr %data.place
+  %destructor.place = getelementptr %memory, ptr %block, i32 0, i32 1
+  %destructor = load ptr, ptr %destructor.place
+  %plain = icmp eq ptr %destructor, null
+  br i1 %plain, label %entries, label %destroy
+destroy:
+  %size.place = getelementptr %memory, ptr %block, i32 0, i32 4
+  %size = load i64, ptr %size.place
+  call void %destructor(ptr %data, i64 %size, ptr %destructor)
+  br label %entries
+entries:
+  call void @free(ptr %data)
+  br label %end
+end:
   call void @free(ptr %block)
   ret void
+}
+define i32 @numba_attempt_nocopy_reshape(
+  i64 %axes, ptr %lengths, ptr %strides, i64 %new.axes, ptr %new.lengths, ptr %new.strides, i64 %size, i32 %fortran
+) {
+  %other = icmp ne i32 %fortran, 0
+  br i1 %other, label %no, label %axis
+axis:
+  %k = phi i64 [ %axes, %0 ], [ %j, %passed ]
+  %step = phi i64 [ %size, %0 ], [ %wider, %passed ]
+  %done = icmp eq i64 %k, 0
+  br i1 %done, label %new.axis, label %look
+look:
+  %j = add i64 %k, -1
+  %length.place = getelementptr i64, ptr %lengths, i64 %j
+  %length = load i64, ptr %length.place
+  %stride.place = getelementptr i64, ptr %strides, i64 %j
+  %stride = load i64, ptr %stride.place
+  %one = icmp eq i64 %length, 1
+  %dense = icmp eq i64 %stride, %step
+  %fine = or i1 %one, %dense
+  %wider = mul i64 %step, %length
+  br i1 %fine, label %passed, label %no
+passed:
+  br label %axis
+no:
+  ret i32 0
+new.axis:
+  %m = phi i64 [ %new.axes, %axis ], [ %l, %write ]
+  %new.step = phi i64 [ %size, %axis ], [ %new.wider, %write ]
+  %all = icmp eq i64 %m, 0
+  br i1 %all, label %yes, label %write
+write:
+  %l = add i64 %m, -1
+  %new.stride.place = getelementptr i64, ptr %new.strides, i64 %l
+  store i64 %new.step, ptr %new.stride.place
+  %new.length.place = getelementptr i64, ptr %new.lengths, i64 %l
+  %new.length = load i64, ptr %new.length.place
+  %new.wider = mul i64 %new.step, %new.length
+  br label %new.axis
+yes:
+  ret i32 1
 }
 """
 #: What an image may call besides: functions of libc and libm that keep nothing.
 LIBRARY: Final = frozenset((
-    "memcpy", "memmove", "memset", "malloc", "free", "exp", "exp2", "expm1", "log", "log2", "log10",
+    "memcpy", "memmove", "memset", "malloc", "realloc", "free", "exp", "exp2", "expm1", "log", "log2", "log10",
     "log1p", "pow", "sqrt", "cbrt", "hypot", "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "sinh",
     "cosh", "tanh", "asinh", "acosh", "atanh", "erf", "erfc", "tgamma", "lgamma", "floor", "ceil", "trunc",
     "round", "rint", "fmod", "ldexp", "frexp", "copysign", "fabs", "fmin", "fmax", "nearbyint",

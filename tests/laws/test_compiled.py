@@ -533,6 +533,23 @@ def test_names_are_read_with_their_attributes():
     assert {("config", "inner", "scale"), ("np", "exp"), ("math", "pi")} <= found
 
 
+def test_local_variables_that_a_comprehension_reads_are_no_globals():
+    """A script may have a generator of the same name, which cannot be told: nothing would be kept on disk."""
+    space = {"rng": np.random.default_rng(1), "__name__": __name__, "scale": 2.0}
+    exec("def noisy(rng, data): return [x + scale * rng.random() for x in data]", space)
+    exec("def of_a_global(data): return [x + rng.random() for x in data]", space)
+    assert ("rng",) not in {path[:1] for path in names(space["noisy"].__code__)}
+    assert ("scale",) in set(names(space["noisy"].__code__))
+    assert digest(space["noisy"])[1]
+    assert not digest(space["of_a_global"])[1]
+
+    def free(data):
+        return [x + math.pi for x in data] + [y * inner for y in data]
+
+    inner = 3.0
+    assert {("inner",), ("math", "pi")} <= set(names(free.__code__))
+
+
 def test_enumerations_are_hashed_by_their_members():
     def of(value):
         class Scale(enum.IntEnum):

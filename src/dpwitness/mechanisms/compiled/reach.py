@@ -48,8 +48,12 @@ def root_of(value: object) -> str:
     return str(value.__module__).partition(".")[0]
 
 
-def names(code: pytypes.CodeType) -> Iterator[Path]:
-    """Every global or free variable that the code loads, with the attributes read from it: ("config", "SCALE")."""
+def names(code: pytypes.CodeType, local: frozenset[str] = frozenset()) -> Iterator[Path]:
+    """Every global or free variable that the code loads, with the attributes read from it: ("config", "SCALE").
+
+    `local`: variables of functions round it. Those are free in a function or comprehension inside, but no globals.
+    """
+    local |= frozenset(code.co_cellvars)
     chain: list[str] = []
     for step in dis.get_instructions(code):
         if chain and step.opname in ("LOAD_ATTR", "LOAD_METHOD"):
@@ -57,12 +61,13 @@ def names(code: pytypes.CodeType) -> Iterator[Path]:
         elif step.opname not in ("CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL"):
             if chain:
                 yield tuple(chain)
-            chain = [step.argval] if step.opname in ("LOAD_GLOBAL", "LOAD_NAME", "LOAD_DEREF") else []
+            free = step.opname == "LOAD_DEREF" and step.argval not in local
+            chain = [step.argval] if free or step.opname in ("LOAD_GLOBAL", "LOAD_NAME") else []
     if chain:
         yield tuple(chain)
     for constant in code.co_consts:
         if isinstance(constant, pytypes.CodeType):
-            yield from names(constant)
+            yield from names(constant, local)
 
 
 def variables(function: pytypes.FunctionType) -> dict[str, object]:
