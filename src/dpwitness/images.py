@@ -283,8 +283,7 @@ class Compiled:
     `make(True)` returns the dispatcher, `make(False)` one that only compiles, and sooner. `key()` names all that the
     function depends on besides the types of its arguments; None where nothing may be kept. Images lie in `folder()`.
     Where not `read_only`, one image does for arrays that can be written to and for those that cannot: the function must
-    know. `plain`: the same in NumPy, for a function without a result; it runs as long as there is no image and it has
-    taken little time.
+    know. `plain`: the same in NumPy, which runs as long as there is no image and it has taken little time.
     """
 
     def __init__(
@@ -328,9 +327,9 @@ class Compiled:
                     if late is not None and image is None:
                         self._absent.add(key)
                         began = time.thread_time()
-                        late(*arguments)
+                        result = late(*arguments)
                         self._seconds += time.thread_time() - began
-                        return None
+                        return result
                     self._images[key] = image
                 image = self._images[key]
         if image is None:

@@ -358,6 +358,41 @@ def test_what_numpy_does_until_compiling_pays_is_what_the_kernel_does(width, mem
     assert found.max() >= 0
 
 
+@pytest.mark.parametrize("room", [3, 8, 400])
+def test_outcomes_are_numbered_by_numpy_as_by_the_kernel_whichever_comes_next(room):
+    """They go on from the same table, full or not."""
+    rng = np.random.default_rng(room)
+    batches = [KERNEL[rng.integers(0, 5, (200, width))] for width in (1, 2, 3)]  # other widths are other outcomes
+    batches += [rng.normal(size=(90, 2)), *[KERNEL[rng.integers(0, 5, (200, 2))] for _ in range(2)]]
+    plain, kernel = counting._outcome_codes, counting.outcome_codes.dispatcher
+    results = []
+    for functions in ((plain, plain), (kernel, kernel), (plain, kernel), (kernel, plain)):
+        hashes, numbers = np.zeros(1024, np.uint64), np.full(1024, -1, np.int64)
+        first, distinct, seen = np.zeros(room, np.int64), 0, []
+        for rows, function in zip(batches, functions * 3, strict=True):
+            codes = np.empty(len(rows), np.int64)
+            found = function(rows, hashes, numbers, codes, first, distinct)
+            seen.append((int(found), first.tolist(), codes.tolist() if found >= 0 else None))
+            if found < 0:  # it is not gone on with
+                break
+            distinct = found
+        results.append((seen, *((hashes.tolist(), numbers.tolist()) if found >= 0 else ())))
+    assert all(result == results[0] for result in results)
+    assert (results[0][0][-1][0] < 0) == (room < 400)
+
+
+def test_scores_are_added_up_by_numpy_as_by_the_kernel():
+    rng = np.random.default_rng(1)
+    rows = np.concatenate([rng.normal(size=(300, 3)), KERNEL[rng.integers(0, 5, (200, 3))]])
+    edges = [np.sort(rng.normal(size=n)) for n in (0, 5, 200)]
+    starts = np.cumsum([0] + [len(part) for part in edges])
+    weights, scores = rng.normal(size=starts[-1] + 6), np.empty((2, 500))
+    for add, own in zip((counting._additive_score, counting.additive_score.dispatcher), scores, strict=True):
+        add(rows, np.array([2, 0, 1]), starts, np.concatenate(edges), weights, own)
+    assert scores[0].tolist() == scores[1].tolist()
+    assert len(set(scores[0].tolist())) > 100
+
+
 @pytest.mark.parametrize("edges", [[], [0.0], [-np.inf, -1.0, 0.0, 0.5, 1.5, np.inf], np.linspace(-1, 1, 150)])
 def test_cells_between_edges_are_those_that_numpy_finds(edges):
     edges, values = np.array(edges, float), np.append(KERNEL, np.linspace(-2, 2, 41))

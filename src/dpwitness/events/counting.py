@@ -48,7 +48,7 @@ def _same(rows: Rows, i: int, members: Rows, k: int) -> bool:
     return different == 0
 
 
-# What a first process runs of three kernels as long as it is little: 0.4 s of compiling less.
+# What a first process runs of the kernels as long as it is little: each takes 0.2 to 0.4 s to compile.
 def _words(rows: Rows) -> NDArray[np.uint64]:
     """The hash of each row."""
     bits = np.where(np.isnan(rows), np.uint64(ABSENT_BITS), (rows + 0.0).view(np.uint64))
@@ -171,7 +171,18 @@ def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absen
     return cells
 
 
-@compiled
+def _additive_score(
+    rows: Rows, coordinates: NDArray[np.int64], starts: NDArray[np.int64], edges: Rows, weights: Rows, scores: Rows
+) -> None:
+    scores[:] = 0.0
+    for c, coordinate in enumerate(coordinates.tolist()):
+        low, high = starts[c : c + 2].tolist()
+        bins = np.empty(len(rows), np.int64)
+        _fill_cells(rows[:, coordinate], edges[low:high], high - low + 1, bins)
+        scores += weights[low + 2 * c : high + 2 * c + 2][bins]
+
+
+@compiled_late(_additive_score)
 def additive_score(
     rows: Rows, coordinates: NDArray[np.int64], starts: NDArray[np.int64], edges: Rows, weights: Rows, scores: Rows
 ) -> None:
@@ -187,7 +198,37 @@ def additive_score(
             scores[i] += part[absent if x != x else place]
 
 
-@compiled
+def _outcome_codes(
+    rows: Rows,
+    hashes: NDArray[np.uint64],
+    numbers: NDArray[np.int64],
+    codes: NDArray[np.int64],
+    first: NDArray[np.int64],
+    distinct: int,
+) -> int:
+    words, at, inverse = np.unique(_words(rows), return_index=True, return_inverse=True)
+    taken = np.flatnonzero(numbers >= 0)
+    taken = taken[np.argsort(hashes[taken])]
+    place = np.minimum(np.searchsorted(hashes[taken], words), max(len(taken) - 1, 0))
+    known = hashes[taken][place] == words if len(taken) else np.zeros(len(words), np.bool_)
+    new = np.flatnonzero(~known)
+    new = new[np.argsort(at[new])]
+    first[distinct : distinct + len(new)] = at[new[: len(first) - distinct]]
+    if len(new) > len(first) - distinct:
+        return -1
+    own = np.empty(len(words), np.int64)
+    own[known], own[new] = numbers[taken][place[known]], distinct + np.arange(len(new))
+    mask = len(hashes) - 1
+    for word, number in zip(words[new].tolist(), own[new].tolist(), strict=True):
+        free = word & mask
+        while numbers[free] >= 0:
+            free = (free + 1) & mask
+        hashes[free], numbers[free] = word, number
+    codes[:] = own[inverse]
+    return distinct + len(new)
+
+
+@compiled_late(_outcome_codes)
 def outcome_codes(
     rows: Rows,
     hashes: NDArray[np.uint64],
@@ -199,8 +240,8 @@ def outcome_codes(
     """codes[i]: the number of row i's outcome, numbered by first appearance; first[k]: where outcome k appeared.
 
     `hashes` and `numbers` are an open hash table with a power of two of places, numbers −1 where free, kept between
-    calls; `distinct` outcomes are in it. Returns how many there are now, or −1 if they outgrow `first`. Two outcomes
-    share a hash with probability 2^−64; search may live with that, evidence never sees it.
+    calls; `distinct` outcomes are in it. Returns how many there are now, or −1 if they outgrow `first`: the table is then
+    of no more use. Two outcomes share a hash with probability 2^−64; search may live with that, evidence never sees it.
     """
     mask = np.uint64(len(hashes) - 1)
     for i in range(rows.shape[0]):

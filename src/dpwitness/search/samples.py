@@ -59,6 +59,7 @@ class OutcomeCounter:
         """
         if self._full:
             return None
+        rows = np.ascontiguousarray(rows)  # one order in memory: one kernel to compile
         codes, before = np.empty(len(rows), np.int64), self.distinct
         distinct = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)
         if distinct < 0:
