@@ -16,7 +16,7 @@ from dpwitness.dataclass import dataclass
 from dpwitness.events.encoding import Rows
 from dpwitness.events.event import LARGEST, Event, Partition, in_event, thresholds_of
 from dpwitness.events.intervals import Interval, Outside
-from dpwitness.jit import compiled, compiled_late, inlined
+from dpwitness.jit import compiled_late, inlined
 
 #: What rows are hashed by: NaN, the factor, and the power of it for the first entry.
 ABSENT_BITS: Final = 0x7FF8000000000001
@@ -240,8 +240,9 @@ def outcome_codes(
     """codes[i]: the number of row i's outcome, numbered by first appearance; first[k]: where outcome k appeared.
 
     `hashes` and `numbers` are an open hash table with a power of two of places, numbers −1 where free, kept between
-    calls; `distinct` outcomes are in it. Returns how many there are now, or −1 if they outgrow `first`: the table is then
-    of no more use. Two outcomes share a hash with probability 2^−64; search may live with that, evidence never sees it.
+    calls; `distinct` outcomes are in it. Returns how many there are now, or −1 if they outgrow `first`: the table is
+    then of no more use. Two outcomes share a hash with probability 2^−64; search may live with that, evidence never
+    sees it.
     """
     mask = np.uint64(len(hashes) - 1)
     for i in range(rows.shape[0]):
