@@ -12,7 +12,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.jit import NumbasOwn, inlined
+from dpwitness.jit import NumbasOwn
 from dpwitness.mechanisms.compiled.rewriting import PREFIX, rewritten
 
 #: Numbers that fit, a multiple of eight; a run that asks for more gets arrays of its own.
@@ -20,20 +20,23 @@ SIZE: Final = 4096
 part: Final[Any] = NumbasOwn(
     "dpwitness.mechanisms.compiled.rows", "part", lambda memory, first, n: memory[first : first + n]
 )
-#: The first parameter that `with_scratch` adds to a function.
+#: The first parameter that `with_scratch` adds to a function, and the name there of `full`.
 PARAMETER: Final = PREFIX + "scratch"
+FULL: Final = PREFIX + "full"
 
 
-@inlined
-def taken(scratch: Any, n: int, value: float) -> Any:
-    """`np.full(n, value)` in scratch memory: a pair of the memory and, in position[1], how much of it is taken."""
+def full(scratch: Any, shape: Any, value: Any) -> Any:
+    """What `np.full(shape, value)` becomes; compiled code only, as below."""
+    return np.full(shape, value)
+
+
+def taken(scratch: Any, shape: Any, value: Any) -> Any:
+    """The same in scratch memory: a pair of the memory and, in position[1], how much of it is taken."""
     memory, position = scratch
     first = position[1]
-    if not 0 <= n <= len(memory) - first:
-        array = np.empty(n)
-        array[:] = value
-        return array
-    position[1] = last = first + (n + 7 & ~7)
+    if not 0 <= shape <= len(memory) - first:
+        return np.full(shape, value)
+    position[1] = last = first + (shape + 7 & ~7)
     # Eight by eight, in two instructions, and not by `range`, which LLVM prepares for long arrays: that takes ten
     # entries 5 ns more, a seventh of a run of `svt`.
     k = first
@@ -41,62 +44,23 @@ def taken(scratch: Any, n: int, value: float) -> Any:
         memory[k] = memory[k + 1] = memory[k + 2] = memory[k + 3] = value
         memory[k + 4] = memory[k + 5] = memory[k + 6] = memory[k + 7] = value
         k += 8
-    return part(memory, first, n)
-
-
-def empty(scratch: Any, shape: Any) -> Any:
-    """What `np.empty(shape)` becomes, full of NaN; compiled code only, as the two below."""
-    return np.empty(shape)
-
-
-def zeros(scratch: Any, shape: Any) -> Any:
-    """What `np.zeros(shape)` becomes."""
-    return np.zeros(shape)
-
-
-def full(scratch: Any, shape: Any, value: Any) -> Any:
-    """What `np.full(shape, value)` becomes."""
-    return np.full(shape, value)
-
-
-def _taken_zeros(scratch: Any, shape: Any) -> Any:
-    return taken(scratch, shape, 0.0)
-
-
-def _taken_full(scratch: Any, shape: Any, value: Any) -> Any:
-    return taken(scratch, shape, value)
-
-
-def _taken_empty(scratch: Any, shape: Any) -> Any:
-    # What a run leaves unwritten must not be what another run wrote there: runs would depend on each other.
-    return taken(scratch, shape, np.nan)
+    return part(memory, first, shape)
 
 
 @cache
 def teach_numba() -> None:
-    """Tell numba, once it is imported, what the three become."""
+    """Tell numba, once it is imported, what `full` becomes."""
     from numba import types
     from numba.extending import overload
 
-    @overload(empty, jit_options={"forceinline": True})
-    def _empty(scratch: Any, shape: Any) -> Any:
-        return _taken_empty if isinstance(shape, types.Integer) else empty
-
-    @overload(zeros, jit_options={"forceinline": True})
-    def _zeros(scratch: Any, shape: Any) -> Any:
-        return _taken_zeros if isinstance(shape, types.Integer) else zeros
-
     @overload(full, jit_options={"forceinline": True})
     def _full(scratch: Any, shape: Any, value: Any) -> Any:
-        return _taken_full if isinstance(shape, types.Integer) and value == types.float64 else full
+        return taken if isinstance(shape, types.Integer) and value == types.float64 else full
 
 
-#: NumPy's makers of arrays, by name: what they become and how many arguments they may have.
-MAKERS: Final[dict[str, tuple[Callable[..., Any], int]]] = {
-    "empty": (empty, 1),
-    "zeros": (zeros, 1),
-    "full": (full, 2),
-}
+#: NumPy's makers of arrays, by name: how many arguments they may have, and what they fill an array with besides.
+#: What a run leaves unwritten must not be what another run wrote there: runs would depend on each other.
+MAKERS: Final = {"empty": (1, [np.nan]), "zeros": (1, [0.0]), "full": (2, [])}
 
 
 class _Redirect(ast.NodeTransformer):
@@ -112,13 +76,13 @@ class _Redirect(ast.NodeTransformer):
             case ast.Call(ast.Attribute(ast.Name(module), maker), arguments, []) if (
                 module in self.modules
                 and maker in MAKERS
-                and len(arguments) == MAKERS[maker][1]
+                and len(arguments) == MAKERS[maker][0]
                 and not any(isinstance(argument, ast.Starred) for argument in arguments)
             ):
                 self.redirected += 1
-                name = ast.Name(PREFIX + maker, ast.Load())
-                scratch = ast.Name(PARAMETER, ast.Load())
-                return ast.copy_location(ast.Call(name, [scratch, *arguments], []), node)
+                name, scratch = ast.Name(FULL, ast.Load()), ast.Name(PARAMETER, ast.Load())
+                value = [ast.Constant(value) for value in MAKERS[maker][1]]
+                return ast.copy_location(ast.Call(name, [scratch, *arguments, *value], []), node)
         return node
 
     def visit(self, node: ast.AST) -> ast.AST:
@@ -141,6 +105,6 @@ def with_scratch(function: Callable[..., Any]) -> FunctionType | None:
             return {}
         parameters = definition.args
         (parameters.posonlyargs or parameters.args).insert(0, ast.arg(PARAMETER))
-        return {PREFIX + maker: replacement for maker, (replacement, _) in MAKERS.items()}
+        return {FULL: full}
 
     return rewritten(function, rewrite)
