@@ -51,8 +51,9 @@ WORD: Final = (ctypes.c_int64, "i64")
 #: What numba's runtime gives: memory of its layout, which is a count of references, destructor, its argument, data,
 #: size, allocator. The arguments of an image count no references (null), so that every one that ends is one that was
 #: made here. By `aligned_alloc` of glibc 2.36 an array takes 100 ns instead of 20: its entries begin at the first
-#: multiple of 64. Those of a list, which may grow, lie in a block of their own, which a null does not stand for.
-#: And arrays in C order take another shape; for others 0 is returned, with which numba's own code is run.
+#: multiple of 64. Those of a list, which may grow, lie in memory of their own: then the third word is not null. And
+#: arrays in C order take another shape. Of those in Fortran's order none does, where numba's would take some: they
+#: raise, so that numba itself runs what they stand in, unless the mechanism catches that.
 MEMORY: Final = """
 declare ptr @malloc(i64)
 declare ptr @realloc(ptr, i64)
@@ -139,9 +140,7 @@ apart:
   %plain = icmp eq ptr %destructor, null
   br i1 %plain, label %entries, label %destroy
 destroy:
-  %size.place = getelementptr %memory, ptr %block, i32 0, i32 4
-  %size = load i64, ptr %size.place
-  call void %destructor(ptr %data, i64 %size, ptr %destructor)
+  call void %destructor(ptr %data)
   br label %entries
 entries:
   call void @free(ptr %data)
@@ -151,13 +150,12 @@ end:
   ret void
 }
 define i32 @numba_attempt_nocopy_reshape(
-  i64 %axes, ptr %lengths, ptr %strides, i64 %new.axes, ptr %new.lengths, ptr %new.strides, i64 %size, i32 %fortran
+  i64 %axes, ptr %lengths, ptr %strides, i64 %new.axes, ptr %new.lengths, ptr %new.strides, i64 %size, i32 %never
 ) {
-  %other = icmp ne i32 %fortran, 0
-  br i1 %other, label %no, label %axis
+  br label %axis
 axis:
-  %k = phi i64 [ %axes, %0 ], [ %j, %passed ]
-  %step = phi i64 [ %size, %0 ], [ %wider, %passed ]
+  %k = phi i64 [ %axes, %0 ], [ %j, %look ]
+  %step = phi i64 [ %size, %0 ], [ %wider, %look ]
   %done = icmp eq i64 %k, 0
   br i1 %done, label %new.axis, label %look
 look:
@@ -170,9 +168,7 @@ look:
   %dense = icmp eq i64 %stride, %step
   %fine = or i1 %one, %dense
   %wider = mul i64 %step, %length
-  br i1 %fine, label %passed, label %no
-passed:
-  br label %axis
+  br i1 %fine, label %axis, label %no
 no:
   ret i32 0
 new.axis:

@@ -20,7 +20,7 @@ next_double: Final[Any] = NumbasOwn(
     "numba.np.random.generator_core", "next_double", lambda bits: bits.ctypes.next_double(bits.ctypes.state)
 )
 
-#: A bit generator for a function that is not inlined, and what follows it: see there.
+#: The first gives a function that is not inlined NumPy's memory to draw from, the second reads the state there again.
 handed_out: Final[Any] = NumbasOwn("dpwitness.sfc64", "handed_out", lambda bits: bits)
 taken_back: Final[Any] = NumbasOwn("dpwitness.sfc64", "taken_back", lambda bits: None)
 

@@ -2,8 +2,9 @@
 
 Numba's distributions and ours call a generator through pointers. Inlined, and on a copy of the state that nothing
 else can reach, it is 1.1 to 1.4 times as fast (`svt`, a histogram of 4,096 cells): a loop without calls keeps its
-values in registers, and no draw waits until the state of the one before is written and read again. The words are those
-of NumPy's own: `compare` would see it if they were not.
+values in registers, and no draw waits until the state of the one before is written and read again. The words are
+those of NumPy's own: `compare` would see it if they were not. Code that Python runs in between would draw from NumPy's
+memory: a mechanism that has such code, under numba's `objmode`, is no machine code (see `driver`).
 """
 
 from collections.abc import Callable
@@ -14,7 +15,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-#: Of the state: four of the generator, of which the last counts draws, and a 32-bit rest.
+#: Of the state, as `mechanisms.draws` reads it: four of the generator, of which the last counts draws, a 32-bit rest.
 WORDS: Final = 5
 WORD: Final = ir.IntType(64)
 HALF: Final = ir.IntType(32)
@@ -78,7 +79,7 @@ def handed_out(typing_context: Any, bits: Any) -> Any:
 
 @intrinsic
 def taken_back(typing_context: Any, bits: Any) -> Any:
-    """Go on from where the function came that `handed_out` was for."""
+    """Read the state again that a function has left in NumPy's memory, which was given what `handed_out` returns."""
 
     def generate(context: Any, builder: Builder, signature: Any, arguments: Any) -> Any:
         struct = _cgutils.create_struct_proxy(bits)(context, builder, value=arguments[0])

@@ -14,10 +14,11 @@ from collections import namedtuple
 import numba
 import numpy as np
 import pytest
+from numba import objmode
 
 from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, pairs, profile, replay
 from dpwitness.api.loop import require_agreement, work_on
-from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised
+from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised, SlowMechanism
 from dpwitness.events import Interval
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import refutation
@@ -548,6 +549,72 @@ def test_local_variables_that_a_comprehension_reads_are_no_globals():
 
     inner = 3.0
     assert {("inner",), ("math", "pi")} <= set(names(free.__code__))
+
+
+def test_what_stands_in_try_and_in_its_else_are_told_apart():
+    """From Python 3.11 on their instructions are the same."""
+    texts = (
+        "try:\n        a = 1 / data[0]\n        b = 1 / data[1]\n    except Exception:\n        return -1.0",
+        "try:\n        a = 1 / data[0]\n    except Exception:\n        return -1.0\n    else:\n        b = 1 / data[1]",
+    )
+    made = []
+    for text in texts:
+        space = {"__name__": __name__}
+        exec(f"def mechanism(rng, data):\n    {text}\n    return a + b", space)
+        made.append(space["mechanism"])
+    assert made[0].__code__.co_code == made[1].__code__.co_code
+    assert digest(made[0])[0] != digest(made[1])[0]
+
+
+def test_two_variables_of_one_name_are_not_told():
+    """`x` is a variable of `make` and, for `inner`, a global one."""
+    space = {"__name__": __name__, "x": 1.0}
+    exec(
+        "def make(x):\n"
+        "    def both(data):\n"
+        "        def inner():\n"
+        "            global x\n"
+        "            return x\n"
+        "        return x + inner()\n"
+        "    def one(data):\n"
+        "        return x\n"
+        "    return both, one\n",
+        space,
+    )
+    both, one = space["make"](0.5)
+    assert not digest(both)[1]
+    assert digest(one)[1]
+
+
+def through_objmode(rng, data):
+    with numba.objmode(noise="f8"):
+        noise = rng.random()
+    return data[0] + noise
+
+
+@numba.njit
+def helper_through_objmode(rng):
+    with objmode(noise="f8"):
+        noise = rng.random()
+    return 2 * noise
+
+
+def calling_through_objmode(rng, data):
+    return data[0] + helper_through_objmode(rng)
+
+
+@pytest.mark.parametrize("function", [through_objmode, calling_through_objmode])
+def test_what_python_would_draw_in_objmode_is_left_to_python(function):
+    """It draws from NumPy's memory, and compiled runs from a copy: blocks of runs would be the same again."""
+    with pytest.warns(SlowMechanism, match="it enters objmode"):
+        mechanism = as_mechanism(function, np.array([0.0]))
+    assert not mechanism.compiled
+    rng, first = generator(3, Role.SEARCH), set()
+    for _ in range(4):
+        rows = np.empty((2, 3, 1))
+        mechanism.fill_pair(PairedRuns.d_first(Pair(np.array([0.0]), np.array([1.0])), 3, coupled=False), rng, rows)
+        first |= set(rows[0, :, 0])
+    assert len(first) == 12
 
 
 def test_enumerations_are_hashed_by_their_members():

@@ -25,7 +25,8 @@ from dpwitness.events import encoding
 from dpwitness.images import Compiled
 from dpwitness.machine import cache_folder, numba_cache, private_folder
 from dpwitness.mechanisms.compiled import fast_noise, scratch
-from dpwitness.mechanisms.compiled.reach import digest, is_numba, rebuilt
+from dpwitness.mechanisms.compiled.reach import digest, enters_python, is_numba, rebuilt
+from dpwitness.mechanisms.compiled.refusals import Refused
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
 
@@ -72,7 +73,7 @@ def fill(rng, own_state, coupled, order, data, neighbour, parameters, rows, posi
                 state[0], state[1], state[2], state[3], state[4] = a0, a1, a2, a3, a4
             # The half word that one side has left the other may have used: the next run must not see it.
             state[4] = 0
-    for k in range(5):
+    for k in range(len(state)):
         own_state[k] = state[k]
     return longest
 '''
@@ -138,9 +139,12 @@ def machine_code(mechanism: Any) -> jit.Inlined:
     """A mechanism as numba is to compile it: as it is now, anew, with all that it calls, and with bounds checks.
 
     A numba function that was compiled before holds the globals of then; and out of bounds it reads what lies there.
+    Raises `Refused` for one that enters numba's `objmode`.
     """
 
     def remake(copy: pytypes.FunctionType, options: Mapping[str, object]) -> jit.Inlined:
+        if enters_python(copy):
+            raise Refused("it enters objmode, where Python would draw from another state of the generator")
         copy.__code__ = without_imports(copy.__code__)
         return jit.Inlined(copy, {**options, "boundscheck": True})
 

@@ -12,7 +12,7 @@ import numbers
 import sys
 import types as pytypes
 from collections.abc import Callable, Iterator
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -48,6 +48,11 @@ def root_of(value: object) -> str:
     return str(value.__module__).partition(".")[0]
 
 
+#: Instructions that load a global variable, and one of a function round it; in the body of a class too.
+GLOBAL: Final = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
+FREE: Final = frozenset(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"))
+
+
 def names(code: pytypes.CodeType, local: frozenset[str] = frozenset()) -> Iterator[Path]:
     """Every global or free variable that the code loads, with the attributes read from it: ("config", "SCALE").
 
@@ -61,13 +66,19 @@ def names(code: pytypes.CodeType, local: frozenset[str] = frozenset()) -> Iterat
         elif step.opname not in ("CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL"):
             if chain:
                 yield tuple(chain)
-            free = step.opname == "LOAD_DEREF" and step.argval not in local
-            chain = [step.argval] if free or step.opname in ("LOAD_GLOBAL", "LOAD_NAME") else []
+            loads = step.opname in GLOBAL or (step.opname in FREE and step.argval not in local)
+            chain = [step.argval] if loads else []
     if chain:
         yield tuple(chain)
     for constant in code.co_consts:
         if isinstance(constant, pytypes.CodeType):
             yield from names(constant, local)
+
+
+def _loads_globally(code: pytypes.CodeType, name: str) -> bool:
+    """Whether code, or a function inside it, loads a global variable of that name."""
+    loads = any(step.opname in GLOBAL and step.argval == name for step in dis.get_instructions(code))
+    return loads or any(_loads_globally(part, name) for part in code.co_consts if isinstance(part, pytypes.CodeType))
 
 
 def variables(function: pytypes.FunctionType) -> dict[str, object]:
@@ -79,6 +90,20 @@ def variables(function: pytypes.FunctionType) -> dict[str, object]:
         except ValueError:
             known[name] = EMPTY
     return known
+
+
+def enters_python(function: pytypes.FunctionType) -> bool:
+    """Whether code of the function's own stands under `numba.objmode`; not that of functions which it calls."""
+    known = variables(function)
+    for name, *attributes in set(names(function.__code__)):
+        value = known.get(name)
+        for attribute in attributes:
+            if _is_of(value, "numba.core.withcontexts", "_ObjModeContextType"):
+                break
+            value = getattr(value, attribute, None) if isinstance(value, pytypes.ModuleType) else None
+        if _is_of(value, "numba.core.withcontexts", "_ObjModeContextType"):
+            return True
+    return False
 
 
 def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
@@ -116,6 +141,8 @@ def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[byt
     for part in (*(function.__defaults__ or ()), *sorted((function.__kwdefaults__ or {}).items())):
         yield from _value(part, seen)
     known = variables(function)
+    if any(_loads_globally(function.__code__, name) for name in function.__code__.co_freevars):
+        yield None  # two variables of one name
     for path in sorted(set(names(function.__code__))):
         if path[0] in known:
             yield ".".join(path)
@@ -137,6 +164,7 @@ def _reached(value: object, attributes: Path, seen: set[int]) -> Iterator[bytes 
 
 def _code(code: pytypes.CodeType, seen: set[int]) -> Iterator[bytes | str | None]:
     yield code.co_code
+    yield code.co_exceptiontable  # what stands in `try`, and in its `else`
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags))
     for constant in code.co_consts:
         yield from _code(constant, seen) if isinstance(constant, pytypes.CodeType) else _value(constant, seen)

@@ -25,6 +25,7 @@ ADVICE: Final[tuple[tuple[str, str], ...]] = (
     (r"IMPORT_NAME|IMPORT_FROM", "move the import to the top of the file"),
     (r"STORE_GLOBAL|DELETE_GLOBAL", "return what it computes in place of setting a global variable"),
     (r"[Uu]nsupported context manager|WITH|BEFORE_WITH", "leave out the with statement"),
+    (r"enters objmode", "draw and compute outside of it"),
     (r"yield in a closure", "write the generator expression as a loop"),
     (r"Unknown attribute '(\w+)' of type NumPyRandomGeneratorType", r"numba has no rng.\1: draw it from what it has, "
      "such as rng.random and rng.normal, or with dpwitness.noise"),
