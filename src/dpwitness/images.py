@@ -50,10 +50,10 @@ POINTER: Final = (ctypes.c_void_p, "ptr")
 WORD: Final = (ctypes.c_int64, "i64")
 #: What numba's runtime gives: memory of its layout, which is a count of references, destructor, its argument, data,
 #: size, allocator. The arguments of an image count no references (null), so that every one that ends is one that was
-#: made here. By `aligned_alloc` of glibc 2.36 an array takes 100 ns instead of 20: its entries begin at the first
-#: multiple of 64. Those of a list, which may grow, lie in memory of their own: then the third word is not null. And
-#: arrays in C order take another shape. Of those in Fortran's order none does, where numba's would take some: they
-#: raise, so that numba itself runs what they stand in, unless the mechanism catches that.
+#: made here. An array's entries begin at the first multiple of 64 behind that: by `aligned_alloc` of glibc 2.36 an
+#: array takes 100 ns instead of 20. A list may grow, so that its entries lie apart; it alone has a destructor. An array
+#: in C order takes another shape. For any other this is refused: numba raises then, and runs the same again itself,
+#: unless the mechanism catches that.
 MEMORY: Final = """
 declare ptr @malloc(i64)
 declare ptr @realloc(ptr, i64)
@@ -75,23 +75,18 @@ some:
 made:
   %last = getelementptr i8, ptr %block, i64 111
   %data = call ptr @llvm.ptrmask.p0.i64(ptr %last, i64 -64)
-  store %memory { i64 1, ptr null, ptr null, ptr null, i64 0, ptr null }, ptr %block
-  %data.place = getelementptr %memory, ptr %block, i32 0, i32 3
-  store ptr %data, ptr %data.place
-  %size.place = getelementptr %memory, ptr %block, i32 0, i32 4
-  store i64 %size, ptr %size.place
+  %counted = insertvalue %memory { i64 1, ptr null, ptr null, ptr null, i64 0, ptr null }, ptr %data, 3
+  %whole = insertvalue %memory %counted, i64 %size, 4
+  store %memory %whole, ptr %block
   ret ptr %block
 }
 define ptr @NRT_MemInfo_new_varsize_dtor(i64 %size, ptr %destructor) {
-  %large = icmp ugt i64 %size, 140737488355328
-  br i1 %large, label %none, label %some
+  %block = call ptr @malloc(i64 48)
+  %full = icmp eq ptr %block, null
+  br i1 %full, label %none, label %some
 none:
   ret ptr null
 some:
-  %block = call ptr @malloc(i64 48)
-  %full = icmp eq ptr %block, null
-  br i1 %full, label %none, label %more
-more:
   %data = call ptr @malloc(i64 %size)
   %over = icmp eq ptr %data, null
   br i1 %over, label %half, label %made
@@ -99,28 +94,20 @@ half:
   call void @free(ptr %block)
   ret ptr null
 made:
-  store %memory { i64 1, ptr null, ptr null, ptr null, i64 0, ptr null }, ptr %block
-  %destructor.place = getelementptr %memory, ptr %block, i32 0, i32 1
-  store ptr %destructor, ptr %destructor.place
-  %own.place = getelementptr %memory, ptr %block, i32 0, i32 2
-  store ptr %block, ptr %own.place
-  %data.place = getelementptr %memory, ptr %block, i32 0, i32 3
-  store ptr %data, ptr %data.place
-  %size.place = getelementptr %memory, ptr %block, i32 0, i32 4
-  store i64 %size, ptr %size.place
+  %counted = insertvalue %memory { i64 1, ptr null, ptr null, ptr null, i64 0, ptr null }, ptr %destructor, 1
+  %placed = insertvalue %memory %counted, ptr %data, 3
+  %whole = insertvalue %memory %placed, i64 %size, 4
+  store %memory %whole, ptr %block
   ret ptr %block
 }
 define ptr @NRT_MemInfo_varsize_realloc(ptr %block, i64 %size) {
-  %large = icmp ugt i64 %size, 140737488355328
-  br i1 %large, label %none, label %some
-none:
-  ret ptr null
-some:
   %data.place = getelementptr %memory, ptr %block, i32 0, i32 3
   %before = load ptr, ptr %data.place
   %data = call ptr @realloc(ptr %before, i64 %size)
   %full = icmp eq ptr %data, null
   br i1 %full, label %none, label %made
+none:
+  ret ptr null
 made:
   store ptr %data, ptr %data.place
   %size.place = getelementptr %memory, ptr %block, i32 0, i32 4
@@ -128,21 +115,14 @@ made:
   ret ptr %data
 }
 define void @NRT_MemInfo_call_dtor(ptr %block) {
-  %own.place = getelementptr %memory, ptr %block, i32 0, i32 2
-  %own = load ptr, ptr %own.place
-  %inside = icmp eq ptr %own, null
-  br i1 %inside, label %end, label %apart
-apart:
-  %data.place = getelementptr %memory, ptr %block, i32 0, i32 3
-  %data = load ptr, ptr %data.place
   %destructor.place = getelementptr %memory, ptr %block, i32 0, i32 1
   %destructor = load ptr, ptr %destructor.place
-  %plain = icmp eq ptr %destructor, null
-  br i1 %plain, label %entries, label %destroy
-destroy:
+  %array = icmp eq ptr %destructor, null
+  br i1 %array, label %end, label %list
+list:
+  %data.place = getelementptr %memory, ptr %block, i32 0, i32 3
+  %data = load ptr, ptr %data.place
   call void %destructor(ptr %data)
-  br label %entries
-entries:
   call void @free(ptr %data)
   br label %end
 end:

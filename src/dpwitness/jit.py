@@ -131,7 +131,7 @@ def outlined(function: F) -> F:
     return cast(F, Inlined(function, {"nopython": True, "nogil": True, **BARE}))
 
 
-class NumbasOwn:
+class NumbaFunction:
     """A function that numba knows and compiled code calls, imported when that is compiled; in Python, `python`."""
 
     def __init__(self, module: str, name: str, python: Callable[..., object]) -> None:

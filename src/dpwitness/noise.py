@@ -10,19 +10,19 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.jit import NumbasOwn, inlined, outlined
+from dpwitness.jit import NumbaFunction, inlined, outlined
 
 #: A word, and its upper 53 bits as a number below 1, from a bit generator.
-next_uint64: Final[Any] = NumbasOwn(
+next_uint64: Final[Any] = NumbaFunction(
     "numba.np.random.generator_core", "next_uint64", lambda bits: bits.ctypes.next_uint64(bits.ctypes.state)
 )
-next_double: Final[Any] = NumbasOwn(
+next_double: Final[Any] = NumbaFunction(
     "numba.np.random.generator_core", "next_double", lambda bits: bits.ctypes.next_double(bits.ctypes.state)
 )
 
-#: The first gives a function that is not inlined NumPy's memory to draw from, the second reads the state there again.
-handed_out: Final[Any] = NumbasOwn("dpwitness.sfc64", "handed_out", lambda bits: bits)
-taken_back: Final[Any] = NumbasOwn("dpwitness.sfc64", "taken_back", lambda bits: None)
+#: Before a call that is not inlined `handed_out` writes the state to NumPy's memory; `taken_back` reads it from there.
+handed_out: Final[Any] = NumbaFunction("dpwitness.sfc64", "handed_out", lambda bits: bits)
+taken_back: Final[Any] = NumbaFunction("dpwitness.sfc64", "taken_back", lambda bits: None)
 
 LAYERS: Final = 1024
 #: Where the tail begins: the one value with which the uppermost layer ends at height 1.

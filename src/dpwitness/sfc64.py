@@ -79,7 +79,7 @@ def handed_out(typing_context: Any, bits: Any) -> Any:
 
 @intrinsic
 def taken_back(typing_context: Any, bits: Any) -> Any:
-    """Read the state again that a function has left in NumPy's memory, which was given what `handed_out` returns."""
+    """Read back the state that a function called with `handed_out(bits)` has left in NumPy's memory."""
 
     def generate(context: Any, builder: Builder, signature: Any, arguments: Any) -> Any:
         struct = _cgutils.create_struct_proxy(bits)(context, builder, value=arguments[0])

@@ -200,7 +200,7 @@ def apart(rng, out):
 
 @numba.njit
 def by_copy(rng, own_state, out):
-    """As in compiled runs: a row by `draw`, which is not inlined either, then 1,000 draws inlined, and 1,000 apart."""
+    """As in compiled runs: rows by `draw`, which is not inlined either, one by draws that are, and one by `apart`."""
     state = copied(own_state)
     generator = drawing_from(rng, state)
     draw(generator, out[:6])

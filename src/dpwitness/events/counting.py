@@ -76,13 +76,18 @@ def _rows_equal(rows: Rows, members: Rows, k: int, hits: NDArray[np.bool_]) -> N
     hits[left] = True
 
 
-def _fill_table(members: Rows, table: NDArray[np.int64]) -> None:
+def _free(word: int, table: NDArray[np.int64]) -> int:
+    """The place in an open hash table where a word that is not there belongs."""
     mask = len(table) - 1
+    place = word & mask
+    while table[place] >= 0:
+        place = (place + 1) & mask
+    return place
+
+
+def _fill_table(members: Rows, table: NDArray[np.int64]) -> None:
     for k, word in enumerate(_words(members).tolist()):
-        place = word & mask
-        while table[place] >= 0:
-            place = (place + 1) & mask
-        table[place] = k
+        table[_free(word, table)] = k
 
 
 def _places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: NDArray[np.int64]) -> None:
@@ -209,21 +214,18 @@ def _outcome_codes(
     words, at, inverse = np.unique(_words(rows), return_index=True, return_inverse=True)
     taken = np.flatnonzero(numbers >= 0)
     taken = taken[np.argsort(hashes[taken])]
-    place = np.minimum(np.searchsorted(hashes[taken], words), max(len(taken) - 1, 0))
-    known = hashes[taken][place] == words if len(taken) else np.zeros(len(words), np.bool_)
+    known = np.isin(words, hashes[taken])
     new = np.flatnonzero(~known)
     new = new[np.argsort(at[new])]
     first[distinct : distinct + len(new)] = at[new[: len(first) - distinct]]
     if len(new) > len(first) - distinct:
         return -1
     own = np.empty(len(words), np.int64)
-    own[known], own[new] = numbers[taken][place[known]], distinct + np.arange(len(new))
-    mask = len(hashes) - 1
+    own[known] = numbers[taken[np.searchsorted(hashes[taken], words[known])]]
+    own[new] = distinct + np.arange(len(new))
     for word, number in zip(words[new].tolist(), own[new].tolist(), strict=True):
-        free = word & mask
-        while numbers[free] >= 0:
-            free = (free + 1) & mask
-        hashes[free], numbers[free] = word, number
+        place = _free(word, numbers)
+        hashes[place], numbers[place] = word, number
     codes[:] = own[inverse]
     return distinct + len(new)
 

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.jit import Inlined, NumbasOwn
+from dpwitness.jit import Inlined, NumbaFunction
 
 #: Packages whose functions are known by name and version.
 KNOWN = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "scipy"})
@@ -195,7 +195,7 @@ def _value(value: object, seen: set[int]) -> Iterator[bytes | str | None]:
         value, "numba.core.types", "Type"
     ):
         yield f"{getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}"
-    elif isinstance(value, NumbasOwn):
+    elif isinstance(value, NumbaFunction):
         yield f"{value.module}.{value.name}"
     elif isinstance(value, pytypes.FunctionType):
         known = root_of(value) in KNOWN or value.__module__ in OWN

@@ -12,12 +12,12 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.jit import NumbasOwn
+from dpwitness.jit import NumbaFunction
 from dpwitness.mechanisms.compiled.rewriting import PREFIX, rewritten
 
 #: Numbers that fit, a multiple of eight; a run that asks for more gets arrays of its own.
 SIZE: Final = 4096
-part: Final[Any] = NumbasOwn(
+part: Final[Any] = NumbaFunction(
     "dpwitness.mechanisms.compiled.rows", "part", lambda memory, first, n: memory[first : first + n]
 )
 #: The first parameter that `with_scratch` adds to a function, and the name there of `full`.
