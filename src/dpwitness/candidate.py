@@ -1,13 +1,12 @@
 """What a search proposes: a directed pair, an event, and how often each side fell into the event. Never evidence."""
 
 import math
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import ClassVar, Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events import Event, weighted_of
 from dpwitness.events.weighted import LEVELS, SHARE
 from dpwitness.neighbours import Pair

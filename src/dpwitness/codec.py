@@ -31,7 +31,7 @@ import json
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import MISSING, Field, fields, is_dataclass
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from functools import cache, partial
 from operator import attrgetter
 from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar, Union, get_args, get_origin
@@ -39,7 +39,6 @@ from typing import get_type_hints as hints_of
 
 from dpwitness import checks
 from dpwitness.checks import brief, finite, on_one_line, text
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import BadInput, InvalidClaim, InvalidNeighbours, InvalidWitness
 
 T = TypeVar("T")

@@ -14,14 +14,13 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from platformdirs import user_cache_path
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import RunsEnded
 
 T = TypeVar("T")

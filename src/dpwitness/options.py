@@ -8,10 +8,8 @@ Types are in quotes where they take time to import: the command line's help need
 
 import inspect
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any, Final, Literal, Required, TypeAlias, TypedDict, get_args, get_origin
-
-from dpwitness.dataclass import dataclass
 
 if TYPE_CHECKING:
     from concurrent.futures import Executor

@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import fields, replace
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -23,7 +23,6 @@ from _dpwitness_session import SMALLEST_ALPHA
 from dpwitness.candidate import Candidate
 from dpwitness.checks import brief, flag, kind, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import (
     BudgetTooSmall,
     DPWitnessError,

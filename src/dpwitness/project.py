@@ -6,13 +6,12 @@ name dpwitness is not parsed.
 
 import os
 from collections.abc import Callable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final, get_args
 
 from _dpwitness_session import BITS, PROFILES
 from dpwitness.checks import brief, kind, near, number, seconds, text, whole
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.options import FUNCTIONS, HEALTH_CHECKS, MOST_RATIO, MOST_WORKERS, Errors, Option, options_of
 

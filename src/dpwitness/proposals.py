@@ -9,7 +9,7 @@ Families of attacks are the entry points of the group `dpwitness.attacks`, ours 
 import argparse
 import difflib
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
 from typing import Any, Final, TypeAlias
@@ -20,7 +20,6 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate as Candidate
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter, UnknownAttack
 from dpwitness.neighbours import Data, Relation
 

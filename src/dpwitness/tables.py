@@ -9,13 +9,13 @@ import json
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import date, timedelta
 from importlib import import_module
 from typing import Any, Final
 
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours
 
 Table = Any  # a DataFrame or a LazyFrame of Polars, a Table of Arrow

@@ -1,11 +1,11 @@
 """The decorator `target`: what a bundled mechanism says of itself. `algorithms/` may import this and `noise` only."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from dpwitness.checks import brief, number, text
 from dpwitness.claims import ZCDP, Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.jit import inlined as helper
 from dpwitness.neighbours import Relation, as_relation, bits, histogram, numbers, pairs, queries, records

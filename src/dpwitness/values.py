@@ -30,13 +30,13 @@ import re
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.checks import as_text, one_line, too_deep
-from dpwitness.dataclass import dataclass
 from dpwitness.tables import TABLES, Schema, Tables, bytes_of, tables_of, texts_of
 
 #: Deeper nesting is not written: it would be a list that holds itself.

@@ -9,7 +9,7 @@ relation, which searches and then confirms, or goes in epochs where runs are exp
 import math
 import time
 from collections.abc import Callable, Hashable, Iterable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import chain, islice
 from typing import Any, Final
@@ -35,7 +35,6 @@ from dpwitness.api.tails import in_tails, require_tails
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import (
     BudgetTooSmall,
     ClusterLost,

@@ -7,7 +7,7 @@ import math
 import numbers
 import time
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain
 from typing import Final, get_args
 
@@ -20,7 +20,6 @@ from dpwitness.api.loop import Totals, confirm_events, require_agreement, work_o
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, number
 from dpwitness.claims import ApproxDP, Claim, is_claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import (
     ClusterLost,
     DependentRuns,

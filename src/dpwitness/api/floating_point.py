@@ -19,7 +19,7 @@ In this order: outcomes → the set of bits that shows most → fresh runs → a
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Final
 
@@ -29,7 +29,6 @@ from numpy.typing import NDArray
 from dpwitness.api.loop import Confirmation, Totals, confirm_events, result_fields, uninterrupted, witness_of
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismError, MechanismRaised, MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval, widen
 from dpwitness.events.features import numbers

@@ -5,14 +5,13 @@ Statement + Effort → Problem + Runner → (search) → Candidate → `confirm_
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.checks import is_ours, on_one_line
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import (
     ClusterLost,
     CompiledDiffers,

@@ -7,7 +7,7 @@ chosen. That is never evidence: confirm runs count them once they are fixed.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
@@ -19,7 +19,6 @@ from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import confirm_events, result_fields, uninterrupted, witness_of, work_on
 from dpwitness.candidate import Candidate
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event, Thresholds, cells_of, thresholds_of
 from dpwitness.events.counting import cells_between

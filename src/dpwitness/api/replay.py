@@ -9,7 +9,7 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import accumulate, islice, repeat
 from typing import Annotated, Any, Final, cast
 
@@ -23,7 +23,6 @@ from dpwitness.api.tails import require_tails, weighted_runner
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.checks import brief, first_of, is_ours
 from dpwitness.claims import ApproxDP, Claim, is_claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
 from dpwitness.events import Event, require_event, weighted_of
 from dpwitness.evidence import runs_needed

@@ -10,7 +10,7 @@ among the best tails, and fresh runs say what the chosen one is worth.
 
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate, Estimate, Stake
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismTimeout
 from dpwitness.events import Event, Interval, Thresholds, Weighted, scale_of, thresholds_of, weighted_of
 from dpwitness.events.weighted import FARTHEST, LEADING, LEVELS, MOST_DRAWS, SHARE

@@ -5,13 +5,13 @@ half-planes p ≤ slope·q + intercept. A test of one of these half-planes is a 
 """
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.checks import brief, number
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidClaim
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ A profile claims many pairs (ε, δ) at once (Balle & Wang 2018; Sommer, Meiser 
 import math
 import numbers
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar
@@ -17,7 +17,6 @@ from dpwitness.checks import brief, number
 from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, points_of, shown
 from dpwitness.claims.regions import Points, PolygonClaim
 from dpwitness.codec import JsonFields
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidClaim
 
 

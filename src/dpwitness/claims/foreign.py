@@ -6,7 +6,7 @@ that bets use.
 
 import math
 from collections.abc import Callable
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache, partial, wraps
 from typing import Any, Final, TypeVar, cast
 
@@ -15,7 +15,6 @@ import numpy as np
 from dpwitness.checks import brief, is_ours, on_one_line
 from dpwitness.claims.claim import Claim, Floats, HalfPlane, Numbers
 from dpwitness.codec import require_shown
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import DPWitnessError, InvalidClaim
 
 F = TypeVar("F", bound=Callable[..., Any])

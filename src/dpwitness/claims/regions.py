@@ -8,7 +8,7 @@ computes them. A polygon is the intersection of finitely many.
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any, ClassVar, Final, Self
 
@@ -17,7 +17,6 @@ from typing_extensions import override
 
 from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, in_range
 from dpwitness.codec import JsonFields
-from dpwitness.dataclass import dataclass
 
 #: Points of a boundary at which half-planes are computed: in log-odds of q they are 0.05 apart or closer.
 POINTS: Final = 1024

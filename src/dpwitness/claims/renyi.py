@@ -24,7 +24,7 @@ a_i = 1 + log r_i, b_i = r_i, c = ε, by P_i·log(P_i/Q_i) ≥ (1 + log r_i)·P_
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import ClassVar, Final, Protocol, TypeGuard
 
@@ -33,7 +33,6 @@ from numpy.typing import NDArray
 
 from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, in_range, shown
 from dpwitness.claims.regions import LEAST_LOG_ODDS, POINTS, TINY, Contacts, CurvedClaim
-from dpwitness.dataclass import dataclass
 from dpwitness.roots import halved
 
 #: Halvings of the interval in which the log-odds of a contact's p lie: to some 10⁻⁶. A tangent that touches the

@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Callable, Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import pairwise
 from typing import ClassVar, Final
@@ -12,7 +12,6 @@ import numpy as np
 from dpwitness.checks import number
 from dpwitness.claims.claim import LARGEST, Floats, HalfPlane, Numbers, in_range, points_of
 from dpwitness.claims.regions import POINTS, Contacts, CurvedClaim, Points, PolygonClaim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidClaim
 
 #: Contacts lie between Φ(−7 − μ) and Φ(7).

@@ -6,13 +6,13 @@ What takes time to import is imported when a command runs, so that help, and err
 import argparse
 import shutil
 import sys
+from dataclasses import dataclass
 from typing import Final
 
 from dpwitness.checks import near
 from dpwitness.cli import compare, completion, doctor, init, options, sweep
 from dpwitness.cli.console import NOT_REFUTED, for_result, is_terminal, live, say, show
 from dpwitness.cli.parser import READ, WRITTEN, Parser, command
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import BadInput, UnknownTarget
 from dpwitness.options import options_of
 

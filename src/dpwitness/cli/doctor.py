@@ -5,13 +5,12 @@ import os
 import time
 import warnings
 from collections.abc import Mapping
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.options import printing
 from dpwitness.cli.parser import command
-from dpwitness.dataclass import dataclass
 
 #: What is loaded for more than the core, and what is missing without it.
 WITHOUT: Final = {

@@ -7,12 +7,12 @@ import keyword
 import os
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.cli.parser import CODE, WRITTEN, command
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData, UnknownTarget
 
 #: Packages whose objects are mechanisms, and what a test of one says besides the object.

@@ -7,13 +7,13 @@ import math
 import shlex
 import textwrap
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, NoReturn, cast
 
 from dpwitness import checks
 from dpwitness.checks import json_value, near
 from dpwitness.cli.console import NOT_REFUTED, show
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.options import MOST_WORKERS
 

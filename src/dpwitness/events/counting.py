@@ -5,6 +5,7 @@ The kernels take arrays and numbers only and check nothing; the events own shape
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -12,7 +13,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.checks import is_ours
-from dpwitness.dataclass import dataclass
 from dpwitness.events.encoding import Rows
 from dpwitness.events.event import LARGEST, Event, Partition, in_event, thresholds_of
 from dpwitness.events.intervals import Interval, Outside

@@ -4,6 +4,7 @@ import math
 import re
 from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
@@ -23,7 +24,6 @@ from dpwitness.codec import (
     write_fields,
     write_object,
 )
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events.encoding import (
     FALSE,

@@ -10,6 +10,7 @@ is no number) it is NaN, and no event of it holds.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Final
 
 import numpy as np
@@ -18,7 +19,6 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, items, kind, near, number, text
 from dpwitness.codec import JsonFields
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED, TRUE, Entry, Rows
 from dpwitness.events.event import (

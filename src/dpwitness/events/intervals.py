@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Final
 
 import numpy as np
@@ -11,7 +11,6 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, items, kind
 from dpwitness.codec import Codec, codec_of, or_infinite
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (

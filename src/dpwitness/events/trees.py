@@ -6,7 +6,7 @@ has no pointers to others: nothing that a file says can lead anywhere else.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Annotated, ClassVar, Final
 
 import numpy as np
@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, items, number
 from dpwitness.codec import JsonFields
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import FALSE, NESTED, TRUE, Rows
 from dpwitness.events.event import (

@@ -1,5 +1,6 @@
 """An event in runs whose noise was drawn from another law: every run has a weight, see `evidence.weighted`."""
 
+from dataclasses import dataclass
 from typing import Annotated, ClassVar, Final
 
 import numpy as np
@@ -7,7 +8,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.checks import whole
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import Rows
 from dpwitness.events.event import (

@@ -67,7 +67,7 @@ import math
 from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from statistics import NormalDist
 from typing import ClassVar, Final, Self
 
@@ -78,7 +78,6 @@ from typing_extensions import override
 from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades, Stake
 from dpwitness.claims import Claim, HalfPlane, half_plane_of, half_planes_of, kept_for_ours
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
-from dpwitness.dataclass import dataclass
 from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
 from dpwitness.roots import halved
 

@@ -1,6 +1,7 @@
 """Counts, of which evidence is made: four integers for each event; and how fast evidence grows at most."""
 
 import math
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -9,7 +10,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpwitness.candidate import PairedCounts
 from dpwitness.claims import HalfPlane
 from dpwitness.claims.claim import Numbers
-from dpwitness.dataclass import dataclass
 
 Floats = NDArray[np.float64]
 

@@ -14,7 +14,7 @@ from outcome to outcome this grows faster than any one event: by a quarter for G
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.claims import Claim, HalfPlane, half_plane_of
-from dpwitness.dataclass import dataclass
 from dpwitness.evidence.bet import Bet
 from dpwitness.evidence.counts import CountsTable, Floats, best_bet, payoffs
 

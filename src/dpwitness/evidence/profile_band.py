@@ -23,6 +23,7 @@ of G, so 1 − G is an upper band of the trade-off function. For s < 1 the band 
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -31,7 +32,6 @@ from numpy.typing import ArrayLike, NDArray
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim, half_plane_of
 from dpwitness.claims.claim import Numbers
-from dpwitness.dataclass import dataclass
 from dpwitness.evidence.counts import Counts, Floats
 from dpwitness.roots import halved
 

@@ -6,13 +6,13 @@ plugin refuses all, and lets each be suppressed by name (`all_findings`).
 
 import time
 from collections.abc import Iterable
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
 from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.events import widen
 from dpwitness.events.counting import equal_rows

@@ -10,7 +10,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from itertools import product
 from typing import Any, Final
@@ -18,7 +18,6 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event, in_event, widen
 from dpwitness.evidence import Counts

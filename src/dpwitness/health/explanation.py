@@ -14,6 +14,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
@@ -22,7 +23,6 @@ from numpy.typing import NDArray
 
 from dpwitness.checks import INTERRUPTS
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.files import as_utf8
 from dpwitness.mechanisms.mechanism import Mechanism, own_seconds
 from dpwitness.mechanisms.recording import NOISE, OWN_NOISE, CannotRecord, Draw, Place, Recorder, Recording

@@ -2,11 +2,11 @@
 
 import math
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.events import widen
 from dpwitness.evidence import Counts, detectable_at_best, rare_event, runs_needed

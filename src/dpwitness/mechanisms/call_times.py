@@ -24,6 +24,7 @@ import platform
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from typing import Any, Final, cast
@@ -32,7 +33,6 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import is_failure
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import NONE
 from dpwitness.machine import end_if_abandoned

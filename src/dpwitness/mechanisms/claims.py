@@ -5,6 +5,7 @@ import math
 import numbers
 import warnings
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeGuard, cast
 
 from dpwitness.checks import brief, json_value, near
@@ -20,7 +21,6 @@ from dpwitness.claims import (
     is_claim,
     require_region,
 )
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import BadInput, InvalidClaim, InvalidParameter
 from dpwitness.files import read_text, shown
 from dpwitness.mechanisms.libraries import library_of

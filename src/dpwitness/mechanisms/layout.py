@@ -11,13 +11,13 @@ lacks is NaN. Entries that a layout lacks stand behind it, in a form that is the
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final
 
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events.encoding import Rows, nested, symbol, text_code
 from dpwitness.mechanisms.outcomes import EQUAL, LABELS, Entry, Node, Path, Place, Row, key_codes, node_name
 from dpwitness.mechanisms.texts import PARTS, PLACES, READ, fresh, read

@@ -10,13 +10,12 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, MechanismError
 from dpwitness.events.event import Noun, outcome_text
 from dpwitness.mechanisms.layout import RowLayout

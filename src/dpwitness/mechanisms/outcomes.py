@@ -29,7 +29,7 @@ import math
 import numbers
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from functools import cache, singledispatch
 from itertools import chain
@@ -40,7 +40,6 @@ from numpy.typing import NDArray
 
 from dpwitness.checks import DEEPEST
 from dpwitness.codec import whole_below
-from dpwitness.dataclass import dataclass
 from dpwitness.events.encoding import (
     FALSE,
     NEGATIVE_ZERO,

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
-from dataclasses import field
+from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final
 
@@ -13,7 +13,6 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief, exit_error, is_failure
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import (
     DPWitnessError,
     InvalidOutcome,

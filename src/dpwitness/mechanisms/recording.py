@@ -14,7 +14,7 @@ import threading
 import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache, wraps
 from pathlib import Path
 from types import BuiltinFunctionType, CodeType, FrameType, FunctionType, MethodType, ModuleType
@@ -25,7 +25,6 @@ from numpy.typing import NDArray
 
 from dpwitness import noise
 from dpwitness.checks import is_failure
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import RunsEnded
 from dpwitness.mechanisms.draws import global_states_restored
 from dpwitness.mechanisms.mechanism import own_seconds

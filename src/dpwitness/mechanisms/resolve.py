@@ -3,13 +3,12 @@
 import inspect
 from collections.abc import Callable, Mapping
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.checks import brief, is_failure
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
 from dpwitness.machine import warn
 from dpwitness.mechanisms.call_times import require_as_observed, timed_mechanism

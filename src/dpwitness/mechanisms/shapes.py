@@ -6,6 +6,7 @@ those of all others are one array. The rows are those of `layout.keyed_row`, whi
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain, repeat
 from operator import attrgetter
 from typing import Any, Final, TypeAlias
@@ -13,7 +14,6 @@ from typing import Any, Final, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events.encoding import NONE, WHOLE, Rows
 from dpwitness.mechanisms.layout import KeyedRow, RowLayout, keyed_row
 from dpwitness.mechanisms.mechanism import LONGEST_ROW, OutputTraits

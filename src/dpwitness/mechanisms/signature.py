@@ -4,14 +4,13 @@ import functools
 import inspect
 from ast import FunctionDef
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.checks import brief, near
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.fast_noise import with_fast_noise
 from dpwitness.mechanisms.compiled.reach import rebuilt

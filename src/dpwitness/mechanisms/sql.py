@@ -15,6 +15,7 @@ import weakref
 from collections import namedtuple
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from functools import cache
 from typing import Any, Final
 
@@ -22,7 +23,6 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief, is_failure, items
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismError, MechanismTimeout
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised

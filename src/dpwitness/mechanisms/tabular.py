@@ -7,11 +7,10 @@ noisy values). What order columns and labels had is one more entry.
 
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events.encoding import symbol
 from dpwitness.mechanisms.outcomes import (
     LISTED,

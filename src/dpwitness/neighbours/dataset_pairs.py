@@ -5,13 +5,12 @@ A slow mechanism sees the first few candidates only, so kinds of them come in tu
 
 import math
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import chain, combinations, islice, product, repeat
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.neighbours.domains import Domain, Value, in_turn, key_of
 from dpwitness.neighbours.fields import Fields, Record
 

@@ -3,7 +3,7 @@
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -13,7 +13,6 @@ from typing_extensions import override
 from dpwitness import checks
 from dpwitness.checks import brief
 from dpwitness.codec import JsonFields
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours
 
 T = TypeVar("T")

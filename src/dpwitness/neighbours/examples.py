@@ -3,13 +3,12 @@
 import math
 from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import numpy as np
 
 from dpwitness.checks import brief, items
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import (
     LEAST,

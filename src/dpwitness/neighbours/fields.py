@@ -1,13 +1,13 @@
 """How a record is made of fields: a single value, a tuple, a list or a dict, nested as you like."""
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.codec import Codec, Definitions, Schema, codec_of, keys_of, read_fields
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Categories, Domain, Integers, Numbers, Text, Value
 

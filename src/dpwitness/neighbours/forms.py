@@ -3,14 +3,13 @@
 import copy
 import math
 from collections.abc import Mapping, MutableMapping, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, Self
 
 import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Domain
 from dpwitness.neighbours.fields import Fields, Record

@@ -9,14 +9,13 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Domain, Numbers, Value, key_of
 from dpwitness.neighbours.fields import Fields, Record

@@ -3,7 +3,7 @@
 import sys
 from abc import abstractmethod
 from collections.abc import Iterable, Iterator
-from dataclasses import Field, field, fields
+from dataclasses import Field, dataclass, field, fields
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -13,7 +13,6 @@ from typing_extensions import override
 from dpwitness.checks import brief, flag, in_memory
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import JsonFields
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import LADDER, SPECIAL
 from dpwitness.neighbours.inputs import LARGEST, Array, Data, as_finite_numbers

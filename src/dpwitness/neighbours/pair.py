@@ -1,13 +1,12 @@
 """A pair of inputs, and in which types or layouts the two differ besides their values."""
 
 from collections.abc import Hashable
-from dataclasses import field
+from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import ClassVar, Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.neighbours.difference import difference, same, told_apart
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, copied, input_key, require_shallow, shown
 from dpwitness.tables import Schema, tables_of

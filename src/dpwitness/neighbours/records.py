@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
 from typing import Annotated, Any, ClassVar, Final
@@ -12,7 +12,6 @@ from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.codec import OMITTED, Codec, write_fields
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.dataset_pairs import (
     MOST,

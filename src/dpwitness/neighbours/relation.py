@@ -8,7 +8,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import field, is_dataclass, replace
+from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Any, ClassVar, Final, TypeVar
@@ -19,7 +19,6 @@ from typing_extensions import override
 from dpwitness.checks import brief, is_ours, items
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register, require_free
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
 from dpwitness.neighbours.inputs import Data, Input, as_array, as_input, copied
 from dpwitness.neighbours.pair import Pair, holds

@@ -6,13 +6,13 @@ count: with the very objects that it held before them, down to the items of all 
 
 import pickle
 import sys
+from dataclasses import dataclass
 from itertools import chain
 from operator import is_
 from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.neighbours.inputs import ATOMS, Data
 
 CONTAINERS: Final = (list, dict, tuple, set, frozenset)

@@ -10,7 +10,7 @@ import re
 import sys
 import warnings
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import Any, Final
@@ -25,7 +25,6 @@ from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
 from dpwitness.checks import INTERRUPTS, brief, exit_error, json_value, near, on_one_line, text_of
 from dpwitness.codec import UnknownKind
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import (
     DPWitnessError,
     InvalidData,

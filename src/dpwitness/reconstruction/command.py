@@ -6,13 +6,12 @@ import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import fields
+from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.parser import CODE, KEPT, READ, number, refuse, whole
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter, OracleFailed
 from dpwitness.files import STDIN, STREAMS, json_text
 from dpwitness.machine import Alarm, Deadline, Overdue

@@ -7,6 +7,7 @@ import inspect
 import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Final, Generic, TypeVar
 
@@ -14,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.checks import one_line
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Alarm, Deadline, Overdue
 from dpwitness.mechanisms.signature import GENERATOR_NAMES

@@ -2,12 +2,11 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import fields, is_dataclass
+from dataclasses import dataclass, fields, is_dataclass
 from typing import Any
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.report.plots import new_figure as new_figure
 from dpwitness.report.plots import write_figure as write_figure
 

@@ -11,13 +11,13 @@ import math
 import numbers
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from decimal import Decimal
 from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
 from dpwitness.checks import json_value
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData
 from dpwitness.files import LARGEST, read_text, shown, write_atomically
 

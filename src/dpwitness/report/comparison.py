@@ -2,11 +2,10 @@
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, field
+from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
 from dpwitness.checks import brief
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidWitness
 from dpwitness.report.github import REPORT, bits_refuted, name_of
 from dpwitness.results.bound import Bound, bound_from_json

@@ -1,6 +1,7 @@
 """Small figures as SVG: bars with intervals and a mark, and the cells of a partition. Colours are those of the page."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from itertools import count, pairwise
 from math import isqrt
 from statistics import NormalDist
@@ -8,7 +9,6 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events.event import Counted, date_text, is_partition
 from dpwitness.evidence.bet import weighted_errors, weighted_rates
 from dpwitness.evidence.counts import Counts

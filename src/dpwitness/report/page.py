@@ -4,12 +4,12 @@ import math
 import re
 import shlex
 from collections.abc import Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
 from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events import is_partition, outcomes_of, statistic_of
 from dpwitness.mechanisms.catalog import PROGRAM, registered
 from dpwitness.neighbours import Pair

@@ -1,9 +1,9 @@
 """A lower bound of the true ε of a mechanism, or of the parameter of another family of claims."""
 
+from dataclasses import dataclass
 from typing import ClassVar
 
 from dpwitness.claims.claim import shown
-from dpwitness.dataclass import dataclass
 from dpwitness.results.fields import read_result
 from dpwitness.results.text import at_least, confidence, notes
 from dpwitness.results.verdict import EARLY, WitnessedResult, spent

@@ -1,11 +1,10 @@
 """The figure of the StatDP paper: p-values against test ε."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.evidence.counts import Counts
 from dpwitness.results.fields import RunCounts, read_result
 from dpwitness.results.text import notes, p_value, table

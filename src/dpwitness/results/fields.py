@@ -2,13 +2,12 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias
 
 from dpwitness.checks import brief, json_value
 from dpwitness.codec import Codec, UnknownKind, codec_of, mapping, or_infinite, read_fields, real, whole_below
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import BadInput, InvalidWitness
 from dpwitness.files import read_text, shown
 from dpwitness.values import value_from_json, value_to_json

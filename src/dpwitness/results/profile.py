@@ -1,14 +1,13 @@
 """A lower band of a privacy profile and of the power of tests, and whether a claim lies outside it."""
 
 import math
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.events import Event
 from dpwitness.evidence.bounds import POWER
 from dpwitness.evidence.counts import Counts

@@ -2,12 +2,11 @@
 
 import json
 import sys
-from dataclasses import field
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from dpwitness.codec import Schema, schema_of
-from dpwitness.dataclass import dataclass
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.fields import Seed

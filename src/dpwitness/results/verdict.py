@@ -8,14 +8,13 @@ import math
 import shlex
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, ClassVar, Final, Literal, Self
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields
-from dpwitness.dataclass import dataclass
 from dpwitness.events import is_of_bits
 from dpwitness.events.event import is_date_unit
 from dpwitness.evidence.bounds import detectable_probability

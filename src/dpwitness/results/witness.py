@@ -6,7 +6,7 @@ Beside them stands where in the code the leak may come from (`Explanation`), for
 import os
 import platform
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from types import MappingProxyType
@@ -16,7 +16,6 @@ from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, kind
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields, whole_below
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event, weighted_of
 from dpwitness.evidence import Counts, bet_on

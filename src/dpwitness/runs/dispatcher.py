@@ -12,11 +12,11 @@ import uuid
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, wait
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.checks import brief, first_line
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import ClusterLost, MechanismCrashed, MixedKinds
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism

@@ -13,14 +13,13 @@ import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import CancelledError, Future, ThreadPoolExecutor, wait
 from contextlib import suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from multiprocessing import resource_tracker
 from typing import Any, Final
 
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.machine import private_folder
 from dpwitness.runs.dispatcher import Pool, WorkerDied
 from dpwitness.runs.threads import default_workers

@@ -5,14 +5,13 @@ Results of shards are handed out in their order; memory does not grow with their
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeVar
 
 import numpy as np
 
 from dpwitness.candidate import Tally
 from dpwitness.checks import brief
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, is_exception, is_no_number

@@ -8,6 +8,7 @@ workers.
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 import numpy as np
@@ -15,7 +16,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import Tally
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Counted, in_event, is_partition
 from dpwitness.mechanisms.layout import RowLayout

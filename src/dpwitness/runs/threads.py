@@ -7,10 +7,10 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeVar
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import MechanismTimeout
 from dpwitness.machine import OF_THREAD, Deadline
 from dpwitness.mechanisms.mechanism import Mechanism

@@ -18,7 +18,7 @@ import uuid
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from types import ModuleType
@@ -27,7 +27,6 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.mechanism import Mechanism, OutputTraits, PairedRuns
 from dpwitness.neighbours import Pair

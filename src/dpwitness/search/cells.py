@@ -5,7 +5,7 @@ table that chooses the order, the hyperplane and the bet.
 """
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -13,7 +13,6 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import MOST_NATS, Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Cells, of_one_width
 from dpwitness.evidence.bet import best_cell_bet, largest_cell_bet

@@ -6,11 +6,10 @@ Counting needs no memory, so many runs tell apart what the rows of a search coul
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpwitness.candidate import Estimate, Tally
-from dpwitness.dataclass import dataclass
 from dpwitness.events import Event
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import input_key

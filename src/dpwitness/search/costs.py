@@ -9,7 +9,7 @@ price. Where all inputs are of one size, no measured time decides which pair is 
 import math
 import time
 from collections.abc import Iterator
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import islice
 from typing import Final
 
@@ -17,7 +17,6 @@ import numpy as np
 
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import MechanismError
 from dpwitness.evidence import growth_rate
 from dpwitness.evidence.counts import cell_probabilities, payoffs

@@ -7,7 +7,7 @@ every set of outcomes, in as many runs as there is time for.
 
 import math
 from collections.abc import Hashable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import Tally
-from dpwitness.dataclass import dataclass
 from dpwitness.events import Event, OutcomeSet, Partition, Scale, in_event, outcomes_of, scale_of
 from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER

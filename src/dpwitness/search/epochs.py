@@ -24,7 +24,7 @@ import math
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Final, overload
 
@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.checks import is_ours
 from dpwitness.claims import Claim, HalfPlane
-from dpwitness.dataclass import dataclass
 from dpwitness.events import (
     LARGEST,
     Event,

@@ -6,7 +6,7 @@ fixed size (`PowerAt`), and for a privacy profile large lower bounds of δ at se
 
 import math
 from abc import abstractmethod
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final, Protocol
 
 import numpy as np
@@ -15,7 +15,6 @@ from typing_extensions import override
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim, HalfPlane
-from dpwitness.dataclass import dataclass
 from dpwitness.evidence import growth_rate
 
 Floats = NDArray[np.float64]

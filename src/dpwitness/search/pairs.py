@@ -12,7 +12,7 @@ For mechanisms whose runs are nearly free; see `search.epochs` for others.
 import math
 import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import count, islice, pairwise
 from typing import Final, Protocol
@@ -21,7 +21,6 @@ import numpy as np
 
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
 from dpwitness.events import Event, Interval, Nested, around, of_one_width, require_described, scale_of, thresholds_of
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER

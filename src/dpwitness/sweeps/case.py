@@ -1,12 +1,11 @@
 """What the process of a case is asked, frozen before anything runs, and what became of the case."""
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 from dpwitness.checks import one_line
 from dpwitness.codec import JsonFields
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidWitness
 from dpwitness.results.fields import Alpha, Count, read_result
 from dpwitness.results.text import exceeded

@@ -11,7 +11,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from types import ModuleType
@@ -20,7 +20,6 @@ from typing import Final
 from dpwitness import checks, errors
 from dpwitness.checks import brief, json_value, on_one_line
 from dpwitness.codec import JsonFields
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData, InvalidParameter, MechanismError
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
 from dpwitness.mechanisms.catalog import load_module

@@ -8,13 +8,13 @@ import math
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from heapq import nlargest
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import CompiledDisagrees, MechanismError
 from dpwitness.events import widen
 from dpwitness.events.encoding import TEXTS, Rows, same_outcome

@@ -8,7 +8,7 @@ import queue
 import re
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import IO, Any, Final
 
@@ -16,7 +16,6 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief, kind, seconds
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import (
     DPWitnessError,
     InvalidOutcome,

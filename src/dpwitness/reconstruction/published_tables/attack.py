@@ -3,14 +3,13 @@
 import time
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
 
 from dpwitness.checks import memory
 from dpwitness.cli.console import live
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.command import AttackOptions

@@ -13,13 +13,12 @@ import math
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.published_tables.statements import NO_LIMIT, Figure, Marginal, Mean, Publication, Where

@@ -8,12 +8,12 @@ the most probable values. The published counts leave many tables; what is in mos
 
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.published_tables.statements import Marginal, Publication
 from dpwitness.reconstruction.table_builder.tables import FloatArray, IntArray

@@ -1,10 +1,10 @@
 """The result: how many tables agree, which rows are in all of them, and other rows by how often they came back."""
 
+from dataclasses import dataclass
 from typing import Final
 
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.report import Result, new_figure, report_text, write_figure
 from dpwitness.reconstruction.table_builder.tables import Value
 

@@ -18,7 +18,7 @@ import itertools
 import json
 import math
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -27,7 +27,6 @@ from typing import Any, Final, NoReturn, TypeAlias, cast
 import numpy as np
 
 from dpwitness.checks import brief, json_value, near
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_rows, read_text, shown
 from dpwitness.reconstruction.table_builder.tables import IntArray, Table, Value, parse_value

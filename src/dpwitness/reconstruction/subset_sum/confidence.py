@@ -8,12 +8,12 @@ such scales, and all further differences between people, that the answers leave 
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Flags, Floats, Reconstruction, Subsets, expit
 
 #: Standard errors by which a scale may be off.

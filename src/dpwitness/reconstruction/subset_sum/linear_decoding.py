@@ -15,12 +15,12 @@ Where some answers are far off, the fit with the least sum of absolute errors gi
 
 import math
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 

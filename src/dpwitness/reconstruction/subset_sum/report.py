@@ -1,12 +1,11 @@
 """Results of the attack: how much it recovered, or how many queries would leave a bit private."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.report import Asked, Result, new_figure, report_text, write_figure
 from dpwitness.reconstruction.subset_sum.confidence import Confidence
 from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL, Bits, Floats

@@ -6,13 +6,12 @@ same true sum. Partitions of the values of an attribute give them (section 4.2, 
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.systems import MISSING, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, FloatArray, IntArray, Where

@@ -8,6 +8,7 @@ import functools
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
@@ -16,7 +17,6 @@ from dpwitness.cli import options as shared
 from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import READ, VALUES, command, number, refuse, whole
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import read_text
 from dpwitness.proposals import AttackFamily, Commands

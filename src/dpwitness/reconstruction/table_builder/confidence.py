@@ -12,13 +12,12 @@ all of its questions: no answer tells that from people.
 
 import math
 from collections.abc import Iterator, Sequence
-from dataclasses import field, replace
+from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Final, TypeAlias
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.table_builder.averaging import (
     AnsweredBlock,
     Average,

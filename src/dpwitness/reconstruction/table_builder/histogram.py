@@ -6,13 +6,12 @@ all. The people with one value can still be added up by every other attribute: `
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any, Final, TypeAlias
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
     Average,

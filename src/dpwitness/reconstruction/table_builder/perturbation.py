@@ -5,13 +5,12 @@ Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2, and section 7.1.
 
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from itertools import combinations, islice, product
 from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import Positions, choose_base, outliers, usable, value_positions
 from dpwitness.reconstruction.table_builder.noise_laws import (

@@ -6,7 +6,7 @@ systems here answer from a `Table`; `oracle.AskedSystem` answers from a system o
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import ClassVar, Final, TypeAlias
 
@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.algorithms.table_builder import splitmix64  # type: ignore[import-not-found]  # it is ../../algorithms
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.jit import compiled
 from dpwitness.reconstruction.table_builder.noise_laws import (

@@ -10,11 +10,11 @@ allows that (`query_noise`), else finds them relative to each other (`relative_c
 far as noisy totals, or the noise of the threshold, tell their common factor.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.threshold_testing.comparison import Comparison
 from dpwitness.reconstruction.threshold_testing.oracle import LARGEST, Cells, Counts, Flags, Queries

@@ -10,7 +10,7 @@ import time
 from argparse import Namespace
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -19,7 +19,6 @@ from dpwitness.cli import options as cli_options
 from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import command, number, refuse, whole
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands

@@ -7,13 +7,13 @@ be easy; nothing but sums of cells is used here.)
 """
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cache
 from itertools import product
 from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Change, Flags, Queries, Signs
 
 #: Cells whose counts are found relative to each other: so many of the smallest among so many times as many.

@@ -5,13 +5,13 @@ system: one call of private threshold testing on a histogram whose counts are kn
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final, Protocol, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.exact import laplace_cdf
 from dpwitness.reconstruction.questions import Asking, Limits, system_of

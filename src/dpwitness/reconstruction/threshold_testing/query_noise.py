@@ -9,11 +9,11 @@ come near the threshold; and cells known already bring larger ones near it.
 
 import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.exact import laplace_cdf
 from dpwitness.reconstruction.threshold_testing.comparison import (

@@ -8,12 +8,12 @@ whole numbers explain all answers they are tried on fresh sums next to the thres
 factor, which answers without query noise do not show.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from scipy.special import log_ndtr
 
-from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.threshold_testing.comparison import BaseSum, Comparison, signings
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats, Signs
 

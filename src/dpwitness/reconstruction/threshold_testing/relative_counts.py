@@ -13,11 +13,11 @@ cells, and the gap t between the base sum and the threshold, both in units of th
 each answer cuts: a cells of the one group and b of the other are ⊤ exactly if a·r + b ≥ t.
 """
 
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.reconstruction.threshold_testing.comparison import (
     FRESH_SUMS,
     REFERENCES,

@@ -2,14 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Final
 
 import numpy as np
 from typing_extensions import override
 
 from dpwitness.cli.console import say
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Asked, Result, new_figure, write_figure
 from dpwitness.reconstruction.threshold_testing.oracle import Counts, Flags

@@ -5,13 +5,13 @@ noise in all of them together: twenty weak entries are summed, not left out.
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events import ScoreThreshold, TreeScore
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal

@@ -6,13 +6,13 @@ than any one entry are proposed.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events import Feature, FeatureEvent, Interval, OutcomeSet
 from dpwitness.events.encoding import WHOLE
 from dpwitness.events.features import numbers

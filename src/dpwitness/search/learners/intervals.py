@@ -1,12 +1,12 @@
 """Intervals of one entry, where which of many cuts tells D from D′ best, and boxes: intervals of several entries."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events import LARGEST, Box, Event, Interval
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.search.learners.learner import Learner, Proposal, tolerance

@@ -1,11 +1,11 @@
 """The protocol of learners: given search runs and an objective, a learner proposes events. Never evidence."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events import Event
 from dpwitness.evidence import Estimate
 from dpwitness.neighbours import Pair

@@ -6,13 +6,13 @@ not count, and few runs are enough to choose a feature by.
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events import Feature, FeatureEvent, Interval
 from dpwitness.events.features import numbers
 from dpwitness.search.learners.features import LEAST

@@ -12,7 +12,7 @@ which continuous numbers never do; equal entries on all runs. The test runs judg
 import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from functools import partial
 from itertools import islice
 from typing import Final, TypeAlias
@@ -21,7 +21,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events import LARGEST, Event, Feature, FeatureEvent, Interval, OutcomeSet
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.events.features import numbers

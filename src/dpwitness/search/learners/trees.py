@@ -9,7 +9,7 @@ They show what no entry, no feature and no sum of entries shows: entries that ma
 
 import threading
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
 from importlib.util import find_spec
 from typing import Any, Final
@@ -18,7 +18,6 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.dataclass import dataclass
 from dpwitness.events import Tree, TreeScore
 from dpwitness.events.features import numbers
 from dpwitness.search.learners.additive_score import Scored

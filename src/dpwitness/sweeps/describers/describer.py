@@ -1,11 +1,10 @@
 """The protocol of describers, and what they give: recipes, which are listed, and attempts, which are run."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from dpwitness.claims import Claim
-from dpwitness.dataclass import dataclass
 from dpwitness.mechanisms.python import Outcome
 from dpwitness.neighbours import Relation
 

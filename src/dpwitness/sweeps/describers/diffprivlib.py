@@ -4,13 +4,12 @@ Bounds are always given. What still warns that its defaults leak (`PrivacyLeakWa
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from dpwitness.claims import ApproxDP
-from dpwitness.dataclass import dataclass
 from dpwitness.neighbours import Relation, pairs, queries
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
 from dpwitness.sweeps.describers.signatures import EPSILON, Parameters, Released, Signatures

@@ -11,6 +11,7 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice, product
 from typing import Any, Final
 
@@ -18,7 +19,6 @@ import numpy as np
 
 from dpwitness.checks import first_line
 from dpwitness.claims import ApproxDP, Claim, GaussianDP
-from dpwitness.dataclass import dataclass
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.mechanisms.libraries.opendp import LIBRARY, in_carrier
 from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records

@@ -7,10 +7,10 @@ plan releases of other frames is no part of its claim.
 import inspect
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from dpwitness.claims import ApproxDP
-from dpwitness.dataclass import dataclass
 from dpwitness.mechanisms.libraries.opendp import LIBRARY
 from dpwitness.neighbours import categories, integers, numbers, records
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
