@@ -171,7 +171,6 @@ def pytest_configure(config: pytest.Config) -> None:
         detectable_ratio=given("dp_detectable_ratio", float, lambda v: 1 <= v <= 2, "a number between 1 and 2", ratio),
         bits=given("dp_bits", _bits, lambda _: True, f"one of {', '.join(BITS)}", True),
         errors=project.get("errors"),
-        fast_noise=project.get("fast_noise"),
         report=given("dp_report", str, bool, "a file", None),
         sarif=given("dp_sarif", str, bool, "a file", None),
         report_html=given("dp_report_html", str, bool, "a file", None),

@@ -33,7 +33,6 @@ class Session:
     family_given: int | None
     bits: bool | str = True
     errors: str | None = None  # of the project; what an exception is, where a test does not say
-    fast_noise: bool | None = None  # of the project; whether noise is drawn fast, where a test does not say
     workers: int | None = None
     family: int = 0
     refused: str | None = None

@@ -19,7 +19,6 @@ from .errors import ClusterLost as ClusterLost
 from .errors import CompiledDiffers as CompiledDiffers
 from .errors import DependentRuns as DependentRuns
 from .errors import DPWitnessError as DPWitnessError
-from .errors import FastNoiseUnused as FastNoiseUnused
 from .errors import InvalidClaim as InvalidClaim
 from .errors import InvalidData as InvalidData
 from .errors import InvalidNeighbours as InvalidNeighbours

@@ -2,13 +2,12 @@
 
 import math
 from dataclasses import dataclass, field, replace
-from typing import ClassVar, Final, Self
+from typing import Final, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.events import Event, weighted_of
-from dpwitness.events.weighted import LEVELS, SHARE
+from dpwitness.events import Event
 from dpwitness.neighbours import Pair
 
 #: Logarithms of ratios of probabilities, and parameters in nats, beyond which a double overflows; the largest order of
@@ -82,42 +81,12 @@ class Grades:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Stake:
-    """A bet on an event in weighted runs (`events.Weighted`).
-
-    Attributes
-    ----------
-    bet
-        The bet λ in parts of the largest that is admissible against the claim of the parameter `against`.
-    against
-        The parameter of the claim's family (ε in nats) that the bet is best against.
-    share, levels
-        Of all weighted runs: the share τ of shifted ones, and the values of the cells, see `events.weighted`.
-
-    Raises `ValueError` for numbers that cannot be these.
-    """
-
-    share: ClassVar[float] = SHARE
-    levels: ClassVar[NDArray[np.float64]] = LEVELS
-
-    bet: float
-    against: float
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.bet < 1:
-            raise ValueError(f"bet={self.bet!r} must lie between 0 and 1")
-        if not 0 <= self.against <= MOST_NATS:
-            raise ValueError(f"against={self.against!r} must lie between 0 and {MOST_NATS:g}")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Rough probabilities of an event under D, under D′ and under both in one run, from search runs.
 
     Good enough to place a bet on. `both` None: the sides are independent. `cells`: what was seen of all the cells of a
     partition, where the bet is on them; `grades`: of cells, where a part of the wealth is bet on a graded event that
-    they make up; `stake`: of weighted runs. Raises `ValueError` for what is no probability, and where several of these
-    are given.
+    they make up. Raises `ValueError` for a number that is no probability, and where both are given.
     """
 
     p: float
@@ -125,11 +94,10 @@ class Estimate:
     both: float | None = field(default=None, metadata={"json": "optional"})
     cells: CellsEstimate | None = field(default=None, metadata={"json": "sparse"})
     grades: Grades | None = field(default=None, metadata={"json": "sparse"})
-    stake: Stake | None = field(default=None, metadata={"json": "sparse"})
 
     def __post_init__(self) -> None:
-        if sum(part is not None for part in (self.cells, self.grades, self.stake)) > 1:
-            raise ValueError("an estimate has cells, grades of cells, or a stake in weighted runs: one of these")
+        if self.cells is not None and self.grades is not None:
+            raise ValueError("an estimate has cells, or grades of cells: one of the two")
         for name in ("p", "q"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be a probability")
@@ -207,25 +175,11 @@ class Tally(PairedCounts):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A pair, D first, an event that D should produce more often than the claim allows, and what was seen of it.
-
-    Raises `ValueError` where an event is of weighted runs and the estimate is not, or the other way round: what is bet
-    on weighted runs would not be evidence of others.
-    """
+    """A pair, D first, an event that D should produce more often than the claim allows, and what was seen of it."""
 
     pair: Pair
     event: Event
     estimate: Estimate | None = None
-
-    def __post_init__(self) -> None:
-        staked = self.estimate is not None and self.estimate.stake is not None
-        if staked != self.weighted:
-            raise ValueError("an event in weighted runs needs an estimate with a stake, and no other event has one")
-
-    @property
-    def weighted(self) -> bool:
-        """Whether its runs are weighted."""
-        return weighted_of(self.event) is not None
 
     @property
     def coupled(self) -> bool:

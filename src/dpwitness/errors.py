@@ -25,7 +25,6 @@
     UserWarning
     ├── SlowMechanism                     numba refused the mechanism, so it runs as plain Python
     ├── CompiledDiffers                   numba made something else of the mechanism, so it runs as plain Python
-    └── FastNoiseUnused                   fast_noise=True had no effect: all noise is NumPy's own
 
     BaseException
     └── RunsEnded                         (internal) it ends runs from without
@@ -141,7 +140,3 @@ class SlowMechanism(UserWarning):
 
 class CompiledDiffers(UserWarning):
     """Compiled by numba the mechanism gives other outcomes than in Python, so it runs as plain Python."""
-
-
-class FastNoiseUnused(UserWarning):
-    """`fast_noise=True` had no effect: `dpwitness.noise` could replace none of the mechanism's draws."""

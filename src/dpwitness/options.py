@@ -85,7 +85,6 @@ Bits: TypeAlias = bool | Literal["strict"]
 #: The p-values of a curve.
 Method: TypeAlias = Literal["exact", "score"]
 #: What is an outcome besides what the mechanism returns.
-Observe: TypeAlias = Literal["time"]
 
 #: What all functions take without a name.
 AnyMechanism: TypeAlias = Annotated[
@@ -128,16 +127,6 @@ Workers: TypeAlias = Annotated[
     int | None,
     Option("number of threads, or of processes for plain Python (default: all cores)", metavar="N", setting="workers"),
 ]
-Tails: TypeAlias = Annotated[
-    bool,
-    Option(
-        "test the tails: shift noise of dpwitness.noise in a part of the runs, and weight the runs",
-        "For (ε, δ) claims with a small δ, and functions that run as machine code. If the search finds nothing that "
-        "weighted runs prove sooner, plain runs are made.",
-        default=False,
-        flag=True,
-    ),
-]
 Reference: TypeAlias = Annotated[str | None, Option("the name of the mechanism in a saved witness")]
 
 
@@ -175,26 +164,6 @@ class MechanismOptions(TypedDict, total=False):
             default="raise",
             choices=get_args(Errors),
             setting="errors",
-        ),
-    ]
-    observe: Annotated[
-        Observe | None,
-        Option(
-            "time: the duration of a call, in seconds, is added to its outcome as the last entry",
-            "Measured on one core of this machine. Functions run as they are given, one run in each call. The verdict "
-            "is about this machine.",
-            choices=get_args(Observe),
-        ),
-    ]
-    fast_noise: Annotated[
-        bool | None,
-        Option(
-            "draw Laplace, exponential and Gumbel noise by dpwitness.noise in place of NumPy's samplers",
-            "Only in machine code. The distributions are the same, the bits are not: the result says so, and the last "
-            "bits are not tested.",
-            default=False,
-            flag=True,
-            setting="fast_noise",
         ),
     ]
     max_time: Annotated[
@@ -301,13 +270,7 @@ class BoundOptions(EpsilonOptions, ClaimOptions, MechanismOptions, MachineOption
     reference: Reference
 
 
-class TailOptions(BoundOptions, total=False):
-    """The parameters of `bound`."""
-
-    tails: Tails
-
-
-class CheckOptions(TailOptions, total=False):
+class CheckOptions(BoundOptions, total=False):
     """The parameters of `check`."""
 
     attack: Annotated[
@@ -396,12 +359,6 @@ _CONFIDENCE: Final[Mapping[str, Any]] = {"default": 0.001, "more": "", "setting"
 #: What differs where a witness says how it was found.
 _AS_FOUND: Final[Mapping[str, Mapping[str, Any]]] = {
     "errors": {"more": f"{_RAISED} A witness that was found so keeps to it."},
-    "observe": {"more": "By default as in the check that found the witness."},
-    "fast_noise": {
-        "more": "Only in machine code. By default as in the check that found the witness.",
-        "default": None,
-        "setting": "",
-    },
 }
 #: Which parameters a function has, and what differs from what they are to `check`.
 FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
@@ -414,7 +371,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         },
     ),
     "bound": (
-        TailOptions,
+        BoundOptions,
         {
             **_MEASURED,
             "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIMS}"},

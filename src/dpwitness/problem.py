@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from concurrent.futures import Executor
 from contextlib import suppress
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -21,12 +21,11 @@ from typing import Any, Final, Literal, Self, cast, get_args
 
 from _dpwitness_session import SMALLEST_ALPHA
 from dpwitness.candidate import Candidate
-from dpwitness.checks import brief, flag, kind, number, seconds, too_deep, whole
+from dpwitness.checks import brief, kind, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import (
     BudgetTooSmall,
     DPWitnessError,
-    FastNoiseUnused,
     InvalidNeighbours,
     InvalidParameter,
     MechanismRaised,
@@ -35,10 +34,9 @@ from dpwitness.events import Event, Noun
 from dpwitness.events.event import NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
 from dpwitness.files import as_utf8
-from dpwitness.machine import Deadline, warn
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import FILE, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
-from dpwitness.mechanisms.compiled.fast_noise import why_unused
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.process import OutsideFunction
@@ -57,7 +55,7 @@ from dpwitness.neighbours import (
     proposed_pairs,
     taken,
 )
-from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors, Observe
+from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import (
     Dispatcher,
@@ -110,7 +108,6 @@ class Effort:
     executor: Executor | None = None
     progress: Progress | None = None
     bits: Bits = True
-    tails: bool = False
     given: frozenset[str] = frozenset()  # the options that the caller named, where that is known
 
     @classmethod
@@ -158,8 +155,6 @@ class Effort:
         if self.executor is not None:
             wanted = "an executor of concurrent.futures, such as ProcessPoolExecutor(8)"
             kind("executor", self.executor, Executor, wanted, InvalidParameter)
-        if flag("tails", self.tails) and self.elsewhere:
-            raise InvalidParameter("tails=True makes its runs in this process: leave out executor= and cluster=")
         if self.executor is not None and self.cluster is not None:
             raise InvalidParameter("executor= and cluster= both say where the runs are made: give one of the two")
         settled = {
@@ -194,8 +189,6 @@ class Statement:
     parameters: Mapping[str, Any] | None = None
     outcome: Outcome | None = None
     errors: str = "raise"
-    observe: str | None = None
-    fast_noise: bool | None = False
     reference: str | None = None
     attack: str | Attack | None = None
     claim_needed: bool = True  # not where something is measured and nothing judged
@@ -232,12 +225,6 @@ class Statement:
         summary(self.outcome)
         if not isinstance(self.errors, str) or self.errors not in get_args(Errors):
             raise InvalidParameter(f"errors={brief(self.errors)} must be {' or '.join(map(repr, get_args(Errors)))}")
-        if not (self.observe is None or (isinstance(self.observe, str) and self.observe in get_args(Observe))):
-            raise InvalidParameter(
-                f"observe={brief(self.observe)} must be {' or '.join(map(repr, (*get_args(Observe), None)))}"
-            )
-        if self.fast_noise is not None:
-            flag("fast_noise", self.fast_noise)
         if self.reference is not None:
             kind("reference", self.reference, str, "a text, the name that a witness is saved under", InvalidParameter)
 
@@ -354,7 +341,7 @@ class Problem:
         return Noun(
             "output" if single else self.relation.noun, mechanism.places, flags=own is not None and own.flags,
             mixed={c: self._others(kinds) for c, kinds in mechanism.mixed.items()}, single=single,
-            seconds_at=mechanism.time_at, dates=mechanism.dates, parts=mechanism.parts,
+            dates=mechanism.dates, parts=mechanism.parts,
         )  # fmt: skip
 
     def _others(self, kinds: Set[float | None]) -> str:
@@ -395,26 +382,13 @@ def prepare(
     relation = _with_sensitivity(user, relation, values, own_relation=statement.neighbours is None)
     resolve = partial(
         as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
-        errors=statement.errors, observe=statement.observe, fast_noise=bool(statement.fast_noise),
-        requirements=how or Requirements(),
+        errors=statement.errors, requirements=how or Requirements(),
     )  # fmt: skip
-    if statement.observe is not None:
-        effort = _on_one_core(effort)
-    if statement.fast_noise and effort.bits == "strict":
-        raise InvalidParameter(
-            "fast_noise=True changes the last bits, so that bits='strict' would say nothing of the mechanism: leave "
-            "out one of the two"
-        )
     first, mechanism = in_time(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), TRIED)),
         max(effort.max_time, FIRST_RUNS),
         what=f"{name_of(function)} did not finish its first runs",
     )
-    if statement.fast_noise and not mechanism.signature.fast_noise:
-        why = (
-            why_unused(mechanism.signature.given_function) if mechanism.compiled else "it does not run as machine code"
-        )
-        warn(f"fast_noise has no effect on {mechanism.name}: {why}", FastNoiseUnused, stacklevel=6)
     problem = Problem(
         mechanism=mechanism,
         function=function,
@@ -440,14 +414,6 @@ def prepare(
         progress=effort.progress,
     )  # fmt: skip
     return problem, runner
-
-
-def _on_one_core(effort: Effort) -> Effort:
-    """The effort for runs that are timed. Raises `InvalidParameter` where they are to be made elsewhere."""
-    for name in ("cluster", "executor"):
-        if getattr(effort, name) is not None:
-            raise InvalidParameter(f"observe='time' measures on one core of this process: leave out {name}=")
-    return replace(effort, workers=1)
 
 
 def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:

@@ -62,7 +62,6 @@ READ: Final[dict[str, Callable[[str, object], Any]]] = {
     "detectable_ratio": between(1, MOST_RATIO, open_=False),
     "bits": lambda name, value: BITS[one_of(*BITS)(name, value)],
     "errors": one_of(*get_args(Errors)),
-    "fast_noise": lambda name, value: kind(name, value, bool, "true or false", InvalidParameter),
     "seed": lambda name, value: whole(name, value, 0),
     "workers": lambda name, value: whole(name, value, 1, MOST_WORKERS),
     "profile": one_of(*PROFILES),

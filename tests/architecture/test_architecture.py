@@ -226,7 +226,7 @@ def test_public_names():
     assert dpwitness.__all__ == sorted(dpwitness.__all__)
     assert set(dpwitness.__all__) == {
         "ApproxDP", "AttackStopped", "BadInput", "Bound", "Box", "BudgetTooSmall", "Claim", "ClusterLost",
-        "CompiledDiffers", "Curve", "DPWitnessError", "DependentRuns", "FastNoiseUnused", "GaussianDP", "Interval",
+        "CompiledDiffers", "Curve", "DPWitnessError", "DependentRuns", "GaussianDP", "Interval",
         "InvalidClaim",
         "InvalidData", "InvalidNeighbours", "InvalidOutcome", "InvalidParameter", "InvalidWitness", "MechanismCrashed",
         "MechanismError", "MechanismRaised", "MechanismTimeout",

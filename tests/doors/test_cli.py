@@ -2,7 +2,6 @@ import json
 import re
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
 from xml.etree import ElementTree
@@ -105,16 +104,6 @@ def test_a_parameter_is_json_or_as_in_python_or_text(text, value):
     (read,) = settings([f"name={text}"]).values()
     assert read == value
     assert type(read) is type(value)
-
-
-def test_where_no_seed_reproduces_the_counts_the_command_has_none(capsys, monkeypatch):
-    found = dpw.check("isvt1", epsilon=0.7, runs=2_000, search_runs=2_000, seed=1)
-    timed = replace(found, reproducible=False, witness=replace(found.witness, observe="time"))
-    monkeypatch.setattr(dpw, "check", lambda *given, **named: timed)
-    _, out, _ = run(capsys, "check", "isvt1", "--epsilon", 0.7, "--observe", "time")
-    assert "a seed cannot reproduce these counts" in out
-    (line,) = (line for line in out.splitlines() if "reproduce:" in line)
-    assert line == "  reproduce: dpwitness check isvt1 --epsilon 0.7 --observe time"
 
 
 @pytest.mark.parametrize("limit", [["--max-time", "60"], ["--runs", "4000000"]])

@@ -58,9 +58,8 @@ def test_no_parameter_is_said_to_have_two_defaults(function):
     assert not [name for name, option in options if "(default" in option.text and "By default" in option.more]
 
 
-@pytest.mark.parametrize(("name", "value"), [("observe", "time"), ("bits", "strict")])
-def test_a_value_that_is_a_text_stands_as_one_in_the_reference(name, value):
-    assert options_of("check")[name].reference.startswith(f'"{value}": ')
+def test_a_value_that_is_a_text_stands_as_one_in_the_reference():
+    assert options_of("check")["bits"].reference.startswith('"strict": ')
 
 
 def test_one_word_for_one_thing():

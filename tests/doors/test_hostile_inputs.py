@@ -270,7 +270,6 @@ def real_line(rng, place):
             ["coef_", "coef_,intercept_", "gone_", "coef_.real", "1", "a b", "__class__", "mine.py:value", ","], TEXTS,
         ],
         "--errors": [["raise", "outcome"], TEXTS],
-        "--observe": [["time"], TEXTS],
         "--python": [["no/such/python", "folder", "mine.py", "/bin/false", "/bin/true", "\0", ""]],
         "--command": [["no/such", "folder", "mine.py", "/bin/false", "cat", "yes 0", "'", "\0", "", " ", "sh -c '"]],
         "--batch": [["1", "3"], ["0", "-1", "x", "1e9"]],

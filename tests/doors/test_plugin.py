@@ -885,7 +885,6 @@ OF_BITS = FeatureEvent(
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"observe": "time"}, 'was saved with observe="time" and was not replayed'),
         ({"event": OF_BITS.to_json()}, 'was saved with bits="strict" and was not replayed'),
     ],
 )

@@ -104,7 +104,6 @@ def test_the_nearest_file_counts_alone(folder, monkeypatch):
         ("max-time = 'soon'", "max-time='soon' must be a time"),
         ("max_time = 0", "max_time=0 must be a positive number of seconds"),
         ("bits = true", "bits=True must be one of report, strict, off"),
-        ("fast-noise = 1", "fast-noise=1 must be true or false"),
         ("errors = 'ignore'", "errors='ignore' must be one of raise, outcome"),
         ("workers = 1.5", "workers=1.5 must be a whole number"),
         ("suppress = 1", "suppress=1 must be a list of health checks"),
@@ -156,15 +155,6 @@ def test_the_plugin_takes_the_settings_and_its_options_come_before_them(session,
     assert report["assertions"][0]["runs"]["confirm"] <= 20_000
     result, report = session("--dp-alpha=1e-5", "--dp-profile=dev", "-o", "dp_seed=4", lines=lines)
     assert (report["profile"], report["seed"], report["alpha"]) == ("dev", 4, 1e-5)
-
-
-@pytest.mark.campaign
-def test_the_plugin_draws_fast_noise_where_the_project_or_the_assertion_says_so(session, monkeypatch):
-    of_its_own = TEST.replace("[1])]", "[1])], fast_noise=False").partition("def test_noisy")[2]
-    monkeypatch.setattr(f"{__name__}.TEST", f"{TEST}\n\ndef test_given{of_its_own}")
-    _, report = session(lines=("runs = 20_000", "database = 'none'", "fast-noise = true"))
-    fast = ["dpwitness.noise" in " ".join(assertion["notes"]) for assertion in report["assertions"]]
-    assert fast == [True, False]
 
 
 @pytest.mark.parametrize(

@@ -349,15 +349,6 @@ def test_last_bits_under_another_adjacency_are_a_finding():
     assert passed.margin == leaks.margin == pytest.approx(np.log(1 / leaks.alpha) - 3.0)
 
 
-def test_a_page_of_times_does_not_say_that_time_was_left_out():
-    found = results()["violation"]
-    for observe in (None, "time"):
-        read = Reader(replace(found, witness=replace(found.witness, observe=observe)).to_html())
-        assert ("Not tested: time" in read.text) == (observe is None)
-        assert ("Side channels: how long a run takes" in read.text) == (observe is None)
-        assert ("The time of a run was part of its outcome" in read.text) == (observe == "time")
-
-
 def test_a_claim_of_a_class_that_only_the_tests_define_costs_no_page():
     found = results()["violation"].to_json()
     record = {**found, "claim": "own claim", "test": "test_a.py::test_a", "assertion": 1}

@@ -10,14 +10,13 @@ from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import bound_so_far, confirm_events, result_fields, uninterrupted, witness_of, work_on
 from dpwitness.api.outputs import drawn_outputs
-from dpwitness.api.tails import in_tails, require_tails
 from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.claims.claim import LARGEST
 from dpwitness.claims.renyi import bounds_divergences
 from dpwitness.evidence import bet_on, lower_bound
 from dpwitness.health import before_search, findings
-from dpwitness.options import AnyMechanism, TailOptions
+from dpwitness.options import AnyMechanism, BoundOptions
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.bound import Bound
 from dpwitness.results.verdict import STOPPED, Course
@@ -33,7 +32,7 @@ REFINED: Final = 3
 
 
 @public
-def bound(mechanism: AnyMechanism = None, **options: Unpack[TailOptions]) -> Bound:
+def bound(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> Bound:
     """Find the largest ε (nats) that the mechanism can be shown to exceed at δ, with confidence 1 − alpha.
 
     Searches for the event with the largest expected lower bound, then makes all `runs` paired confirm runs on it.
@@ -43,7 +42,6 @@ def bound(mechanism: AnyMechanism = None, **options: Unpack[TailOptions]) -> Bou
     by which the mechanism exceeds them. Errors as in `check`.
     """
     statement, effort = Statement.of(mechanism, {**options, "claim_needed": False}), Effort.of(options)
-    require_tails(statement.stated.claim, effort)
     of_family = options["claim"] is not None
     return work_on(statement, effort, lambda problem, runner: _bound(problem, runner, effort, of_family=of_family))
 
@@ -73,13 +71,9 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
     candidate = _with_sides_that_pay(runner, candidate, problem.claim)
-    candidate, confirming, more, of_tails = in_tails(
-        problem, runner, effort, candidate, objective, budget, of_bound=True
-    )
-    notes, spent = (*notes, *of_tails), spent + more
     shown = bound_so_far(problem.claim, candidate.estimate, effort, alpha=alpha)
     done = confirm_events(
-        confirming,
+        runner,
         candidate.pair,
         (candidate.event,),
         runs,

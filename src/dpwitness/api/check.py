@@ -31,7 +31,6 @@ from dpwitness.api.loop import (
     work_on,
 )
 from dpwitness.api.outputs import drawn_outputs, outputs_of
-from dpwitness.api.tails import in_tails, require_tails
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
@@ -146,7 +145,6 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
     """
     statement, effort = Statement.of(mechanism, options), Effort.of(options)
     require_budget(statement.stated.claim, effort)
-    require_tails(statement.stated.claim, effort)
 
     def work(problem: Problem, runner: Runner) -> Verdict:
         before_search.report_time_needed(problem, runner, effort.alpha)
@@ -160,8 +158,6 @@ def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tu
 
     `notes`: those of health checks that were done already; None does them here.
     """
-    if problem.mechanism.signature.fast_noise:  # whose last bits are not those of the mechanism
-        effort = replace(effort, bits=False)
     known = before_search.required(problem, runner) if notes is None else notes
     verdict = check_each_adjacency(problem, runner, effort, partial(_check_relation, notes=known))
     return _with_notes(verdict, *_own_delta(problem)) if isinstance(verdict, Violation) else verdict
@@ -272,8 +268,6 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     """Search, then confirm, in one relation."""
     runner = replace(runner, tried=Tried())
     if in_epochs(problem.mechanism.cost, effort):
-        if effort.tails:
-            notes = (*notes, "no runs were weighted: every run is evidence from the first one on")
         return _check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.level)
     usual = min(usual_runs(claim), effort.runs)
@@ -300,15 +294,10 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         aim = Aim(claim=claim, planned=effort.runs, log_threshold=log_threshold, of_bound=False)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
-    candidate, confirming = with_sides_that_pay(runner, candidate, claim), runner
+    candidate = with_sides_that_pay(runner, candidate, claim)
     if not bounds_divergences(claim):
-        plain = candidate
-        candidate, confirming, more, of_tails = in_tails(problem, runner, effort, plain, objective, budget)
-        notes = (*notes, *of_tails)
+        candidate, more = better_by_grades(runner.searching(), candidate, claim, budget)
         spent += more
-        if candidate is plain:
-            candidate, more = better_by_grades(runner.searching(), candidate, claim, budget)
-            spent += more
 
     def leak(runner: Runner) -> Violation | None:
         most = min(effort.runs, affordable_runs(problem, runner))
@@ -317,7 +306,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     clear = _promises_most(candidate, objective, budget)
     found = None if clear else leak(runner.searching(LEFT_BY_BITS))
     verdict = unless_proved(
-        lambda: confirm_candidate(problem, confirming, effort, candidate, spent=spent, notes=notes), found, effort
+        lambda: confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes), found, effort
     )
     if clear and not verdict.refuted and verdict.ended not in STOPPED:  # it promised more than it kept
         try:
@@ -523,8 +512,7 @@ class _Epochs:
     @property
     def series(self) -> tuple[Series, ...]:
         """All runs in the order of time."""
-        untimed = self.problem.mechanism.without_time
-        return series_of((course.pair, untimed(course.x), untimed(course.y), course.turns) for course in self.courses)
+        return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
 
     def bet(self, most: int, left: float = 0.5) -> None:
         """Go on until the claim is refuted, so many runs were made in all, or that share of the time is left.
@@ -618,8 +606,7 @@ class _Epochs:
 
     def leak_of_bits(self) -> Violation | None:
         """What the last bits of the outcomes so far show, on fresh runs."""
-        untimed = self.problem.mechanism.without_time
-        seen = ((c.pair, untimed(c.x), untimed(c.y)) for c in self.courses if c.runs >= FEWEST)
+        seen = ((c.pair, c.x, c.y) for c in self.courses if c.runs >= FEWEST)
         runner, cost = self.runner.searching(LEFT_BY_BITS), min(course.cost for course in self.courses)
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 
@@ -759,14 +746,13 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
     done = evidence.confirmation.examine(against=refuted)
     (counts,) = done.totals
     explanation, outputs, tried = None, None, done.runner.tried
-    plain = replace(done.runner, mechanism=problem.mechanism)  # its runs are not weighted
     try:
         if refuted:
-            explanation = explained(plain, example_of(problem.function), claim, done.pair)
+            explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
         if evidence.outcomes is not None:
             outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
         if outputs is None and done.ended not in STOPPED:
-            outputs = drawn_outputs(problem, plain, evidence.candidate)
+            outputs = drawn_outputs(problem, done.runner, evidence.candidate)
     except KeyboardInterrupt:  # the verdict is there
         done = replace(done, ended="interrupted")
     except BaseException as error:  # of any other kind, as by pytest-timeout: what was proved is not lost to it

@@ -132,7 +132,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
         lines=tuple(lines[k] for k in sorted(lines)),
         ended=ended,
         seed=effort.seed or 0,
-        reproducible=ran.repeatable,
+        reproducible=ran.reproducible,
         seconds=time.monotonic() - started,
         notes=tuple(dict.fromkeys(chain.from_iterable(notes))),
     )

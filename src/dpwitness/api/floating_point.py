@@ -65,7 +65,7 @@ def drawn_for_bits(problem: Problem, runner: Runner) -> Iterator[tuple[Pair, Row
             continue
         except MechanismTimeout:
             return
-        x, y = map(problem.mechanism.without_time, drawn)
+        x, y = drawn
         if number == 0 and not (is_rounded(x) or is_rounded(y)):
             return
         if len(x) > 1:

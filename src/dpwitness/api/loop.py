@@ -285,7 +285,7 @@ def result_fields(mechanism: Mechanism, done: Confirmation) -> dict[str, Any]:
         "mechanism": mechanism.name,
         "parameters": {name: shown(value) for name, value in mechanism.signature.given.items()},
         "seed": done.runner.seed,
-        "reproducible": mechanism.repeatable,
+        "reproducible": mechanism.reproducible,
         "ended": done.ended,
     }
 
@@ -322,8 +322,6 @@ def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candid
         description=problem.described(candidate.event),
         layout=None if mechanism.layout is None else mechanism.layout.upto(candidate.event.width),
         by_position=mechanism.by_position,
-        observe=None if mechanism.time_at is None else "time",
-        fast_noise=bool(mechanism.signature.fast_noise),
         outcome=problem.how_run.outcome,
         errors=problem.how_run.errors,
         python=problem.how_run.python,

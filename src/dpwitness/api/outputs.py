@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate
 from dpwitness.errors import DPWitnessError
-from dpwitness.events import Event, OutcomeSet, Statistic, in_event, of_outcomes, outcomes_of, statistic_of, widen
+from dpwitness.events import Event, OutcomeSet, Statistic, in_event, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, TEXTS
 from dpwitness.events.event import number_text, text_at
 from dpwitness.machine import Deadline, warn
@@ -51,7 +51,7 @@ def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Out
         x, y = late.sample(candidate.pair, n, Role.OUTPUTS, coupled=candidate.coupled)
     except DPWitnessError:  # the verdict is there without them
         return None
-    return outputs_of(problem, of_outcomes(candidate.event), x, y)
+    return outputs_of(problem, candidate.event, x, y)
 
 
 def _has_one(event: Event) -> bool:

@@ -19,12 +19,11 @@ from typing_extensions import Unpack
 from dpwitness.api.check import confirm_candidate, require_budget
 from dpwitness.api.door import public
 from dpwitness.api.loop import work_on
-from dpwitness.api.tails import require_tails, weighted_runner
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.checks import brief, first_of, is_ours
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
-from dpwitness.events import Event, require_event, weighted_of
+from dpwitness.events import Event, require_event
 from dpwitness.evidence import runs_needed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_registered
@@ -108,17 +107,10 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     if options["neighbours"] is None:
         _require_targets_own(witness, mechanism, parameters)
     statement = _statement_of(witness, mechanism, options, claim=claim, parameters=parameters, reference=reference)
-    try:
-        candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
-    except ValueError as error:
-        raise InvalidWitness(f"the witness is damaged: {error}") from error
-    if candidate.weighted:
-        effort = replace(effort, tails=True)
-        require_tails(claim, effort)
+    candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
 
     def work(problem: Problem, runner: Runner) -> Verdict:
         problem = replace(problem, relation=relation, data=data)
-        runner = weighted_runner(problem, runner, candidate)
         return confirm_candidate(problem, runner, effort, candidate, notes=_without_outcome(witness, problem))
 
     return work_on(statement, effort, work, _rows_of(witness))
@@ -142,8 +134,6 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
         violation = seen_again
     neighbours = None if options["neighbours"] is None else as_relation(options["neighbours"])
     old = _with_its_inputs(violation.witness, neighbours)
-    if weighted_of(old.event) is not None:
-        return violation  # its interval is as simple as an event can be, and its shifts are for just these inputs
     if mechanism is None and options["make"] is None:
         mechanism = load_registered(old.mechanism)
     mechanism = mechanism_or_factory(mechanism, options["make"])
@@ -240,19 +230,12 @@ def _statement_of(
 
     `reference`: the name under which the mechanism was found; by default the witness's where the function is called so.
     """
-    if options["observe"] not in (None, witness.observe):
-        raise InvalidParameter(
-            f"observe={options['observe']!r}: this witness was found without it, so that its event looks at other "
-            "entries: leave it out, or make a new check"
-        )
     name = getattr(mechanism, "name", None) or getattr(mechanism, "__name__", None)
     named = witness.mechanism.rpartition(":")[2].rpartition(".")[2] == name
     pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
     return Statement(
         mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters, outcome=options["outcome"],
-        errors=witness.errors or options["errors"], observe=witness.observe,
-        fast_noise=witness.fast_noise if options["fast_noise"] is None else options["fast_noise"],
-        reference=reference or (witness.mechanism if named else None),
+        errors=witness.errors or options["errors"], reference=reference or (witness.mechanism if named else None),
     )  # fmt: skip
 
 

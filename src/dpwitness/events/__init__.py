@@ -29,7 +29,6 @@ from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.scores import Cells, ScoreThreshold, SplitEvent
 from dpwitness.events.trees import Tree, TreeScore
-from dpwitness.events.weighted import Weighted, of_outcomes, weighted_of
 
 __all__ = [
     "FEATURES",
@@ -53,7 +52,6 @@ __all__ = [
     "Thresholds",
     "Tree",
     "TreeScore",
-    "Weighted",
     "around",
     "cells_of",
     "codes_in",
@@ -71,6 +69,5 @@ __all__ = [
     "scale_of",
     "statistic_of",
     "thresholds_of",
-    "weighted_of",
     "widen",
 ]

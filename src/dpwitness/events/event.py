@@ -223,28 +223,27 @@ class Noun(str):
     `places`: names by coordinate, such as "column 'age', row 2", where outcomes have keys. `flags`: whether 0 and 1 are
     the answers ⊥ and ⊤. `mixed`: the coordinates at which there is more than numbers, and what else: "no number" (None,
     NaN, text), or "raises ValueError" where all else are exceptions. `single`: whether no outcome has more than one
-    value. `seconds_at`: the coordinate of the time that a call took, if any. `dates`: the coordinates of dates, with
+    value. `dates`: the coordinates of dates, with
     their units, see `date_text`. `parts`: the coordinates of further entries of one value, as a date has, and where
     the first one stands.
     """
 
-    __slots__ = ("dates", "flags", "mixed", "parts", "places", "seconds_at", "single")
+    __slots__ = ("dates", "flags", "mixed", "parts", "places", "single")
     places: Mapping[int, str]
     flags: bool
     mixed: Mapping[int, str]
     single: bool
-    seconds_at: int | None
     dates: Mapping[int, str]
     parts: Mapping[int, int]
 
     def __new__(
         cls, noun: str, places: Mapping[int, str] = MappingProxyType({}), *, flags: bool = False,
-        mixed: Mapping[int, str] = MappingProxyType({}), single: bool = False, seconds_at: int | None = None,
+        mixed: Mapping[int, str] = MappingProxyType({}), single: bool = False,
         dates: Mapping[int, str] = MappingProxyType({}), parts: Mapping[int, int] = MappingProxyType({}),
     ) -> "Noun":  # fmt: skip
         """Make it of a noun, such as "answer"."""
         new = super().__new__(cls, noun)
-        new.seconds_at, new.dates, new.parts = seconds_at, dates, parts
+        new.dates, new.parts = dates, parts
         new.places, new.flags, new.mixed, new.single = places, flags, mixed, single
         return new
 
@@ -363,14 +362,6 @@ def date_text(value: float, unit: str) -> str:
 def is_date_unit(text: str) -> bool:
     """Whether a text is a unit of NumPy's dates, or so many of one."""
     return re.fullmatch(r"([1-9]\d{0,8})?(Y|M|W|D|h|m|s|ms|us|ns|ps|fs|as)", text, re.ASCII) is not None
-
-
-def seconds_text(value: float) -> str:
-    """Seconds in a unit in which there are few digits before the point."""
-    for unit, size in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
-        if value >= size:
-            return f"{number_text(float(f'{value / size:.15g}'))} {unit}"
-    return f"{number_text(float(f'{value / 1e-9:.15g}'))} ns"
 
 
 def column(value: object) -> int:

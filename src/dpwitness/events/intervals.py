@@ -31,7 +31,6 @@ from dpwitness.events.event import (
     number_text,
     place_text,
     register_event,
-    seconds_text,
     text_at,
 )
 
@@ -160,8 +159,6 @@ class Interval(Event):
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         place, text = self._place(noun), text_at(self.coordinate, noun)
-        if self.coordinate == as_noun(noun).seconds_at:
-            place, text = "time", seconds_text
         if self._single_code and is_exception(self.low):
             return (label and label(self.low)) or f"{place} {number_text(self.low)}"
         if self.low == np.inf:

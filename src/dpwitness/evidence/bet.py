@@ -17,11 +17,6 @@ each of which the claim allows, and p ≤ s·q + t is kept by mixtures. With sid
 v, and a state of period two would refute a claim that holds. A state that moves by the inputs, or calls that keep the
 claim only on average over a state (a pool of noise, AR(1) noise), are not covered: `health.dependence` tests for them.
 
-The time of a call as an outcome depends on the state of the machine, which moves by itself, by the calls, and a little
-by their inputs. Between two timed calls stands one on an input drawn by a coin of its own (`mechanisms.call_times`):
-what the call just before leaves behind does not tell what the other side of the run was given. Longer memory of a
-processor is not covered; `benchmarks/timing.py` measures samplers of constant time.
-
 Cells: a claim that bounds a Rényi divergence has supporting hyperplanes over the cells of a partition
 (`claims.renyi.Hyperplane`). With cells I of M(D) and J of M(D′) in one paired run, X = a_I − b_J − c has E[X] ≤ 0 where
 the claim holds, and X ≥ min a − max b − c: so for a fixed λ ≥ 0 with 1 + λX ≥ 0 all of the above holds for the table of
@@ -41,25 +36,6 @@ has E[X] ≤ 0 under the claim. f_I, g_J ≥ 0, f_J ≤ m and g_I ≤ n, so X �
 λ = 0.999/(s + t) leaves something of the wealth in every run. All of the above holds for the table of the k×k counts,
 whatever f and g are, if they were fixed before the runs. Of a curved claim (s, t) is one of its half-planes.
 
-Weighted runs (importance sampling): with probability 1 − τ a run is one of the mechanism itself, with probability τ its
-draws come from another law (`mechanisms.tilted`). With the densities p and q of all draws of the run under both, its
-weight is w = p/((1 − τ)p + τq). So 0 ≤ (1 − τ)w ≤ 1 whatever the draws, and E[w·1[M(D) ∈ S]] = P[M(D) ∈ S]. Let V be
-(1 − τ)w where the outcome lies in S and 0 elsewhere, rounded to one of the two nearest `LEVELS` by a draw of its own,
-to the upper one with the probability that makes the mean right. Then V lies in [0, 1] and E V = (1 − τ)·P[M(D) ∈ S]; V′
-is the same of M(D′). So where a claim allows P[M(D) ∈ S] ≤ s·P[M(D′) ∈ S] + t,
-
-    X = V − s·V′ − (1 − τ)·t
-
-has E[X] ≤ 0 under the claim, and X ≥ −(s + (1 − τ)t). For a fixed λ in [0, 1/(s + (1 − τ)t)) all of the above holds for
-the table of the k×k counts of levels, whether or not the sides of a run share their draws. Which law is drawn from
-decides how much X varies, and nothing else; like the event and the bets it is fixed before the runs. The bets λ are the
-same for every parameter: of (ε, δ) s rises in ε and t = δ stays, so X falls in ε, run by run; and a bet that is too
-large for an ε counts as lost there. So the evidence falls in ε.
-
-Of plain runs X varies by P[S], so that log(1/α) takes some 2·log(1/α)·(P[S] + s²·P′[S])/Δ² of them, where Δ is E[X].
-Under a law by which S is not rare V is small in all runs with S. Then the largest loss decides: log(1/α)·s/((1 − τ)Δ)
-runs are enough. That a mixture with the law itself bounds the weights: Owen & Zhou 2000, JASA 95(449).
-
 Many events at once, chosen anew before every epoch: `evidence.portfolio`.
 """
 
@@ -75,7 +51,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades, Stake
+from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades
 from dpwitness.claims import Claim, HalfPlane, half_plane_of, half_planes_of, kept_for_ours
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
 from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
@@ -85,8 +61,6 @@ from dpwitness.roots import halved
 GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
 #: Parameters at which the lower bound is evaluated: 0.1 % apart, absolute 10⁻⁴ near zero.
 PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.arange(8_850)])
-#: Of weighted runs.
-LEVELS, SHARE = Stake.levels, Stake.share
 #: Powers of likelihood ratios up to which it is looked for one that is detectable, and how often that is halved;
 #: logarithms of ratios beyond which they count as this.
 MOST_POWER: Final = 16.0
@@ -162,12 +136,10 @@ class CountsBet(Bet):
 def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> CountsBet:
     """The bet that follows from an estimate, and the counts of later runs.
 
-    On weighted runs where the estimate has a stake in them; on cells where the claim bounds their divergence and
+    On cells where the claim bounds their divergence and
     estimate and counts are of cells, with a share on the event that is made of them where the estimate says so; on a
     graded event and on the event where it has grades of the cells that were counted; else on the event.
     """
-    if estimate is not None and estimate.stake is not None and len(counts.cells) in (0, len(LEVELS) ** 2):
-        return WeightedBet(counts, estimate)
     grades = None if estimate is None else estimate.grades
     if estimate is not None and grades is not None and len(counts.cells) == len(grades.up) ** 2:
         return Shared(counts, GradedBet(counts, claim, estimate), EventBet(counts, estimate), 1 - GRADED_SHARE)
@@ -536,115 +508,6 @@ class Shared(CountsBet):
     @override
     def comparison(self, claim: Claim | None) -> str:
         return self.cells.comparison(claim)
-
-
-def weighted_payoffs(plane: HalfPlane) -> Floats:
-    """X for level i on D and j on D′; shape (k, k)."""
-    return np.asarray(LEVELS[:, None] - plane.slope * LEVELS - (1 - SHARE) * plane.intercept)
-
-
-def largest_weighted_bet(plane: HalfPlane) -> float:
-    """The λ at which one run might lose everything."""
-    return float(1 / (plane.slope + (1 - SHARE) * plane.intercept))
-
-
-def weighted_rates(counts: Counts) -> tuple[float, float]:
-    """The probabilities of the event under D and D′ that weighted runs show, of which there must be one."""
-    return _weighted_means(counts, LEVELS / (1 - SHARE))
-
-
-def weighted_errors(counts: Counts) -> tuple[float, float]:
-    """The standard errors of `weighted_rates`."""
-    squares = _weighted_means(counts, (LEVELS / (1 - SHARE)) ** 2)
-    p, q = (
-        math.sqrt(max(square - mean**2, 0.0) / counts.runs)
-        for square, mean in zip(squares, weighted_rates(counts), strict=True)
-    )
-    return p, q
-
-
-def _weighted_means(counts: Counts, values: Floats) -> tuple[float, float]:
-    table = np.reshape(counts.cells, (len(LEVELS), len(LEVELS)))
-    return float(table.sum(axis=1) @ values) / counts.runs, float(table.sum(axis=0) @ values) / counts.runs
-
-
-@dataclass(frozen=True, slots=True)
-class WeightedBet(CountsBet):
-    """A bet on an event in weighted runs, against a claim of (ε, δ)."""
-
-    falls = True
-
-    estimate: Estimate  # with a stake
-
-    def _bets(self, claim: Claim) -> tuple[Floats, Floats, Floats]:
-        """The bets λ that are admissible, the logarithms of their weights, and X of every pair of levels (k²,)."""
-        stake = self.estimate.stake
-        assert stake is not None
-        plane = claim.half_plane()
-        bets = np.append(GRID, stake.bet) * largest_weighted_bet(claim.at(stake.against).half_plane())
-        weights = np.append(np.full(len(GRID), 0.5 / len(GRID)), 0.5)
-        kept = bets < 0.9999 * largest_weighted_bet(plane)
-        return bets[kept], np.log(weights[kept]), weighted_payoffs(plane).ravel()
-
-    @override
-    def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
-        bets, log_weights, values = self._bets(claim)
-        cells = np.asarray(self.counts.cells)
-        seen = np.flatnonzero(cells)
-        if not len(bets):
-            return -math.inf
-        return float(np.logaddexp.reduce(np.log1p(np.outer(bets, values[seen])) @ cells[seen] + log_weights))
-
-    @override
-    def standard_errors(self, claim: Claim) -> float:
-        return standard_errors_of(self.counts.cells, weighted_payoffs(claim.half_plane()).ravel())
-
-    @override
-    def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """Of a mechanism that falls into the event under D as often as observed, and under D′ at the rate q of
-        `EventBet`: of the runs in the event under D′ as many are taken out of it as q is smaller than what was seen,
-        whatever they weigh. So where the sides share their draws, and a run in the event under both pays nothing, some
-        of these pay all. The log e-value is taken as normal around its mean, at the bets that were made.
-        """  # noqa: D205  # it continues the protocol's sentence
-        n, plane = self.counts.runs, claim.half_plane()
-        bets, log_weights, values = self._bets(claim)
-        if n == 0 or not len(bets):
-            return None
-        p, seen = weighted_rates(self.counts)
-        if p <= claim.largest(0.0):
-            return None
-        table = np.array(self.counts.cells, np.float64).reshape(len(LEVELS), len(LEVELS)) / n
-        logs = np.log1p(np.outer(bets, values))
-        squares, share = logs**2, self.share_shown(claim)
-
-        def excess(parameter: float) -> float:
-            q = claim.smallest(p, share * parameter)
-            left = min(q / seen, 1.0) if seen else 1.0
-            cells = left * table
-            cells[:, 0] += (1 - left) * table.sum(axis=1)  # the first level: outside of the event
-            more = bets * (1 - SHARE) * plane.slope * max(q - seen, 0.0)  # of what was seen less often than q
-            mean = logs @ cells.ravel() - more
-            spread = np.sqrt(np.maximum(squares @ cells.ravel() - mean**2, 0.0) * n)
-            return float(np.max(n * mean - margin * spread + log_weights)) - math.log(1 / alpha)
-
-        return excess
-
-    @override
-    def share_shown(self, claim: Claim) -> float:
-        return _share_shown(claim, *weighted_rates(self.counts)) if self.counts.runs else 1.0
-
-    @override
-    def comparison(self, claim: Claim | None) -> str:
-        if claim is None or not self.counts.runs:
-            return ""
-        _, q = weighted_rates(self.counts)
-        return f"allowed on D at the rate seen on D′: {claim.largest(q):.4g}"
-
-
-def best_stake(joint: Floats, plane: HalfPlane) -> float:
-    """The bet of largest growth for a law of pairs of levels, shape (k, k), as a fraction of the largest bet."""
-    most = largest_weighted_bet(plane)
-    return best_cell_bet(joint.ravel(), weighted_payoffs(plane).ravel(), 0.999 * most) / most
 
 
 def cell_factors(

@@ -85,7 +85,7 @@ def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
         return [finding]  # nothing else is worth saying
     seen, name = first_runs(problem, runner), problem.mechanism.name
     # What always returns the same may well be looked at for its time alone.
-    constant = None if problem.mechanism.time_at is not None else deterministic_output(name, seen)
+    constant = deterministic_output(name, seen)
     findings = (unlike_inputs(problem), constant, stuck_generator(name, seen), input_ignored(problem, runner))
     return [finding for finding in findings if finding]
 
@@ -143,7 +143,7 @@ def _call(runner: Runner, data: Data, side: int, limit: float) -> list[Rows]:
     for done in range(0, RUNS, FEW):
         if done >= runs:
             break
-        blocks.append(runner.mechanism.without_time(runner.mechanism.outcomes(data, rng, FEW, start=done)))
+        blocks.append(runner.mechanism.outcomes(data, rng, FEW, start=done))
         seconds = (own_seconds() - started) / (done + FEW)
         if done == 0 and seconds * RUNS > limit:
             runs = int(limit / seconds) // FEW * FEW

@@ -23,7 +23,7 @@ from dpwitness.events import Event, in_event, widen
 from dpwitness.evidence import Counts
 from dpwitness.health.findings import ADVICE, SECONDS, Outcomes, outcome_keys
 from dpwitness.machine import COMPILING, Deadline
-from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
+from dpwitness.mechanisms.mechanism import Rows, Turns
 from dpwitness.neighbours import Data, Pair, input_key, shown
 from dpwitness.runs import Role, Runner, Threads, generator, stack
 
@@ -285,10 +285,6 @@ class Shards:
         """The counts whose shares are compared with those of other runs: of each event, then of those of `chosen`."""
         return (*self.totals, *(counts for _, counts in self.chosen))
 
-    def of_what_was_returned(self, mechanism: Mechanism) -> "Shards":
-        """What is compared; no counts where the time is an outcome, which moves with the machine's state."""
-        return self if mechanism.time_at is None else Shards(series=self.series)
-
     def add(self, totals: tuple[Counts, ...]) -> None:
         """Take the counts of every event after one more shard."""
         if self.count % self.stride == 0:
@@ -451,7 +447,7 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
         if call >= calls and call * size >= enough and started > end - seconds + ENOUGH_SECONDS:
             break
         rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side, call)
-        block = mechanism.without_time(mechanism.outcomes(data, rng, rows, least=width))
+        block = mechanism.outcomes(data, rng, rows, least=width)
         outcomes.add(block)
         blocks.append(block[:room])
         room -= len(blocks[-1])

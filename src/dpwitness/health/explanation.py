@@ -83,7 +83,7 @@ def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Exp
     `KeyboardInterrupt`, and leaves everything as it was.
     """
     mechanism = runner.mechanism.plain or runner.mechanism
-    if not mechanism.in_process or mechanism.time_at is not None:  # what takes time is no question of draws
+    if not mechanism.in_process:
         return None
     try:
         recorded = _recorded(mechanism, function, pair, runner)
@@ -106,8 +106,6 @@ def _recorded(
     if not pairs:
         return None
     signature = mechanism.signature
-    if signature.fast_noise:  # what NumPy's samplers are asked for is known by their names
-        signature = signature.as_given()
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
         signature = signature.interpreted()  # numba's machine code draws unseen
     limit = own_seconds() + SECONDS + 3 * (2 * pairs + 1) * seconds

@@ -46,11 +46,10 @@ def of_counts(counts: Counts) -> tuple[str, ...]:
 def of_pass(verdict: NotRefuted) -> tuple[str, ...]:
     """Return notes on a pass that says little, or of a rare event alone."""
     notes, counts = tuple(finding.text for finding in of_verdict(verdict)), verdict.counts
-    weighted = verdict.witness.weighted
-    if weighted or (rare_event(counts) and counts.hits < NO_TAIL * counts.runs):
-        seen = verdict.witness.rates[0] if weighted else f"{counts.hits} of {counts.runs} runs on D"
+    if rare_event(counts) and counts.hits < NO_TAIL * counts.runs:
+        seen = f"{counts.hits} of {counts.runs} runs on D"
         notes += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
-    if not weighted and counts.runs and verdict.claim.largest(counts.neighbour_hits / counts.runs) >= 1:
+    if counts.runs and verdict.claim.largest(counts.neighbour_hits / counts.runs) >= 1:
         least = "what it would have caught falls" if math.isfinite(verdict.detectable) else "what it can refute falls"
         notes += (f"at the rate seen on D′ the claim allows any rate on D: {least} into it less often on D′",)
     return notes

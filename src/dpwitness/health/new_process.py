@@ -168,7 +168,6 @@ class Request:
     parameters: dict[str, object]
     vectorised: bool
     interpreted: bool
-    fast_noise: bool
     inputs: tuple[Data, Data]
     events: tuple[dict[str, object], ...]
     seed: int
@@ -225,7 +224,6 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
         parameters=dict(signature.given),
         vectorised=signature.size is not None,
         interpreted=signature.plain,
-        fast_noise=bool(signature.fast_noise),
         inputs=pair.sides,
         events=tuple(event.to_json() for event in events),
         seed=seed,
@@ -386,8 +384,6 @@ def answer(question: Request | Place, further: Further | None = None) -> object:
     else:
         function = _each(function, load)
     signature = Signature.of(function, question.parameters)
-    if question.fast_noise:
-        signature = signature.with_fast_noise()
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
     kind = VectorisedMechanism if question.vectorised else kind
     mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)

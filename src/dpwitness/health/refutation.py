@@ -65,7 +65,6 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     """
     if runner.mechanism.cost.compiled:
         return _compiled(runner, pair)
-    shards = shards.of_what_was_returned(runner.mechanism)
     asked = [*events, *(event for event, _ in shards.chosen)]
     question = _given(partial(new_process.request, runner.mechanism, pair, asked, runner.seed))
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
@@ -97,7 +96,6 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     if mechanism.cost.compiled:
         require_same_in_python(runner, pair)
         return
-    shards = shards.of_what_was_returned(runner.mechanism)
     calls: Sequence[FurtherCalls] | str = ()
     if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
         calls = _calls(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds), proved=False)

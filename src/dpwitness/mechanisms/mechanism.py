@@ -363,39 +363,6 @@ class Mechanism(ABC):
         return self.signature.generator is not None
 
     @property
-    def repeatable(self) -> bool:
-        """Whether a seed repeats all that its outcomes hold, so that the same seed gives the same counts."""
-        return self.reproducible
-
-    @property
-    def notes(self) -> tuple[str, ...]:
-        """What every result says of what was looked at."""
-        methods = self.signature.fast_noise
-        if not methods:
-            return ()
-        replaced = " and ".join(f"{self.signature.generator}.{method}" for method in methods)
-        return (
-            f"noise of {replaced} was drawn by dpwitness.noise, not by NumPy: this does not speak of the bits of "
-            "NumPy's samplers",
-        )
-
-    @property
-    def time_at(self) -> int | None:
-        """The coordinate of the seconds that a call took; None where the time is no part of outcomes."""
-        return None
-
-    def without_time(self, rows: Rows) -> Rows:
-        """Rows of shape (…, any width) as if the time were no part of them, as where runs are compared.
-
-        Times of calls that follow each other are alike: the machine is in much the same state.
-        """
-        if self.time_at is None:
-            return rows
-        rows = rows.copy()
-        rows[..., self.time_at : self.time_at + 1] = np.nan
-        return rows
-
-    @property
     def outcome(self) -> Callable[[object], object] | None:
         """What turns an output into an outcome, where the user gave it."""
         return None

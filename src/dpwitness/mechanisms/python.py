@@ -307,7 +307,7 @@ class PythonMechanism(Mechanism):
         before, self.draws_globally = self.draws_globally, True
         runs = PairedRuns.d_first(pair, 2 if self.cost.slow else 4, coupled=False, layout=self.layout)
         try:
-            return repeats(lambda rng: self.without_time(self.pair_outcomes(runs, rng)))
+            return repeats(lambda rng: self.pair_outcomes(runs, rng))
         finally:
             self.draws_globally = before
 

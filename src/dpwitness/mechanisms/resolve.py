@@ -11,7 +11,6 @@ import numpy as np
 from dpwitness.checks import brief, is_failure
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
 from dpwitness.machine import warn
-from dpwitness.mechanisms.call_times import require_as_observed, timed_mechanism
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
@@ -59,8 +58,6 @@ def as_mechanism(
     outcome: Outcome | None = None,
     neighbour: Data | None = None,
     errors: str = "raise",
-    observe: str | None = None,
-    fast_noise: bool = False,
     requirements: Requirements = NONE,
 ) -> Mechanism:
     """Return whatever the user has as a `Mechanism` whose cost is measured.
@@ -83,10 +80,6 @@ def as_mechanism(
         What turns an output into an outcome, or names of its attributes; it keeps the function from being compiled.
     errors
         "outcome" makes an exception an outcome, which keeps the function from being compiled too.
-    observe
-        "time" makes the time of a call part of its outcome: the function runs as it is.
-    fast_noise
-        Whether machine code draws by `dpwitness.noise` in the place of NumPy's samplers: see `compiled.fast_noise`.
     requirements
         What an earlier attempt has shown to be needed.
 
@@ -106,7 +99,6 @@ def as_mechanism(
     """
     pair = Pair(data, data if neighbour is None else neighbour)
     if isinstance(function, Mechanism):
-        require_as_observed(function, observe)
         if requirements.interpreted and function.plain is not None:
             return _measured(function.plain, pair, requirements)
         function.marked |= requirements.marked
@@ -116,10 +108,6 @@ def as_mechanism(
     if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction | SqlFunction):
         taken = _with_legacy_generator(signature, pair)
         signature, compilable = taken, compilable and taken is signature
-    if observe is not None:
-        ready = function.ready if isinstance(function, MechanismFactory) else None
-        timed = timed_mechanism(function, signature, outcome, errors, ready)
-        return _measured(with_conversion(timed, pair), pair, requirements)
     if signature.size is not None:
         vectorised = VectorisedMechanism(signature, outcome, errors=errors)
         return _measured(with_conversion(vectorised, pair), pair, requirements)
@@ -130,7 +118,8 @@ def as_mechanism(
     numeric = len(axes) == 1 and -1 not in axes
     if outcome is None and numeric and errors == "raise" and compilable and not interpreted:
         try:
-            compiled = _compiled(signature, pair, fast_noise=fast_noise)
+            compiled = CompiledMechanism(signature)
+            compiled.compile_for(pair)
         except Refused as error:
             reason = refusal(str(error), function)
         except MechanismRaised:
@@ -177,18 +166,6 @@ def as_mechanism(
             stacklevel=2,
         )
     return plain
-
-
-def _compiled(signature: Signature, pair: Pair, *, fast_noise: bool) -> CompiledMechanism:
-    """The function as machine code; as it was given where numba refuses it with fast noise. Raises as `compile_for`."""
-    if fast_noise and (changed := signature.with_fast_noise()) is not signature:
-        with suppress(Refused):  # as for the noise of several entries at once
-            compiled = CompiledMechanism(changed)
-            compiled.compile_for(pair)
-            return compiled
-    compiled = CompiledMechanism(signature)
-    compiled.compile_for(pair)
-    return compiled
 
 
 def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:

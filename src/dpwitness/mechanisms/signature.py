@@ -2,7 +2,6 @@
 
 import functools
 import inspect
-from ast import FunctionDef
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real
@@ -12,9 +11,7 @@ import numpy as np
 
 from dpwitness.checks import brief, near
 from dpwitness.errors import InvalidParameter
-from dpwitness.mechanisms.compiled.fast_noise import with_fast_noise
 from dpwitness.mechanisms.compiled.reach import rebuilt
-from dpwitness.mechanisms.compiled.rewriting import keep_text, text_of
 
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
 #: The name of a generator by scikit-learn's convention, where it may have to be a `RandomState`.
@@ -37,7 +34,7 @@ def name_of(thing: object) -> str:
 class Signature:
     """A function and what its parameters mean."""
 
-    #: The function to call; a copy where it was made for the interpreter, or draws fast noise, see `original`.
+    #: The function to call; a copy where it was made for the interpreter, see `original`.
     function: Callable[..., object]
     #: Its name, for people.
     name: str
@@ -57,8 +54,6 @@ class Signature:
     original: Callable[..., object] | None = None
     #: Whether `function` is a copy that the interpreter runs.
     plain: bool = False
-    #: The methods of NumPy's generator in whose place `function` draws by `dpwitness.noise`.
-    fast_noise: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -135,8 +130,7 @@ class Signature:
     def __reduce__(self) -> tuple[object, ...]:
         """Written for another process: there the copies are made of the user's own function."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name not in ("function", "original")}
-        # Its text goes along, which may be in no file there: the same draws must be replaced.
-        return _sent, (self.given_function, fields, text_of(self.given_function) if self.fast_noise else None)
+        return _sent, (self.given_function, fields)
 
     @property
     def given_function(self) -> Callable[..., object]:
@@ -164,15 +158,6 @@ class Signature:
         plain: Any = getattr(self.function, "py_func", self.function)
         copy = rebuilt(plain, lambda copy, options: copy, keep=frozenset())
         return replace(self, function=copy, original=self.given_function, plain=True)
-
-    def with_fast_noise(self) -> "Signature":
-        """Return the same with the function as it draws by `dpwitness.noise`; itself where nothing is to replace."""
-        made = None if self.generator is None else with_fast_noise(self.function, self.generator)
-        return self if made is None else replace(self, function=made[0], original=self.function, fast_noise=made[1])
-
-    def as_given(self) -> "Signature":
-        """Return the same with the user's own function."""
-        return replace(self, function=self.given_function, original=None, plain=False, fast_noise=())
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,14 +216,10 @@ def _taken_elsewhere(own: Mapping[str, inspect.Parameter], places: Sequence[str]
     return any(name in places and places.index(name) != k for k, name in named)
 
 
-def _sent(function: Callable[..., object], fields: dict[str, Any], text: FunctionDef | None) -> Signature:
-    """A signature as it was written."""
+def _sent(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
+    """The signature of the user's function in another process; its copy for the interpreter is made there."""
     written = Signature(function=function, **fields)
-    signature = written.as_given()
-    if text is not None:
-        keep_text(function, text)
-        signature = signature.with_fast_noise()
-    return signature.interpreted() if written.plain else signature
+    return replace(written, plain=False).interpreted() if written.plain else written
 
 
 def _many_runs(default: object) -> bool:

@@ -275,7 +275,7 @@ class Asserter:
         merged: dict[str, Any] = {
             name: getattr(session, name) for name in ("runs", "max_time", "detectable_ratio", "bits")
         }
-        of_project = {"errors": session.errors, "fast_noise": session.fast_noise}
+        of_project = {"errors": session.errors}
         merged |= {name: value for name, value in of_project.items() if value is not None}
         for mark in reversed(list(self._item.iter_markers("dp"))):  # one may be put on a test while it runs
             merged.update(mark.kwargs)
@@ -316,10 +316,6 @@ class Asserter:
                 raise HealthCheckFailed(finding.name, finding.text)
             notes += [finding.text] if finding.name in ("unlike_inputs", "input_ignored") else []
         saved = self._database.load(self._count, problem.relation, problem.data)
-        observe = None if problem.mechanism.time_at is None else "time"
-        if saved.witness is not None and saved.witness.observe != observe:  # outcomes were others then
-            how = "with" if saved.witness.observe else "without"
-            saved = self._not_replayed(saved, f'was saved {how} observe="time" and was not replayed')
         if saved.witness is not None and is_of_bits(saved.witness.event) and effort.bits != "strict":
             saved = self._not_replayed(saved, 'was saved with bits="strict" and was not replayed')
         note = saved.note

@@ -4,13 +4,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from math import isqrt
-from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
 from dpwitness.events.event import Counted, date_text, is_partition
-from dpwitness.evidence.bet import weighted_errors, weighted_rates
 from dpwitness.evidence.counts import Counts
 from dpwitness.report.markup import Child, Markup, element
 from dpwitness.results.verdict import Outputs
@@ -306,20 +304,9 @@ class Rate:
 
 
 def rates(witness: Witness) -> list[Rate]:
-    """Those of its event, on D and on D′, with exact intervals; of weighted runs by the normal approximation."""
+    """Those of its event, on D and on D′, with exact intervals."""
     counts, names = witness.counts, ("D", "D′")
     runs = counts.runs
-    if witness.weighted:
-        wide = NormalDist().inv_cdf((1 + LEVEL) / 2)
-        return [
-            Rate(
-                name=name,
-                share=share,
-                text=f"{share:.4g} by {runs:,} weighted runs",
-                ends=(max(share - wide * error, 0.0), min(share + wide * error, 1.0)),
-            )
-            for name, share, error in zip(names, weighted_rates(counts), weighted_errors(counts), strict=True)
-        ]
     return [
         Rate(
             name=name,

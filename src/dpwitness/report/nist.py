@@ -62,14 +62,7 @@ def _variant(result: Shown) -> str:
 
 
 def _side_channels(result: Shown) -> str:
-    if timed(result):
-        return "The time of a run was part of its outcome, on one machine. Not tested: memory and power used by a run."
     return "Not tested: time, memory and power used by a run are no outcomes here."
-
-
-def timed(result: Shown) -> bool:
-    """Whether how long a run takes was part of its outcome."""
-    return result.witness is not None and result.witness.observe == "time"
 
 
 def _precision(result: Shown) -> str:

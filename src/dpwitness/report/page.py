@@ -17,7 +17,7 @@ from dpwitness.neighbours.difference import both, summary
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.report import figures
 from dpwitness.report.markup import LONGEST_NAME, Child, Markup, element, join, name, own, readable, table
-from dpwitness.report.nist import Shown, fields, timed
+from dpwitness.report.nist import Shown, fields
 from dpwitness.report.style import COMMON, PAGE
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
@@ -244,7 +244,7 @@ def _warnings(result: Shown) -> Markup:
         if result.witness is not None and result.witness.relation is None:
             texts.append("The relation is not known: nothing here says that the two inputs are neighbours.")
     if not result.reproducible:
-        own_randomness = "The mechanism draws its own randomness, or is timed: a seed cannot reproduce these counts"
+        own_randomness = "The mechanism draws its own randomness: a seed cannot reproduce these counts"
         said = own_randomness if result.witness is None else result.witness.not_reproducible
         texts.append(f"{said[0].upper()}{said[1:]}.")
     texts += [own(note) for note in result.notes]
@@ -342,13 +342,10 @@ def _pictures(result: Shown) -> list[Markup]:
 
         return [_figure(drawn, text) for drawn, text in pictures(result)]
     counts, witness = result.counts, result.witness
-    kind = "normal approximation" if witness.weighted else "Clopper–Pearson"
-    interval = f"Lines on the bars: 95 % intervals ({kind}) for a fixed number of runs."
+    interval = "Lines on the bars: 95 % intervals (Clopper–Pearson) for a fixed number of runs."
     return [
         _figure(figures.event_rates(witness, tested=result.tested), "How often the event was seen. ", interval),
-        Markup()
-        if witness.weighted
-        else _figure(figures.cells(counts, witness.event), "In colour: on D; grey: on D′; shaded: the event."),
+        _figure(figures.cells(counts, witness.event), "In colour: on D; grey: on D′; shaded: the event."),
         *_outputs(result),
     ]
 
@@ -356,7 +353,7 @@ def _pictures(result: Shown) -> list[Markup]:
 def _outputs(result: Verdict | Bound) -> list[Markup]:
     """Both distributions of what the event looks at; where it looks at several values, that it does."""
     event, course = result.witness.event, result.course
-    if course is None or (is_partition(event) and not result.witness.weighted):
+    if course is None or is_partition(event):
         return []
     if (shown := course.outputs) is not None:
         left = [shown.runs - sum(side) for side in (shown.on_data, shown.on_neighbour)]
@@ -530,11 +527,7 @@ def _limits(result: Shown) -> list[str]:
         texts.append("That the mechanism is private: other events or inputs may show a violation.")
         texts.append("Events that are too rare to be seen in so many runs.")
     texts.append("Other parameters, other versions, and other code around the mechanism.")
-    if timed(result):
-        texts.append("How long a run takes on other machines, or when they are busy with something else.")
-        texts.append("Other side channels: how much memory a run needs, what it logs.")
-    else:
-        texts.append("Side channels: how long a run takes, how much memory it needs, what it logs.")
+    texts.append("Side channels: how long a run takes, how much memory it needs, what it logs.")
     texts.append("Several releases from the same data, unless the tested function makes all of them.")
     texts.append("Runs are taken to be independent of each other; what keeps something between runs breaks this.")
     return texts

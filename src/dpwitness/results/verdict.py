@@ -269,7 +269,7 @@ class CheckResult(WitnessedResult, ABC):
         lines += [*notes(self.notes), spent(self, self.run_counts)]
         if not self.reproducible:
             lines.append(f"  {self.witness.not_reproducible}")
-        if reproduce and (self.reproducible or self.witness.observe is not None):
+        if reproduce and self.reproducible:
             lines.append(f"  reproduce: {shlex.join(reproduce)}")
         return "\n".join(lines)
 
@@ -415,11 +415,11 @@ class NotRefuted(CheckResult):
 
     @property
     def tail(self) -> str:
-        """What no event could have shown in as many runs, for people; empty where they were weighted, and show more.
+        """What no event could have shown in as many runs, for people.
 
         About 95 %: bets placed for a rarer event have this power at a probability that is a few per cent smaller.
         """
-        known = math.isfinite(self.detectable_delta) and not self.witness.weighted
+        known = math.isfinite(self.detectable_delta)
         tail = self.claim.tail(self.detectable_delta) if known else ""
         return f"in as many runs, with about 95 % power, {tail}" if tail else ""
 

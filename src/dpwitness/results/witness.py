@@ -17,9 +17,8 @@ from dpwitness.checks import brief, kind
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields, whole_below
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
-from dpwitness.events import Event, weighted_of
+from dpwitness.events import Event
 from dpwitness.evidence import Counts, bet_on
-from dpwitness.evidence.bet import WeightedBet, weighted_rates
 from dpwitness.files import shown, write_json
 from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.outcomes import Entry
@@ -123,15 +122,14 @@ class Witness(JsonFields):
     `data` is the input that was given, one of the pair's (None: none was given). If outcomes have keys, `layout` says
     which of their entries the event uses; `texts` are those behind numbers of the event. `by_position`: the witness is
     of a compiled mechanism, or from an older file without layouts. `explanation`: where in the code the violation may
-    come from, which is no evidence; None if this is not clear. `observe`: "time" if the duration of a call was part of
-    its outcome. `fast_noise`: whether `dpwitness.noise` drew in place of NumPy's samplers. `outcome`, `errors`,
-    `python`: what the check was given for these options, as a command line says it; a replay keeps to `errors`.
+    come from, which is no evidence; None if this is not clear. `outcome`, `errors`, `python`: what the check was given
+    for these options, as a command line says it; a replay keeps to `errors`.
     """
 
     format: ClassVar[str] = FORMAT
     json_keys: ClassVar[tuple[str, ...]] = (
         *("format", "mechanism", "parameters", "claim", "alpha", "relation", "data", "pair", "event: described"),
-        *("entries", "observe", "fast_noise", "outcome", "errors", "python"),
+        *("entries", "outcome", "errors", "python"),
         *("texts", "counts", "estimate", "seed", "versions", "explanation"),
     )
 
@@ -152,8 +150,6 @@ class Witness(JsonFields):
     texts: Texts = field(default_factory=dict, metadata={"json": "sparse"})
     versions: dict[str, str] = field(default_factory=versions)
     explanation: Explanation | None = field(default=None, metadata={"json": "sparse"})
-    observe: Literal["time"] | None = field(default=None, metadata={"json": "sparse"})
-    fast_noise: bool = field(default=False, metadata={"json": "sparse"})
     outcome: str | None = field(default=None, metadata={"json": "sparse"})
     errors: Literal["outcome"] | None = field(default=None, metadata={"json": "sparse"})
     python: str | None = field(default=None, metadata={"json": "sparse"})
@@ -243,6 +239,11 @@ class Witness(JsonFields):
                 f"{where} is no witness, as --save of check, bound or profile writes it: its format is "
                 f"{brief(file_format)}, not {FORMAT!r}"
             )
+        event = value.get("event")
+        of_weighted_runs = isinstance(event, Mapping) and event.get("kind") == "weighted"
+        if of_weighted_runs or value.get("observe") is not None:
+            runs = "weighted runs" if of_weighted_runs else "runs whose time was part of the outcome"
+            raise InvalidWitness(f"{where} is a witness of {runs}: dpwitness 0.2 replays it, later versions do not")
         witness: Witness = read_result(cls, "witness", value)
         if not witness._adjacent:
             given = "" if witness.data is None else " with the data in the file"
@@ -266,26 +267,16 @@ class Witness(JsonFields):
             ) from error
 
     @property
-    def weighted(self) -> bool:
-        """Whether its runs were weighted, and what they show is no share of them."""
-        return isinstance(bet_on(self.counts, self.claim, self.estimate), WeightedBet) and self.counts.runs > 0
-
-    @property
     def rates(self) -> tuple[str, str]:
         """How often the event happened on D and on D′, for people."""
         counts = self.counts
-        if self.weighted:
-            p, q = (f"about {share:.4g}, by {counts.runs:,} weighted runs" for share in weighted_rates(counts))
-            return p, q
         return rate(counts.hits, counts.runs), rate(counts.neighbour_hits, counts.runs)
 
     @property
     def not_reproducible(self) -> str:
         """What a mechanism whose runs no seed repeats says of its counts."""
         counts = self.counts
-        if self.observe == "time":
-            why = "times are measured anew:"
-        elif {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:  # as those of a function without randomness
+        if {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:  # as those of a function without randomness
             why = "the mechanism takes no generator; if it draws randomness at all,"
         else:
             why = "the mechanism draws its own randomness:"
@@ -321,8 +312,6 @@ class Witness(JsonFields):
         ]
         if comparison := self.comparison(tested=tested):
             lines.append(f"  {comparison}")
-        if (event := weighted_of(self.event)) is not None:
-            lines.append(f"  {event.how}")
         return lines
 
     def where(self) -> list[str]:

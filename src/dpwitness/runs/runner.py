@@ -81,7 +81,7 @@ class Runner:
     @property
     def notes(self) -> tuple[str, ...]:
         """What to tell people about where the runs were made, and of which inputs there are none."""
-        where = (*self.mechanism.notes, *(() if self.pool is None else self.pool.notes))
+        where = () if self.pool is None else self.pool.notes
         if not self.left_out:
             return where
         pairs = "1 pair of inputs was" if len(self.left_out) == 1 else f"{len(self.left_out)} pairs of inputs were"

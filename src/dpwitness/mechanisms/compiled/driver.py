@@ -24,7 +24,7 @@ from dpwitness import jit, noise
 from dpwitness.events import encoding
 from dpwitness.images import Compiled
 from dpwitness.machine import cache_folder, numba_cache, private_folder
-from dpwitness.mechanisms.compiled import fast_noise, scratch
+from dpwitness.mechanisms.compiled import scratch
 from dpwitness.mechanisms.compiled.reach import digest, enters_python, is_numba, rebuilt
 from dpwitness.mechanisms.compiled.refusals import Refused
 
@@ -207,7 +207,7 @@ def without_imports(code: pytypes.CodeType) -> pytypes.CodeType:
 def _own_code() -> tuple[bytes, ...]:
     """The files that stand behind every driver."""
     here = Path(__file__)
-    imported = [Path(str(module.__file__)) for module in (scratch, fast_noise, encoding, noise, jit)]
+    imported = [Path(str(module.__file__)) for module in (scratch, encoding, noise, jit)]
     others = here.with_name("rows.py"), Path(noise.__file__).with_name("sfc64.py")  # importing them imports numba
     files = (here, *imported, *others)
     return tuple(file.read_bytes() for file in files)

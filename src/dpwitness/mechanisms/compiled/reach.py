@@ -24,7 +24,7 @@ KNOWN = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "s
 OWN = frozenset(
     {
         *("dpwitness.jit", "dpwitness.noise"),
-        *("dpwitness.mechanisms.compiled.scratch", "dpwitness.mechanisms.compiled.fast_noise"),
+        "dpwitness.mechanisms.compiled.scratch",
     }
 )
 
