@@ -12,12 +12,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.noise import laplace
-from dpwitness.targets import helper, queries, target
+from dpwitness.targets import queries, target
 
 Answers = NDArray[np.float64]
 
 
-@helper
 def flat_ended_noise(rng: np.random.Generator, scale: float, edge: float) -> float:
     """Lap(scale) between ± edge; from there one scale further its density stays level, and then it is 0.
 

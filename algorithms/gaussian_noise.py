@@ -7,20 +7,18 @@ from numpy.typing import NDArray
 
 from dpwitness.noise import discrete_gaussian as discrete_gaussian_noise
 from dpwitness.noise import gaussian
-from dpwitness.targets import half_epsilon_squared, helper, histogram, queries, target
+from dpwitness.targets import half_epsilon_squared, histogram, queries, target
 
 Answers = NDArray[np.float64]
 Counts = NDArray[np.int64]
 
 
-@helper
 def gaussian_delta(mu: float, epsilon: float) -> float:
     """δ at ε of N(0, 1) against N(μ, 1); Balle & Wang 2018, Theorem 8."""
     near, far = (epsilon / mu - mu / 2) / math.sqrt(2.0), (epsilon / mu + mu / 2) / math.sqrt(2.0)
     return 0.5 * math.erfc(near) - 0.5 * math.exp(epsilon) * math.erfc(far)
 
 
-@helper
 def largest_mu(epsilon: float, delta: float) -> float:
     """The largest Δ/σ for which Gaussian noise is (ε, δ)-DP: Newton's steps for log δ, which is concave in μ."""
     mu = min(epsilon / math.sqrt(2 * math.log(1.25 / delta)), 1.0)
@@ -126,7 +124,6 @@ def gaussian_composition(
     return noisy
 
 
-@helper
 def step_sigma(epsilon: float, delta: float, rate: float) -> float:
     """The noise multiplier of a step: (ε, δ) is what sampling makes of an unsampled step's; Balle et al. 2018."""
     return 1 / largest_mu(math.log1p(math.expm1(epsilon) / rate), delta / rate)

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.noise import geometric, laplace
-from dpwitness.targets import helper, pairs, queries, target
 from dpwitness.targets import histogram as histogram_relation
+from dpwitness.targets import pairs, queries, target
 
 
 @target(
@@ -97,7 +97,6 @@ def geometric_mechanism(
     return float(math.floor(queries[0]) + geometric(rng, math.ceil(sensitivity) / epsilon))
 
 
-@helper
 def geometric_bits(epsilon: float) -> int:
     """The k of GeoSample: ε becomes ln(1 + 2^−k)."""
     return max(math.ceil(math.log(2 / epsilon)), 0)

@@ -5,7 +5,7 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.targets import bits, helper, pairs, target
+from dpwitness.targets import bits, pairs, target
 
 Values = NDArray[np.int64]
 Bits = NDArray[np.float64]
@@ -44,7 +44,6 @@ def optimal_unary_encoding(rng: np.random.Generator, value: Values, epsilon: flo
     return sent
 
 
-@helper
 def place_in_filter(value: int, number: int, length: int) -> int:
     """The place of a Bloom filter that the hash function of that number gives a value (double hashing).
 
@@ -53,7 +52,6 @@ def place_in_filter(value: int, number: int, length: int) -> int:
     return (7 * value + 3 + number * (2 * (value * 5 % 4) + 1)) % length
 
 
-@helper
 def bloom_filter(value: int, hashes: int, length: int) -> Bits:
     """The filter that holds one value."""
     held = np.zeros(length)

@@ -7,12 +7,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.noise import laplace
-from dpwitness.targets import helper, queries, target
+from dpwitness.targets import queries, target
 
 Answers = NDArray[np.float64]
 
 
-@helper
 def _check(cutoff: int) -> None:
     """Refuse a cutoff that leaves queries without noise."""
     if cutoff < 1:

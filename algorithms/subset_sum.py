@@ -4,24 +4,21 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.targets import bits as bit_relation
-from dpwitness.targets import helper, target
+from dpwitness.targets import target
 
 Answers = NDArray[np.float64]
 
 
-@helper
 def first_state(family: int) -> int:
     """The state of Park & Miller's generator that a family of subsets begins with."""
     return (abs(family) * 1_000_003 + 12_345) % 2_147_483_646 + 1
 
 
-@helper
 def next_state(state: int, family: int) -> int:
     """The state after that: the same in Python and in machine code. A negative family draws nothing."""
     return state * 48_271 % 2_147_483_647 if family >= 0 else state
 
 
-@helper
 def is_member(state: int, family: int, subset: int, person: int) -> bool:
     """Whether a person is in a subset: with probability 1/2; of a negative family, by the subset's binary digits."""
     return state > 1_073_741_823 if family >= 0 else subset >> person & 1 == 1

@@ -16,7 +16,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.targets import helper, histogram, target
+from dpwitness.targets import histogram, target
 
 Counts = NDArray[np.int64]
 Keys = NDArray[np.uint64]
@@ -28,7 +28,6 @@ SOURCE = "Asghar & Kaafar 2020"
 ATTACK = "table_builder.whole_count"
 
 
-@helper
 def _check(perturbation: int, suppression: int, base: int, partitions: int) -> None:
     """Refuse parameters that make no sense."""
     if perturbation < 1:
@@ -41,7 +40,6 @@ def _check(perturbation: int, suppression: int, base: int, partitions: int) -> N
         raise ValueError("partitions must be at least 1")
 
 
-@helper
 def _choose_base(counts: Counts, suppression: int, base: int) -> Counts:
     """Positions of the first values whose answers are not 0, that is, of counts above the suppression."""
     chosen = np.empty(base, np.int64)
@@ -53,7 +51,6 @@ def _choose_base(counts: Counts, suppression: int, base: int) -> Counts:
     return chosen[:found]
 
 
-@helper
 def _uniform(rng: np.random.Generator, bound: int, size: int) -> Counts:
     """Whole numbers, uniform on −bound…bound."""
     drawn = np.empty(size, np.int64)
@@ -62,7 +59,6 @@ def _uniform(rng: np.random.Generator, bound: int, size: int) -> Counts:
     return drawn
 
 
-@helper
 def _transcript(
     counts: Counts,
     chosen: Counts,
@@ -136,13 +132,9 @@ def splitmix64(key: Key) -> Key:
     return key ^ (key >> np.uint64(31))
 
 
-_hash = helper(splitmix64)
-
-
-@helper
 def _looked_up(key: np.uint64, perturbation: int) -> int:
     """Perturbation table of 2³² cells, entered by a hash: the keys of sets are linear, their noises must not be."""
-    cell = _hash(key) >> np.uint64(32)
+    cell = splitmix64(key) >> np.uint64(32)
     return int((cell * np.uint64(2 * perturbation + 1)) >> np.uint64(32)) - perturbation
 
 
@@ -186,7 +178,6 @@ def keyed_noisy_counts(
     return _transcript(counts, chosen, suppression, base, partitions, noise, np.zeros(2 << base, np.int64), own)
 
 
-@helper
 def _bell(rng: np.random.Generator, bound: int, spread: float, size: int) -> Counts:
     """Whole numbers on −bound…bound with p(e) ∝ exp(−e²/(2·spread²))."""
     weights = np.exp(-((np.arange(2 * bound + 1) - bound) ** 2) / (2 * spread * spread))

@@ -42,7 +42,7 @@ def cache_folder() -> Path:
         refused = _refusal(Path(given))
         if refused is None:
             return Path(given)
-        _warn(f"DPWITNESS_CACHE_DIR={given} is not used: {refused}")
+        warn_once(f"DPWITNESS_CACHE_DIR={given} is not used: {refused}")
     usual = user_cache_path("dpwitness", appauthor=False)
     refused = _refusal(usual)
     if refused is None:
@@ -50,7 +50,7 @@ def cache_folder() -> Path:
     temporary = Path(tempfile.gettempdir()) / f"dpwitness-{os.getuid() if hasattr(os, 'getuid') else 'user'}"
     if not temporary.is_symlink() and _refusal(temporary) is None:
         return temporary
-    _warn(
+    warn_once(
         f"every process compiles anew, since {usual} is not used for machine code ({refused}): set DPWITNESS_CACHE_DIR "
         "to a folder of your own"
     )
@@ -68,30 +68,11 @@ def _refusal(folder: Path) -> str | None:
         return f"it cannot be made ({error.strerror or error}); use a folder that you can write to"
 
 
-def _warn(message: str) -> None:
-    """Warn, once a process."""
+def warn_once(message: str) -> None:
+    """Warn; of the same message once a process."""
     if message not in _warned:
         _warned.add(message)
         warn(message, UserWarning, stacklevel=4)
-
-
-@contextmanager
-def numba_cache() -> Iterator[None]:
-    """In this context numba keeps compiled code in a folder that only the user can write to.
-
-    In its own, $NUMBA_CACHE_DIR, where that is such a folder, or none is set: then beside the source, or in the user's
-    cache folder. Else in ours.
-    """
-    import numba  # 0.4 s; who asks for the folder compiles
-
-    given: str = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
-    refused = _refusal(Path(given)) if given else None
-    if refused is None:
-        yield
-        return
-    _warn(f"NUMBA_CACHE_DIR={given} is not used: {refused}")
-    with numba_writes_to(cache_folder()):
-        yield
 
 
 @contextmanager

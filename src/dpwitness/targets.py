@@ -7,11 +7,10 @@ from typing import Any, TypeVar
 from dpwitness.checks import brief, number, text
 from dpwitness.claims import ZCDP, Claim
 from dpwitness.errors import InvalidParameter
-from dpwitness.jit import inlined as helper
 from dpwitness.neighbours import Relation, as_relation, bits, histogram, numbers, pairs, queries, records
 
 __all__ = [
-    "Target", "bits", "half_epsilon_squared", "helper", "histogram", "numbers", "pairs", "queries", "records", "target",
+    "Target", "bits", "half_epsilon_squared", "histogram", "numbers", "pairs", "queries", "records", "target",
     "target_of",
 ]  # fmt: skip
 

@@ -16,12 +16,12 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 
 #: Floors of the house: a room imports from lower floors only.
 FLOORS = [
-    {"dataclass", "errors", "exact", "roots", "_dpwitness_session"},
+    {"errors", "exact", "roots", "_dpwitness_session"},
     {"machine"},
-    {"checks", "files", "images", "tables"},
+    {"checks", "files", "tables"},
     {"values", "codec"},
-    {"claims", "neighbours", "jit", "sfc64"},
-    {"noise", "targets", "events"},
+    {"claims", "neighbours", "jit", "noise"},
+    {"targets", "events"},
     {"candidate"},
     {"evidence", "mechanisms"},
     {"proposals", "runs", "results"},

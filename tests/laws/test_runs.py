@@ -447,7 +447,7 @@ def test_the_run_that_raises_is_the_one_whose_draws_do(side):
 def test_compiled_code_lets_other_threads_go_on():
     mechanism = svt()
     assert mechanism.threads
-    assert mechanism._fill.dispatcher.targetoptions["nogil"]  # an image is called through ctypes, without it as well
+    assert mechanism._fill.targetoptions["nogil"]
 
 
 def test_a_mechanism_that_hangs_is_left_behind_at_the_deadline():

@@ -11,6 +11,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, items, number
 from dpwitness.errors import InvalidParameter
+from dpwitness.events.counting import rows_equal
 from dpwitness.events.encoding import FALSE, NESTED, TEXTS, TRUE, Entry, Rows, is_exception
 from dpwitness.events.event import (
     EXACT,
@@ -90,8 +91,6 @@ class OutcomeSet(Event):
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
         if len(self.rows) > COMPARED:
             return self.places(rows) >= 0
-        from dpwitness.events.counting import rows_equal  # numba is imported when first used
-
         width = max(rows.shape[1], self.width, 1)
         rows = np.ascontiguousarray(widen(rows, width))  # one order in memory: one kernel to compile
         members, hits, equal = widen(self.rows, width), np.zeros(len(rows), np.bool_), np.empty(len(rows), np.bool_)
@@ -102,7 +101,7 @@ class OutcomeSet(Event):
 
     def places(self, rows: Rows) -> NDArray[np.int64]:
         """Which of `self.rows` each of n outcomes is, −1 where it is none of them; shape (n,)."""
-        from dpwitness.events.counting import places_in_set
+        from dpwitness.events.kernels import places_in_set
 
         width = max(rows.shape[1], self.width, 1)
         found = np.empty(len(rows), np.int64)
@@ -111,7 +110,7 @@ class OutcomeSet(Event):
 
     def _table(self, width: int) -> tuple[Rows, NDArray[np.int64]]:
         """The members as rows of a width, and the hash table that finds them; kept."""
-        from dpwitness.events.counting import fill_table
+        from dpwitness.events.kernels import fill_table
 
         if width not in self._tables:
             members = widen(self.rows, width)

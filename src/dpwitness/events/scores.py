@@ -87,7 +87,7 @@ class ScoreThreshold(Event):
 
     def score(self, rows: Rows) -> Rows:
         """The score of each row; shape (n,)."""
-        from dpwitness.events.counting import additive_score  # numba is imported when first used
+        from dpwitness.events.kernels import additive_score  # numba is imported when first used
 
         rows = np.ascontiguousarray(widen(rows, self.width))  # one order in memory: one kernel to compile
         starts = np.cumsum([0] + [len(e) for e in self.edges])

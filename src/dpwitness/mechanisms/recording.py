@@ -419,7 +419,7 @@ for _name in LEGACY:
         setattr(RecordingRandomState, _name, _recorded(_name, getattr(np.random.RandomState, _name)))
 
 #: The code of the functions of `dpwitness.noise`.
-_NOISE_CODE: Final = {getattr(noise, name).py_func.__code__: name for name in OWN_NOISE}
+_NOISE_CODE: Final = {getattr(noise, name).__code__: name for name in OWN_NOISE}
 _INSTALLED: Final = {"site-packages", "dist-packages"}
 _PACKAGE: Final = os.path.realpath(Path(noise.__file__).parent)
 _NOT_OWN: Final = tuple(

@@ -156,7 +156,7 @@ class Signature:
     def interpreted(self) -> "Signature":
         """Return the same with the function as the interpreter runs it, and all numba functions that it reaches."""
         plain: Any = getattr(self.function, "py_func", self.function)
-        copy = rebuilt(plain, lambda copy, options: copy, keep=frozenset())
+        copy = rebuilt(plain, lambda copy, options: copy)
         return replace(self, function=copy, original=self.given_function, plain=True)
 
 

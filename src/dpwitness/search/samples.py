@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.events import Event, ScoreThreshold, in_event, of_one_width, widen
-from dpwitness.events.counting import outcome_codes
 
 Rows = NDArray[np.float64]
 Floats = NDArray[np.float64]
@@ -59,6 +58,8 @@ class OutcomeCounter:
         """
         if self._full:
             return None
+        from dpwitness.events.kernels import outcome_codes  # numba takes half a second to import
+
         rows = np.ascontiguousarray(rows)  # one order in memory: one kernel to compile
         codes, before = np.empty(len(rows), np.int64), self.distinct
         distinct = outcome_codes(rows, self._hashes, self._numbers, codes, self._first, before)

@@ -12,7 +12,6 @@ from dpwitness.checks import is_failure
 from dpwitness.errors import CompiledDisagrees, MechanismRaised
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.refusals import Refused, reason
-from dpwitness.mechanisms.compiled.scratch import SIZE, with_scratch
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.failures import described_on_both_inputs, raised
 from dpwitness.mechanisms.layout import FlatShape, RowLayout, flat_names
@@ -53,26 +52,17 @@ class CompiledMechanism(Mechanism):
             for name, value in signature.parameters.items()
         )
         self._arguments = [names[key] for key in signature.order]
-        self._scratch = SIZE
-        self._on_disk = True
         self.nested, self.shape = False, None
         self._of_file = False
-        self._redirected = with_scratch(signature.function)
-        self._load()
+        self._fill = load_driver(signature.function, self._arguments)
 
     def __getstate__(self) -> dict[str, object]:
         """Everything but machine code and what the interpreter runs: another process compiles for itself."""
-        own = {name: value for name, value in vars(self).items() if name not in ("_fill", "plain", "_redirected")}
-        return {**own, "_redirected": self._redirected is not None}
+        return {name: value for name, value in vars(self).items() if name not in ("_fill", "plain")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
         vars(self).update(state)
-        self._redirected = with_scratch(self.signature.function) if state["_redirected"] else None
-        self._load()
-
-    def _load(self) -> None:
-        function, scratch = (self._redirected, ["scratch"]) if self._redirected else (self.signature.function, [])
-        self._fill = load_driver(function, [*scratch, *self._arguments], on_disk=self._on_disk)
+        self._fill = load_driver(self.signature.function, self._arguments)
 
     @property
     @override
@@ -117,28 +107,21 @@ class CompiledMechanism(Mechanism):
             ) from error
 
     def _filled(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        position = np.array([NOT_STARTED, 0])  # the number of the run, and what it has taken of the scratch memory
+        position = np.array([NOT_STARTED])  # the number of the run
         # Apart, not in one block: an index out of bounds must not reach the other input.
         inputs = _arrays(runs.pair)
         n = len(runs)
         state = sfc64_state(rng)
         before = state.copy()
         try:
-            both, memory = rows.reshape(2 * n, -1), np.empty(self._scratch)
-            length = self._fill(rng, state, runs.coupled, runs.order, *inputs, self._values, both, position, memory)
+            both = rows.reshape(2 * n, -1)
+            length = self._fill(rng, state, runs.coupled, runs.order, *inputs, self._values, both, position)
         except BaseException as error:
             if not is_failure(error):
                 raise
             at = int(position[0])
             if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
-                if isinstance(error, OSError) and self._on_disk:  # the cache is full, or was removed: do without
-                    self._on_disk = False
-                elif self._redirected:
-                    self._redirected = None
-                else:
-                    raise Refused(str(error) or type(error).__name__) from error
-                self._load()
-                return self._filled(runs, rng, rows)
+                raise Refused(str(error) or type(error).__name__) from error
             failure = raised(self.name, error, runs.start + at % n, runs.pair.sides[at // n])
             if self.plain is None:  # asked by who compiles it
                 raise described_on_both_inputs(self.fill, runs.pair, failure) from error

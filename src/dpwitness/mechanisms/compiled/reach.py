@@ -1,7 +1,8 @@
 """What a function reaches: every value and function that its code names, through module attributes too.
 
 `digest` hashes it, so that machine code is stored for just that; `rebuilt` makes a copy in which every numba function
-on the way is made anew, so that nothing that was compiled for other values is used; `constants` hashes the values
+on the way is made anew, so that nothing that was compiled for other values is used, and the mechanism's plain helpers
+are compiled along; `constants` hashes the values
 alone, to compare them between processes.
 """
 
@@ -16,25 +17,24 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.jit import Inlined, NumbaFunction
-
 #: Packages whose functions are known by name and version.
 KNOWN = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "scipy"})
-#: Modules of ours whose compiled functions are part of the driver, which hashes their source.
-OWN = frozenset(
-    {
-        *("dpwitness.jit", "dpwitness.noise"),
-        "dpwitness.mechanisms.compiled.scratch",
-    }
-)
+#: The module whose functions are compiled along with whatever calls them.
+NOISE: Final = "dpwitness.noise"
+#: How numba compiles plain functions: they hold no GIL, are called by compiled code alone, and inlined there.
+INLINED: Final[dict[str, object]] = {
+    **{"nopython": True, "nogil": True, "forceinline": True},
+    **{"no_cpython_wrapper": True, "no_cfunc_wrapper": True},
+}
 
 Path = tuple[str, ...]
+Seen = dict[int, bool]
 EMPTY = object()
 
 
 def is_numba(value: object) -> bool:
     """Whether it is a function that numba compiles."""
-    return type(value) is Inlined or _is_of(value, "numba.core.dispatcher", "Dispatcher")
+    return _is_of(value, "numba.core.dispatcher", "Dispatcher")
 
 
 def _is_of(value: object, module: str, name: str) -> bool:
@@ -116,7 +116,7 @@ def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
     """
     reached = hashlib.sha256()
     complete = True
-    for part in _function(function, set(), root=True):
+    for part in _function(function, {}, root=True):
         if part is None:
             complete = False
             continue
@@ -126,18 +126,18 @@ def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
     return reached.digest(), complete
 
 
-def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[bytes | str | None]:
-    """A Python function, or one that numba compiles."""
+def _function(value: Any, seen: Seen, *, root: bool = False) -> Iterator[bytes | str | None]:
+    """A Python function, or one that numba compiles; `seen`: whether the walk is still within a function, by its id."""
     if is_numba(value):
         yield repr(sorted((k, str(v)) for k, v in value.targetoptions.items()))
         if not root and not value._can_compile:
             yield None  # compiled for the globals of then, which nothing tells
-    elif not root:
-        yield None  # numba calls no plain function, unless some `overload` says what it is to mean
     function = getattr(value, "py_func", value)
     if id(function) in seen:
+        if seen[id(function)]:
+            yield None  # numba 0.68 crashes where it loads the machine code of a recursive function
         return
-    seen.add(id(function))
+    seen[id(function)] = True
     # numba's machine code on disk imports the module by name: of one that only this process knows nothing may be kept.
     yield f"{function.__module__}.{function.__qualname__}" if function.__module__ in sys.modules else None
     yield from _code(function.__code__, seen)
@@ -150,9 +150,10 @@ def _function(value: Any, seen: set[int], *, root: bool = False) -> Iterator[byt
         if path[0] in known:
             yield ".".join(path)
             yield from _reached(known[path[0]], path[1:], seen)
+    seen[id(function)] = False
 
 
-def _reached(value: object, attributes: Path, seen: set[int]) -> Iterator[bytes | str | None]:
+def _reached(value: object, attributes: Path, seen: Seen) -> Iterator[bytes | str | None]:
     """A value, or what is read from it while it is a module."""
     while isinstance(value, pytypes.ModuleType):
         if value.__name__.partition(".")[0] in KNOWN:
@@ -165,7 +166,7 @@ def _reached(value: object, attributes: Path, seen: set[int]) -> Iterator[bytes 
     yield from _value(value, seen)
 
 
-def _code(code: pytypes.CodeType, seen: set[int]) -> Iterator[bytes | str | None]:
+def _code(code: pytypes.CodeType, seen: Seen) -> Iterator[bytes | str | None]:
     yield code.co_code
     yield code.co_exceptiontable  # what stands in `try`, and in its `else`
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags))
@@ -173,7 +174,7 @@ def _code(code: pytypes.CodeType, seen: set[int]) -> Iterator[bytes | str | None
         yield from _code(constant, seen) if isinstance(constant, pytypes.CodeType) else _value(constant, seen)
 
 
-def _value(value: object, seen: set[int]) -> Iterator[bytes | str | None]:
+def _value(value: object, seen: Seen) -> Iterator[bytes | str | None]:
     """The bytes of a value that numba takes for a constant; None for what cannot be told."""
     if is_numba(value):
         yield from _function(value, seen)
@@ -195,16 +196,16 @@ def _value(value: object, seen: set[int]) -> Iterator[bytes | str | None]:
         value, "numba.core.types", "Type"
     ):
         yield f"{getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}"
-    elif isinstance(value, NumbaFunction):
-        yield f"{value.module}.{value.name}"
     elif isinstance(value, pytypes.FunctionType):
-        known = root_of(value) in KNOWN or value.__module__ in OWN
-        yield f"{value.__module__}.{value.__qualname__}" if known else None
+        if root_of(value) in KNOWN:
+            yield f"{value.__module__}.{value.__qualname__}"
+        else:
+            yield from _function(value, seen)
     else:
         yield None
 
 
-def _class(value: type, seen: set[int]) -> Iterator[bytes | str | None]:
+def _class(value: type, seen: Seen) -> Iterator[bytes | str | None]:
     yield f"{value.__module__}.{value.__qualname__}"
     if issubclass(value, enum.Enum):
         for name, member in value.__members__.items():
@@ -219,19 +220,20 @@ def _class(value: type, seen: set[int]) -> Iterator[bytes | str | None]:
 Remake = Callable[[pytypes.FunctionType, dict[str, object]], object]
 
 
-def rebuilt(function: pytypes.FunctionType, remake: Remake, keep: frozenset[str] = OWN) -> Any:
-    """A copy of a function that calls copies of all numba functions that it reaches, but for those of modules to keep.
+def rebuilt(function: pytypes.FunctionType, remake: Remake, *, helpers: bool = False) -> Any:
+    """A copy of a function that calls copies of all numba functions that it reaches.
 
-    `remake(copy, options)` makes what stands in the place of a function that numba compiles with `options`. The
-    caller's own objects stay as they are.
+    `remake(copy, options)` makes what stands in the place of a function that numba compiles with `options`. `helpers`:
+    plain functions of the function's own package, and of `dpwitness.noise`, are remade too. The caller's own objects
+    stay as they are.
     """
-    return _Rebuilder(remake, keep).function(function)
+    return _Rebuilder(remake, root_of(function) if helpers else None).function(function)
 
 
 class _Rebuilder:
-    def __init__(self, remake: Remake, keep: frozenset[str]) -> None:
+    def __init__(self, remake: Remake, package: str | None) -> None:
         self._remake = remake
-        self._keep = keep
+        self._package = package  # whose plain functions are remade
         self._copies: dict[int, object] = {}
 
     def function(self, function: pytypes.FunctionType, options: dict[str, object] | None = None) -> object:
@@ -261,10 +263,12 @@ class _Rebuilder:
         return result
 
     def _value(self, value: Any, attributes: set[Path]) -> Any:
-        if is_numba(value) and value._can_compile and value.py_func.__module__ not in self._keep:
-            if id(value.py_func) not in self._copies:
-                self.function(value.py_func, value.targetoptions)
-            return self._copies[id(value.py_func)]
+        if is_numba(value) and value._can_compile:
+            return self._remade(value.py_func, value.targetoptions)
+        if self._package is not None and isinstance(value, pytypes.FunctionType):
+            if value.__module__ == NOISE or root_of(value) == self._package:
+                return self._remade(value, INLINED)
+            return value
         if isinstance(value, pytypes.ModuleType) and value.__name__.partition(".")[0] not in KNOWN:
             space = {}
             for name in {path[0] for path in attributes if path}:
@@ -278,6 +282,11 @@ class _Rebuilder:
                 module.__dict__.update(vars(value) | space)
                 return module
         return value
+
+    def _remade(self, function: pytypes.FunctionType, options: dict[str, object]) -> object:
+        if id(function) not in self._copies:
+            self.function(function, options)
+        return self._copies[id(function)]
 
 
 def constants(function: Callable[..., object]) -> str | None:

@@ -27,37 +27,19 @@ def _untyped(value: Any) -> Any:
 
 @intrinsic
 def borrow(typing_context: Any, value: Any) -> Any:
-    """Return an array without its reference count, or any other value: the caller of `fill` holds it all the while.
+    """Return an array or a generator without its reference count, or any other value as it is.
 
-    A counted argument costs two atomic operations a run, 10 ns each.
+    The caller of `fill` holds it all the while. A counted argument costs two atomic operations a run, 10 ns each.
     """
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        if not isinstance(value, types.Array):
+        if not isinstance(value, types.Array | types.NumPyRandomGeneratorType):
             return arguments[0]
         struct = _untyped(cgutils).create_struct_proxy(value)(context, builder, value=arguments[0])
         struct.meminfo = _untyped(cgutils).get_null_value(struct.meminfo.type)
         return struct._getvalue()
 
     return value(value), generate
-
-
-@intrinsic
-def part(typing_context: Any, array: Any, first: Any, n: Any) -> Any:
-    """Return `array[first : first + n]`, which has n entries; the caller knows that they are there.
-
-    Of a slice LLVM does not know that: each access by an index below n would be checked.
-    """
-
-    def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        memory, start, entries = arguments
-        struct = _untyped(cgutils).create_struct_proxy(array)(context, builder, value=memory)
-        struct.data = builder.gep(struct.data, [start])
-        struct.nitems = entries
-        struct.shape = _untyped(cgutils).pack_array(builder, [entries])
-        return struct._getvalue()
-
-    return array(array, types.int64, types.int64), generate
 
 
 @intrinsic

@@ -8,14 +8,13 @@ from typing import Final
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.jit import compiled
+from dpwitness.jit import kernel
 from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats
 
 #: Answers and sums are compared up to this, in counts: rounding errors must not weed out the truth.
 TOLERANCE: Final = 1e-6
 
 
-@compiled
 def _weed(answers: Floats, size: int, error: float) -> np.int64:
     """Return the smallest candidate that no answer contradicts by more than `error`, −1 if there is none.
 
@@ -76,7 +75,7 @@ def exponential_adversary(answers: Floats, error: float) -> Bits:
     """
     answers = np.ascontiguousarray(answers, np.float64)
     size = len(answers).bit_length() - 1
-    candidate = int(_weed(answers, size, error + TOLERANCE))
+    candidate = int(kernel(_weed)(answers, size, error + TOLERANCE))
     if candidate < 0:
         raise InvalidParameter(
             f"no list of {size} bits agrees with all answers within error={error:g}: give a larger one"

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
+from dpwitness.mechanisms.compiled.driver import compiled
 from dpwitness.neighbours import Data
 from dpwitness.reconstruction.subset_sum.linear_decoding import Flags, Floats, Subsets
 from dpwitness.reconstruction.transcript import Form, as_number
@@ -95,9 +96,7 @@ def ask(secret: Data, error: float, queries: int, law: str, family: int, rng: np
 @cache
 def _compiled(name: str) -> Callable[..., Any]:
     """A function of the targets' module as machine code: an attack asks thousands of queries."""
-    from dpwitness.jit import compiled  # numba is slow to import
-
-    function: Callable[..., object] = compiled(getattr(import_module(TARGETS), name))
+    function: Callable[..., Any] = compiled(getattr(import_module(TARGETS), name))
     return function
 
 

@@ -16,7 +16,7 @@ from typing_extensions import override
 
 from dpwitness.algorithms.table_builder import splitmix64  # type: ignore[import-not-found]  # it is ../../algorithms
 from dpwitness.errors import InvalidParameter
-from dpwitness.jit import compiled
+from dpwitness.jit import kernel
 from dpwitness.reconstruction.table_builder.noise_laws import (
     NoiseLaw,
     as_law,
@@ -85,7 +85,6 @@ class System(ABC):
         return [self.ask(block.attribute, block.selections, block.where) for block in blocks]
 
 
-@compiled
 def _gather(selections: BoolArray, counts: IntArray, words: Words, people: IntArray, union: Words) -> None:
     for i in range(selections.shape[0]):
         for j in range(selections.shape[1]):
@@ -134,7 +133,7 @@ class SimulatedSystem(System):
             raise InvalidParameter(f"attribute {attribute!r} has {len(counts)} values: a query selects among as many")
         people = np.zeros(len(selections), np.int64)
         union = np.zeros((len(selections), words.shape[1]), np.uint64)
-        _gather(selections, counts, words, people, union)
+        kernel(_gather)(selections, counts, words, people, union)
         self.asked += len(selections)
         shown = people > self.suppression
         answers = np.zeros(len(selections), np.int64)
