@@ -12,14 +12,6 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 
 
-def doubled(value):
-    return 2 * value
-
-
-def with_helper(rng, data):
-    return doubled(data[0]) + rng.normal()
-
-
 def with_import(rng, data):
     from numpy.linalg import norm
 
@@ -44,7 +36,6 @@ def with_any_parameters(rng, data, **parameters):
     ("function", "mend"),
     [
         (with_any_parameters, "as **parameters; to make it fast: name each parameter that it takes"),
-        (with_helper, "to make it fast: decorate doubled with @numba.njit"),
         (with_import, "to make it fast: move the import to the top of the file"),
         (with_random, "to make it fast: draw from a parameter rng, or with dpwitness.noise, in place of random"),
         (with_missing_distribution, "to make it fast: numba has no rng.multivariate_normal"),

@@ -197,7 +197,7 @@ def test_grades_that_cannot_be_are_refused(up, down, why):
 
 def test_an_estimate_has_cells_or_grades():
     cells = CellsEstimate(joint=(0.25,) * 4, order=2.0, log_ratios=(0.1, -0.2), against=1.0)
-    with pytest.raises(ValueError, match="one of these"):
+    with pytest.raises(ValueError, match="one of the two"):
         Estimate(p=0.5, q=0.5, cells=cells, grades=Grades(up=(0.5, 0.0), down=(0.0, 0.5)))
 
 

@@ -238,13 +238,13 @@ def test_events_of_one_pair_are_counted_in_the_same_runs_in_either_direction():
     below = Interval(coordinate=0, high=-10.0)
     events = [entry(above(1.0)), entry(below, swapped=True), entry(above(1.5))]
     other_way = entry(below, SHIFTED.swapped())
-    ranked, spent = ranked_by(events, 1, 400_000)
-    assert spent == 200_000
+    ranked, spent = ranked_by(events, 1, 2_000_000)
+    assert spent == 1_000_000  # half of them tell the best
     found = {one.found.event: one.found.estimate for one in ranked}
     p, q = 0.5 * math.exp(-1.0), 0.5 * math.exp(-1.1)
     for event in (above(1.0), below):
-        assert found[event].p == pytest.approx(p, abs=5 * math.sqrt(p / 200_000))
-        assert found[event].q == pytest.approx(q, abs=5 * math.sqrt(q / 200_000))
+        assert found[event].p == pytest.approx(p, abs=5 * math.sqrt(p / spent))
+        assert found[event].q == pytest.approx(q, abs=5 * math.sqrt(q / spent))
     (alone, _), _ = ranked_by([other_way, entry(above(1.0))], 1, 400_000)  # another pair than the one that is swapped
     assert alone.found.estimate.p > alone.found.estimate.q
 
@@ -310,7 +310,7 @@ def test_a_cut_is_valued_by_runs_that_did_not_choose_it(monkeypatch):
     monkeypatch.setattr(Runner, "tallies", kept)
     where = laplace_runner(1)
     cuts = cuts_around(above(0.0), sample_of(*where.sample(SHIFTED, 20_000, Role.SEARCH, 0)))
-    (best,), _ = told_apart(where, [replace(entry(above(0.0)), cuts=cuts)], BOUND, 40_000, Role.COMPARISON)
+    (best,), _ = told_apart(where, [replace(entry(above(0.0)), cuts=cuts)], BOUND, 400_000, Role.COMPARISON)
     first, second = halves
     chosen_by_first, _ = cuts.best(first, BOUND)
     assert best.found.value == value_of(cuts.estimate(chosen_by_first, second), BOUND, second.runs, 1.0)
