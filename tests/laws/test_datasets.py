@@ -2,10 +2,13 @@
 
 import json
 import math
+from decimal import Decimal
 from itertools import combinations, islice, product
 
 import numpy as np
 import pandas as pd
+import polars
+import pyarrow
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -423,7 +426,8 @@ def test_an_open_adjacency_is_two_relations():
         (lambda: numbers(0, 1, missing=1), "missing=1 must be a bool"),
         (lambda: integers(0, 2**63), "must be a whole number of 64 bits"),
         (lambda: integers(0.5, 2), "low=0.5 must be a whole number"),
-        (lambda: categories("a"), "give at least two"),
+        (lambda: records(categories("a")), r"categories\('a'\): give one field at least two values"),
+        (lambda: records({"x": categories("a"), "y": categories(3)}), "give one field at least two values"),
         (lambda: categories("a", 1), "all of one type"),
         (lambda: categories("a", "a"), "must differ"),
         (lambda: text(0), "max_length=0 must be"),
@@ -555,12 +559,136 @@ def test_a_domain_in_a_file_is_not_nested_without_end():
         relation_from_json({**WRITTEN, "domain": domain})
 
 
+#: Values that domains read alike, or not at all.
+ALIKE = (
+    1, 1.0, True, np.int64(1), np.float32(1), np.float64(1), np.bool_(True), "1", np.str_("1"),
+    0, 0.0, -0.0, False, "0", None, math.nan, np.float64(math.nan), pd.NA,
+)  # fmt: skip
+OF_ALIKE = [
+    numbers(0, 9, missing=True), integers(0, 9, missing=True), categories(0, 1, missing=True),
+    categories(0.0, 1.0, missing=True), categories("0", "1", missing=True), flags(missing=True), text(3, missing=True),
+]  # fmt: skip
+#: Datasets of records (k, value), in each form that holds values of any type.
+FORMS_OF_ANY = {
+    "list": lambda rows: [{"k": k, "value": value} for k, value in rows],
+    "columns": lambda rows: {"k": [k for k, _ in rows], "value": [value for _, value in rows]},
+    "dataframe": lambda rows: pd.DataFrame(
+        {"k": [k for k, _ in rows], "value": pd.Series([value for _, value in rows], dtype=object)}
+    ).astype({"k": int}),
+    "xy": lambda rows: (np.array([[float(k)] for k, _ in rows]).reshape(-1, 1), [value for _, value in rows]),
+}
+
+
+@pytest.mark.parametrize("form", FORMS_OF_ANY)
+@pytest.mark.parametrize("domain", OF_ALIKE, ids=str)
+def test_equal_records_are_equal_in_type_in_every_form(form, domain):
+    """A pair of a file that anybody may have edited: a domain reads 1 and 1.0 as one value, a mechanism may not."""
+    k = integers(0, 9)
+    relation = records(((k,), domain) if form == "xy" else {"k": k, "value": domain}, form=form, adjacency=None)
+    make, more = FORMS_OF_ANY[form], (9, domain.middle())
+    belong = [value for value in ALIKE if relation.contains(Pair(make([]), make([(5, value)])))]
+    assert len(belong) >= 4
+    single, longer = ([make([(5, value), *rest]) for value in belong] for rest in ((), (more,)))
+    for (i, value), (j, other) in product(enumerate(belong), repeat=2):
+        same = type(value) is type(other) and repr(value) == repr(other)
+        assert relation.contains(Pair(single[i], longer[j])) == same
+        assert relation.contains(Pair(longer[j], single[i])) == same
+        assert relation.contains(Pair(single[i], longer[i]), single[j]) == same
+        assert not same or not relation.contains(Pair(single[i], single[j]))
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda *xs: list(xs),
+        lambda *xs: np.array(xs),
+        lambda *xs: {"x": np.array(xs)},
+        lambda *xs: pd.DataFrame({"x": np.array(xs)}),
+        lambda *xs: pd.DataFrame({"x": [9.0] * len(xs)}, index=list(xs)),
+        lambda *xs: polars.DataFrame({"x": xs}),
+        lambda *xs: pyarrow.table({"x": xs}),
+        lambda *xs: (np.array([xs]).T, np.zeros(len(xs))),
+    ],
+)
+def test_equal_records_are_equal_in_the_sign_of_zero(make):
+    relation = records(base=make(0.0, 5.0, 9.0), adjacency=None)
+    assert relation.contains(Pair(make(0.0, 5.0), make(0.0, 5.0, 9.0)))
+    assert not relation.contains(Pair(make(0.0, 5.0), make(-0.0, 5.0, 9.0)))
+
+
+@pytest.mark.parametrize("form", ["list", "columns"])
+def test_names_of_fields_are_equal_in_type(form):
+    """A file may hold any: True is found where the name 1 is looked for."""
+    relation = records({1: integers(0, 9)}, form=form)
+    one, two = ({name: [3]} if form == "columns" else [{name: 3}] for name in (1, True))
+    more = {1: [3, 4]} if form == "columns" else [{1: 3}, {1: 4}]
+    assert relation.contains(Pair(one, more))
+    assert not relation.contains(Pair(two, more))
+    assert not relation.contains(Pair(one, {True: [3, 4]} if form == "columns" else [{1: 3}, {True: 4}]))
+
+
 @pytest.mark.parametrize(("value", "other"), [(5, 5.0), (0.0, -0.0), (5, np.int64(5))])
-def test_records_that_both_sides_hold_are_the_same_in_type_and_sign(value, other):
-    """A pair of a file that anybody may have edited: a domain reads both as one value, a mechanism may not."""
-    relation = records({"age": numbers(0, 100), "name": text(3)}, adjacency="add-remove", form="list")
-    kept, more = {"age": value, "name": "a"}, {"age": 7.5, "name": "b"}
-    assert relation.contains(Pair([kept], [dict(kept), more]))
-    assert relation.contains(Pair([kept, kept], [kept, dict(kept), kept]))
-    assert not relation.contains(Pair([kept], [{**kept, "age": other}, more]))
-    assert not relation.contains(Pair([kept, more], [more, {**kept, "age": other}, more]))
+@pytest.mark.parametrize("form", FORMS_OF_ANY)
+def test_copies_of_a_record_are_told_from_those_of_another_type(form, value, other):
+    k, domain, make = integers(0, 9), numbers(0, 100), FORMS_OF_ANY[form]
+    relation = records(((k,), domain) if form == "xy" else {"k": k, "value": domain}, form=form)
+    kept, changed, more = (1, value), (1, other), (2, 7.5)
+    assert relation.contains(Pair(make([kept, kept]), make([kept, kept, kept])))
+    assert relation.contains(Pair(make([kept, kept]), make([kept, changed, kept])))
+    assert not relation.contains(Pair(make([kept, more]), make([more, changed, more])))
+    assert not relation.contains(Pair(make([kept, changed]), make([changed, kept, more])))
+
+
+#: Values that belong to no domain of single values; comparing some raises an error, or gives no flag.
+FOREIGN = (
+    np.array([1.0, 2.0]), np.array([math.nan]), np.array(["a", None], object), np.array(math.nan),
+    pd.Series(["a", "b"]), pd.DataFrame({"x": [1]}), polars.Series(["a"]), ["a"], {"a": 1},
+    Decimal("sNaN"), Decimal(1), b"a", 1j, math,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("domain", [*OF_ALIKE, text(3), categories("a", "b"), numbers(0, 9), integers(0, 9)], ids=str)
+def test_what_belongs_to_no_domain_is_refused_by_name(domain):
+    relation = records({"k": integers(0, 9), "value": domain}, form="list")
+    for value in FOREIGN:
+        assert domain.read(value) is NOT_IN_DOMAIN
+        assert not relation.contains(Pair([], [{"k": 5, "value": value}]))
+        with pytest.raises(InvalidNeighbours, match=r"data=.* must be a dataset of records\(\{'k'"):
+            relation.take([{"k": 5, "value": value}])
+
+
+@pytest.mark.parametrize("mark", [pd.NA, pd.NaT, np.datetime64("NaT")], ids=repr)
+@pytest.mark.parametrize("of", [numbers, integers, lambda *ends, missing: categories(*map(str, ends), missing=missing)])
+def test_the_marks_of_a_missing_value_are_none_in_every_form(of, mark):
+    with_missing, without = (of(0, 9, missing=missing) for missing in (True, False))
+    assert with_missing.read(mark) is None
+    assert without.read(mark) is NOT_IN_DOMAIN
+    for form in ("list", "columns", "dataframe"):
+        data = FORMS_OF_ANY[form]([(1, mark)])
+        k = integers(0, 9)
+        taken = records({"k": k, "value": with_missing}, form="list").take(data)
+        assert taken == [{"k": 1, "value": None}]
+        with pytest.raises(InvalidNeighbours, match=r"data=.* must be a dataset of records"):
+            records({"k": k, "value": without}, form="list").take(data)
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("form", ["list", "columns", "dataframe", "polars", "arrow", "xy"])
+def test_a_field_may_have_a_single_value_beside_fields_of_more(form, adjacency):
+    one, more = categories("a"), integers(0, 9)
+    domain = ((more,), one) if form == "xy" else {"site": one, "x": more}
+    relation = records(domain, form=form, adjacency=adjacency)
+    again = relation_from_json(json.loads(json.dumps(relation_to_json(relation))))
+    assert (again, str(again)) == (relation, str(relation))
+    found = list(relation.candidates())
+    assert len(found) > 30
+    for pair in (*found, *relation.unusual(), *relation.variations(found[1]), *relation.smaller(found[1])):
+        assert relation.contains(pair)
+        assert not relation.contains(Pair(pair.data, pair.data))
+
+
+def test_a_unit_may_be_the_only_one():
+    relation = records({"site": categories("a"), "x": integers(0, 9)}, unit="site")
+    found = list(relation.candidates())
+    assert all(map(relation.contains, found))
+    assert {min(len(pair.data), len(pair.neighbour)) for pair in found} == {0}

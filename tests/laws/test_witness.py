@@ -6,6 +6,7 @@ from types import ModuleType
 from typing import ClassVar
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -409,6 +410,41 @@ def test_a_relation_that_contains_the_pair_is_kept(found):
     for relation in (queries(3, 2), queries(9, any_length=True), pairs((pair.neighbour, pair.data))):
         replayed = dpw.replay(found.witness, quiet, seed=3, neighbours=relation)
         assert replayed.witness.relation is relation
+
+
+def number_of_floats(rng, rows):
+    """A count of records, private at ε = 1: each record counts once at most."""
+    values = [row["x"] for row in rows] if isinstance(rows, list) else list(rows["x"])
+    return sum(type(value) is float for value in values) + rng.laplace()
+
+
+@pytest.mark.parametrize("form", ["list", "columns", "dataframe"])
+def test_a_forged_pair_whose_shared_records_have_two_types_is_not_replayed(form, tmp_path):
+    def dataset(*values):
+        objects = pd.DataFrame({"x": pd.Series(values, dtype=object)})
+        return {"list": [{"x": v} for v in values], "columns": {"x": list(values)}, "dataframe": objects}[form]
+
+    honest = dpw.Witness(
+        mechanism="number_of_floats",
+        parameters={},
+        claim=ApproxDP(epsilon=1.0),
+        alpha=1e-6,
+        relation=dpw.records({"x": dpw.numbers(0, 9)}, form=form),
+        pair=Pair(dataset(*[1] * 20), dataset(*[1] * 20, 3)),
+        event=Interval(coordinate=0, low=10.0),
+        description="output above 10",
+        counts=Counts(),
+        estimate=Estimate(p=1.0, q=0.0, both=0.0),
+        seed=1,
+    )
+    path = tmp_path / "w.json"
+    path.write_text(json.dumps(honest.to_json()))
+    settings = {"runs": 200, "workers": 1, "seed": 2}
+    assert isinstance(dpw.replay(path, number_of_floats, **settings), dpw.NotRefuted)
+    for side, more in (("input", []), ("neighbour", [3])):
+        path.write_text(json.dumps({**honest.to_json(), side: input_to_json(dataset(*[1.0] * 20, *more))}))
+        with pytest.raises(InvalidWitness, match=r"of the witness are not neighbours under the relation in the file"):
+            dpw.replay(path, number_of_floats, **settings)
 
 
 def test_data_in_a_file_do_not_decide_which_lengths_are_adjacent(found):

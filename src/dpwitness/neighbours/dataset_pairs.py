@@ -567,5 +567,5 @@ def _length(change: Change) -> tuple[int, int, int, int]:
     """How many records, fields that differ, kinds of records, and characters; less is simpler."""
     kinds = {tuple(map(key_of, record)): record for record in (*change.others, change.after, change.before or ())}
     pairs = zip(change.after, change.before or change.after, strict=True)
-    differing = len(change.after) if change.before is None else sum(a != b for a, b in pairs)
+    differing = len(change.after) if change.before is None else sum(key_of(a) != key_of(b) for a, b in pairs)
     return len(change.others), differing, len(kinds), sum(len(repr(v)) for record in kinds.values() for v in record)

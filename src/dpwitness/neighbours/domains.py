@@ -102,18 +102,19 @@ class Domain(ABC):
 
 
 def plain(value: Value) -> Value:
-    """A NumPy scalar as a Python value; anything else as it is."""
-    return value.item() if isinstance(value, np.generic) else value
+    """A NumPy scalar as a Python value, pandas' marks of a missing value as None; anything else as it is."""
+    if isinstance(value, np.generic):
+        return value.item()
+    return None if type(value).__name__ in ("NAType", "NaTType") else value
 
 
 def is_missing(value: object) -> bool:
     """Whether a value stands for a missing one: None, NaN, and the marks of pandas and NumPy."""
-    if value is None:
-        return True
+    value = plain(value)
     try:
-        return bool(value != value)
-    except (TypeError, ValueError, ArithmeticError):  # pandas.NA, which is neither; an array; a signalling NaN
-        return type(value).__name__ == "NAType"
+        return value is None or (value != value) is True  # an array is compared entry by entry
+    except ArithmeticError:  # a signalling NaN
+        return False
 
 
 def key_of(value: object) -> Hashable:
@@ -193,8 +194,6 @@ class Categories(JsonFields, Listed):
         known = frozenset(map(key_of, self.values))
         if len(known) != len(self.values) or "NaN" in known:
             raise InvalidNeighbours(f"categories {brief(self.values)} must differ from each other, NaN left out")
-        if len(self.values) + self.other + self.missing < 2:
-            raise InvalidNeighbours(f"categories {brief(self.values)}: give at least two, so that records can differ")
         if self.other and type(self.values[0]) is bool:
             raise InvalidNeighbours("categories of flags have no other value: leave out other=True")
         object.__setattr__(self, "_known", known)
@@ -210,9 +209,9 @@ class Categories(JsonFields, Listed):
 
     @override
     def ends(self) -> tuple[Value, ...]:
-        """The last and the first, then the others; of a single one also what else may come."""
+        """The last and the first, then the others; of a single one also what else may come, or the same one again."""
         first, *others = self.values
-        return (others[-1], first, *others[:-1])[:TRIED] if others else (first, *self.odd())[:TRIED]
+        return (others[-1], first, *others[:-1])[:TRIED] if others else (first, *(self.odd() or (first,)))
 
     @override
     def odd(self) -> tuple[Value, ...]:
@@ -239,7 +238,7 @@ class Categories(JsonFields, Listed):
     def read(self, value: Value) -> Value:
         """The value itself; NaN, as a column of a DataFrame has it for None, is None."""
         value = plain(value)
-        if value is None or value != value:
+        if is_missing(value):
             return None if self.missing else NOT_IN_DOMAIN
         kind = type(self.values[0])
         if kind is float and type(value) is int:
@@ -368,7 +367,7 @@ class Text(JsonFields, Domain):
     def read(self, value: Value) -> Value:
         """The text itself; NaN, as a column of a DataFrame has it for None, is None."""
         value = plain(value)
-        if value is None or value != value:
+        if is_missing(value):
             return None if self.missing else NOT_IN_DOMAIN
         return value if type(value) is str and len(value) <= self.max_length else NOT_IN_DOMAIN
 

@@ -27,7 +27,7 @@ from dpwitness.neighbours.domains import (
 from dpwitness.neighbours.fields import Fields, fields_of
 from dpwitness.neighbours.forms import FORMS, form_of_data
 from dpwitness.neighbours.inputs import Array, Data, require_shallow
-from dpwitness.neighbours.layouts import Layout, series_entries
+from dpwitness.neighbours.layouts import Layout
 from dpwitness.tables import Column, Tables, tables_of
 
 #: Records that are drawn from a hypothesis strategy.
@@ -132,7 +132,7 @@ def _domain_of_column(column: Column, what: str) -> Domain:
     if not hasattr(column, "isna"):
         return _domain(items(what, column, InvalidNeighbours), what)
     categories = getattr(column.dtype, "categories", None)
-    return _domain_of_values(series_entries(column), None if categories is None else categories.tolist(), what)
+    return _domain_of_values(column.tolist(), None if categories is None else categories.tolist(), what)
 
 
 def _require_own_names(names: Sequence[object]) -> None:

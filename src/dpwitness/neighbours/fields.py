@@ -1,6 +1,6 @@
 """How a record is made of fields: a single value, a tuple, a list or a dict, nested as you like."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
@@ -9,7 +9,7 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.codec import Codec, Definitions, Schema, codec_of, keys_of, read_fields
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import Categories, Domain, Integers, Numbers, Text, Value
+from dpwitness.neighbours.domains import Categories, Domain, Integers, Numbers, Text, Value, key_of
 
 #: A record inside: the values of its fields in order, nesting left out.
 Record = tuple[Value, ...]
@@ -106,9 +106,14 @@ class Fields:
     def _has_structure(self, record: Any) -> bool:
         """Whether a record has these parts and no others, whatever they hold."""
         if self.kind == "dict":
-            return isinstance(record, Mapping) and list(record) == list(self.names)
+            return isinstance(record, Mapping) and self.has_names(record)
         kind = self.record_type or (tuple if self.kind == "tuple" else list)
         return type(record) is kind and len(record) == len(self.parts)
+
+    def has_names(self, given: Iterable[object]) -> bool:
+        """Whether names are those of the fields, in their order, and of the same types: True is not the name 1."""
+        names = tuple(given)
+        return names == self.names and list(map(type, names)) == list(map(type, self.names))
 
     def middle(self) -> Record:
         """An ordinary record."""
@@ -141,6 +146,10 @@ def fields_of(given: object) -> Fields:
     fields = part if isinstance(part, Fields) else Fields(parts=(part,))
     if not 0 < len(fields.domains) <= MOST_FIELDS:
         raise InvalidNeighbours(f"domain {brief(given)} must have from 1 to {MOST_FIELDS} fields")
+    if all(key_of(first) == key_of(second) for first, second, *_ in (domain.ends() for domain in fields.domains)):
+        raise InvalidNeighbours(
+            f"domain {fields!s:.200}: give one field at least two values, so that records can differ"
+        )
     return fields
 
 

@@ -11,7 +11,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import Domain
+from dpwitness.neighbours.domains import Domain, Value
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Array, Data, require_unmasked
 from dpwitness.neighbours.layouts import (
@@ -81,6 +81,11 @@ class ListLayout(Layout):
     def read(fields: Fields, data: Data) -> list[Record] | None:
         return fields.read_all(data) if isinstance(data, list) else None
 
+    @staticmethod
+    @override
+    def rows(data: Data) -> list[Value]:
+        return list(data)
+
     @classmethod
     @override
     def of(cls, data: Data) -> Self:
@@ -101,8 +106,13 @@ class RecordLayout(Layout):
     @staticmethod
     @override
     def read(fields: Fields, data: Data) -> list[Record] | None:
+        return fields.read_all(RecordLayout.rows(data))
+
+    @staticmethod
+    @override
+    def rows(data: Data) -> list[Value]:
         # A number is held as an array without axes.
-        return fields.read_all([data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data])
+        return [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data]
 
     @override
     def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
@@ -130,6 +140,12 @@ class ArrayLayout(Layout):
         if data.shape != ((len(data),) if fields.kind == "value" else (len(data), width)):
             return None
         return read_columns(fields, data.reshape(-1, width).T.tolist())
+
+    @staticmethod
+    @override
+    def rows(data: Data) -> list[Value]:
+        rows: list[Value] = data.tolist()
+        return rows
 
     @classmethod
     @override
@@ -163,12 +179,17 @@ class ColumnsLayout(NamedLayout):
     @staticmethod
     @override
     def read(fields: Fields, data: Data) -> list[Record] | None:
-        if not isinstance(data, Mapping) or list(data) != list(fields.names):
+        if not isinstance(data, Mapping) or not fields.has_names(data):
             return None
         columns = list(data.values())
         if not all(isinstance(c, list) or (isinstance(c, np.ndarray) and c.ndim == 1) for c in columns):
             return None
         return read_columns(fields, list(map(list, columns)))
+
+    @staticmethod
+    @override
+    def rows(data: Data) -> list[Value]:
+        return list(zip(*data.values(), strict=True))
 
     @classmethod
     @override
@@ -224,6 +245,11 @@ class XYLayout(Layout):
         if features.ndim != 2 or labels.ndim != 1 or features.shape != (len(labels), len(fields.domains) - 1):
             return None
         return read_columns(fields, [*features.T.tolist(), labels.tolist()])
+
+    @staticmethod
+    @override
+    def rows(data: Data) -> list[Value]:
+        return list(zip(data[0].tolist(), data[1], strict=True))
 
     @classmethod
     @override

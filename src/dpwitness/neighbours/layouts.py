@@ -45,6 +45,16 @@ class Layout(ABC):
     def read(fields: Fields, data: Data) -> list[Record] | None:
         """The flat records of a dataset; None for another form, or where one of them does not belong."""
 
+    @staticmethod
+    @abstractmethod
+    def rows(data: Data) -> list[Value]:
+        """The records of a dataset in this form as the mechanism gets them: no value is read as a domain holds it."""
+
+    @staticmethod
+    def row_labels(data: Data) -> list[Value] | None:
+        """The labels of the rows; None where rows have no labels of their own."""
+        return None
+
     @classmethod
     def of(cls, data: Data) -> Self:
         """The layout of a dataset in this form."""
@@ -154,20 +164,6 @@ Frame = Any  # a DataFrame
 Index = Any  # that of a DataFrame
 
 
-def series_entries(column: Column) -> list[Value]:
-    """The entries of a column; None for what is missing by a mark of pandas' own."""
-    import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
-
-    return [None if value is pd.NA or value is pd.NaT else value for value in column.tolist()]
-
-
-def row_labels(frame: Frame) -> list[Value] | None:
-    """The labels of the rows; None where they are counted."""
-    import pandas as pd
-
-    return None if isinstance(frame.index, pd.RangeIndex) else frame.index.tolist()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameLayout(NamedLayout):
     """A DataFrame: `blank` is one without rows, `labels` are the index of the example.
@@ -184,7 +180,19 @@ class FrameLayout(NamedLayout):
     def read(fields: Fields, data: Data) -> list[Record] | None:
         if not is_frame(data) or list(data.columns) != list(fields.names):
             return None
-        return read_columns(fields, [series_entries(data[name]) for name in fields.names])
+        return read_columns(fields, [column.tolist() for _, column in data.items()])
+
+    @staticmethod
+    @override
+    def rows(data: Data) -> list[Value]:
+        return list(zip(*(column.tolist() for _, column in data.items()), strict=True))
+
+    @staticmethod
+    @override
+    def row_labels(data: Data) -> list[Value] | None:
+        import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
+
+        return None if isinstance(data.index, pd.RangeIndex) else data.index.tolist()
 
     @classmethod
     @override
@@ -206,7 +214,8 @@ class FrameLayout(NamedLayout):
         import pandas as pd
 
         def entries(column: Column) -> list[Value]:
-            return series_entries(pd.Series(column, dtype=column.dtype))
+            entries: list[Value] = pd.Series(column, dtype=column.dtype).tolist()
+            return entries
 
         blank = self.blank
         for k, (dtype, domain) in enumerate(zip(self.blank.dtypes, fields.domains, strict=True)):
@@ -370,10 +379,19 @@ class TableLayout(NamedLayout):
         if not cls.tables.holds(data):
             return None
         table = cls.tables.eager(data)
-        schema = cls.tables.schema(table)
-        if schema.names != fields.names:
+        if cls.tables.schema(table).names != fields.names:
             return None
-        return read_columns(fields, list(map(cls.tables.entries, cls.tables.columns(table), schema.kinds)))
+        return read_columns(fields, cls._entries(table))
+
+    @classmethod
+    @override
+    def rows(cls, data: Data) -> list[Value]:
+        return list(zip(*cls._entries(cls.tables.eager(data)), strict=True))
+
+    @classmethod
+    def _entries(cls, table: Data) -> list[list[Value]]:
+        """The values of each column."""
+        return list(map(cls.tables.entries, cls.tables.columns(table), cls.tables.schema(table).kinds))
 
     @classmethod
     @override

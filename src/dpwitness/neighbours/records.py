@@ -1,7 +1,6 @@
 """Datasets of records: neighbours differ in one record, or in all of one unit, added, removed or replaced."""
 
-from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -22,12 +21,12 @@ from dpwitness.neighbours.dataset_pairs import (
     simpler_changes,
     varied_changes,
 )
-from dpwitness.neighbours.domains import Value, in_turn, key_of, plain
+from dpwitness.neighbours.domains import Value, in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, check_form, form_meant, form_of_data, usual_form
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
-from dpwitness.neighbours.layouts import Layout, row_labels
+from dpwitness.neighbours.layouts import Layout
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
 from dpwitness.neighbours.units import UnitChange, UnitProposals, Units
@@ -285,7 +284,7 @@ class Records(Relation):
             case _:
                 return
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
-        # Of a unit that has other records, equal ones may be of other types, such as 0.0 and −0.0.
+        # Of a unit that has other records, equal ones may be other objects, such as 0.0 and −0.0.
         contains = partial(self._contains, built=self._units is None)
         yield from filter(contains, (self._pair(step, layout) for step in steps))
 
@@ -311,8 +310,8 @@ class Records(Relation):
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
         """Whether both are datasets of the domain that differ in exactly one record, or unit, and in nothing else.
 
-        Order counts, since mechanisms see it: the same records in another order are another dataset. So do the types of
-        columns, the index, and what else a dataset is besides its records.
+        Order counts, since mechanisms see it: the same records in another order are another dataset. So do types of
+        values (1 is not 1.0), signs of zeros, types of columns, the index, and what else a dataset is besides its records.
         """
         return self._contains(pair, data)
 
@@ -326,29 +325,34 @@ class Records(Relation):
             return False
         if self._units is not None and any(map(self._units.too_many, (first, second))):
             return False
-        if not self._alike(pair, first, second, built=built):
+        form = FORMS[self.form]
+        if form.of(pair.data) != form.of(pair.neighbour):
+            return False
+        if not built:
+            first, second = self._as_given(first, pair.data), self._as_given(second, pair.neighbour)
+        labels = [*map(form.row_labels, pair.sides)]
+        if not (built and labels[0] is None) and not self._alike(*map(_labelled, (first, second), labels)):
             return False
         if data is None:
             return True
         given = self._read(data)
+        if given is not None and not built:
+            given = self._as_given(given, data)
         return given is not None and any(
             len(given) == len(side) and all(map(same_record, given, side)) for side in (first, second)
         )
 
-    def _alike(self, pair: Pair, first: list[Record], second: list[Record], *, built: bool) -> bool:
-        """Whether two datasets, which differ in one record, or unit, differ in nothing else."""
-        form = FORMS[self.form]
-        if form.of(pair.data) != form.of(pair.neighbour):
-            return False
-        if self.form == "list" and not built and not _alike_as_given((first, pair.data), (second, pair.neighbour)):
-            return False
-        if self.form != "dataframe":
-            return True
-        labels = [row_labels(side) for side in pair.sides]
-        if labels[0] is None or labels[1] is None:
-            return True
-        # Rows with labels: what differs is one row, and one that is replaced keeps its label; or the rows of one unit.
-        change = self._between(_labelled(first, labels[0]), _labelled(second, labels[1]))
+    def _as_given(self, records: list[Record], data: Data) -> list[Record]:
+        """The records of a dataset, each with its types and signs of zeros in the data.
+
+        A domain reads 5 and 5.0 as one value; a mechanism may not.
+        """
+        rows = map(exact_key, FORMS[self.form].rows(data))
+        return [(*record, row) for record, row in zip(records, rows, strict=True)]
+
+    def _alike(self, first: list[Record], second: list[Record]) -> bool:
+        """Whether records, each with its row's label last, differ in one, which keeps its label, or in one unit."""
+        change = self._between(first, second)
         if not isinstance(change, Change) or change.before is None:
             return change is not None
         return bool(change.before[-1] == change.after[-1])
@@ -415,29 +419,11 @@ class Records(Relation):
         return as_input(data) if isinstance(data, np.ndarray | int | float) else data
 
 
-def _alike_as_given(*sides: tuple[list[Record], list[Value]]) -> bool:
-    """Whether of each record that both sides hold, there are as many of one type in all of its parts as there can be.
-
-    A domain reads 5 and 5.0 as one value; a mechanism may not.
-    """
-    kinds: list[dict[Hashable, Counter[Hashable]]] = [{}, {}]
-    for found, (records, given) in zip(kinds, sides, strict=True):
-        for record, item in zip(records, given, strict=True):
-            try:
-                known = found.setdefault(record, Counter())  # equal values are one key
-            except TypeError:  # of lists and arrays
-                known = found.setdefault(exact_key(record), Counter())
-            known[exact_key(item)] += 1
-    first, second = kinds
-    return all(
-        (first[record] & second[record]).total() == min(first[record].total(), second[record].total())
-        for record in first.keys() & second.keys()
-    )
-
-
-def _labelled(records: list[Record], labels: list[Value]) -> list[Record]:
-    """Records with the labels of their rows behind them."""
-    return [(*record, key_of(label)) for record, label in zip(records, labels, strict=True)]
+def _labelled(records: list[Record], labels: list[Value] | None) -> list[Record]:
+    """Records with the labels of their rows, if rows have labels."""
+    if labels is None:
+        return [(*record, None) for record in records]
+    return [(*record, exact_key(label)) for record, label in zip(records, labels, strict=True)]
 
 
 def records(
