@@ -158,6 +158,60 @@ def test_contains_is_the_definition(a, b, adjacency, size, form):
     assert relation.contains(Pair(data, neighbour)) == adjacent_by_definition(a, b, adjacency, size)
 
 
+#: Datasets of these whole numbers, in each form, and the number of records of one.
+SIZED = {
+    "list": (list, len),
+    "array": (lambda xs: np.array(xs, np.int64), len),
+    "columns": (lambda xs: {"x": np.array(xs, np.int64)}, lambda data: len(data["x"])),
+    "dataframe": (lambda xs: pd.DataFrame({"x": np.array(xs, np.int64)}), len),
+    "polars": (lambda xs: polars.DataFrame({"x": xs}, {"x": polars.Int64}), len),
+    "arrow": (lambda xs: pyarrow.table({"x": pyarrow.array(xs, pyarrow.int64())}), len),
+    "xy": (lambda xs: (np.array(xs, np.int64).reshape(-1, 1), np.zeros(len(xs), bool)), lambda data: len(data[1])),
+}
+
+
+def of_sizes(form, **settings):
+    """Datasets of 1 to 10 whole numbers."""
+    x = integers(0, 9)
+    domain = {"list": x, "array": x, "xy": ((x,), flags())}.get(form, {"x": x})
+    return records(domain, form=form, size=(1, 10), **settings)
+
+
+@pytest.mark.parametrize("form", SIZED)
+def test_both_datasets_of_a_pair_have_an_allowed_size(form):
+    """A pair of 0 and 1 records, or of 10 and 11, would convict a function that keeps its claim for 1 to 10."""
+    make, _ = SIZED[form]
+    relation = of_sizes(form)
+    for fewer, allowed in ((0, False), (1, True), (9, True), (10, False)):
+        numbers_of = [k % 9 for k in range(fewer)]
+        pair = Pair(make(numbers_of), make([*numbers_of, 9]))
+        assert relation.contains(pair) == relation.contains(pair.swapped()) == allowed
+    for same, allowed in ((0, False), (1, True), (10, True), (11, False)):
+        numbers_of = [k % 9 for k in range(same)]
+        replaced = [*numbers_of[:-1], 9] if same else []
+        assert of_sizes(form, adjacency="replace-one").contains(Pair(make(numbers_of), make(replaced))) == allowed
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("form", SIZED)
+def test_no_pair_of_other_sizes_is_proposed(form, adjacency):
+    make, length = SIZED[form]
+    found = []
+    for base in (None, make([4]), make([*range(10)])):
+        relation = of_sizes(form, adjacency=adjacency, base=base)
+        proposed = [*relation.candidates(), *relation.unusual()]
+        if base is not None:
+            proposed += relation.candidates(base)
+        proposed += [pair for size in (0, 1, 2, 10, 11) for pair in relation.large(size)]
+        ends = [pair for pair in proposed if {1, 10} & set(map(length, pair.sides))]
+        assert {1, 10} <= {length(side) for pair in ends for side in pair.sides}
+        for pair in (*ends[:3], *ends[-3:]):
+            proposed += [*relation.variations(pair), *relation.smaller(pair)]
+        found += proposed
+    assert {length(side) for pair in found for side in pair.sides} == {*range(1, 11)}
+    assert {abs(length(pair.data) - length(pair.neighbour)) for pair in found} == {int(adjacency == "add-remove")}
+
+
 @pytest.mark.parametrize(
     ("data", "neighbour"),
     [

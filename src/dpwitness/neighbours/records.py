@@ -311,7 +311,7 @@ class Records(Relation):
         """Whether both are datasets of the domain that differ in exactly one record, or unit, and in nothing else.
 
         Order counts, since mechanisms see it: the same records in another order are another dataset. So do types of
-        values (1 is not 1.0), signs of zeros, types of columns, the index, and what else a dataset is besides its records.
+        values (1 is not 1.0), signs of zeros, types of columns, the index, and what else a dataset is besides records.
         """
         return self._contains(pair, data)
 
