@@ -155,16 +155,14 @@ def finite(name: str, value: object, error: type[BadInput] = InvalidParameter) -
     return found
 
 
-def whole(
-    name: str, value: object, least: int, most: int | None = None, error: type[BadInput] = InvalidParameter
-) -> int:
-    """A whole number from `least` to `most`; 1e6 is one. Raises `error` where it is not in the range."""
+def whole(name: str, value: object, least: int, most: int | None = None) -> int:
+    """A whole number from `least` to `most`; 1e6 is one. Raises `InvalidParameter` for anything else."""
     found = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(found, bool) or not isinstance(found, numbers.Integral):
         raise InvalidParameter(f"{name}={brief(value)} must be a whole number")
     if int(found) < least or (most is not None and int(found) > most):
         limits = f"at least {least}" if most is None or most > 1 << 64 else f"from {least} to {most}"
-        raise error(f"{name}={brief(value)} must be a whole number {limits}")
+        raise InvalidParameter(f"{name}={brief(value)} must be a whole number {limits}")
     return int(found)
 
 

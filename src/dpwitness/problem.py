@@ -24,7 +24,6 @@ from dpwitness.candidate import Candidate
 from dpwitness.checks import brief, kind, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import (
-    BudgetTooSmall,
     DPWitnessError,
     InvalidNeighbours,
     InvalidParameter,
@@ -94,7 +93,7 @@ CENTRES: Final = ("threshold", "theta", "T")
 class Effort:
     """The options that say nothing of what is tested, checked; a seed and workers that were not given are chosen.
 
-    Raises `InvalidParameter` and `BudgetTooSmall`.
+    Raises `InvalidParameter`.
     """
 
     alpha: float = ALPHA
@@ -158,7 +157,7 @@ class Effort:
         if self.executor is not None and self.cluster is not None:
             raise InvalidParameter("executor= and cluster= both say where the runs are made: give one of the two")
         settled = {
-            "runs": min(whole("runs", self.runs, 1, error=BudgetTooSmall), MOST_RUNS),
+            "runs": min(whole("runs", self.runs, 1), MOST_RUNS),
             "max_time": min(seconds("max_time", self.max_time), LONGEST_TIME),
             "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, LARGEST_SEED),
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
@@ -169,7 +168,7 @@ class Effort:
                 raise InvalidParameter(f"detectable_ratio={brief(ratio)} must lie between 1 and {MOST_RATIO:g}")
             settled["detectable_ratio"] = ratio
         if self.search_runs is not None:
-            settled["search_runs"] = min(whole("search_runs", self.search_runs, 0, error=BudgetTooSmall), MOST_RUNS)
+            settled["search_runs"] = min(whole("search_runs", self.search_runs, 0), MOST_RUNS)
         for name, value in settled.items():
             object.__setattr__(self, name, value)
 

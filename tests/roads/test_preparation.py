@@ -3,6 +3,7 @@
 import functools
 import math
 import pickle
+import re
 
 import numpy as np
 import pytest
@@ -21,6 +22,7 @@ from dpwitness.mechanisms.claims import stated_claim
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.mechanisms.resolve import MechanismFactory, Requirements, as_mechanism
 from dpwitness.neighbours import Pair, as_finite_numbers
+from dpwitness.problem import Effort
 from dpwitness.search.pairs import proposed
 from running import prepare
 
@@ -392,8 +394,18 @@ def test_a_curve_refuses_an_unknown_method_and_a_bound_a_wrong_alpha():
         dpw.curve(fixed, epsilon=[1.0], claims=[1.0], neighbours=ONE, method="x" * 999)
     with pytest.raises(InvalidParameter, match=r"^progress='x{79} must be"):
         dpw.check(fixed, epsilon=1.0, neighbours=ONE, progress="x" * 999)
-    with pytest.raises(InvalidParameter, match=r"runs=1\.5 must be a whole number"):
-        dpw.bound(fixed, epsilon=1.0, neighbours=ONE, runs=1.5)
+
+
+@pytest.mark.parametrize("value", [1.5, "20", True, [1], math.inf, math.nan, 0, -1])
+@pytest.mark.parametrize(("name", "least"), [("runs", 1), ("search_runs", 0)])
+def test_what_is_no_number_of_runs_is_an_invalid_parameter(name, least, value):
+    """Only a number of runs can be too small a budget."""
+    if (name, value) == ("search_runs", 0):
+        assert Effort(search_runs=0).search_runs == 0
+        return
+    said = rf"^{name}={re.escape(repr(value))} must be a whole number( at least {least})?$"
+    with pytest.raises(InvalidParameter, match=said):
+        Effort(**{name: value})
 
 
 def test_whole_floats_are_whole_numbers():
