@@ -225,24 +225,33 @@ def test_a_check_draws_no_stream_twice(monkeypatch):
     assert len(set(asked)) == len(asked)
 
 
-@pytest.mark.campaign
 def test_a_check_in_epochs_draws_no_stream_twice(monkeypatch):
-    """Runs that came again would be bet on by who has seen them."""
+    """Runs that came again would be bet on by who has seen them.
+
+    Epochs of several pairs, of one that is left out, of variations that come later, and confirm runs.
+    """
     asked = []
 
     def recorded(seed, *key):
         asked.append((seed, *key))
         return generator(seed, *key)
 
-    def noisy(rng, data, size):
-        return data[0] + rng.laplace(0, 1, size)
+    def noisy(rng, data):
+        if data[0] >= 10:
+            raise ValueError("too large")
+        return data[0] + rng.laplace()
 
     monkeypatch.setattr(dpwitness.runs.shards, "generator", recorded)
-    few = {"neighbours": dpwitness.queries(1), "seed": 5, "search_runs": 0, "runs": 300}
-    assert dpwitness.check(noisy, claim=1.0, **few).epoch_runs > 100
-    asked = [(seed, *role.value, *key) for seed, role, *key in asked if role is Role.EPOCH]
-    assert len(asked) > 30
-    assert len(set(asked)) == len(asked)
+    few = {"neighbours": dpwitness.queries(1), "seed": 5, "search_runs": 0, "runs": 300, "bits": False, "workers": 1}
+    verdict = dpwitness.check(noisy, claim=1.0, outcome=float, **few)
+    evidence = [(role, (seed, *role.value, *key)) for seed, role, *key in asked if role.evidence]
+    drawn = Counter(role for role, _ in evidence)
+    assert drawn[Role.EPOCH] > 30
+    assert drawn[Role.CONFIRM] > 0
+    assert (verdict.epoch_runs, verdict.counts.runs) == (150, 150)
+    assert len({key for _, key in evidence}) == len(evidence)
+    pairs_of = {key[2] for role, key in evidence if role is Role.EPOCH}
+    assert len(pairs_of) > 3  # of which one raised, and some are variations
 
 
 def test_rows_of_several_rounds_are_kept_together():
