@@ -1,5 +1,6 @@
 """Datasets of records: what is proposed is adjacent, and adjacent is what the definition says."""
 
+import copy
 import json
 import math
 from decimal import Decimal
@@ -746,3 +747,18 @@ def test_a_unit_may_be_the_only_one():
     found = list(relation.candidates())
     assert all(map(relation.contains, found))
     assert {min(len(pair.data), len(pair.neighbour)) for pair in found} == {0}
+
+
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_records_that_are_arrays_are_compared_varied_and_shrunk(adjacency):
+    images = [np.full((2, 2), k, float) for k in range(5)]
+    relation = records(base=images, form="list", adjacency=adjacency, size=(0, 6))
+    found = list(relation.candidates())
+    assert len(found) > 10
+    for pair in (*found, *relation.variations(found[0]), *relation.smaller(found[0])):
+        assert relation.contains(pair)
+        assert relation.contains(Pair(*copy.deepcopy(pair.sides)))
+    assert relation.contains(Pair(images[:2], images[:3] if adjacency == "add-remove" else [images[0], images[2]]))
+    forged = images[0].astype(int)
+    assert not relation.contains(Pair(images[:2], [forged, images[1], images[2]]))
+    assert not relation.contains(Pair(images[:2], [forged, images[2]]))
