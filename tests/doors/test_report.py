@@ -337,7 +337,7 @@ def test_verdicts_under_other_adjacencies_stand_below_the_first():
     read = Reader(found.to_html())
     assert {"violated", "not-refuted"} <= {attributes.get("class") for _, attributes in read.elements}
     assert read.text.index("is not 1-DP") < read.text.index("Under pairs(") < read.text.index("claim ε = 3")
-    assert "1e-06 under another adjacency" in read.text
+    assert "1e-06 under another relation" in read.text
 
 
 def test_last_bits_under_another_adjacency_are_a_finding():

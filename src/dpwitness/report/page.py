@@ -278,7 +278,7 @@ def _alpha(result: Verdict | Bound | Profile) -> str:
     spent = [f"α = {result.alpha:g} for this result"]
     if isinstance(result, NotRefuted) and result.floating_point is not None:
         spent.append(f"{result.floating_point.alpha:g} for the last bits")
-    spent += [f"{other.alpha:g} under another adjacency" for other in _others(result)]
+    spent += [f"{other.alpha:g} under another relation" for other in _others(result)]
     return "; ".join(spent)
 
 
@@ -505,7 +505,7 @@ def _others(result: Shown) -> tuple[Verdict, ...]:
 
 
 def _other(result: Verdict) -> Markup:
-    """A verdict under another adjacency."""
+    """A verdict under another relation."""
     return element(
         "section",
         element("h2", f"Under {relation_text(result.witness.relation)}"),

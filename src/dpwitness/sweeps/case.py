@@ -72,7 +72,7 @@ class CaseResult(JsonFields):
             return f"{exceeded(verdict.claim, verdict.lower_bound, digits=3)}, claimed {verdict.claim}"
         told = f"would have caught {verdict.caught}, claimed {verdict.claim}"
         if any(other.refuted for other in verdict.others):
-            told += "; refuted under another adjacency"
+            told += "; refuted under another relation"
         if verdict.floating_point is not None:
             told += "; its last bits leak"
         return told

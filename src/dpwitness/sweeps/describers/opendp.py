@@ -22,9 +22,8 @@ from dpwitness.claims import ApproxDP, Claim, GaussianDP
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.mechanisms.libraries.opendp import LIBRARY, in_carrier
 from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records
-from dpwitness.sweeps.annotations import from_json
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
-from dpwitness.sweeps.describers.signatures import Released
+from dpwitness.sweeps.describers.signatures import Released, from_json
 from dpwitness.tables import tables_of
 
 EMPTY: Final = inspect.Parameter.empty

@@ -1,23 +1,26 @@
 """Functions and classes of any library whose signature shows a claim: a parameter named epsilon or eps.
 
-Parameters get values by their names, annotations and defaults; the shape of the data is found by trying. Only the
-documentation may say which inputs the claim calls neighbours. Where it does not, both adjacencies of records are
-tested, and only what is refuted under both is refuted.
+Parameters get values by their names, annotations and defaults; the form of the data is found by trying. A signature
+does not state which inputs are neighbours, and prose is not read. So the claim is tested under every relation that it
+may mean (both adjacencies; numbers within the bounds, and beyond them), and is refuted only under all of them.
 """
 
 import inspect
 import re
+import types
+import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from enum import Enum
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from dpwitness.claims import ApproxDP, Claim
+from dpwitness.mechanisms.catalog import load_object
 from dpwitness.mechanisms.libraries.library import number
 from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, SIZE_NAMES
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
-from dpwitness.sweeps.annotations import annotations_of, from_json, value_of
 from dpwitness.sweeps.describers.describer import Attempt, Recipe
 from dpwitness.targets import Target, target_of
 
@@ -25,106 +28,64 @@ Parameters = Mapping[str, inspect.Parameter]
 EMPTY: Final = inspect.Parameter.empty
 VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
-#: The ε that is asked for (nats), and the δ where a parameter of that name has no default.
+#: The ε that mechanisms are asked for (nats), and the δ for a parameter of that name without a default.
 EPSILON: Final = 1.0
 DELTA: Final = 1e-3
-#: Estimators, which are fitted anew for each run, get so many times the time of a case.
+#: The time of a case of an estimator, which is fitted anew for each run, in times of another case.
 FITTING: Final = 1.5
-#: Those of the values of a regression: others than those of its features, which must not be taken for them.
+#: The parameter for bounds of the labels of a regression, and its value: labels must not be taken for features.
 BOUNDS_Y: Final = "bounds_y"
 RANGE_Y: Final = (0.0, 1.0)
-#: Names of a pair of bounds, and names of the ends of one.
+#: Names of parameters for a pair of bounds, and for each end of a pair.
 BOUNDS: Final = ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", BOUNDS_Y)
 ENDS: Final = (
     ("lower", "upper"), ("low", "high"), ("lower_bound", "upper_bound"), ("min_value", "max_value"),
     ("minimum", "maximum"), ("lo", "hi"), ("clip_min", "clip_max"), ("a_min", "a_max"),
 )  # fmt: skip
-#: Bounds that are given: from zero, and of both signs, of which the lower one is the smaller.
+#: Values of bounds: from zero, and of both signs with the lower end the smaller.
 RANGES: Final = ((0.0, 5.0), (-1.0, 4.0))
 SENSITIVITIES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens")
-#: Names of parameters that may say which data a claim is for, or spend a budget of their own: a value would be a guess.
+#: Names of parameters that may restrict the data of a claim, or spend a budget of their own: a value would be a guess.
 LIMITS: Final = re.compile(
     r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])"
 )
-#: The same, but for a default that is a count, as max_iter=100, or that the function itself clips to.
+#: Further names that may restrict the data, unless the default is a count, as max_iter=100, or what it clips to.
 MOST: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
-#: Names of what is data.
+#: Names of parameters for data, for data that is a single number, and for labels.
 DATA: Final = (
     "data", "array", "sample", "samples", "values", "records", "x", "X", "xs", "value", "df", "frame", "scores",
     "utilities", "queries", "answers", "counts", "column", "dataset", "true_value", "true_count", "answer", "count",
     "items", "texts", "a", "arr", "seq", "inputs",
 )  # fmt: skip
-#: Of these names the ones that are of a single number.
 SINGLE: Final = ("value", "true_value", "true_count", "answer", "count", "x")
 LABELS: Final = ("y", "labels", "target", "targets")
-#: Values for parameters that have no default, by name; others have them by annotation.
+#: Values of parameters without a default, by name, then by the type of their annotation.
 VALUES: Final[Mapping[str, Any]] = {
     "k": 2, "n": 10, "bins": 5, "n_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
     "percentile": 50, "alpha": 0.5, "n_clusters": 2, "n_components": 1, "dimension": 2, "cutoff": 1,
     "categories": ["a", "b", "c"], "domain": ["a", "b", "c"],
 }  # fmt: skip
-#: Methods that release something of data, the first that a class has.
+OF_TYPES: Final[Mapping[object, Any]] = {int: 2, float: 1.0, bool: False, str: "a"}
+#: The same types by name, for annotations that are texts.
+TYPES: Final = {kind.__name__: kind for kind in (int, float, bool, str)}
+#: Names of methods that release something of data; the first that a class has is called.
 METHODS: Final = (
     "fit", "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "quick_result", "answer",
     "estimate", "sanitize", "sanitise", "run", "__call__",
 )  # fmt: skip
-#: Attributes of a fitted estimator that say how it was fitted, and not what was learned.
+#: Attributes of a fitted estimator that describe the fit and are not learned from the data.
 NOT_LEARNED: Final = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")
-
-#: Sentences that are about records or neighbours, and not about what is done to values.
-ABOUT: Final = re.compile(
-    r"\b(?:records?|rows?|persons?|people|individuals?|entry|entries|elements?|users?|participants?|tuples?)\b"
-    r"|\bof which one\b|\b(?:neighbo|adjacen|differ)",
-    re.IGNORECASE,
-)
-#: What names an adjacency in such a sentence; `NAMED`: by itself.
-ADD_REMOVE: Final = re.compile(
-    r"\badd(?:s|ing|ed|itions?)?"
-    r"(?: (?:of|the|an?|any|one|single|(?:record|row|person|individual|entry|element|user)s?))*"
-    r" (?:or|and) (?:the )?remov",
-    re.IGNORECASE,
-)
-REPLACE_ONE: Final = re.compile(
-    r"\b(?:replac(?:e|ing|ement)|substitut(?:e|ing|ion)|chang(?:e|ing))"
-    r"(?: (?:of|in|the|exactly))* (?:one(?!-)|a single)\b"
-    r"|(?<!than )\b(?:one|a single)(?: \w+){0,4} (?:is|be|been) (?:replaced|substituted|changed)\b"
-    r"|\b(?:neighbo|adjacen|differ)\w*(?: \w+){0,4} (?:replac|substitut|chang)\w+ (?:of )?an?\b",
-    re.IGNORECASE,
-)
-NAMED: Final = (
-    re.compile(r"\badd(?:ition)? ?[-/] ?remov|\bunbounded (?:dp|diff)", re.IGNORECASE),
-    re.compile(r"\breplace-one\b|\bbounded (?:dp|diff)", re.IGNORECASE),
-)
-#: What may name one in other words, so that the other is not the only one.
-MAY_NAME: Final = (
-    re.compile(r"\b(?:remov|delet|insert|presen|absen)", re.IGNORECASE),
-    re.compile(r"\b(?:replac|substitut|swap|chang|modif)", re.IGNORECASE),
-)
-#: Documentation that makes a claim only for what lies within the bounds.
-REQUIRED: Final = r"\b(?:must|should|shall|have to|has to|needs? to|assum\w+|expect\w*|requir\w+|suppos\w+)"
-WITHIN: Final = re.compile(
-    rf"{REQUIRED}(?:\W+\w+){{0,5}}?\W+(?:with)?in(?:side)?(?:\W+\w+){{0,3}}?\W+(?:bounds|range|domain|interval)\b"
-    rf"|{REQUIRED}(?:\W+\w+){{0,5}}?\W+(?:between|from|(?:with)?in(?:side)?)\W+(?:the\W+)?(?:low|min|bound)\w*\b"
-    rf"|{REQUIRED}(?:\W+\w+){{0,4}}?\W+(?:bounded|clipped|clamped)\b",
-    re.IGNORECASE,
-)
-#: Documentation of what clips to the bounds itself.
-CLIPS: Final = re.compile(
-    r"\b(?:else|otherwise|or|those|outside|beyond)\b(?: [^.;]*)? (?:are|is|be) (?:\w+ )?(?:clipped|clamped|truncated)",
-    re.IGNORECASE,
-)
-#: What else may have to lie within something.
-OTHERS: Final = re.compile(r"\b(?:epsilon|eps|delta|quant\w*|percent\w*|prob\w*|alpha|beta)\b", re.IGNORECASE)
-MISSING: Final = re.compile(r"ignor\w+ (?:\w+ ){0,2}(?:nan|missing)|missing values", re.IGNORECASE)
+#: The adjacencies that a claim about records may mean.
+ADJACENCIES: Final = ("add-remove", "replace-one")
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What an input may be: the relations that the claim may mean, and what they are called.
+    """One form of the input: the relations that the claim may then mean, and their description for people.
 
-    `labelled`: an input is features and labels; `of_records`: it is records of several people; `of_number`: it is a
-    number, and no array of one; `strict`: see `Attempt`; `public`: the low end of features, of which a record of each
-    class is added to every input, since many classifiers refuse one class alone.
+    `labelled`: the input is features and labels; `of_records`: it is records of several people; `of_number`: it is a
+    number and not an array of one; `strict`: see `Attempt`; `public`: the low end of features, of which a record of
+    each class is added to every input, since many classifiers refuse a single class.
     """
 
     relations: tuple[Relation, ...]
@@ -148,18 +109,18 @@ class Released:
         self.__signature__ = inspect.Signature([inspect.Parameter(one, kind) for one in names])
 
     def __call__(self, data: object, rng: object = None) -> object:
-        """Run it once."""
+        """Run the mechanism once."""
         return self.call(data, rng)
 
 
 class Signatures:
     """Plain signatures: those with ε, and functions marked by `@target`."""
 
-    #: Further values for parameters by name, before all others; and those that are left as they are.
+    #: Values of parameters by name, for libraries of their own describer; they come before all others.
     values: ClassVar[Mapping[str, Any]] = {}
 
     def describes(self, thing: object, place: str) -> bool:
-        """Whether it is a function or a class with a parameter for ε."""
+        """Whether the thing is a function or a class with a parameter for ε."""
         if not (inspect.isclass(thing) or inspect.isroutine(thing)):
             return False
         if inspect.isabstract(thing) or (inspect.isclass(thing) and issubclass(thing, BaseException | Mapping)):
@@ -167,7 +128,7 @@ class Signatures:
         return target_of(thing) is not None or bool(EPSILON_NAMES & set(parameters_of(thing)))
 
     def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
-        """One for each choice of bounds; one that is refused where a parameter has no known value."""
+        """One recipe for each choice of bounds; one that is refused if a parameter has no known value."""
         if target_of(thing) is not None:
             return [Recipe()]
         chosen = []
@@ -191,7 +152,7 @@ class Signatures:
         return chosen
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
-        """Records in several forms, or one number where there is a sensitivity or a single value."""
+        """Records in several forms; numbers first where there is a sensitivity or a single value."""
         mark = target_of(thing)
         if mark is not None:
             yield of_target(thing, mark)
@@ -215,10 +176,10 @@ class Signatures:
             )
 
     def _filled(self, thing: object, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
-        """Values for its parameters as JSON, and the names of those that have none."""
+        """Values of the thing's parameters as JSON, and the names of the parameters without a known value."""
         data = None if inspect.isclass(thing) else data_of(own)
         labels = () if inspect.isclass(thing) else LABELS
-        hints, documented = annotations_of(thing), inspect.getdoc(thing) or ""
+        hints = annotations_of(thing)
         found: dict[str, Any] = {}
         unknown = []
         of_ends = {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
@@ -237,10 +198,10 @@ class Signatures:
             elif name in of_ends:
                 found[name] = of_ends[name]
             elif name in SENSITIVITIES:
-                # Whatever its default: the numbers move by 1. Some mechanisms take whole numbers alone.
+                # Whatever its default: the numbers move by 1. Some mechanisms accept only integers.
                 found[name] = 1 if isinstance(one.default, int) else 1.0
             elif one.default is EMPTY:
-                value = VALUES.get(name, value_of(hints.get(name), name, documented, ends))
+                value = VALUES.get(name, annotated(hints.get(name), ends))
                 if value is None or (may_restrict(name) and isinstance(value, int | float)):
                     unknown.append(name)
                 else:
@@ -250,8 +211,47 @@ class Signatures:
         return found, unknown
 
 
+def annotations_of(thing: object) -> dict[str, object]:
+    """The annotations of the parameters of a function or a class; texts if they name what cannot be imported."""
+    function = thing.__init__ if inspect.isclass(thing) else thing
+    try:
+        return typing.get_type_hints(function)
+    except Exception:  # of a name that is only there for type checkers, or of an extension
+        return dict(getattr(function, "__annotations__", {}))
+
+
+def annotated(annotation: object, ends: tuple[float, float]) -> object:
+    """A value of an annotation's type as JSON; None if the annotation is unknown. `ends`: for a pair of numbers."""
+    annotation = TYPES.get(annotation, annotation) if isinstance(annotation, str) else annotation
+    if isinstance(annotation, type) and annotation in OF_TYPES:
+        return OF_TYPES[annotation]
+    if isinstance(annotation, type) and issubclass(annotation, Enum):
+        place = f"{annotation.__module__}:{annotation.__qualname__}"
+        return {"enum": [place, next((one.name for one in annotation), "")]}
+    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
+    if origin is typing.Literal:
+        return arguments[0]
+    if origin in (typing.Union, types.UnionType):
+        several = (annotated(one, ends) for one in arguments if one is not type(None))
+        return next((one for one in several if one is not None), None)
+    if origin is tuple and arguments in ((float, float), (int, int)):
+        return {"tuple": [arguments[0](end) for end in ends]}
+    return None
+
+
+def from_json(value: object) -> object:
+    """The value of a recipe's JSON, in which tuples and members of enumerations are objects."""
+    if isinstance(value, dict) and set(value) == {"tuple"}:
+        return tuple(map(from_json, value["tuple"]))
+    if isinstance(value, dict) and set(value) == {"enum"}:
+        place, name = value["enum"]
+        members: Any = load_object(place)
+        return members[name]
+    return [from_json(one) for one in value] if isinstance(value, list) else value
+
+
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
-    """The parameters of a function or a class; none where they cannot be read. `bound`: without the first, self."""
+    """The parameters of a function or a class; empty if they cannot be read. `bound`: without the first, self."""
     try:
         found = dict(inspect.signature(thing).parameters)
     except (TypeError, ValueError):  # of an extension
@@ -267,26 +267,19 @@ def taken_by(thing: object) -> tuple[Parameters, str | None, Parameters]:
 
 
 def may_restrict(name: str) -> bool:
-    """Whether the name of a parameter says that it may be one of the claim's."""
+    """Whether the name of a parameter shows that it may restrict the claim."""
     return bool(LIMITS.search(name) or MOST.search(name))
 
 
 def is_limit(name: str, default: object) -> bool:
-    """Whether a default may say which data a claim is for, or spend a budget of its own."""
+    """Whether a default may restrict the data of the claim, or spend a budget of its own."""
     if isinstance(default, bool) or not isinstance(default, int | float) or "clip" in name:
         return False
     return bool(LIMITS.search(name) or (isinstance(default, float) and MOST.search(name)))
 
 
-def documentation_of(thing: Any) -> str:
-    """That of a function, or of a class and of its method that takes data."""
-    method = taken_by(thing)[1]
-    found = [thing] if method is None else [thing, getattr(thing, method)]
-    return "\n\n".join(inspect.getdoc(one) or "" for one in found)
-
-
 def has_bounds(own: Parameters) -> bool:
-    """Whether it takes bounds."""
+    """Whether the parameters hold bounds."""
     return any(name in own for name in BOUNDS) or any(set(names) <= set(own) for names in ENDS)
 
 
@@ -306,13 +299,13 @@ def method_of(thing: object) -> str | None:
 
 
 def claim_of(given: Mapping[str, object], own: Parameters) -> Claim:
-    """(ε, δ)-DP of the values that its parameters get."""
+    """(ε, δ)-DP at the values of the parameters."""
     delta = next((given.get(name, own[name].default) for name in DELTA_NAMES if name in own), 0.0)
     return ApproxDP(EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0)
 
 
 def of_target(thing: Any, mark: Target) -> Attempt:
-    """A function that says all of itself by `@target`."""
+    """The attempt of a function that states its claim and its relation by `@target`."""
     states = mark.states or (lambda epsilon: ApproxDP(epsilon, mark.delta))
     return Attempt(
         mechanism=thing,
@@ -326,7 +319,7 @@ def of_target(thing: Any, mark: Target) -> Attempt:
 def caller(
     thing: Any, given: Mapping[str, object], of_method: Mapping[str, object], shape: Shape
 ) -> Callable[[Any, Any], Any]:
-    """What runs it once, on an input and with a generator; an object of a class is made for each run."""
+    """A function that runs the thing once on an input with a generator; an object of a class is made for each run."""
     own, method, taking = taken_by(thing)
     data = data_of(taking)
     labels = next((name for name in LABELS if name in taking), None)
@@ -348,20 +341,20 @@ def caller(
 
 
 def with_public(value: Any, low: float) -> tuple[object, object]:
-    """Features and labels with a record of each class, which is public."""
+    """Features and labels with a public record of each class."""
     features, classes = np.asarray(value[0]), np.asarray(value[1])
     return np.vstack([features, np.full((2, features.shape[1]), low)]), np.append(classes, [0, 1])
 
 
 def positional(function: Callable[..., object], own: Parameters, values: Mapping[str, object]) -> object:
-    """Call a function by names, but for what must be given without one."""
+    """Call a function by names, except for parameters that are positional only."""
     only = [name for name, one in own.items() if one.kind is one.POSITIONAL_ONLY and name in values]
     rest = {name: value for name, value in values.items() if name not in only}
     return function(*(values[name] for name in only), **rest)
 
 
 def learned(estimator: object) -> dict[str, object]:
-    """What a fitted estimator has learned: numbers and arrays of numbers under public names that end with _."""
+    """The numbers and arrays that a fitted estimator has under public names that end with _."""
     return {
         name: value
         for name, value in vars(estimator).items()
@@ -373,7 +366,7 @@ def learned(estimator: object) -> dict[str, object]:
 
 
 def shapes(thing: Any, low: float, high: float, given: Any) -> Iterator[Shape]:
-    """What the input of a function or a class may be, the most likely first."""
+    """The shapes that the input of a function or a class may have, the most likely first."""
     of_class, _, taking = taken_by(thing)
     own, name = {**taking, **of_class}, data_of(taking)
     bounded = has_bounds(own)
@@ -382,7 +375,7 @@ def shapes(thing: Any, low: float, high: float, given: Any) -> Iterator[Shape]:
         return
     one_value = name in SINGLE or (name is not None and taking[name].annotation in (float, int, "float", "int"))
     if one_value and not inspect.isclass(thing):
-        yield from of_one_value(low, high, bounded=bounded, beyond=not lies_within(documentation_of(thing)))
+        yield from of_one_value(low, high, bounded=bounded)
     labelled = any(one in taking and taking[one].default is EMPTY for one in LABELS)
     yield from of_records(thing, own, low, high, labelled=labelled, given=given)
     if not labelled:
@@ -399,16 +392,14 @@ def of_sensitivity(low: float, high: float, *, bounded: bool) -> Iterator[Shape]
         yield Shape((queries(3, may_move="one"),), "lists of which one number differs by the sensitivity")
 
 
-def of_one_value(low: float, high: float, *, bounded: bool, beyond: bool) -> Iterator[Shape]:
-    """Any two numbers, within bounds and beyond them; without bounds a number that moves by 1."""
-    within = ((low, high), (low, (low + high) / 2))
-    span = high - low
-    if bounded and beyond:
-        outside = pairs((low - span, high + span), (low, high + 10 * span), *within)
-        told = f"any two numbers, also beyond {low:g} to {high:g}, which is assumed"
-        yield Shape((outside,), told, of_number=True, strict=True)
+def of_one_value(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
+    """Any two numbers beyond the bounds and within; without bounds a number that moves by 1."""
     if bounded:
-        yield Shape((pairs(*within),), f"any two numbers from {low:g} to {high:g}", of_number=True)
+        span, within = high - low, ((low, high), (low, (low + high) / 2))
+        inside, told = pairs(*within), f"any two numbers from {low:g} to {high:g}"
+        outside = pairs((low - span, high + span), (low, high + 10 * span), *within)
+        yield Shape((outside, inside), f"{told}, and beyond", of_number=True, strict=True)
+        yield Shape((inside,), told, of_number=True)
     else:
         told = "numbers that differ by 1, which is assumed"
         yield Shape((pairs((0.0, 1.0), (1.0, 2.0), (10.0, 11.0)),), told, of_number=True)
@@ -416,7 +407,7 @@ def of_one_value(low: float, high: float, *, bounded: bool, beyond: bool) -> Ite
 
 
 def of_one_record(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
-    """A list of one record, which may be any: for what answers for each record, so that its claim is about one."""
+    """A list of any one record, for mechanisms that answer for each record: their claim is about one record."""
     told = "any two values of one record"
     yield Shape((pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"])),), told)
     if bounded:
@@ -424,88 +415,62 @@ def of_one_record(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
         yield Shape((pairs(*((np.array([low]), np.array([other])) for other in (high, middle))),), told)
 
 
-def sentences(documented: str) -> list[str]:
-    """The sentences of a documentation, each on one line."""
-    return [" ".join(one.split()) for one in re.split(r"[.;:]\s|\n\s*\n", documented)]
-
-
-def adjacencies(documented: str) -> tuple[str, ...]:
-    """Those that the documentation may mean: one where it names that one, and nothing that may be the other."""
-    about = [one for one in sentences(documented) if ABOUT.search(one)]
-    names = [
-        bool(by_itself.search(documented)) or any(in_words.search(one) for one in about)
-        for by_itself, in_words in zip(NAMED, (ADD_REMOVE, REPLACE_ONE), strict=True)
-    ]
-    other = [any(one.search(each) for each in about) for one in MAY_NAME[::-1]]
-    both = ("add-remove", "replace-one")
-    alone = [one for one, named, also in zip(both, names, other, strict=True) if named and not also]
-    return tuple(alone) or both
-
-
-def lies_within(documented: str) -> bool:
-    """Whether the documentation makes a claim only for data within the bounds."""
-    found = sentences(documented)
-    says = any(WITHIN.search(one) and not OTHERS.search(one) for one in found)
-    return says and not any(CLIPS.search(one) for one in found)
-
-
 def of_records(
     thing: Any, own: Parameters, low: float, high: float, *, labelled: bool, given: object
 ) -> Iterator[Shape]:
-    """Records in the forms that libraries take, under the adjacencies that the documentation may mean."""
-    documented, estimator = documentation_of(thing), inspect.isclass(thing)
-    bounded, within = has_bounds(own), lies_within(documented)
-    missing = str(thing.__name__).startswith("nan") or bool(MISSING.search(documented))
-    regression = BOUNDS_Y in own  # labels are numbers, and no classes
-    means = adjacencies(documented)
-    told = " and ".join(means) if len(means) > 1 else f"{means[0]}, as documented"
+    """Records in the forms that libraries take, under both adjacencies."""
+    told, bounded = " and ".join(ADJACENCIES), has_bounds(own)
+    regression = BOUNDS_Y in own  # its labels are numbers and not classes
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
         try:
-            found = tuple(records(base=given, adjacency=one, form=form) for one in means)
-        except ValueError:  # it cannot have this form
+            relations = tuple(records(base=given, adjacency=one, form=form) for one in ADJACENCIES)
+        except ValueError:  # the records cannot have this form
             continue
-        yield Shape(found, f"{told}, of the records given", labelled, True)
-    # What is said to ignore missing values may do so in one form alone, or not at all.
-    for with_missing in (True, False) if missing else (False,):
+        yield Shape(relations, f"{told}, of the records given", labelled, True)
+    # Two records are too few for two clusters, one class for a classifier: an estimator is right to refuse them. Only
+    # an attempt that runs on all of the first pairs is taken, except for the last.
+    public = [None, low] if labelled and not regression else [None]
+    of_estimator = [(least, True, one) for least in (1, 4) for one in public]
+    # Functions named as NumPy's nan… ignore missing values, some of them in one form alone.
+    for missing in (True, False) if str(thing.__name__).startswith("nan") else (False,):
         of_domains = [
-            forms(low, high, clipped=clipped, missing=with_missing, labelled=labelled, regression=regression)
-            for clipped in ((True, False) if bounded and not within else (False,))
+            forms(low, high, clipped=clipped, missing=missing, labelled=labelled, regression=regression)
+            for clipped in ((True, False) if bounded else (False,))
         ]
-        for same in zip(*of_domains, strict=True):  # form by form, what lies beyond the bounds first
-            for clipped, (domain, form, base) in zip(range(len(same))[::-1], same, strict=True):
-                # Two records are too few for two clusters, one class for a classifier: an estimator is right to refuse
-                # them. Only what runs on all of the first pairs is taken, but for the last.
-                public = [None, low] if labelled and not regression else [None]
-                choices = [(1, True, one) for one in public] + [(4, True, one) for one in public]
-                choices = choices if estimator else [(1, bool(clipped), None)]
-                choices += [(4, False, None)] if estimator and not clipped else []
+        for (beyond, form, base), *rest in zip(*of_domains, strict=True):
+            domains = [beyond, *(within for within, _, _ in rest if within != beyond)]
+            for claimed in (domains, domains[1:]) if len(domains) > 1 else (domains,):
+                last = claimed[0] is domains[-1]
+                choices = [(1, not last, None)]
+                if inspect.isclass(thing):
+                    choices = of_estimator + [(4, False, None)] * last
                 for least, strict, class_of in choices:
-                    size = (least, 20)
-                    found = tuple(records(domain, adjacency=one, size=size, form=form, base=base) for one in means)
-                    of = told + range_of(found[0], low, high, bounded=bounded, within=within)
-                    yield Shape(found, of, labelled, True, strict=strict, public=class_of)
+                    relations = tuple(
+                        records(domain, adjacency=one, size=(least, 20), form=form, base=base)
+                        for domain in claimed
+                        for one in ADJACENCIES
+                    )
+                    ranged = range_of(relations[-1], low, high, bounded=bounded, beyond=len(claimed) > 1)
+                    yield Shape(relations, told + ranged, labelled, True, strict=strict, public=class_of)
 
 
-def range_of(relation: Relation, low: float, high: float, *, bounded: bool, within: bool) -> str:
-    """Which numbers the records hold, and how that is known; empty where they hold none."""
-    domain = str(relation)
-    if "clipped=True" in domain:
-        return "; numbers beyond the bounds too, which is assumed"
-    if "numbers(" not in domain and "integers(" not in domain:
+def range_of(relation: Relation, low: float, high: float, *, bounded: bool, beyond: bool) -> str:
+    """The range of the records' numbers, and whether it is assumed; empty if they hold no numbers."""
+    if "numbers(" not in str(relation) and "integers(" not in str(relation):
         return ""
     if bounded:
-        return "; numbers within the bounds" + (", as documented" if within else "")
+        return f"; numbers within the bounds{', and beyond' if beyond else ''}"
     return f"; numbers from {low:g} to {high:g}, which is assumed"
 
 
 def forms(
     low: float, high: float, *, clipped: bool, missing: bool, labelled: bool, regression: bool
-) -> Iterator[tuple[object, str, object]]:
-    """Domains of records, how they are handed over, and records to start from."""
+) -> Iterator[tuple[object, str, Any]]:
+    """Domains of records, the form of the input, and records to start from."""
     real, whole = numbers(low, high, clipped=clipped, missing=missing), integers(int(low), int(high))
     texts = categories("a", "b", "c")
     if labelled:
-        # Both classes are there from the start: many classifiers refuse one alone.
+        # Both classes are there from the start: many classifiers refuse a single one.
         steps = np.linspace(0.0, 1.0, 10)
         features = low + (high - low) * steps
         plane = np.stack([features, features[-np.arange(10)]], axis=1)
