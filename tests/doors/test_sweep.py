@@ -370,6 +370,17 @@ def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
         assert len(capsys.readouterr().err.splitlines()) == 1
 
 
+@pytest.mark.parametrize("place", [".", "..", "./", ".foo", "a..b", "folder/", "folder/module"])
+def test_what_names_neither_a_file_nor_a_module_is_refused(place, capsys):
+    said = (
+        f"{place!r} is not the name of a module: give a file, such as path/file.py, or a module, such as package.module"
+    )
+    assert main(["sweep", place]) == 2
+    assert capsys.readouterr().err == f"dpwitness: error: {said}\n"
+    with pytest.raises(dpw.UnknownTarget, match=f"^{re.escape(said)}$"):
+        dpw.sweep(place)
+
+
 @pytest.mark.parametrize(
     ("settings", "said"),
     [

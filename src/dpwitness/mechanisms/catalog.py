@@ -128,6 +128,11 @@ def _importable_from(folder: str) -> Iterator[None]:
 
 
 def _import(name: str) -> ModuleType:
+    if "" in name.split(".") or os.path.basename(name) != name:
+        raise UnknownTarget(
+            f"{name!r} is not the name of a module: give a file, such as path/file.py, or a module, such as "
+            "package.module"
+        )
     try:
         with _importable_from(os.getcwd()):  # as `python -m` does
             return importlib.import_module(name)
