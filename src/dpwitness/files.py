@@ -4,10 +4,13 @@ import io
 import json
 import math
 import os
+import re
 import stat
 import sys
 import tempfile
 import warnings
+from collections.abc import Sequence
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Final
 
@@ -24,6 +27,9 @@ LARGEST = 1 << 28
 HEAD: Final = 4096
 #: Standard input as a path.
 STDIN: Final = "-"
+#: Texts of integers and of real numbers, see `typed_column`.
+INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
+REAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-][0-9]+)?")
 #: The process's own open files: what stands under these names must not be replaced, whatever it is.
 STREAMS: Final = ("/dev/std", "/dev/fd/", "/proc/")
 
@@ -248,15 +254,48 @@ def read_named_rows(path: str | Path, empty: str) -> tuple[list[str], list[tuple
     return names, others
 
 
+def typed_column(cells: Sequence[str]) -> list[int] | list[float] | list[str]:
+    """The values of a column of texts, all of one type: the only place that decides which texts are numbers.
+
+    The values are integers if every cell is written as Python writes one: no leading zeros, plus signs, spaces or
+    underscores. Else they are real numbers if every cell is such an integer or a decimal number, as -0.50; an exponent
+    has a sign, as programs write it (1e-05; 1e5 may be a code). Else they are texts: 02138 makes the column texts.
+
+    Two values are equal only if their texts are equal, or all cells are numbers and these two are the same number:
+    a column with numbers that differ by less than a float can hold is texts, too.
+    """
+    if all(map(INTEGER.fullmatch, cells)):
+        try:
+            return [int(cell) for cell in cells]
+        except ValueError:  # more digits than Python reads
+            return list(cells)
+    if all(map(REAL.fullmatch, cells)):
+        numbers = [float(cell) for cell in cells]
+        if all(map(math.isfinite, numbers)) and len(set(numbers)) == len(set(map(Decimal, cells))):
+            return numbers
+    return list(cells)
+
+
+def number_in(cell: str) -> int | float | None:
+    """The number that a cell holds by itself, where it is no value of a column to be typed; None for a text."""
+    (value,) = typed_column([cell])
+    return None if isinstance(value, str) else value
+
+
 def read_frame(path: str | Path) -> Any:
-    """A CSV file with a header line as a DataFrame, types as pandas reads them. Raises `InvalidData`."""
+    """A CSV file with a header line as a DataFrame. Raises `InvalidData`.
+
+    Missing and infinite values and flags are as pandas reads them; `typed_column` decides which columns hold numbers.
+    """
     import pandas as pd
 
+    text = read_text(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             # Else pandas takes the first of more values than names for a label, and moves all names by a column.
-            frame = pd.read_csv(io.StringIO(read_text(path), newline=None), index_col=False)
+            frame = pd.read_csv(io.StringIO(text, newline=None), index_col=False)
+            texts = pd.read_csv(io.StringIO(text, newline=None), index_col=False, dtype=str)
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
         raise InvalidData(f"{shown(path)} is not CSV with a header line: {error}") from error
     except pd.errors.ParserWarning as error:
@@ -268,6 +307,11 @@ def read_frame(path: str | Path) -> Any:
         raise InvalidData(f"{shown(path)} has one column, {name!r}: separate columns by commas")
     if not len(frame):
         raise InvalidData(f"{shown(path)} holds no records: give a header line and one record a line")
+    for name, column in frame.items():
+        if column.dtype.kind in "iuf" and not np.isinf(column).any():
+            cells = texts[name].dropna().str.strip().tolist()
+            if isinstance(next(iter(typed_column(cells)), None), str):
+                frame[name] = texts[name]
     return frame
 
 
@@ -281,7 +325,7 @@ def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64
     if not rows:
         raise InvalidData(f"{name} is empty: give a CSV file with one number a line")
     header: list[str] | None = None
-    if any(_number(cell) is None for cell in rows[0][1]):
+    if not all(map(reads_as_number, rows[0][1])):
         header = [cell.strip() for cell in rows[0][1]]
         rows = rows[1:]
     index = _column_index(name, header, len(rows[0][1]) if rows else 0, column)
@@ -309,22 +353,19 @@ def _column_index(name: str, header: list[str] | None, width: int, column: str |
 
 def _cell(name: str, line: int, cell: str) -> int | float:
     """The number in a cell. Raises `InvalidData`, with the line, for anything else."""
-    value = _number(cell)
+    value = number_in(cell)
     if value is None:
         what = f"{cell!r} is not a finite number" if cell else "there is no value"
-        raise InvalidData(f"{name}, line {line}: {what}; every line must hold a number")
+        raise InvalidData(f"{name}, line {line}: {what}; every line must hold a number, written as 12, -0.5 or 1e-05")
     if isinstance(value, int) and not -(2**63) <= value < 2**63:
         raise InvalidData(f"{name}, line {line}: {value} does not fit into 64 bits; scale the numbers down")
     return value
 
 
-def _number(cell: str) -> int | float | None:
+def reads_as_number(cell: str) -> bool:
+    """Whether Python reads a number in a cell, however it is written: such a cell is no name of a column."""
     try:
-        return int(cell)
+        float(cell)
     except ValueError:
-        pass  # perhaps it has a decimal point
-    try:
-        value = float(cell)
-    except ValueError:
-        return None
-    return value if math.isfinite(value) else None
+        return False
+    return True

@@ -9,6 +9,7 @@ import pytest
 
 from dpwitness.cli import main
 from dpwitness.reconstruction.table_builder import Oracle, oracle
+from dpwitness.reconstruction.table_builder.tables import read_table, values_named
 
 SYSTEM = '''
 """People in a real database; the same rows get the same noise, at most four are suppressed."""
@@ -179,6 +180,42 @@ def test_the_parameter_of_ones_own_system(mine, capsys):
 
 
 @pytest.mark.parametrize(
+    ("given", "asked"),
+    [
+        ("02138,02139", ["02138", "02139"]),
+        ("02138,2138", ["02138", "2138"]),
+        ("10,1_0,1e1", ["10", "1_0", "1e1"]),
+        ("2138,10", [2138, 10]),
+        ("1.50,2", [1.5, 2.0]),
+        ("9:11", [9, 10, 11]),
+    ],
+)
+def test_values_are_typed_as_a_column(mine, capsys, given, asked):
+    """A list, a file of a value a line, and a column of --data: the system is asked for what stands there."""
+    texts = ["9", "10", "11"] if given == "9:11" else given.split(",")
+    (mine / "values.txt").write_text("\n".join(texts))
+    (mine / "people.csv").write_text("\n".join(["zip", *texts]))
+    for number, options in enumerate([["--values", f"zip={given}"], ["--values", "zip=@values.txt"]]):
+        file = mine / f"q{number}.jsonl"
+        assert main(["attack", "table_builder", "--ask", str(file), *options]) == 0
+        (values,) = json.loads(file.read_text().splitlines()[0])["attack"]["values"].values()
+        assert (values, [*map(type, values)]) == (asked, [*map(type, asked)])
+    assert list(read_table("people.csv").values["zip"]) == sorted(asked)
+    assert [*map(type, read_table("people.csv").values["zip"])] == [*map(type, asked)]
+
+
+def test_a_value_is_named_by_its_text_or_its_number():
+    """Also where a column of another file, or an option by itself, has another type."""
+    for known, named in (
+        ([2138, 10], {"2138": 2138, "2138.0": 2138, "10": 10, "10.0": 10}),
+        (["02138", "2138", "10.0"], {"02138": "02138", "2138": "2138", "10.0": "10.0"}),
+        ([1.5, 2.0], {"1.50": 1.5, "2": 2.0, "2.0": 2.0}),
+    ):
+        texts = ["2138", "02138", "2138.0", "10", "10.0", "1_0", "1e1", "1.50", "2", "2.0"]
+        assert values_named(known, texts) == named
+
+
+@pytest.mark.parametrize(
     ("options", "message"),
     [
         (["--oracle", "mine.py:broken"], "the attack must know which values to ask for"),
@@ -186,10 +223,13 @@ def test_the_parameter_of_ones_own_system(mine, capsys):
         (["--oracle", "mine.py:Counts", "--values", "age"], "--values 'age' must be NAME=A,B,C"),
         (["--oracle", "mine.py:Counts", "--values", "age=3,3"], "different values"),
         (["--oracle", "mine.py:Counts", "--values", "age=1:1e9"], "--values age=1:1e9: give FROM:TO, of at most"),
-        (["--oracle", "mine.py:Counts", "--values", "age=1:2.5"], "--values age=1:2.5: '2.5' must be a whole number"),
+        (["--oracle", "mine.py:Counts", "--values", "age=1:2.5"], "--values age=1:2.5: give FROM:TO, of at most"),
         (["--oracle", "mine.py:Counts", "--values", "age=7:0"], "--values age=7:0: give FROM:TO, of at most 1,000,000"),
         (["--oracle", "mine.py:Counts", "--values", "age=@no.txt"], "no.txt"),
-        (["--oracle", "mine.py:Counts", "--value", "99"], "--value '99' is no value of the attribute; it has 20, 21"),
+        (
+            ["--oracle", "mine.py:Counts", "--value", "99"],
+            "--value 99: there is no such value; the attribute has 20, 21",
+        ),
         (
             ["--oracle", "mine.py:Counts", "--where", "job=1"],
             "there is no attribute 'job'; the attributes are",
@@ -201,7 +241,8 @@ def test_the_parameter_of_ones_own_system(mine, capsys):
             ["--oracle", "mine.py:Counts", "--values", "age=1,2", "--data", "true.csv"],
             "--data has none of the values of 'age', which are 1, 2; it has 20, 21, 22, 23, 24, 25, 26, 27, …",
         ),
-        (["--ask", "q.jsonl", "--values", "age=nan,1,2"], "--values age: nan is no finite number"),
+        (["--ask", "q.jsonl", "--values", "zip=02138:02140"], "--values zip=02138:02140: give FROM:TO"),
+        (["--oracle", "mine.py:Counts", "--value", "020"], "--value 020: there is no such value"),
         (["--values", "age=1:3"], "--values is of an attack on your own system"),
     ],
 )

@@ -53,6 +53,14 @@ def test_the_pair_is_found_from_a_file(capsys, place):
     assert run(capsys, "replay", "found.json", "--mechanism", "mine.py:oldest", *FAST, "--seed", 2)[0] == 1
 
 
+@pytest.mark.parametrize("domain", [[], ["--domain", "zip=02138,10001,10002"]])
+def test_records_have_their_columns_typed_as_a_whole(place, domain):
+    (place / "people.csv").write_text("zip,age\n02138,30\n10001,41\n")
+    pair = next(relation(*domain).candidates())
+    assert {"02138", "10001"} <= {*pair.data["zip"], *pair.neighbour["zip"]} <= {"02138", "10001", "10002"}
+    assert {*pair.data["age"]} <= {30, 41}
+
+
 def relation(*options):
     """The relation that options of `check` describe."""
     parser = argparse.ArgumentParser()

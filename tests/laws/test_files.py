@@ -1,18 +1,91 @@
 import io
 import os
+import re
 import resource
 import stat
 import threading
+from decimal import Decimal
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpwitness import files
 from dpwitness.errors import InvalidData
-from dpwitness.files import check_writable, read_column, read_frame, read_text, write_atomically
+from dpwitness.files import check_writable, read_column, read_frame, read_text, typed_column, write_atomically
 from dpwitness.reconstruction.table_builder.tables import read_table
 
 FULL = Path("/dev/full")
+
+
+#: Texts that are numbers, that only look like numbers, and that are none.
+CELLS = st.one_of(
+    st.integers().map(str),
+    st.floats().map(str),
+    st.decimals(allow_nan=False, allow_infinity=False, places=2).map(str),
+    st.sampled_from(
+        ["02138", "2138", "2138.0", "1_0", "10", "1e1", "1e+01", "+7", "7", "٣", "3", "-0", ".5", "5.", "a"]
+    ),
+    st.from_regex(r"-?[0-9_]{1,20}(\.[0-9]{1,20})?(e[+-]?[0-9]{1,3})?", fullmatch=True),
+    st.text(max_size=3),
+)
+
+
+@given(st.lists(CELLS, min_size=1, max_size=6))
+def test_values_of_a_column_are_equal_only_if_their_texts_or_their_numbers_are(cells):
+    values = typed_column(cells)
+    (kind,) = set(map(type, values))  # a column is typed as a whole
+    for cell, value in zip(cells, values, strict=True):
+        assert value == (cell if kind is str else kind(cell))
+        assert kind is not int or str(value) == cell
+        for other, same in zip(cells, values, strict=True):
+            assert (value == same) == (cell == other if kind is str else Decimal(cell) == Decimal(other))
+
+
+@pytest.mark.parametrize(
+    ("cells", "kind"),
+    [
+        (["10", "-7", "0"], int),
+        (["10", "1.50", "-0.5"], float),
+        (["1e-05", "2.5E+10", "3"], float),
+        (["02138", "10001"], str),
+        (["02138", "2138"], str),
+        (["007"], str),
+        (["10", "1_0"], str),
+        (["10", "1e1"], str),
+        (["+1", "2"], str),
+        ([" 1", "2"], str),
+        (["1", "nan"], str),
+        (["1", "inf"], str),
+        (["1e+999", "1"], str),
+        (["9" * 5_000], str),
+        (["9007199254740993", "9007199254740992", "0.5"], str),  # one float, two people
+        (["9007199254740993", "9007199254740992"], int),
+    ],
+)
+def test_a_column_is_typed_as_a_whole(cells, kind):
+    assert typed_column(cells) == list(map(kind, cells))
+    assert set(map(type, typed_column(cells))) == {kind}
+
+
+def test_a_frame_has_its_columns_typed_as_a_whole(tmp_path):
+    path = tmp_path / "people.csv"
+    path.write_text("zip,code,age,height,smokes,name\n02138,1e5,31,1.50,True,Ann\n10001,2e5,,1.8,False,\n")
+    frame = read_frame(path)
+    assert frame["zip"].tolist() == ["02138", "10001"]
+    assert frame["code"].tolist() == ["1e5", "2e5"]
+    assert [frame[name].dtype.kind for name in ("age", "height", "smokes")] == ["f", "f", "b"]
+    assert frame["age"].isna().tolist() == frame["name"].isna().tolist() == [False, True]
+
+
+@pytest.mark.parametrize("cell", ["1_0", "+5", "007", "1e3"])
+def test_a_number_of_another_writing_is_refused_with_its_line(tmp_path, cell):
+    path = tmp_path / "counts.csv"
+    for place, text in ((2, f"count\n{cell}\n"), (1, f"{cell}\n3\n")):  # it is no name of a column either
+        path.write_text(text)
+        with pytest.raises(InvalidData, match=rf"line {place}: '{re.escape(cell)}' is not a finite number; every line"):
+            read_column(path)
 
 
 @pytest.mark.parametrize("text", ["age,income\n31,5,7\n42,6,8\n", "age\n0,5\n1,6\n"])

@@ -13,7 +13,7 @@ from dpwitness.cli.console import say
 from dpwitness.cli.options import ADJACENCIES, FORMS, import_modules
 from dpwitness.cli.parser import given_input, require_each_once, settings
 from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
-from dpwitness.files import as_utf8, read_column, read_frame, shown
+from dpwitness.files import as_utf8, read_column, read_frame, shown, typed_column
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.claims import claim_of_text
 from dpwitness.mechanisms.libraries import library_of
@@ -213,28 +213,21 @@ def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
 
 
 def _domain(item: str, values: str) -> object:
-    """LOW:HIGH, whole numbers where both are, or categories, which are whole numbers where all are."""
+    """LOW:HIGH, integers if both are, or categories, typed as a column of a file is."""
     low, colon, high = values.partition(":")
     if not colon and (ends := RANGE.fullmatch(values)):
         raise BadInput(f"--domain {item!r}: {ends[1]}:{ends[2]} is a range")
     try:
         if not colon:
-            kinds = values.split(",")
-            return categories(*(_whole(kinds) or kinds))
-        whole = _whole([low, high])
-        return numbers(float(low), float(high)) if whole is None else integers(*whole)
+            return categories(*typed_column(values.split(",")))
+        least, most = typed_column([low, high])
+        if isinstance(least, int) and isinstance(most, int):
+            return integers(least, most)
+        return numbers(float(low), float(high))
     except InvalidNeighbours as error:
         raise BadInput(f"--domain {item!r}: {error}") from error
     except ValueError as error:
         raise BadInput(f"--domain {item!r} must hold two finite numbers, the lower one first") from error
-
-
-def _whole(texts: list[str]) -> list[int] | None:
-    """Whole numbers; None where one of the texts is none."""
-    try:
-        return [int(text) for text in texts]
-    except ValueError:
-        return None
 
 
 def _in_form(frame: Any, domains: dict[str, object], form: str, path: str) -> tuple[object, object]:

@@ -34,7 +34,7 @@ from dpwitness.reconstruction.published_tables.ranking import (
 )
 from dpwitness.reconstruction.published_tables.report import RANKS, CertainRow, Precision, PublishedResult, RankedRow
 from dpwitness.reconstruction.published_tables.statements import Publication
-from dpwitness.reconstruction.table_builder.tables import FloatArray, Table, Value
+from dpwitness.reconstruction.table_builder.tables import FloatArray, Table, Value, values_named
 
 #: Told of a stage, how much of how many is done, and that as text.
 Progress: TypeAlias = Callable[[str, int, int, str], object]
@@ -91,8 +91,9 @@ def true_rows(truth: Table, published: Publication) -> set[Row]:
             raise InvalidParameter(
                 f"--data has no column {name!r}, which is published; its columns are {', '.join(truth.values)}"
             )
-        place = {value: k for k, value in enumerate(known)}
-        places = np.array([place.get(value, -1) for value in truth.values[name]])
+        texts = list(map(str, truth.values[name]))
+        named, place = values_named(known, texts), {value: k for k, value in enumerate(known)}
+        places = np.array([place[named[text]] if text in named else -1 for text in texts])
         columns.append(places[truth.codes[:, truth.column(name)]])
     rows = np.column_stack(columns)
     return set(map(tuple, rows[np.all(rows >= 0, axis=1)].tolist()))

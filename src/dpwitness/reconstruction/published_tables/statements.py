@@ -28,8 +28,8 @@ import numpy as np
 
 from dpwitness.checks import brief, json_value, near
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import read_rows, read_text, shown
-from dpwitness.reconstruction.table_builder.tables import IntArray, Table, Value, parse_value
+from dpwitness.files import read_rows, read_text, shown, typed_column
+from dpwitness.reconstruction.table_builder.tables import IntArray, Table, Value, values_named
 
 #: Attribute → the values that people may have.
 Where: TypeAlias = Mapping[str, tuple[Value, ...]]
@@ -147,7 +147,7 @@ def published_marginals(table: Table, ways: int) -> Publication:
 def read_publication(paths: Sequence[str | Path]) -> Publication:
     """What files say, JSON lines or, where the name ends in .csv, CSV. Raises `InvalidData`, with file and line."""
     lines: list[tuple[str, dict[str, Any]]] = []
-    tables: list[tuple[str, list[str], list[tuple[str, list[Value], str]]]] = []
+    tables: list[tuple[str, list[str], list[tuple[str, list[str], str]]]] = []
     for path in paths:
         if str(path).lower().endswith(".csv"):
             tables.append(_read_csv(path))
@@ -160,13 +160,14 @@ def read_publication(paths: Sequence[str | Path]) -> Publication:
             if name in attributes:
                 _refuse(place, f"attribute {name!r} is given twice; leave one of them out")
             attributes[name] = values
-    seen: dict[str, dict[Value, None]] = {}  # of attributes that only CSV files have
+    cells: dict[str, dict[str, str]] = {}  # of each attribute in CSV files, its texts and where they stand
     for _, names, rows in tables:
         for column, name in enumerate(names):
-            if name not in attributes:
-                seen.setdefault(name, {}).update((values[column], None) for _, values, _ in rows)
-    for name, found in seen.items():
-        attributes[name] = tuple(sorted(found, key=lambda value: (isinstance(value, str), value)))
+            cells.setdefault(name, {}).update((values[column], here) for here, values, _ in rows)
+    for name, found in cells.items():
+        if name not in attributes:  # typed as one column, whichever files it is in
+            attributes[name] = _column(name, found)
+    named = {name: values_named(attributes[name], found) for name, found in cells.items()}
     place = shown(paths[0])
     if not attributes:
         _refuse(place, 'it has no attribute; give lines as {"attribute": "sex", "values": ["F", "M"]}, or CSV')
@@ -177,7 +178,7 @@ def read_publication(paths: Sequence[str | Path]) -> Publication:
     for place, line in lines:
         if "attribute" not in line:
             statements += _Line(line, place, attributes).statements()
-    statements += [_marginal(*table, attributes) for table in tables]
+    statements += [_marginal(*table, attributes, named) for table in tables]
     if not statements:
         _refuse(shown(paths[0]), "nothing is published; give counts, means or medians")
     return Publication(attributes, statements)
@@ -399,8 +400,17 @@ def _known(value: Value, name: str, attributes: Mapping[str, Collection[Value]],
     return value
 
 
-def _read_csv(path: str | Path) -> tuple[str, list[str], list[tuple[str, list[Value], str]]]:
-    """The place, the attributes, and of each row its place, its values and its count as it stands."""
+def _column(name: str, cells: Mapping[str, str]) -> tuple[Value, ...]:
+    """The values of an attribute, from its texts in CSV files and where each of them stands."""
+    values: Sequence[Value] = typed_column(list(cells))
+    for value, here in zip(values, cells.values(), strict=True):
+        if not isinstance(value, str) and not abs(value) <= LARGEST:
+            _refuse(here, f"{brief(value)} of {name!r} must be a text, or a number within ±{LARGEST:,}")
+    return tuple(sorted(set(values)))
+
+
+def _read_csv(path: str | Path) -> tuple[str, list[str], list[tuple[str, list[str], str]]]:
+    """The place, the attributes, and of each row its place, its cells and its count as it stands."""
     rows, place = read_rows(path), shown(path)
     header = [cell.strip() for cell in rows[0][1]] if rows else []
     if len(set(header)) != len(header) or "" in header or "count" not in header or len(header) < 2 or len(rows) < 2:
@@ -412,13 +422,10 @@ def _read_csv(path: str | Path) -> tuple[str, list[str], list[tuple[str, list[Va
         cells = [cell.strip() for cell in row]
         if len(cells) != len(header):
             _refuse(here, f"{len(cells)} values for {len(header)} columns")
-        values: list[Value] = []
-        for name, cell in zip(header, cells, strict=True):
-            if name != "count":
-                value = parse_value(cell)
-                if cell == "" or (not isinstance(value, str) and not abs(value) <= LARGEST):
-                    _refuse(here, f"{brief(cell)} of {name!r} must be a text, or a number within ±{LARGEST:,}")
-                values.append(value)
+        values = [cell for name, cell in zip(header, cells, strict=True) if name != "count"]
+        if "" in values:
+            name = next(name for name, cell in zip(header, cells, strict=True) if name != "count" and not cell)
+            _refuse(here, f"the value of {name!r} is missing; fill it in or leave the row out")
         found.append((here, values, cells[at]))
     return place, [name for name in header if name != "count"], found
 
@@ -426,8 +433,9 @@ def _read_csv(path: str | Path) -> tuple[str, list[str], list[tuple[str, list[Va
 def _marginal(
     place: str,
     names: Sequence[str],
-    rows: Sequence[tuple[str, Sequence[Value], str]],
+    rows: Sequence[tuple[str, Sequence[str], str]],
     attributes: Mapping[str, tuple[Value, ...]],
+    named: Mapping[str, Mapping[str, Value]],
 ) -> Marginal:
     """A table of counts from the rows of a CSV file."""
     shape = tuple(len(attributes[name]) for name in names)
@@ -436,13 +444,15 @@ def _marginal(
     low, high = np.zeros(shape, np.int64), np.full(shape, NO_LIMIT)
     seen: set[tuple[int, ...]] = set()
     for here, values, cell in rows:
-        for value, name in zip(values, names, strict=True):
-            _known(value, name, attributes, here)
-        key = tuple(known[value] for known, value in zip(places, values, strict=True))
+        found = [
+            _known(named[name].get(cell, cell), name, attributes, here)
+            for cell, name in zip(values, names, strict=True)
+        ]
+        key = tuple(known[value] for known, value in zip(places, found, strict=True))
         if key in seen:
             _refuse(here, f"a count of {', '.join(map(str, values))} stands above, too; leave one of them out")
         seen.add(key)
-        below = parse_value(cell.removeprefix("<").strip()) if cell.startswith("<") else None
-        count = parse_value(cell) if cell and below is None else None
+        below = typed_column([cell.removeprefix("<").strip()])[0] if cell.startswith("<") else None
+        count = typed_column([cell])[0] if cell and below is None else None
         low[key], high[key] = _limits(count, None, below, here)
     return Marginal(by=tuple(names), low=low, high=high, place=place)

@@ -15,7 +15,7 @@ from typing import Any, Final, Protocol, TypeAlias
 import numpy as np
 
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import read_named_rows, shown
+from dpwitness.files import read_named_rows, shown, typed_column
 from dpwitness.reconstruction.subset_sum import oracle
 from dpwitness.reconstruction.subset_sum.linear_decoding import Flags, Subsets
 from dpwitness.reconstruction.transcript import Form
@@ -166,22 +166,7 @@ def read_attributes(path: str, secret: str | None, kinds: Collection[str]) -> At
         if "" in row:
             raise InvalidData(f"{place}, line {line}: the value of {header[row.index('')]!r} is missing; fill it in")
     cells = zip(*[row for _, row in rows], strict=True)
-    columns = {name: _typed(column) for name, column in zip(header, cells, strict=True) if name != secret}
+    columns = {name: typed_column(column) for name, column in zip(header, cells, strict=True) if name != secret}
     if not columns:
         raise InvalidData(f"{place} has no column but {secret!r}: give what is known of the people")
     return Attributes(columns, kinds)
-
-
-def _typed(cells: Sequence[str]) -> list[Value]:
-    """All as whole numbers, else all as finite numbers, else as texts; "02138" is a text, and so are all beside it."""
-    for kind in (int, float):
-        try:
-            numbers = [kind(cell) for cell in cells]
-        except ValueError:
-            continue
-        padded = any(
-            len(cell.lstrip("+-")) > 1 and cell.lstrip("+-")[0] == "0" and cell.lstrip("+-").isdigit() for cell in cells
-        )
-        if not padded and all(map(math.isfinite, numbers)):
-            return list(numbers)
-    return list(cells)

@@ -5,7 +5,6 @@ The attack sees a system's answers alone; the data make the bundled system, and 
 
 import argparse
 import functools
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.parser import READ, VALUES, command, number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidParameter
-from dpwitness.files import read_text
+from dpwitness.files import number_in, read_text, reads_as_number, typed_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import (
     MAX_TIME,
@@ -36,7 +35,7 @@ from dpwitness.reconstruction.table_builder.perturbation import Perturbation, re
 from dpwitness.reconstruction.table_builder.report import HistogramResult, PerturbationResult, Setup, Truth
 from dpwitness.reconstruction.table_builder.supply import BASE_SIZE, Plan
 from dpwitness.reconstruction.table_builder.systems import INDEPENDENT, LAWS, SYSTEMS, Simulation, System
-from dpwitness.reconstruction.table_builder.tables import Table, Value, parse_value, read_table, require_attribute
+from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute, values_named
 
 EMBEDDED: Final = "RAND health insurance experiment (statsmodels, randhie)"
 #: Options of one of the two goals alone.
@@ -169,11 +168,11 @@ class Goal:
         if attribute in given:
             raise InvalidParameter(f"--where {attribute}=…: this is the attacked attribute; give another --column")
         where = {
-            name: tuple(_same_value(values[name], one, f"--where {name}={one}") for one in chosen)
+            name: tuple(_known(values[name], one, f"--where {name}={one}") for one in chosen)
             for name, chosen in given.items()
         }
         known = list(values[attribute])
-        targets = tuple(_place(known, text) for text in options.value) or None
+        targets = tuple(known.index(_known(known, text, f"--value {text}")) for text in options.value) or None
         plan = settings_of(Plan, options, targets=targets, questions=options.budget)
         return cls(attribute=attribute, values=known, where=where, plan=plan)
 
@@ -188,11 +187,13 @@ class Goal:
         Raises `InvalidParameter` where the table knows none of the values.
         """
         counts = table.histogram(self.attribute, self.where)
-        people = dict(zip(table.values[self.attribute], counts.tolist(), strict=True))
-        if not any(value in people for value in self.values):
+        named = values_named(self.values, map(str, table.values[self.attribute]))
+        of_texts = dict(zip(map(str, table.values[self.attribute]), counts.tolist(), strict=True))
+        people = {named[text]: count for text, count in of_texts.items() if text in named}
+        if not people:
             raise InvalidParameter(
                 f"--data has none of the values of {self.attribute!r}, which are {_some(self.values)}; it has "
-                f"{_some(list(people))}"
+                f"{_some(table.values[self.attribute])}"
             )
         targets = range(len(self.values)) if self.plan.targets is None else self.plan.targets
         return [people.get(self.values[place], 0) for place in targets]
@@ -319,50 +320,39 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
             raise InvalidParameter(f"--values {item!r} must be NAME=A,B,C or NAME=LOW:HIGH or NAME=@FILE, once a name")
         if text.startswith("@"):
             values = read_text(text[1:]).splitlines()
-        elif len(ends := text.split(":")) == 2 and not any(isinstance(parse_value(end), str) for end in ends):
-            try:
-                low, high = map(whole, ends)
-            except argparse.ArgumentTypeError as error:
-                raise InvalidParameter(f"--values {name}={text}: {error}") from error
-            if not low <= high < low + MAX_VALUES:
-                raise InvalidParameter(f"--values {name}={text}: give FROM:TO, of at most {MAX_VALUES:,} values")
+        elif len(ends := text.split(":")) == 2 and all(map(reads_as_number, ends)):
+            low, high = map(number_in, ends)
+            if not (isinstance(low, int) and isinstance(high, int) and low <= high < low + MAX_VALUES):
+                raise InvalidParameter(
+                    f"--values {name}={text}: give FROM:TO, of at most {MAX_VALUES:,} values, integers such as -3; "
+                    "or list the values, A,B,C"
+                )
             values = [str(value) for value in range(low, high + 1)]
         else:
             values = text.split(",")
-        found[name] = tuple(parse_value(value.strip()) for value in values if value.strip())
-        for value in found[name]:
-            if isinstance(value, float) and not math.isfinite(value):
-                raise InvalidParameter(f"--values {name}: {value} is no finite number: leave it out")
+        found[name] = tuple(typed_column([value.strip() for value in values if value.strip()]))
         if len(set(found[name])) != len(found[name]) or not found[name]:
             raise InvalidParameter(f"--values {name}: there must be different values, at least one")
     return found
 
 
-def _pairs(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
+def _pairs(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
     """The sub-population of texts NAME=VALUE; values of one name are alternatives. Raises `InvalidParameter`."""
-    found: dict[str, tuple[Value, ...]] = {}
+    found: dict[str, tuple[str, ...]] = {}
     for item in given:
         name, equals, value = item.partition("=")
         if not equals or not name or not value:
             raise InvalidParameter(f"--where {item!r} must be NAME=VALUE")
-        found[name] = (*found.get(name, ()), parse_value(value))
+        found[name] = (*found.get(name, ()), value)
     return found
 
 
-def _place(known: list[Value], text: str) -> int:
-    """The position of a value that --value names."""
-    for value in (parse_value(text), text):
-        if value in known:
-            return known.index(value)
-    raise InvalidParameter(f"--value {text!r} is no value of the attribute; it has {_some(known)}")
-
-
-def _same_value(known: Sequence[Value], value: Value, option: str) -> Value:
-    """The known value that an option names, as a number or as its text."""
-    found = [one for one in known if one == value] or [one for one in known if str(one) == str(value)]
-    if not found:
+def _known(known: Sequence[Value], text: str, option: str) -> Value:
+    """The attribute's value that an option names. Raises `InvalidParameter` if the attribute has no such value."""
+    named = values_named(known, [text])
+    if text not in named:
         raise InvalidParameter(f"{option}: there is no such value; the attribute has {_some(known)}")
-    return found[0]
+    return named[text]
 
 
 def _some(values: Sequence[Value]) -> str:

@@ -1,7 +1,7 @@
 """A table of people and attributes, kept as distinct rows (profiles) and the number of people who have each."""
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Final, TypeAlias
 
@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.errors import InvalidData, InvalidParameter
-from dpwitness.files import read_named_rows, shown
+from dpwitness.files import number_in, read_named_rows, shown, typed_column
 
 IntArray: TypeAlias = NDArray[np.int64]
 BoolArray: TypeAlias = NDArray[np.bool_]
@@ -132,29 +132,32 @@ def read_table(path: str | Path) -> Table:
     """
     place = shown(path)
     header, rows = read_named_rows(path, "holds no table: it needs a header line and at least one row")
-    columns: dict[str, list[Value]] = {name: [] for name in header}
     for number, row in rows:
         for name, cell in zip(header, row, strict=True):
             if not cell or cell.lower() in ("nan", "na", "null", "?"):
                 raise InvalidData(
                     f"{place}, line {number}: the value of {name!r} is missing; fill it in or leave the row out"
                 )
-            columns[name].append(parse_value(cell))
-    if "count" not in columns:
+    cells = dict(zip(header, zip(*(row for _, row in rows), strict=True), strict=True))
+    columns = {name: typed_column(column) for name, column in cells.items() if name != "count"}
+    if "count" not in cells:
         return Table.from_columns(columns)
     counts: list[int] = []
-    for (number, _), count in zip(rows, columns.pop("count"), strict=True):
+    for (number, _), cell in zip(rows, cells["count"], strict=True):
+        count = number_in(cell)
         if not isinstance(count, int) or not 0 <= count <= LARGEST:
-            raise InvalidData(f"{place}, line {number}: count {count!r} must be a whole number from 0 to 2^40")
+            raise InvalidData(f"{place}, line {number}: count {cell!r} must be a whole number from 0 to 2^40")
         counts.append(count)
     return Table.from_columns(columns, counts) if columns else Table.from_counts(counts)
 
 
-def parse_value(cell: str) -> Value:
-    """A cell as a whole number, else a number, else text."""
-    for kind in (int, float):
-        try:
-            return kind(cell)
-        except ValueError:
-            pass  # perhaps of the next kind; text in the end
-    return cell
+def values_named(known: Iterable[Value], texts: Iterable[str]) -> dict[str, Value]:
+    """The value of an attribute that each text names: the value of the same text, else the equal number.
+
+    The texts come from an option or from another file, where the attribute's column may have another type. Texts that
+    name no value are left out.
+    """
+    by_number = {value: value for value in known}
+    by_text = {str(value): value for value in by_number}
+    named = {text: by_text.get(text, by_number.get(typed_column([text])[0])) for text in texts}
+    return {text: value for text, value in named.items() if value is not None}

@@ -430,6 +430,7 @@ def of_records(
     # Two records are too few for two clusters, one class for a classifier: an estimator is right to refuse them. Only
     # an attempt that runs on all of the first pairs is taken, except for the last.
     public = [None, low] if labelled and not regression else [None]
+    at_last: list[tuple[int, bool, float | None]] = [(4, False, None)]
     of_estimator = [(least, True, one) for least in (1, 4) for one in public]
     # Functions named as NumPy's nan… ignore missing values, some of them in one form alone.
     for missing in (True, False) if str(thing.__name__).startswith("nan") else (False,):
@@ -441,9 +442,7 @@ def of_records(
             domains = [beyond, *(within for within, _, _ in rest if within != beyond)]
             for claimed in (domains, domains[1:]) if len(domains) > 1 else (domains,):
                 last = claimed[0] is domains[-1]
-                choices = [(1, not last, None)]
-                if inspect.isclass(thing):
-                    choices = of_estimator + [(4, False, None)] * last
+                choices = of_estimator + at_last * last if inspect.isclass(thing) else [(1, not last, None)]
                 for least, strict, class_of in choices:
                     relations = tuple(
                         records(domain, adjacency=one, size=(least, 20), form=form, base=base)
