@@ -251,7 +251,7 @@ def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
 
 def _rows_of(witness: Witness) -> Requirements:
     """What a witness says of the rows that its event looks at."""
-    return Requirements(of_witness=True, layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
+    return Requirements(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
 
 
 def _relation_of(witness: Witness, neighbours: Relation | None, data: object) -> tuple[Relation, Data | None]:

@@ -18,9 +18,8 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.events.encoding import Rows, nested, symbol, text_code
+from dpwitness.events.encoding import Rows, nested, symbol
 from dpwitness.mechanisms.outcomes import EQUAL, LABELS, Entry, Node, Path, Place, Row, key_codes, node_name
-from dpwitness.mechanisms.texts import PARTS, PLACES, READ, fresh, read
 
 #: Entries of a layout at most, or twice as many as the largest outcome has.
 MOST: Final = 512
@@ -42,10 +41,6 @@ class RowLayout:
             node = self._nodes.setdefault(entry.path, Node(entry.path, entry.name))
             if len(node.coordinates) == entry.part:
                 node.coordinates.append(c)
-        for path in {entry.path[:-1] for entry in self.entries if entry.path and entry.path[-1][0] in READ}:
-            if path in self._nodes:
-                of_parts = [self._coordinates.get(((*path, part), 0)) for part in PARTS]
-                self._nodes[path].of_text = [(c, k) for k, c in enumerate(of_parts) if c is not None]
         self.root = self._nodes[()]
         firsts = {c: self._coordinates.get((entry.path, 0)) for c, entry in enumerate(self.entries) if entry.part}
         #: Where further entries of a value stand, and where the first one does.
@@ -67,11 +62,6 @@ class RowLayout:
     def coordinate(self, entry: Entry) -> int | None:
         """The coordinate of an entry; None where it has none."""
         return self._coordinates.get((entry.path, entry.part))
-
-    @property
-    def reads_texts(self) -> bool:
-        """Whether rows have what stands within texts somewhere."""
-        return any(node.of_text for node in self._nodes.values())
 
     @property
     def width(self) -> int:
@@ -97,18 +87,6 @@ class RowLayout:
             return self
         added = new[: max(most - len(self.entries), 0)]
         return RowLayout((*self.entries, *added), full=len(added) < len(new))
-
-    def reading_texts(self, places: Iterable[Entry]) -> "RowLayout":
-        """With further entries for what stands within the texts at these places."""
-        places_read: list[Entry] = []
-        for place in places:
-            outer = place.name if place.path else ""
-            places_read.append(place)
-            places_read += [
-                Entry((*place.path, (word, number)), 0, node_name(outer, word, int(number[0])))
-                for word, number in PARTS
-            ]
-        return self.extended(places_read, MOST)
 
 
 ROOT: Final = RowLayout((Entry((), 0, ROOT_NAME),))
@@ -150,21 +128,6 @@ class KeyedRow(Row):
     def place(self, node: Node | None) -> Place:
         node = node or self.layout.root
         return node.path, self._parts.get(node, 0)
-
-    @override
-    def text(self, text: str, node: Node | None) -> None:
-        node = node or self.layout.root
-        if not node.of_text:
-            super().text(text, node)
-            return
-        # Of the texts themselves half as many are kept: there must be room for those that come again, as characters do.
-        self.put(text_code(text), node, text if len(self.labels) < LABELS // 2 else None)
-        entries, characters = read(text)
-        for code, character in characters:
-            if code not in self.labels:
-                self.label(code, character)
-        for coordinate, number in node.of_text:
-            self.values[coordinate] = entries[number]
 
     @override
     def at(self, node: Node | None, word: str, name: object) -> Node:
@@ -285,12 +248,6 @@ def settled(rows: Rows, base: RowLayout, layout: RowLayout, unplaced: Mapping[fl
         for (side, run), entries in outside.items():
             result[side, run, len(new.entries) :] = others(entries)
     return result, new
-
-
-def fresh_texts(rows: Rows, layout: RowLayout) -> list[Entry]:
-    """The first entries of a layout that are texts which hardly ever repeat in rows of shape (2, n, any width)."""
-    several = enumerate(layout.entries[: rows.shape[2]])
-    return [entry for c, entry in several if entry.part == 0 and fresh(rows[:, :, c])][:PLACES]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,6 @@ from dpwitness.events.encoding import (
     symbol,
     text_code,
 )
-from dpwitness.mechanisms.texts import READ
 
 #: Texts that a mechanism keeps for messages, and places of dates, at most: random ones would fill the memory.
 LABELS: Final = 10_000
@@ -93,11 +92,10 @@ class Entry:
 class Node:
     """A node of the tree that an outcome is: the coordinates of its entries, and the nodes within that a layout has."""
 
-    __slots__ = ("blocks", "children", "coordinates", "name", "of_text", "path")
+    __slots__ = ("blocks", "children", "coordinates", "name", "path")
 
     def __init__(self, path: Path, name: str) -> None:
         self.path, self.name = path, name
-        self.of_text: list[tuple[int, int]] = []  # coordinates of what is read of a text here, and its numbers
         self.coordinates: list[int] = []
         self.children: dict[tuple[str, type, object], Node] = {}
         self.blocks: dict[int, int] = {}
@@ -144,7 +142,7 @@ class Row:
         self.add(count, node)
 
     def text(self, text: str, node: Node | None) -> None:
-        """Append the entry of a text; rows that are laid out may read more of it: see `texts`."""
+        """Append the entry of a text."""
         self.put(text_code(text), node, text)
 
     def at(self, node: Node | None, word: str, name: object) -> Node | None:
@@ -215,10 +213,7 @@ def node_name(outer: str, word: str, name: object) -> str:
     """A node for people, such as "key 'a', value 2"; `outer` names the node that it lies in, empty at the top."""
     if isinstance(name, np.generic):
         name = name.item()
-    if word in READ:
-        own = READ[word].format(name)
-    else:
-        own = f"{word} {_cut(repr(name))}" if word in QUOTED else f"{word} {name}"
+    own = f"{word} {_cut(repr(name))}" if word in QUOTED else f"{word} {name}"
     return f"{outer}, {own}" if outer else own
 
 

@@ -4,7 +4,7 @@ import inspect
 import os
 import sys
 from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any, Final
@@ -33,7 +33,6 @@ from dpwitness.mechanisms.layout import (
     KeyedRow,
     RowLayout,
     flat_names,
-    fresh_texts,
     keyed_row,
     settled,
 )
@@ -47,10 +46,9 @@ from dpwitness.mechanisms.mechanism import (
     Turns,
     own_seconds,
 )
-from dpwitness.mechanisms.outcomes import LABELS, SINGLE, SINGLE_VALUES, Entry, Row, is_sequence, row_of, uniform_rows
+from dpwitness.mechanisms.outcomes import LABELS, SINGLE, SINGLE_VALUES, Row, is_sequence, row_of, uniform_rows
 from dpwitness.mechanisms.shapes import FLAT, NAMES, Held, Shapes
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.mechanisms.texts import may_be_fresh, runs_to_look_at
 from dpwitness.neighbours import Data, Pair
 from dpwitness.neighbours.shared_input import SharedInput, items_of, shared_input
 
@@ -263,25 +261,6 @@ class PythonMechanism(Mechanism):
             self._layout, self.width = layout, max(self.width, layout.width)
         self.by_position = by_position
         self.traits.keyed = not by_position and (self.traits.keyed or keyed or layout is not None)
-
-    def read_texts(self, pair: Pair) -> bool:
-        """Whether rows hold what stands within texts from now on, as these hardly ever repeat: see `texts`."""
-        runs = runs_to_look_at(self.cost.seconds_per_run)
-        if not runs or not may_be_fresh(self.traits.labels, self.run_count):
-            return False
-        before = self.traits, self._layout, self.width
-        self.forget()
-        self.begin(None, keyed=True, by_position=False)
-        layout, rng = self.layout, np.random.Generator(np.random.SFC64(1))
-        places: Sequence[Entry] = ()
-        with suppress(MechanismError):  # a rare one: it is raised where it counts
-            rows = self.pair_outcomes(PairedRuns.d_first(pair, runs, coupled=False, layout=layout), rng)
-            places = fresh_texts(self.settled(rows, layout), self._layout)
-        self.traits, self._layout, self.width = before
-        if places:
-            self.forget()  # the texts so far leave no room for others
-            self.begin(self._layout.reading_texts(places), keyed=True, by_position=False)
-        return bool(places)
 
     @override
     def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:

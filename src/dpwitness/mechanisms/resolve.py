@@ -34,8 +34,6 @@ class Requirements:
     marked: bool = False
     #: Rows are laid out by the places of entries from the first run on.
     keyed: bool = False
-    #: The rows are to be those of a witness: texts are read as its layout says, whether they repeat or not.
-    of_witness: bool = False
     #: Of a witness: the layout of its event, whether the event stands by position since the file has no layout, and
     #: the texts behind numbers.
     layout: RowLayout | None = None
@@ -218,8 +216,6 @@ def _measured(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> M
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
         slow = mechanism.cost.seconds_per_run > SEEDING_PAYS
         mechanism.draws_globally = slow and mechanism.repeats_if_seeded(pair)
-    if isinstance(mechanism, PythonMechanism) and not requirements.of_witness and mechanism.read_texts(pair):
-        mechanism.measure(pair)  # a run takes longer now
     return mechanism
 
 

@@ -196,11 +196,6 @@ def _key_of(outcome: object) -> Template | tuple[str | int, ...] | str | None:
     return SINGLE if type(outcome) in SINGLE_VALUES else None
 
 
-def _holds_text(outcome: object) -> bool:
-    """Whether an outcome that is not `Held` is a text, or a dict of single values with one."""
-    return type(outcome) is str or (type(outcome) is dict and str in map(type, outcome.values()))
-
-
 def _held_by(key: object) -> Callable[[Any], Iterable[Any]]:
     """What returns the single values of an outcome with this key."""
     return VALUES if type(key) is Template else dict.values if type(key) is tuple else lambda value: (value,)
@@ -215,7 +210,6 @@ class Shapes:
 
     def __init__(self, layout: RowLayout, attributes: Sequence[str] = ()) -> None:
         self.layout, self._attributes = layout, attributes
-        self._reads_texts = layout.reads_texts  # then what holds any is laid out alone
         self._templates: dict[Shape, Template | bool] = {}  # True where it is not made yet, False where there is none
 
     def held(self, value: object) -> Held | None:
@@ -224,8 +218,6 @@ class Shapes:
         try:
             shape = shape_of(value, values)
         except NoShape:
-            return None
-        if self._reads_texts and str in map(type, values):
             return None
         template = self._templates.get(shape)
         if template is None:
@@ -245,8 +237,6 @@ class Shapes:
         several: Any = outcomes
         kinds = set(map(type, outcomes))
         keys: list[Any] = [*map(_key_of if len(kinds) > 1 else KEYS.get(kinds.pop(), _key_of), several)]
-        if self._reads_texts:
-            keys = [None if _holds_text(outcome) else key for key, outcome in zip(keys, several, strict=True)]
         groups: dict[Any, Sequence[int]]
         if keys.count(keys[0]) == len(keys):
             groups = {keys[0]: range(len(keys))}

@@ -34,6 +34,8 @@ FORMAT: Final = "dpwitness-witness/2"
 #: Of a file of pytest's that holds a witness beside what was tested.
 DATABASE_FORMAT: Final = "dpwitness-database/1"
 EARLIER: Final = "dpwitness-witness/1"
+#: Steps to entries that version 0.2 read within texts.
+WITHIN_TEXTS: Final = frozenset({"length of text", "character", "last character", "number in text"})
 #: What to do with the file of a whole sweep.
 OF_SWEEP: Final = "is of a sweep: give one of the verdicts in it, in a file of its own"
 
@@ -240,11 +242,14 @@ class Witness(JsonFields):
                 f"{brief(file_format)}, not {FORMAT!r}"
             )
         event = value.get("event")
-        of_weighted_runs = isinstance(event, Mapping) and event.get("kind") == "weighted"
-        if of_weighted_runs or value.get("observe") is not None:
-            runs = "weighted runs" if of_weighted_runs else "runs whose time was part of the outcome"
-            raise InvalidWitness(f"{where} is a witness of {runs}: dpwitness 0.2 replays it, later versions do not")
+        if isinstance(event, Mapping) and event.get("kind") == "weighted":
+            raise _of_earlier(where, "weighted runs")
+        if value.get("observe") is not None:
+            raise _of_earlier(where, "runs whose time was part of the outcome")
         witness: Witness = read_result(cls, "witness", value)
+        entries = () if witness.layout is None else witness.layout.entries
+        if any(word in WITHIN_TEXTS for entry in entries for word, _ in entry.path):
+            raise _of_earlier(where, "what stands within texts")
         if not witness._adjacent:
             given = "" if witness.data is None else " with the data in the file"
             raise InvalidWitness(
@@ -323,6 +328,10 @@ class Witness(JsonFields):
 
     def __repr__(self) -> str:
         return f"<Witness against {self.claim} of {self.mechanism}: {self.description}>"
+
+
+def _of_earlier(where: str, what: str) -> InvalidWitness:
+    return InvalidWitness(f"{where} is a witness of {what}: dpwitness 0.2 replays it, later versions do not")
 
 
 def _place(path: object) -> str:
