@@ -337,10 +337,16 @@ def test_programs_that_are_no_servers(line):
             dpw.check(program, **CHECKED)
 
 
-def test_what_a_program_has_started_ends_with_it(tmp_path):
-    program = dpw.command(["sh", "-c", f"sleep 60 & echo $! > {tmp_path / 'pid'}; wait"], max_time=0.5)
-    with pytest.raises(MechanismTimeout):
-        program([0.0])
+@pytest.mark.parametrize("behind", ["wait", "exit 3", "echo 1.5"])
+def test_what_a_program_has_started_ends_with_it(tmp_path, behind):
+    """Also where the program has exited before its child, which holds its pipes."""
+    program = dpw.command(["sh", "-c", f"read _; sleep 77 & echo $! > {tmp_path / 'pid'}; {behind}"], max_time=0.5)
+    if behind == "echo 1.5":
+        assert program([0.0]) == 1.5
+    else:
+        with pytest.raises(MechanismTimeout):
+            program([0.0])
+    del program
     left = int((tmp_path / "pid").read_text())
     for _ in range(200):
         if not _runs(left):

@@ -525,6 +525,13 @@ def test_a_module_is_found_in_the_folder_in_which_the_function_was_made(there, t
     assert pickle.loads(pickle.dumps(function))([0]) == 1
 
 
+def test_a_module_is_found_by_the_users_path_where_python_adds_no_folder_of_its_own(there, monkeypatch, tmp_path):
+    monkeypatch.setenv("PYTHONSAFEPATH", "1")
+    monkeypatch.setenv("PYTHONPATH", str(there))
+    monkeypatch.chdir(tmp_path)
+    assert dpw.remote(sys.executable, "there:counts")([0]) == 1
+
+
 def test_many_runs_a_call(at):
     mechanism = as_mechanism(at("many"), DATA)
     assert isinstance(mechanism, VectorisedMechanism)

@@ -85,11 +85,7 @@ def _listen(stream: IO[bytes], tail: bytearray) -> None:
 
 def _end(process: subprocess.Popen[bytes], threads: Sequence[threading.Thread]) -> None:
     """End a process and those that it started, and close its pipes."""
-    if process.poll() is None:
-        with suppress(ProcessLookupError, PermissionError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.kill()
-    process.wait()
+    end_group(process)
     for thread in threads:
         thread.join(1.0)
     if any(thread.is_alive() for thread in threads):
@@ -100,6 +96,15 @@ def _end(process: subprocess.Popen[bytes], threads: Sequence[threading.Thread]) 
                 stream.close()
             except OSError:  # what was still to be written has nobody to read it
                 continue
+
+
+def end_group(process: subprocess.Popen[bytes]) -> None:
+    """Kill a process that leads a session, and the processes of its group, also where it has exited before them."""
+    if hasattr(os, "killpg"):  # Windows has no groups
+        with suppress(OSError):  # the group has no process any more
+            os.killpg(process.pid, signal.SIGKILL)
+    process.kill()
+    process.wait()
 
 
 P = TypeVar("P", bound=Process)

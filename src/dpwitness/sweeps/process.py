@@ -2,7 +2,6 @@
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import tempfile
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Final
 
 from dpwitness.checks import json_value
+from dpwitness.mechanisms.process import end_group
 
 #: Seconds beside its own that a process has: to start, to import and to compile.
 GRACE: Final = 60.0
@@ -53,7 +53,7 @@ def answer(
             _send(process, json.dumps(whole).encode())
             ended = _wait(process, limit, stop)
         finally:
-            _kill(process)
+            end_group(process)
         if not ended:
             return {"error": "MechanismTimeout", "why": f"it did not end within {limit:.3g} s, and was killed"}
         try:
@@ -83,16 +83,6 @@ def _wait(process: "subprocess.Popen[bytes]", limit: float, stop: Callable[[], b
             return False
         time.sleep(OFTEN)
     return True
-
-
-def _kill(process: "subprocess.Popen[bytes]") -> None:
-    """End the process and all of its group; those that outlived it too."""
-    with suppress(OSError):  # all of them have ended
-        if hasattr(os, "killpg"):
-            os.killpg(process.pid, signal.SIGKILL)
-        else:
-            process.kill()
-    process.wait()
 
 
 class Printed:

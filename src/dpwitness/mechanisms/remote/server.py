@@ -340,7 +340,8 @@ def main() -> None:
     with open(os.devnull, "rb") as nothing:
         os.dup2(nothing.fileno(), 0)
     os.dup2(2, 1)  # what the user's code prints is no message
-    sys.path.pop(0)  # this file's folder: its modules must not take the place of the user's
+    if not getattr(sys.flags, "safe_path", False):  # of Python 3.11: then this folder is not there
+        sys.path.pop(0)  # this file's folder: its modules must not take the place of the user's
     waiting: queue.SimpleQueue[bytes] = queue.SimpleQueue()
 
     def read() -> None:
