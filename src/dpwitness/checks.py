@@ -213,12 +213,20 @@ def one_line(value: object, convert: Callable[[object], str] = str) -> str:
     return " ".join(text_of(value, convert).split())
 
 
+def class_and_text(error: BaseException, *, brackets: bool = False) -> str:
+    """The class of an error and its whole text on one line, behind a colon or in brackets; the class where it has none.
+
+    Brackets are for the middle of a sentence.
+    """
+    name, text = type(error).__name__, one_line(error)
+    if not text:
+        return name
+    return f"{name} ({text})" if brackets else f"{name}: {text}"
+
+
 def on_one_line(error: BaseException) -> str:
     """All that an error says, on one line; its class before it where that is none of this package's."""
-    text = one_line(error)
-    if not text:
-        return type(error).__name__
-    return text if is_ours(error) else f"{type(error).__name__}: {text}"
+    return one_line(error) or type(error).__name__ if is_ours(error) else class_and_text(error)
 
 
 def is_ours(thing: object) -> bool:
@@ -236,8 +244,7 @@ def naming(what: str) -> Iterator[None]:
     except BaseException as error:
         if not is_failure(error):
             raise
-        text = f"{what} raised {type(error).__name__}: {one_line(error)}"
-        raise InvalidParameter(text.removesuffix(": ")) from error
+        raise InvalidParameter(f"{what} raised {class_and_text(error)}") from error
 
 
 def first_of(what: str, ask: Callable[[], object], most: int) -> list[Any]:

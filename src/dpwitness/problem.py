@@ -21,7 +21,7 @@ from typing import Any, Final, Literal, Self, cast, get_args
 
 from _dpwitness_session import SMALLEST_ALPHA
 from dpwitness.candidate import Candidate
-from dpwitness.checks import brief, kind, number, seconds, too_deep, whole
+from dpwitness.checks import brief, class_and_text, kind, number, seconds, too_deep, whole
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import (
     DPWitnessError,
@@ -304,7 +304,7 @@ class Problem:
         except DPWitnessError:
             raise
         except Exception as error:  # of the user's own
-            raise InvalidParameter(f"attack={brief(attack)} raised {type(error).__name__}: {error}") from error
+            raise InvalidParameter(f"attack={brief(attack)} raised {class_and_text(error)}") from error
         for candidate in proposed:
             if not isinstance(candidate, Candidate) or not callable(getattr(candidate.event, "contains", None)):
                 raise InvalidParameter(

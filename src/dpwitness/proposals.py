@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate as Candidate
-from dpwitness.checks import brief
+from dpwitness.checks import brief, class_and_text
 from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter, UnknownAttack
 from dpwitness.neighbours import Data, Relation
@@ -96,7 +96,7 @@ def family_named(name: str) -> AttackFamily:
     try:
         found = point.load()
     except Exception as error:  # another package's code: it may raise anything
-        raise UnknownAttack(f"{whose} cannot be loaded: {type(error).__name__}: {error}") from error
+        raise UnknownAttack(f"{whose} cannot be loaded: {class_and_text(error)}") from error
     if not isinstance(found, AttackFamily):
         raise UnknownAttack(f"{whose} is {type(found).__name__}: register an AttackFamily")
     if found.name != name:
@@ -138,7 +138,7 @@ def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
         try:
             family.add_command(commands)
         except Exception as error:  # another package's code: it may raise anything
-            warn(f"attack family {name!r} has a command that cannot be declared: {type(error).__name__}: {error}")
+            warn(f"attack family {name!r} has a command that cannot be declared: {class_and_text(error)}")
 
 
 def as_numbers(data: object) -> NDArray[Any] | None:

@@ -1,4 +1,5 @@
 import inspect
+import re
 import sys
 import warnings
 from dataclasses import dataclass, field
@@ -501,3 +502,27 @@ def test_an_exception_in_the_first_runs_says_what_counts_exceptions():
     asked = SimpleNamespace(mechanism=PythonMechanism(Signature.of(stops, {})), max_time=60, seed=1)
     with pytest.raises(MechanismRaised, match=r"StopIteration \(3\) on run .*errors='outcome'"):
         before_search._drawn(asked, pair)
+
+
+def silent(first=None, *more, **others):
+    raise ValueError
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        {"outcome": silent},
+        {"make": silent, "mechanism": None},
+        {"progress": silent},
+        {"claim": lambda: dpw.TradeOff(silent)},
+        {"attack": silent},
+        {"mechanism": lambda rng, data: silent()},
+    ],
+    ids=lambda given: next(iter(given)),
+)
+def test_an_exception_without_a_text_is_told_by_its_class_alone(given):
+    checked = {"mechanism": lambda rng, data: data[0] + rng.normal(), "claim": 1.0} | given
+    with pytest.raises(dpw.DPWitnessError, match=r"raised ValueError") as caught:
+        claim = checked["claim"]() if callable(checked["claim"]) else checked["claim"]
+        dpw.check(neighbours=[([0.0], [1.0])], runs=100, search_runs=64, **checked | {"claim": claim})
+    assert not re.search(r"\(\)|: *$|: :", str(caught.value)), caught.value

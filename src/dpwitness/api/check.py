@@ -32,13 +32,13 @@ from dpwitness.api.loop import (
 )
 from dpwitness.api.outputs import drawn_outputs, outputs_of
 from dpwitness.candidate import Candidate, Estimate
+from dpwitness.checks import on_one_line
 from dpwitness.claims import Claim
 from dpwitness.claims.renyi import bounds_divergences
 from dpwitness.errors import (
     BudgetTooSmall,
     ClusterLost,
     DependentRuns,
-    DPWitnessError,
     InvalidNeighbours,
     MechanismRaised,
     MechanismTimeout,
@@ -193,7 +193,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             violated = any(isinstance(verdict, Violation) for verdict in verdicts)
             if isinstance(error, DependentRuns | RunsEnded) or not violated:
                 raise
-            text = str(error) if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {error}"
+            text = on_one_line(error)
             verdicts[-1] = _with_notes(verdicts[-1], f"under {relation!s:.200} the check failed: {text}")
             continue
         if verdicts[-1].ended in STOPPED:

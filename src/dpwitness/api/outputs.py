@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate
+from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError
 from dpwitness.events import Event, OutcomeSet, Statistic, in_event, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, TEXTS
@@ -66,7 +67,7 @@ def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | No
         with np.errstate(all="ignore"):  # of numbers near the largest one
             return _outputs_of(problem, event, x, y)
     except Exception as error:  # of another package's event: no verdict is lost to a figure
-        message = f"the report has no histogram of outcomes: {event} raised {type(error).__name__}: {error}"
+        message = f"the report has no histogram of outcomes: {event} raised {class_and_text(error)}"
         warn(message, RuntimeWarning, stacklevel=2)
         return None
 

@@ -9,7 +9,7 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpwitness.checks import number
+from dpwitness.checks import class_and_text, number
 from dpwitness.claims.claim import LARGEST, Floats, HalfPlane, Numbers, in_range, points_of
 from dpwitness.claims.regions import POINTS, Contacts, CurvedClaim, Points, PolygonClaim
 from dpwitness.errors import InvalidClaim
@@ -214,7 +214,9 @@ def _below(f: Callable[[float], float]) -> Points:
     except InvalidClaim:
         raise
     except Exception as error:  # whatever the user's function raises
-        raise InvalidClaim(f"f raised {type(error).__name__} ({error}): it must give a number for every a") from error
+        raise InvalidClaim(
+            f"f raised {class_and_text(error, brackets=True)}: it must give a number for every a"
+        ) from error
     grid = _checked(list(zip(at, values, strict=True)))
     a, y = np.array(grid).T
     if np.any(np.diff(y) > ROUNDING):

@@ -18,7 +18,7 @@ import warnings
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TextIO
 
-from dpwitness.checks import ExitedAtOnce, escaped, text_of
+from dpwitness.checks import ExitedAtOnce, class_and_text, escaped
 from dpwitness.errors import DPWitnessError
 
 if TYPE_CHECKING:
@@ -385,8 +385,7 @@ def explain(error: BaseException, *, trace: bool) -> int:
         case NoResult():
             say(f"error: {error}")
         case _:
-            what = f"unexpected {type(error).__name__}: {text_of(error)}".removesuffix(": ")
-            say(f"error: {what}; --traceback shows where")
+            say(f"error: unexpected {class_and_text(error)}; --traceback shows where")
     return UNEXPECTED
 
 

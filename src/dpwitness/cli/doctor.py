@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
+from dpwitness.checks import class_and_text
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.options import printing
 from dpwitness.cli.parser import command
@@ -183,7 +184,7 @@ def _compiler() -> Compiler:
         compiled(np.random.default_rng(0), 1.0)
         works = numba.extending.is_jitted(compiled) and bool(compiled.signatures)
     except Exception as error:  # whatever a compiler that does not fit its surroundings raises
-        return Compiler(works=False, import_seconds=0.0, seconds=0.0, error=f"{type(error).__name__}: {error}")
+        return Compiler(works=False, import_seconds=0.0, seconds=0.0, error=class_and_text(error))
     seconds = round(time.monotonic() - imported, 3)
     why = "" if works else "it is switched off (NUMBA_DISABLE_JIT)"
     return Compiler(works=works, import_seconds=round(imported - began, 3), seconds=seconds, error=why)

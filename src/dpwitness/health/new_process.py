@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
 from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
@@ -273,7 +274,7 @@ def _told(question: Request | Place, further: Further) -> list[Any]:
     try:
         asked = pickle.dumps(question)
     except Exception as error:  # whatever an object of the user's raises when it is written
-        raise CannotLoad(f"it cannot be written for a new process ({type(error).__name__}: {error})") from error
+        raise CannotLoad(f"it cannot be written for a new process ({class_and_text(error)})") from error
     request: dict[str, object] = {"do": "call", "place": __name__, "name": answered.__name__}
     request["arguments"] = [path, asked, asdict(further)]
     try:

@@ -12,7 +12,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from dpwitness.checks import INTERRUPTS, near
+from dpwitness.checks import INTERRUPTS, class_and_text, near
 from dpwitness.errors import UnknownTarget
 from dpwitness.files import as_utf8
 from dpwitness.mechanisms.libraries import library_of
@@ -53,7 +53,9 @@ def load_registered(name: str) -> Callable[..., object]:
         target = point.load()
     except Exception as error:  # another package's code: it may raise anything
         owner = f" of {point.dist.name}" if point.dist else ""
-        raise UnknownTarget(f"target {name!r} ({point.value}{owner}) cannot be loaded: {_described(error)}") from error
+        raise UnknownTarget(
+            f"target {name!r} ({point.value}{owner}) cannot be loaded: {class_and_text(error)}"
+        ) from error
     return _callable(target, name)
 
 
@@ -91,7 +93,7 @@ def load_object(name: str) -> object:
             meant = near(attribute, names) or (f"; it has: {known}" if known else "; it has no functions")
             raise UnknownTarget(f"{place} has no {attribute!r}{meant}") from error
         except Exception as error:  # a property, or a module's __getattr__
-            raise UnknownTarget(f"{name} cannot be loaded: {_described(error)}") from error
+            raise UnknownTarget(f"{name} cannot be loaded: {class_and_text(error)}") from error
     return value
 
 
@@ -104,10 +106,6 @@ def _callable(value: Any, name: str) -> Callable[..., object]:
     if not callable(library_of(value).function(value)):
         raise UnknownTarget(f"{name} is no function but {type(value).__name__}")
     return value  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
-
-
-def _described(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
 
 
 @contextmanager
@@ -139,7 +137,7 @@ def _import(name: str) -> ModuleType:
     except (*INTERRUPTS, SystemExit):
         raise
     except BaseException as error:  # a panic of Rust's is no `Exception`
-        raise UnknownTarget(f"cannot import {name}: {_described(error)}") from error
+        raise UnknownTarget(f"cannot import {name}: {class_and_text(error)}") from error
 
 
 def _run_file(place: str) -> ModuleType:
@@ -167,5 +165,5 @@ def _run_file(place: str) -> ModuleType:
         del sys.modules[name]  # what was cut off in the middle must not be taken for the whole
         if isinstance(error, (*INTERRUPTS, SystemExit)):
             raise
-        raise UnknownTarget(f"{place} cannot be loaded: {_described(error)}") from error
+        raise UnknownTarget(f"{place} cannot be loaded: {class_and_text(error)}") from error
     return module

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeGuard, cast
 
-from dpwitness.checks import brief, json_value, near
+from dpwitness.checks import brief, class_and_text, json_value, near
 from dpwitness.claims import (
     ZCDP,
     ApproxDP,
@@ -140,7 +140,7 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
             try:
                 answers.append((value, float(ask(value))))
             except Exception as error:  # some raise where the δ asked for is more than they need at ε = 0
-                refused = f"{type(error).__name__}: {error}".splitlines()[0]
+                refused = class_and_text(error)
     pairs = answers if at is EPSILONS else [(epsilon, delta) for delta, epsilon in answers]
     profile = _falling(pairs)
     if not profile:

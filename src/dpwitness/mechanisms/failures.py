@@ -25,7 +25,7 @@ Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 
 def raised(name: str, error: BaseException, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
     """Make the error for a mechanism of that name that raised, with the run's number and the input."""
-    text = next(iter(text_of(error).splitlines()), "no message")
+    text = next((line for line in text_of(error).splitlines() if line.strip()), "no message")
     if type(error).__module__.partition(".")[0] == "numba":  # whose first line says in which step of numba's, not why
         text = reason(str(error))
     message = f"{name} raised {type(error).__name__} ({text}) on run {run}, on the input {shown(data)}"

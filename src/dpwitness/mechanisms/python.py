@@ -12,7 +12,7 @@ from typing import Any, Final
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.checks import brief, exit_error, is_failure
+from dpwitness.checks import brief, class_and_text, exit_error, is_failure
 from dpwitness.errors import (
     DPWitnessError,
     InvalidOutcome,
@@ -595,8 +595,8 @@ class PythonMechanism(Mechanism):
             if not is_failure(error):
                 raise
             raise InvalidOutcome(
-                f"outcome= raised {type(error).__name__} ({error}) for {brief(output)}, which {self.name} returned on "
-                f"run {run}: return a number, a flag, text or a list of such for every output"
+                f"outcome= raised {class_and_text(error, brackets=True)} for {brief(output)}, which {self.name} "
+                f"returned on run {run}: return a number, a flag, text or a list of such for every output"
             ) from error
 
     def _entries(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:
@@ -628,7 +628,7 @@ class PythonMechanism(Mechanism):
                 raise
             raise InvalidOutcome(
                 f"{self.name} returned a {type(output).__name__} on run {run} that cannot be read: "
-                f"{type(error).__name__}: {error}"
+                f"{class_and_text(error)}"
             ) from error
 
     def _by_position(self, value: Any, output: Any, run: int, layout: RowLayout) -> list[float]:

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import brief, is_failure
+from dpwitness.checks import brief, class_and_text, is_failure
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
 from dpwitness.machine import warn
 from dpwitness.mechanisms.compiled.compare import first_difference
@@ -268,7 +268,8 @@ class MechanismFactory:
             if not is_failure(error):
                 raise
             raise InvalidParameter(
-                f"make= raised {type(error).__name__} ({error}): it must return a new mechanism, without parameters"
+                f"make= raised {class_and_text(error, brackets=True)}: it must return a new mechanism, without "
+                "parameters"
             ) from error
         if self.example is another:
             raise InvalidParameter(

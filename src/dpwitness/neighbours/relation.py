@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Final, TypeVar
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.checks import brief, is_ours, items
+from dpwitness.checks import brief, class_and_text, is_ours, items
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register, require_free
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
@@ -141,8 +141,7 @@ def _named(relation: Relation, method: str) -> Iterator[None]:
     except Exception as error:
         if is_ours(relation):
             raise
-        text = f"{type(error).__name__}: {error}".removesuffix(": ")
-        raise InvalidNeighbours(f"neighbours={brief(relation)}: its {method} raised {text}") from error
+        raise InvalidNeighbours(f"neighbours={brief(relation)}: its {method} raised {class_and_text(error)}") from error
 
 
 def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:

@@ -14,7 +14,7 @@ from typing import Any, Final, Generic, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import one_line
+from dpwitness.checks import class_and_text, one_line
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Alarm, Deadline, Overdue
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
@@ -73,7 +73,7 @@ def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) 
         try:
             oracle = thing(**arguments)
         except Exception as error:  # the user's code: it may raise anything
-            raise OracleFailed(f"oracle {name} could not be made: {type(error).__name__}: {one_line(error)}") from error
+            raise OracleFailed(f"oracle {name} could not be made: {class_and_text(error)}") from error
     if callable(ask_all := getattr(oracle, "ask_all", None)):
 
         def answers(questions: Sequence[Q]) -> Sequence[object]:
@@ -422,7 +422,7 @@ class Asking(Generic[Q]):
             except Exception as error:  # the user's code: it may raise anything
                 often = f" (tried {tried} times)" if tried > 1 else ""
                 failed = OracleFailed(
-                    f"oracle {system.name} raised {type(error).__name__}: {one_line(error)} at question "
+                    f"oracle {system.name} raised {class_and_text(error)} at question "
                     f"{self._place(batch)}{often}{self._where_kept}"
                 )
                 failed.__cause__ = error

@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from dpwitness.checks import brief
+from dpwitness.checks import brief, class_and_text
 from dpwitness.errors import InvalidWitness
 from dpwitness.report.github import REPORT, bits_refuted, name_of
 from dpwitness.results.bound import Bound, bound_from_json
@@ -165,7 +165,7 @@ def _of_report(what: str, report: Mapping[str, Any]) -> Iterator[tuple[str, Find
         for record in report["assertions"]:
             yield name_of(record), _of_record(record)
     except (KeyError, TypeError, ValueError, OverflowError, AttributeError) as error:
-        raise InvalidWitness(f"{what} is a damaged report: {type(error).__name__}: {error}") from error
+        raise InvalidWitness(f"{what} is a damaged report: {class_and_text(error)}") from error
 
 
 def _of_record(record: Mapping[str, Any]) -> Finding:

@@ -13,7 +13,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Final, Literal
 
 from dpwitness.candidate import Estimate
-from dpwitness.checks import brief, kind
+from dpwitness.checks import brief, class_and_text, kind, on_one_line
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, JsonFields, whole_below
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
@@ -200,7 +200,7 @@ class Witness(JsonFields):
             value = self.to_json()
             Witness.from_json(value)
         except Exception as error:  # of any kind: it may be of another package's class
-            text = str(error) if isinstance(error, DPWitnessError) else f"{type(error).__name__}: {error}"
+            text = on_one_line(error)
             raise InvalidWitness(f"{shown(place)} was not written, since it could not be read back: {text}") from error
         write_json(place, value)
 
@@ -267,8 +267,7 @@ class Witness(JsonFields):
             raise
         except Exception as error:  # of a relation that was not made for whatever stands in a file
             raise InvalidWitness(
-                "the relation in the file cannot tell whether the inputs are neighbours: "
-                f"{type(error).__name__}: {error}"
+                f"the relation in the file cannot tell whether the inputs are neighbours: {class_and_text(error)}"
             ) from error
 
     @property

@@ -11,7 +11,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 
 from dpwitness.candidate import Tally
-from dpwitness.checks import brief
+from dpwitness.checks import brief, class_and_text
 from dpwitness.errors import InvalidParameter, MechanismRaised, MechanismTimeout
 from dpwitness.events import Counted, Event, cells_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, is_exception, is_no_number
@@ -134,9 +134,7 @@ class Runner:
             try:
                 self.progress(stage, done, size, "; ".join(filter(None, (note, *notes))))
             except Exception as error:
-                raise InvalidParameter(
-                    f"progress={brief(self.progress)} raised {type(error).__name__}: {error}"
-                ) from error
+                raise InvalidParameter(f"progress={brief(self.progress)} raised {class_and_text(error)}") from error
 
     def each(self, tasks: Iterable[Callable[[], T]], *, workers: int | None = None) -> Iterator[T | None]:
         """Results of tasks that are no runs of the mechanism, in order; None, once, at the deadline."""

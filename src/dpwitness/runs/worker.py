@@ -27,6 +27,7 @@ from typing import Any, Final, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.checks import class_and_text
 from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.mechanism import Mechanism, OutputTraits, PairedRuns
 from dpwitness.neighbours import Pair
@@ -214,7 +215,7 @@ class SentMechanism:
             # Without a layout, whatever it has seen before.
             rows = self.mechanism.pair_outcomes(PairedRuns.d_first(self.pair, self.runs, coupled=False), rng)
         except MechanismError as error:
-            return f"{type(error).__name__}: {error}"
+            return class_and_text(error)
         width = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])
         return hashlib.blake2b(np.ascontiguousarray(rows[:, :, :width]).tobytes(), digest_size=16).hexdigest()
 
@@ -282,7 +283,7 @@ def _executed(mechanism: Parcel, work: Parcel, first: int, end: int) -> Answer:
     except CannotSend as error:
         return Answer(results=[], worker=_process.name, refused=str(error))
     except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
-        return Answer(results=[], worker=_process.name, refused=f"{type(error).__name__}: {error}".splitlines()[0])
+        return Answer(results=[], worker=_process.name, refused=class_and_text(error))
     if ready.mechanism.threads:
         return _done(ready, shards, first, end)
     with ready.lock:  # its own state, if it has any, may not be safe under threads
@@ -342,5 +343,5 @@ def _dumped_error(error: BaseException) -> bytes:
         content = dumped(error)
         loaded(content)
     except Exception:
-        return dumped(MechanismRaised(f"{type(error).__name__}: {error}"))
+        return dumped(MechanismRaised(class_and_text(error)))
     return content

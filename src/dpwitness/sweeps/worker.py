@@ -47,9 +47,11 @@ def answer(given: dict[str, object]) -> dict[str, object]:
     except SystemExit as error:
         return {"error": "MechanismCrashed", "why": f"it called sys.exit({error.code!r})"}
     except BaseException as error:  # of the module, which may raise anything: Rust's panics are no Exception
+        from dpwitness.checks import class_and_text
+
         ours = type(error).__module__ == "dpwitness.errors" or isinstance(error, CannotRun)
         name = "InvalidParameter" if isinstance(error, CannotRun) else type(error).__name__
-        return {"error": name, "why": str(error) if ours else f"{type(error).__name__}: {error}"}
+        return {"error": name, "why": str(error) if ours else class_and_text(error)}
 
 
 def checked(given: dict[str, object]) -> dict[str, object]:
@@ -129,6 +131,7 @@ def trial(attempt: Any) -> str:
     """Why an attempt does not run on enough of the first pairs of its relation; empty where it does."""
     import numpy as np
 
+    from dpwitness.checks import class_and_text
     from dpwitness.mechanisms.python import summary
     from dpwitness.mechanisms.signature import Signature
 
@@ -157,7 +160,7 @@ def trial(attempt: Any) -> str:
         except KeyboardInterrupt:
             raise
         except Exception as error:
-            said = said or f"{type(error).__name__}: {error}"
+            said = said or class_and_text(error)
             if missing or attempt.strict:  # what does not take missing values is to be run without any
                 return said
         else:

@@ -13,7 +13,7 @@ from importlib import import_module
 from importlib.metadata import entry_points
 from typing import Any, Final
 
-from dpwitness.checks import brief, number
+from dpwitness.checks import brief, class_and_text, number
 from dpwitness.claims import Claim, is_claim
 from dpwitness.errors import DPWitnessError, InvalidNeighbours, InvalidParameter
 from dpwitness.mechanisms.libraries.library import Library
@@ -81,7 +81,7 @@ class _OfPackage(Library):
             raise InvalidParameter(self._failed(method, error)) from error
 
     def _failed(self, method: str, error: Exception) -> str:
-        return f"the library {self._name!r}: its {method} raised {type(error).__name__}: {error}"
+        return f"the library {self._name!r}: its {method} raised {class_and_text(error)}"
 
 
 @cache
@@ -92,7 +92,7 @@ def registered() -> tuple[Library, ...]:
         try:
             library = point.load()
         except (Exception, SystemExit) as error:
-            why = f"cannot be loaded: {type(error).__name__}: {error}"
+            why = f"cannot be loaded: {class_and_text(error)}"
         else:
             if isinstance(library, Library):
                 theirs.append(_OfPackage(point.name, library))
