@@ -58,7 +58,7 @@ class StaticAndDynamicCounts(LayeredNoisyCounts):
         own = [(attribute, row.tobytes()) for row in selections]
         total = self._sticky(own) + self._sticky(list(zip(own, people, strict=True)))
         for name, chosen in where.items():
-            (condition,) = self._conditions(name, self._table.positions(name, chosen).tolist())
+            condition = (name, self._selection(name, chosen).tobytes())
             total += self._sticky([condition]) + self._sticky([(condition, one) for one in people])
         return total
 

@@ -11,6 +11,7 @@ from dpwitness.reconstruction.table_builder.systems import (
     GrowingNoisyCounts,
     KeyedNoisyCounts,
     LayeredNoisyCounts,
+    ValueLayeredNoisyCounts,
 )
 from dpwitness.reconstruction.table_builder.tables import Table, read_table
 
@@ -96,6 +97,15 @@ def test_layered_noise_keeps_the_layer_of_the_sub_population():
         first = oracle.ask("age", row, {"suburb": ["Redfern"]})
         assert first == oracle.ask("age", row, {"suburb": ["Redfern"]})
         assert abs(first[0] - 30) <= 6
+
+
+@pytest.mark.parametrize("kind", [LayeredNoisyCounts, ValueLayeredNoisyCounts])
+def test_a_condition_has_one_noise_as_sub_population_and_as_selection(kind):
+    """The same people by the same two conditions: the three layers are the same."""
+    for seed in range(20):
+        oracle = kind(six(10), noise=2, rng=np.random.default_rng(seed))
+        of_suburb = oracle.ask("age", select(oracle, "age", "20-29"), {"suburb": ["Redfern"]})
+        assert oracle.ask("suburb", select(oracle, "suburb", "Redfern"), {"age": ["20-29"]}) == of_suburb
 
 
 def test_each_value_and_the_total_are_answered():

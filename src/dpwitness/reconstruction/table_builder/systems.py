@@ -237,13 +237,17 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
         layers = super()._noise(union, attribute, selections, where)
         for name, chosen in where.items():
-            layers += self._sticky(self._conditions(name, self._table.positions(name, chosen).tolist())).sum()
-        return layers + self._of_selections(attribute, selections)
+            layers += self._of_conditions(name, self._selection(name, chosen))
+        return layers + self._of_conditions(attribute, selections)
 
-    def _conditions(self, attribute: str, places: list[int]) -> list[object]:
-        return [(attribute, frozenset(places))]
+    def _selection(self, attribute: str, chosen: Sequence[Value]) -> BoolArray:
+        """The condition that the attribute has one of the chosen values, as a query selects them: shape (1, values)."""
+        selection = np.zeros((1, len(self.values(attribute))), np.bool_)
+        selection[0, self._table.positions(attribute, chosen)] = True
+        return selection
 
-    def _of_selections(self, attribute: str, selections: BoolArray) -> IntArray:
+    def _of_conditions(self, attribute: str, selections: BoolArray) -> IntArray:
+        """The noise of each condition on an attribute, whether it names a sub-population or what a query selects."""
         return self._sticky([(attribute, row.tobytes()) for row in selections])
 
 
@@ -253,12 +257,8 @@ class ValueLayeredNoisyCounts(LayeredNoisyCounts):
     noises = None
 
     @override
-    def _conditions(self, attribute: str, places: list[int]) -> list[object]:
-        return [(attribute, place) for place in places]
-
-    @override
-    def _of_selections(self, attribute: str, selections: BoolArray) -> IntArray:
-        each = self._sticky(self._conditions(attribute, list(range(selections.shape[1]))))
+    def _of_conditions(self, attribute: str, selections: BoolArray) -> IntArray:
+        each = self._sticky([(attribute, place) for place in range(selections.shape[1])])
         return np.asarray(selections.astype(np.int64) @ each)
 
 
