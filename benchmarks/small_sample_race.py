@@ -1,10 +1,11 @@
 """How many paired runs it takes to refute a claim, where a check bets from the first run on.
 
-    python benchmarks/small_sample_race.py [--repetitions 300] [--first 0] [--workers 1] [ROWS …]
+    python benchmarks/small_sample_race.py [--repetitions 300] [--first 0] [--workers 1] [--sides coupled] [ROWS …]
 
 The rows are those of González et al. 2025 and Kutta et al. 2026: α = 0.05, D = (0), D′ = (0, 1), mean and median of the
 runs, and of mechanisms that keep the claim how many were refuted all the same. What runs here is
-`PairWealth.advance` of `dpwitness.search.epochs`, epoch by epoch, as `check(…, search_runs=0)` on one pair does it.
+`PairWealth.advance` of `dpwitness.search.epochs`, epoch by epoch, as `check(…, search_runs=0)` on one pair does it; a
+check has coupled sides: those of a run share their draws. The published testers draw independent sides.
 """
 
 import argparse
@@ -130,14 +131,21 @@ def _rows() -> dict[str, Row]:
     return rows
 
 
+class IndependentSides(Runner):
+    """A runner of which no two sides share a draw."""
+
+    def _drawn(self, *arguments, coupled, **more):
+        return super()._drawn(*arguments, coupled=False, **more)
+
+
 def race(row: Row, seed: int, coupled: bool) -> tuple[int, bool]:
     """The runs until the claim was refuted, or all of them; and whether it was."""
     mechanism = as_mechanism(row.mechanism, row.pair.data, neighbour=row.pair.neighbour)
-    runner = Runner(mechanism=mechanism, seed=seed, workers=1)
+    runner = (Runner if coupled else IndependentSides)(mechanism=mechanism, seed=seed, workers=1)
     course = PairWealth(pair=row.pair, index=0)
     while course.runs < row.most:
         n = min(runs_of_next_epoch(course, 1), row.most - course.runs)
-        course.advance(runner, row.claim, n, lambda value: None, coupled=coupled)
+        course.advance(runner, row.claim, n, lambda value: None)
         if course.wealth >= math.log(1 / row.alpha):
             return course.runs, True
     return course.runs, False
