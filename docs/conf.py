@@ -52,7 +52,6 @@ def commands():
 def write_reference(app):
     """Write the text of `--help` and the list of the public names, which the reference pages include."""
     import dpwitness as dpw
-    from dpwitness.cli.parser import EXIT_CODES
 
     folder = Path(app.srcdir) / "generated"
     folder.mkdir(exist_ok=True)
@@ -64,8 +63,6 @@ def write_reference(app):
         assert done.stdout, command
         parts.append(f"## `{' '.join(['dpwitness', *words])}`\n\n```text\n{done.stdout}```\n")
     (folder / "commands.txt").write_text("\n".join(parts))
-    rows = [f"| {code} | {text.replace('|', chr(92) + '|')} |" for code, text in EXIT_CODES.items()]
-    (folder / "exit_codes.txt").write_text("\n".join(["| code | meaning |", "|---|---|", *rows]) + "\n")
     parts, left = [], {name: getattr(dpw, name) for name in sorted(dpw.__all__)}
     for heading, rooms in GROUPS.items():
         parts.append(f"## {heading}\n")

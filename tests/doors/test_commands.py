@@ -7,6 +7,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -242,6 +243,11 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+def edited(text):
+    """What `init` wrote, with each value taken as it was guessed."""
+    return "".join(line for line in text.splitlines(keepends=True) if "TODO" not in line)
+
+
 def run_pytest(*files):
     """The exit code and output of pytest in a process of its own."""
     options = ["-p", "no:hypothesispytest", "-p", "no:cacheprovider", "-q", "--dp-seed=1", "--dp-runs=30000"]
@@ -255,6 +261,9 @@ def run_pytest(*files):
 def test_the_test_that_init_writes_passes_or_fails_by_itself(folder, capsys, name, code):
     assert main(["init", f"mine.py:{name}"]) == 0
     assert "wrote a test to test_privacy.py" in capsys.readouterr().out
+    found, said = run_pytest("test_privacy.py")
+    assert (found, "TODO: set the claimed ε" in said) == (1, True)
+    Path("test_privacy.py").write_text(edited(Path("test_privacy.py").read_text()))
     found, said = run_pytest("test_privacy.py")
     assert found == code, said
     assert ("VIOLATED: half_noise" in said) == (code == 1)
@@ -286,6 +295,7 @@ def test_init_for_a_package_and_another_folder(folder):
     text = Path("tests/test_noise.py").read_text()
     assert "from pack.inner.noise import noisy_sum" in text
     assert "'../src'" in text
+    Path("tests/test_noise.py").write_text(edited(text))
     code, said = run_pytest("tests/test_noise.py")
     assert code == 0, said
 
@@ -369,7 +379,7 @@ def test_init_gives_an_opendp_measurement_inputs_of_its_domain(folder, domain, m
     assert main(["init"]) == 0
     text = Path("test_privacy.py").read_text()
     assert f"assert_private(m, d_in=1, neighbours={pair})" in text
-    assert ("TODO" in text) == (pair == "None")
+    assert ("pytest.fail" in text) == (pair == "None")
 
 
 @pytest.mark.parametrize(
@@ -399,7 +409,49 @@ def test_init_reads_the_columns_of_a_table_in_the_source(folder):
     Path("mine.py").write_text("def mean_age(people, *, rng):\n    return people['age'].mean() + people['x'][0]\n")
     assert main(["init", "mine.py:mean_age"]) == 0
     text = Path("test_privacy.py").read_text()
-    assert 'dpw.records({"age": dpw.numbers(0, 1), "x": dpw.numbers(0, 1)}, form="dataframe"),  # TODO' in text
+    assert 'dpw.records({"age": dpw.numbers(0, 1), "x": dpw.numbers(0, 1)}, form="dataframe"),' in text
+
+
+@pytest.mark.parametrize(
+    ("source", "guessed"),
+    [
+        ("def f(rng, data): ...", "set the claimed ε and the inputs of f below"),
+        ("def f(rng, df, epsilon): ...", "set the claimed ε and the inputs of f below"),
+        ("def f(df, rng): return df['age']", "set the claimed ε and the inputs of f below"),
+        (
+            "def f(data, delta, bound): ...",
+            "set the claimed ε, the claimed δ, the parameters and the inputs of f below",
+        ),
+        (
+            "from pydp.algorithms.laplacian import Max\nf = Max(1.0)",
+            "set the claimed ε and two neighbouring inputs of f",
+        ),
+        (
+            "import opendp.prelude as dp\nf = dp.m.make_laplace(dp.map_domain())",
+            r"set neighbours=, two inputs as \[\(D",
+        ),
+        ("from diffprivlib import models\nf = models.PCA(epsilon=1)", "set the features with their ranges of f below"),
+        (
+            "from diffprivlib.models import RandomForestClassifier\nf = RandomForestClassifier()",
+            "set outcome=, a function",
+        ),
+        ("from diffprivlib.mechanisms import Laplace\nf = Laplace(epsilon=1, sensitivity=1)", None),
+    ],
+)
+def test_what_init_has_guessed_fails_until_it_is_edited(folder, monkeypatch, source, guessed):
+    Path("mine.py").write_text(source)
+    assert main(["init", *(["mine.py:f"] if source.startswith("def") else [])]) == 0
+    text, calls = Path("test_privacy.py").read_text(), []
+    monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(f=len))
+    for written in (text, edited(text)):
+        names = {}
+        exec(written, names)
+        if guessed and written == text:
+            with pytest.raises(pytest.fail.Exception, match=f"^TODO: {guessed}.*, then delete this line$"):
+                names["test_f_is_private"](None)
+        else:
+            names["test_f_is_private"](lambda *given, **more: calls.append(given))
+    assert calls == [(len,)] * (1 if guessed else 2)
 
 
 def test_a_test_of_an_opendp_object_passes_by_itself(folder):

@@ -6,6 +6,7 @@ import re
 import shlex
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -103,6 +104,13 @@ def test_help_has_examples_that_parse_and_exit_codes(capsys, name):
         console.NOT_REFUTED, console.VIOLATED, console.BAD_INPUT, console.UNEXPECTED, console.INTERRUPTED,
         console.TERMINATED,
     }  # fmt: skip
+
+
+def test_the_page_of_commands_has_the_exit_codes():
+    page = (Path(__file__).parents[2] / "docs" / "commands.md").read_text()
+    table = page.partition("## Exit codes")[2].partition("\n\n")[2].partition("\n\n")[0]
+    rows = [f"| {code} | {meaning} |" for code, meaning in EXIT_CODES.items()]
+    assert table.splitlines() == ["| code | meaning |", "|---|---|", *rows]
 
 
 @pytest.mark.parametrize(

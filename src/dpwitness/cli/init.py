@@ -114,7 +114,7 @@ def run(arguments: argparse.Namespace) -> int:
     several = f"{len(found)} tests" if len(found) > 1 else "a test"
     show(
         f"wrote {several} to {output}\n"
-        f"  next: say in it what the inputs are, then run pytest {output}\n"
+        f"  next: run pytest {output}; a test fails until what it guesses, such as the inputs, is set\n"
         "  it looks for two neighbouring inputs and an event that refute the claim; a pass is no proof"
     )
     return NOT_REFUTED
@@ -287,7 +287,9 @@ def text_of(found: list[Found], output: Path) -> str:
     head = ['"""Tests of differential privacy: each looks for a witness against its claim."""', ""]
     if apart:
         head += ["import sys", "from pathlib import Path", ""]
-    imports = ["import dpwitness as dpw"] if any("dpw." in line for one in found for line in _test(one)) else []
+    tests = [_test(one) for one in found]
+    used = {"import dpwitness as dpw": "dpw.", "import pytest": "pytest.fail("}
+    imports = [line for line, name in used.items() if any(name in written for test in tests for written in test)]
     names = [f"from {_importable(one.file)[1]} import {one.name}" for one in found]
     paths = [
         f"sys.path.insert(0, str(Path(__file__).resolve().parent / {os.path.relpath(folder, output.parent)!r}))"
@@ -295,8 +297,8 @@ def text_of(found: list[Found], output: Path) -> str:
     ]
     late = "  # noqa: E402" if apart else ""
     lines = [*head, *paths, *([""] if paths else []), *(f"{line}{late}" for line in (*imports, *sorted(set(names))))]
-    for one in found:
-        lines += ["", "", *_test(one)]
+    for test in tests:
+        lines += ["", "", *test]
     return "\n".join(lines) + "\n"
 
 
@@ -316,17 +318,29 @@ def _importable(file: Path) -> tuple[Path, str]:
 
 
 def _test(one: Found) -> list[str]:
-    """The lines of one test."""
-    start = f"def test_{one.name.lower()}_is_private(assert_private):"
-    if one.model:
-        return [start, *_test_of_model(one)]
-    if one.library:
-        said = LIBRARIES[one.library].format(pair=one.pair or None)
-        note = "    # The object says its claim" + (
-            ", for inputs at this distance; say two neighbours." if said else "."
-        )
-        missing = "  # TODO: two inputs, as [(D, E)]" if said and not one.pair else ""
-        return [start, note, f"    assert_private({', '.join(filter(None, (one.name, said)))}){missing}"]
+    """The lines of one test; where `init` has guessed a value, the test fails until its user has set that value."""
+    guessed, call = _of_model(one) if one.model else _of_object(one) if one.library else _of_function(one)
+    todo = f"TODO: set {guessed} of {one.name} below, then delete this line"
+    return [
+        f"def test_{one.name.lower()}_is_private(assert_private):",
+        *([f"    pytest.fail({json.dumps(todo, ensure_ascii=False)})"] if guessed else []),
+        *call,
+    ]
+
+
+def _of_object(one: Found) -> tuple[str, list[str]]:
+    """What is guessed in the test of an object of a library, and its call."""
+    said = LIBRARIES[one.library].format(pair=one.pair or None)
+    guessed = "the claimed ε and two neighbouring inputs" if "epsilon" in said else ""
+    if said and not one.pair:
+        guessed = "neighbours=, two inputs as [(D, E)],"
+    note = "    # The object says its claim" + (", for inputs at this distance." if "d_in" in said else ".")
+    call = f"    assert_private({', '.join(filter(None, (one.name, said)))})"
+    return guessed, [*([] if "epsilon" in said else [note]), call]
+
+
+def _of_function(one: Found) -> tuple[str, list[str]]:
+    """What is guessed in the test of a function, and its call."""
     from dpwitness.mechanisms.signature import DATA_FREE, DELTA_NAMES, EPSILON_NAMES
 
     data = _data_of(one.parameters)
@@ -334,17 +348,18 @@ def _test(one: Found) -> list[str]:
     if one.columns:
         columns = ", ".join(f"{json.dumps(name)}: dpw.numbers(0, 1)" for name in one.columns)
         relation = f'dpw.records({{{columns}}}, form="dataframe")'
-        meaning = "TODO: the real range of each column, or its categories"
+        meaning = "the real range of each column, or its categories"
     claim = "epsilon=1.0" if EPSILON_NAMES & set(one.parameters) else "claim=1.0"
     own = [name for name in one.required if name not in DATA_FREE | {data}]
-    more = []
+    guessed, more = ["the claimed ε"], []
     if DELTA_NAMES & set(one.parameters):
+        guessed.append("the claimed δ")
         more.append("        delta=1e-5,  # the claimed δ, which the function gets")
     if own:
+        guessed.append("the parameters")
         values = ", ".join(f'"{name}": 1.0' for name in own)
         more.append(f"        parameters={{{values}}},  # the function's own parameters")
-    return [
-        start,
+    return f"{', '.join(guessed)} and the inputs", [
         "    assert_private(",
         f"        {one.name},",
         f"        {claim},  # the claimed ε" + (", which the function gets" if claim == "epsilon=1.0" else ""),
@@ -354,17 +369,17 @@ def _test(one: Found) -> list[str]:
     ]
 
 
-def _test_of_model(one: Found) -> list[str]:
-    """The lines of a test of a model of diffprivlib, without its head."""
+def _of_model(one: Found) -> tuple[str, list[str]]:
+    """What is guessed in the test of a model of diffprivlib, and its call."""
     labelled, released = MODELS[one.model]
     domain, form = ("(dpw.numbers(0, 1), dpw.categories(0, 1))", "xy") if labelled else ("dpw.numbers(0, 1)", "array")
-    outcome = f"outcome={released!r},".replace("'", '"') + "  # the attributes that are released"
-    return [
+    outcome = json.dumps(released) if released else "None"
+    inputs = "the features with their ranges, and the labels," if labelled else "the features with their ranges"
+    return inputs if released else f"outcome=, a function of the fitted model, and {inputs}", [
         "    # The object says its claim.",
         "    assert_private(",
         f"        {one.name},",
-        "        # TODO: the real features with their ranges" + (", and the labels" if labelled else ""),
         f'        neighbours=dpw.records({domain}, form="{form}", size=(10, 20)),',
-        f"        {outcome}" if released else "        outcome=None,  # TODO: a function of the fitted model",
+        f"        outcome={outcome}," + ("  # the attributes that are released" if released else ""),
         "    )",
     ]
