@@ -568,8 +568,6 @@ def test_as_processes(tmp_path):
     (tmp_path / "ends.py").write_text("import os\nos._exit(0)\n")
     text = [*module, "check", f"{tmp_path / 'ends.py'}:noisy", "--claim", "1", "--queries", "1"]
     cases.append((text, 2, "ends.py:noisy called os._exit(0): take that out, it ends the check"))
-    early = [sys.executable, "-c", EARLY_IMPORT]
-    cases += [([*early, str(k)], 130, "dpwitness: interrupted before there was a result") for k in (1, 2, 10, 30)]
     if Path("/dev/full").exists():
         cases.append((["sh", "-c", f"{' '.join(module)} --help >/dev/full"], 70, "No space left on device"))
         cases.append((["sh", "-c", f"{' '.join(module)} >/dev/full 2>/dev/full"], 70, ""))
@@ -579,6 +577,14 @@ def test_as_processes(tmp_path):
         assert process.returncode == code, (process.args, out, err)
         assert message in err
         assert err.count("\n") == bool(message), (process.args, err)
+
+
+@pytest.mark.parametrize("number", [1, 2, 10, 30])
+def test_ctrl_c_is_130_from_the_first_line_of_the_program_on(number):
+    """Before that Python itself starts, and has an exit code of its own."""
+    done = subprocess.run([sys.executable, "-c", EARLY_IMPORT, str(number)], capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stdout) == (130, "")
+    assert done.stderr == "dpwitness: interrupted before there was a result\n"
 
 
 def test_help_is_printed_whole(capsys):
