@@ -6,12 +6,14 @@ import re
 
 import numpy as np
 import pytest
+from threadpoolctl import threadpool_info, threadpool_limits
 
 from dpwitness.cli import main
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
 from dpwitness.reconstruction.subset_sum import Oracle
+from dpwitness.reconstruction.subset_sum import attack as attacks
 from dpwitness.reconstruction.subset_sum.attack import Plan, question_counts, reconstruct
 from dpwitness.reconstruction.subset_sum.oracle import FORM
 
@@ -294,3 +296,23 @@ def test_all_subsets_without_some_answers(capsys, tmp_path):
     assert found["recovered"] == [1, 1, 1, 0, 0, 0, 0, 0]
     assert (found["unanswered"], found["confidence"]["expected_right"]) == (28, 4)
     assert found["confidence"]["basis"] == "none: Theorem 2 takes the answers to all subsets"
+
+
+@pytest.mark.parametrize("own", [True, False])
+def test_the_attack_solves_its_equations_on_one_core_and_leaves_the_system_its_own(capsys, mine, monkeypatch, own):
+    """Threads of BLAS wait for each other where other work has their cores."""
+    threads = {"decode": set(), "ask": set()}
+
+    def noting(name, function):
+        def called(*given, **more):
+            threads[name] |= {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"}
+            return function(*given, **more)
+
+        return called
+
+    monkeypatch.setattr(attacks, "decode", noting("decode", attacks.decode))
+    monkeypatch.setattr(Asking, "ask_some", noting("ask", Asking.ask_some))
+    with threadpool_limits(limits=2, user_api="blas"):
+        attack(capsys, *(["--oracle", f"{mine}noisy"] if own else []), "--size", "40", "--seed", "1")
+        assert {library["num_threads"] for library in threadpool_info() if library["user_api"] == "blas"} == {2}
+    assert threads == {"decode": {1}, "ask": {2} if own else set()}

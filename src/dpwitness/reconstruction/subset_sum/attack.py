@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import AttackStopped, InvalidParameter
-from dpwitness.machine import Deadline
+from dpwitness.machine import Deadline, one_algebra_thread
 from dpwitness.reconstruction.command import AttackOptions, attack_own
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.subset_sum import conditions, oracle
@@ -159,7 +159,8 @@ def attack_simulated(options: Options, truth: Bits | None) -> SimulatedResult:
     else:
         subsets = oracle.subset_family(size, queries, family)
         options.require_time(deadline, "--queries or --size")
-        reconstruction = decode(adversary, Sample(subsets, answers), deadline)
+        with one_algebra_thread():
+            reconstruction = decode(adversary, Sample(subsets, answers), deadline)
     right, ones = int(np.sum(reconstruction.bits == secret)), int(secret.sum())
     return SimulatedResult(
         attack=options.attack,
@@ -325,6 +326,12 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     # What was answered before is used, also where more was to be asked then.
     answers = np.append(answers, asking.recorded(islice(iter(questions), planned, None)))
     sample = Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers)))
+    return _outcome_of(sample, plan, deadline, stopped)
+
+
+@one_algebra_thread()
+def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | None) -> Outcome:
+    """The reconstruction from answers, and what it claims. Raises `AttackStopped` where they are too few."""
     if number := len(sample.answers):
         sample = sample._replace(answers=within_reach(sample.answers, plan.size))
     gain = 1.0 if plan.adversary is not None else coarse_gain(sample)
