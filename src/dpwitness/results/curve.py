@@ -1,12 +1,13 @@
 """The figure of the StatDP paper: p-values against test ε."""
 
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
+from dpwitness.errors import InvalidParameter
 from dpwitness.evidence.counts import Counts
-from dpwitness.results.fields import RunCounts, read_result
+from dpwitness.results.fields import CheckedFields, Count, RunCounts, read_result
 from dpwitness.results.text import notes, p_value, table
 from dpwitness.results.verdict import EARLY, Result
 
@@ -23,7 +24,7 @@ class CurveTest:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PValueCurve:
+class PValueCurve(CheckedFields):
     """p-values of one mechanism with one ε, against the test ε's; all tuples are of one length."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("epsilon", "neighbours: pair_label", "runs: run_counts", "tests")
@@ -35,7 +36,16 @@ class PValueCurve:
     events: tuple[str, ...]
     counts: tuple[Counts, ...]
     pair_label: str
-    search_runs: int
+    search_runs: Count
+
+    def __post_init__(self) -> None:
+        CheckedFields.__post_init__(self)
+        columns = (self.test_epsilons, self.p_values, self.adjusted, self.events, self.counts)
+        if len({len(column) for column in columns}) != 1 or not self.test_epsilons:
+            raise InvalidParameter(
+                f"test_epsilons={brief(self.test_epsilons)} must hold at least one number, with a p-value, an adjusted "
+                "p-value, an event and counts for each"
+            )
 
     @property
     def run_counts(self) -> RunCounts:
@@ -55,9 +65,7 @@ class PValueCurve:
     def from_keys(
         cls, *, epsilon: float, neighbours: str, runs: RunCounts, tests: tuple[CurveTest, ...]
     ) -> "PValueCurve":
-        """Build it from the keys of its object. Raises `ValueError` where there is no test."""
-        if not tests:
-            raise ValueError("tests=[] must hold at least one test")
+        """Build it from the keys of its object."""
         return cls(
             epsilon=epsilon,
             test_epsilons=tuple(test.epsilon for test in tests),
@@ -89,20 +97,18 @@ class Curve(Result):
     claim: Claim | None = field(default=None, metadata={"json": "sparse"})
     method: str
     lines: tuple[PValueCurve, ...]
-    #: Or why there is no line for each ε: "time", "interrupted", "cluster lost" or "failed".
+    #: "runs", or why there is no line for each ε: "time", "interrupted", "cluster lost" or "failed".
     ended: str = field(default="runs", metadata={"json": "optional"})
+
+    def __post_init__(self) -> None:
+        CheckedFields.__post_init__(self)
+        if len({line.test_epsilons for line in self.lines}) != 1:
+            raise InvalidParameter(f"lines={brief(self.lines)} must hold at least one line, and the same tests in each")
 
     @property
     def parameter(self) -> str:
         """The sign of the parameter that is tested, such as ε or μ."""
         return "ε" if self.claim is None else self.claim.symbol
-
-    @classmethod
-    def from_keys(cls, *, lines: tuple[PValueCurve, ...], **fields: Any) -> "Curve":
-        """Build it from the keys of its object. Raises `ValueError` unless its lines are of the same tests."""
-        if len({line.test_epsilons for line in lines}) != 1:
-            raise ValueError(f"lines={brief(lines)} must hold at least one line, and the same tests in each")
-        return cls(lines=lines, **fields)
 
     def __str__(self) -> str:
         """A table: one row a test ε, one column an ε of the mechanism."""

@@ -2,13 +2,25 @@
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from functools import cache
+from inspect import formatannotation
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias, cast, get_args, get_origin, get_type_hints
 
-from dpwitness.checks import brief, json_value
-from dpwitness.codec import Codec, UnknownKind, codec_of, mapping, or_infinite, read_fields, real, whole_below
-from dpwitness.errors import BadInput, InvalidWitness
+from dpwitness.checks import brief, is_of, json_value
+from dpwitness.codec import (
+    Codec,
+    JsonFields,
+    UnknownKind,
+    codec_of,
+    mapping,
+    or_infinite,
+    read_fields,
+    real,
+    whole_below,
+)
+from dpwitness.errors import BadInput, InvalidParameter, InvalidWitness
 from dpwitness.files import read_text, shown
 from dpwitness.values import value_from_json, value_to_json
 
@@ -88,6 +100,36 @@ Texts: TypeAlias = Annotated[
         _TEXTS.schema,
     ),
 ]
+
+
+class CheckedFields(JsonFields):
+    """A result: its text and its file may rely on the types of its fields.
+
+    Raises `InvalidParameter` for a value that is not of the annotated type of its field, or not in the range that the
+    codec of a number has.
+    """
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for name, hint in _hints(kind).items():
+            value, place = getattr(self, name), f"{kind.__name__}: {name}"
+            wanted, codec = (get_args(hint) if get_origin(hint) is Annotated else (hint, None))[:2]
+            if not is_of(value, hint):
+                raise InvalidParameter(f"{place}={brief(value)} must be of the type {formatannotation(wanted)}")
+            if isinstance(codec, Codec) and wanted in (int, float):
+                try:
+                    codec.read(place, codec.write(value))
+                except ValueError as error:
+                    raise InvalidParameter(str(error)) from error
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """The annotations of the fields of a dataclass, by name."""
+    hints = get_type_hints(kind, include_extras=True)
+    return {one.name: hints[one.name] for one in fields(cast(Any, kind))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

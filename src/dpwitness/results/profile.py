@@ -14,7 +14,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.profile_band import BandLine, ProfileBand, detectable_delta
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both
-from dpwitness.results.fields import Alpha, Detectable, RunCounts, read_result
+from dpwitness.results.fields import Alpha, CheckedFields, Detectable, RunCounts, read_result
 from dpwitness.results.text import at_least, confidence, label, notes, table
 from dpwitness.results.verdict import EARLY, Result, spent
 from dpwitness.results.witness import DescribedEvent, Witness, versions
@@ -31,7 +31,7 @@ MOST_EPSILON: Final = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class BandEvent:
+class BandEvent(CheckedFields):
     """An event of a band, what confirm runs showed of it in its own direction, and the bounds that follow."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("event: described", "counts", "line")

@@ -14,7 +14,7 @@ from typing import Any, ClassVar, Final, Literal, Self
 
 from dpwitness.checks import brief
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED, JsonFields
+from dpwitness.codec import OMITTED
 from dpwitness.events import is_of_bits
 from dpwitness.events.event import is_date_unit
 from dpwitness.evidence.bounds import detectable_probability
@@ -22,7 +22,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.display import Displayed
-from dpwitness.results.fields import Alpha, Count, Detectable, RunCounts, Seed, read_result
+from dpwitness.results.fields import Alpha, CheckedFields, Count, Detectable, RunCounts, Seed, read_result
 from dpwitness.results.text import at_least, at_most, confidence, exceeded, label, named, notes, relation_text
 from dpwitness.results.witness import Witness
 
@@ -43,7 +43,7 @@ ENOUGH: Final = {
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Outputs(JsonFields):
+class Outputs(CheckedFields):
     """How often outcomes of D and of D′ had a value of what the event looks at; of runs that prove nothing here.
 
     Attributes
@@ -76,6 +76,7 @@ class Outputs(JsonFields):
     runs: Count
 
     def __post_init__(self) -> None:
+        CheckedFields.__post_init__(self)
         bins = len(self.inside)
         named = max(len(self.edges) - 1, 0), len(self.values)
         if not bins or {len(self.on_data), len(self.on_neighbour)} != {bins} or sorted(named) != [0, bins]:
@@ -89,7 +90,7 @@ class Outputs(JsonFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Course(JsonFields):
+class Course(CheckedFields):
     """What a search tried, and how the evidence grew.
 
     Attributes
@@ -112,7 +113,7 @@ class Course(JsonFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Result(Displayed, JsonFields):
+class Result(Displayed, CheckedFields):
     """What every result says; `str` of one is its report, as the command line prints it, `repr` is one line."""
 
     mechanism: str

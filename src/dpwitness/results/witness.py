@@ -15,7 +15,7 @@ from typing import Annotated, Any, ClassVar, Final, Literal
 from dpwitness.candidate import Estimate
 from dpwitness.checks import brief, class_and_text, kind, on_one_line
 from dpwitness.claims import Claim
-from dpwitness.codec import OMITTED, JsonFields, whole_below
+from dpwitness.codec import OMITTED, whole_below
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event
 from dpwitness.evidence import Counts, bet_on
@@ -26,7 +26,7 @@ from dpwitness.neighbours import Pair, Relation, adjacent, relation_to_json
 from dpwitness.neighbours.difference import both
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
-from dpwitness.results.fields import Alpha, Count, Parameters, Seed, Texts, read_json, read_result
+from dpwitness.results.fields import Alpha, CheckedFields, Count, Parameters, Seed, Texts, read_json, read_result
 from dpwitness.results.text import label, named, rate, rounded, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
 
@@ -63,7 +63,7 @@ LINES: Final = (1, 1 << 31)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Explanation(JsonFields):
+class Explanation(CheckedFields):
     """The first place at which runs on D and D′ part that draw from the same seeds.
 
     It is of few runs, which were chosen for nothing, and of the witness's pair alone. So it is no evidence: a line
@@ -115,7 +115,7 @@ class DescribedEvent:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Witness(JsonFields):
+class Witness(CheckedFields):
     """Everything needed to prove again that a mechanism violates a claim.
 
     `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are those of the confirm
