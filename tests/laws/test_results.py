@@ -33,7 +33,7 @@ from dpwitness.events import (
     Tree,
     TreeScore,
 )
-from dpwitness.evidence import Counts, Estimate, detectable_probability
+from dpwitness.evidence import Counts, Estimate, detectable_at_rate, detectable_probability
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.health.findings import of_pass
 from dpwitness.mechanisms.layout import Entry, RowLayout
@@ -183,8 +183,9 @@ def test_every_key_that_is_read_is_checked(kind):
             "no single event could have shown a δ below {0:.3g}; 1 of the 2",
         ),
         (RenyiDP(8.0, 4.0), "of Gaussian noise such events are most of the divergence from order {1:.3g} on"),
-        (RenyiDP(1.25, 2.0), "no single event rarer than {0:.3g} on D could have refuted it\n"),
-        (GaussianDP(1.0), "no single event rarer than {0:.3g} on D could have refuted it\n"),
+        (RenyiDP(1.25, 2.0), "no single event rarer than {0:.3g} on D could have refuted it Rényi ε lower"),
+        (GaussianDP(1.0), "no single event rarer than {0:.3g} on D could have refuted it μ lower bound"),
+        (PureDP(1.0), "no single event rarer than {0:.3g} on D could have refuted it ε lower bound"),
     ],
 )
 def test_a_pass_says_which_tails_its_runs_could_not_have_shown(claim, says):
@@ -192,16 +193,38 @@ def test_a_pass_says_which_tails_its_runs_could_not_have_shown(claim, says):
     passed = replace(RESULTS["passed"], claim=claim, witness=replace(WITNESS, counts=counts))
     delta, order = passed.detectable_delta, passed.detectable_order
     assert delta == detectable_probability(100_000, claim, alpha=passed.alpha)
-    start = "  in as many runs, with about 95 % power, "
-    (line,) = (line for line in f"{passed}".splitlines(keepends=True) if line.startswith(start))
-    assert says.format(delta, order) in line
+    said = " ".join(str(passed).split())
+    assert says.format(delta, order) in said.partition("; in as many runs, with about 95 % power, ")[2]
     written = passed.to_json()
     assert written["detectable_delta"] == delta
     assert written.get("detectable_order") == order
     assert replace(passed, epoch_runs=100_000).detectable_delta < delta
 
 
-def test_a_pass_of_pure_privacy_or_of_too_few_runs_says_nothing_of_tails():
+@pytest.mark.parametrize(("hits", "rare"), [(300_000, 0.001), (3_000, 0.0003)])
+def test_a_pass_names_the_rate_of_its_event_and_what_it_would_have_caught_by_a_rarer_one(hits, rare):
+    """Nobody may take what a bulk event would have caught for what any event would."""
+    counts, claim = Counts(n10=hits, n01=100_000, n00=900_000 - hits), PureDP(1.0)
+    passed = replace(RESULTS["passed"], claim=claim, witness=replace(WITNESS, counts=counts, claim=claim))
+    caught = detectable_at_rate(rare, 1_000_000, claim, alpha=passed.alpha)
+    said = " ".join(str(passed).split())
+    assert (
+        f"this event ({hits / 1e6:.3g} of the runs on D) would have caught {passed.caught} with 95 % power, "
+        f"a rarer one ({rare:g}) ε ≥ {text.at_most(caught)}; in as many runs"
+    ) in said
+    assert all(len(line) <= 80 for line in str(passed).splitlines()[1:])
+
+
+@pytest.mark.parametrize("above", [True, False])
+def test_a_pass_says_that_the_rate_on_D_lies_above_what_the_claim_allows(above):  # noqa: N802  # as the field writes D
+    counts, claim = Counts(n10=271_829 - (not above), n01=100_000, n00=628_171 + (not above)), PureDP(1.0)
+    passed = replace(RESULTS["passed"], claim=claim, witness=replace(WITNESS, counts=counts, claim=claim))
+    said = "the rate on D lies above what the claim allows, but not significantly"
+    assert (said in str(passed)) == above
+    assert said not in str(replace(RESULTS["violated"], claim=claim, witness=passed.witness))
+
+
+def test_a_pass_of_too_few_runs_says_nothing_of_tails():
     assert "in as many runs" not in str(RESULTS["passed"])
     few = replace(RESULTS["passed"], claim=ApproxDP(1.0, 0.5))
     assert few.detectable_delta == math.inf

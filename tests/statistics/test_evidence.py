@@ -17,6 +17,7 @@ from dpwitness.evidence import (
     best_bet,
     bet_on,
     detectable_at_best,
+    detectable_at_rate,
     detectable_parameter,
     detectable_probability,
     growth_rate,
@@ -30,6 +31,7 @@ from dpwitness.evidence import (
     why_enough,
 )
 from dpwitness.evidence.bet import FEW, GRID, PARAMETERS, bets_and_weights, grade_factors
+from dpwitness.evidence.bounds import RARE_RATE
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, Stakes, log_e_values_of
 from dpwitness.exact import gaussian_delta
@@ -381,6 +383,25 @@ def test_detectable_epsilon_is_refuted_in_95_percent_of_samples():
     refuted = sum(log_e_value(sample(rng, p, q, n), claim, hint) >= math.log(1 / alpha) for _ in range(1_000))
     assert stats.binom.ppf(1e-6, 1_000, 0.93) <= refuted <= 1_000
     assert refuted <= stats.binom.ppf(1 - 1e-6, 1_000, 0.985)
+
+
+@pytest.mark.parametrize("claim", [ApproxDP(epsilon=1.0), GaussianDP(1.0)], ids=str)
+def test_what_a_bulk_event_would_have_caught_passes_in_an_event_of_the_rare_rate(claim):
+    """There the parameter that a pass states for the rare rate is caught: as often as stated, and not far earlier."""
+    rng, alpha, n, samples = np.random.default_rng(5), 1e-6, 4_000_000, 400
+
+    def caught(parameter):
+        q = claim.smallest(RARE_RATE, parameter)
+        hint = Estimate(p=RARE_RATE, q=q)
+        return sum(
+            log_e_value(sample(rng, RARE_RATE, q, n), claim, hint) >= math.log(1 / alpha) for _ in range(samples)
+        )
+
+    bulk, rare = (detectable_at_rate(rate, n, claim, alpha=alpha) for rate in (0.3, RARE_RATE))
+    assert claim.parameter < bulk < 1.05 * claim.parameter < rare
+    assert caught(bulk) == 0
+    assert caught(rare) >= stats.binom.ppf(1e-9, samples, 0.95)
+    assert caught((claim.parameter + rare) / 2) <= samples / 2
 
 
 #: (p, claim, runs) of passes: common and rare events, with and without δ.

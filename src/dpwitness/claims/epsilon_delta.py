@@ -114,7 +114,7 @@ class ApproxDP(JsonFields, Claim):
     def tail(self, probability: float) -> str:
         """The smallest δ(ε) that runs show at best: that of an event which never happens on D′."""
         if not self.delta:
-            return ""
+            return Claim.tail(self, probability)
         return f"no single event could have shown a δ below {probability:.3g} at ε = {shown(self.epsilon)}"
 
 

@@ -18,6 +18,10 @@ from dpwitness.roots import halved
 MOST_RUNS: Final = 10**18
 #: The power at which a parameter is called detectable.
 POWER: Final = 0.95
+#: The rate on D of the rarer event of which a pass says what its runs would have caught by it; a tenth of the rate of
+#: the pass's own event, where that is rarer. Leaks that occur in one run of a thousand are common, and a bulk event
+#: tells nothing of them.
+RARE_RATE: Final = 1e-3
 #: How exactly the detectable probability is computed, relative.
 RESOLUTION: Final = 1e-3
 #: Twice the runs are worth making where they lower the detectable parameter by at least this share.
@@ -162,6 +166,11 @@ def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
     return detectable_parameter(_even_bet(runs, claim), claim, alpha=alpha)
 
 
+def detectable_at_rate(rate: float, runs: int, claim: Claim, *, alpha: float) -> float:
+    """`detectable_parameter` of an event that happens at this rate on D, for which as many runs were made."""
+    return detectable_parameter(_bet_at_rate(rate, runs, claim), claim, alpha=alpha)
+
+
 @kept_for_ours(256)
 def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     """Return the smallest P[M(D) ∈ S] of a single event S by which so many runs refute the claim with power `POWER`.
@@ -205,11 +214,15 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
 def _even_bet(runs: int, claim: Claim) -> EventBet:
     """The bet of `detectable_at_best`."""
     allowed = claim.largest(0.0)
-    share = 0.5 if allowed < 0.25 else (1 + allowed) / 2
-    hits, estimate = runs - int(runs * (1 - share)), None
+    return _bet_at_rate(0.5 if allowed < 0.25 else (1 + allowed) / 2, runs, claim)
+
+
+def _bet_at_rate(rate: float, runs: int, claim: Claim) -> EventBet:
+    """The bet of `detectable_at_rate`."""
+    hits, estimate = runs - int(runs * (1 - rate)), None
     if claim.curved:
         exceeded = max(2 * claim.parameter, claim.parameter + 1)
-        estimate = Estimate(p=share, q=min(claim.smallest(share, exceeded), share))
+        estimate = Estimate(p=rate, q=min(claim.smallest(rate, exceeded), rate))
     return EventBet(Counts(n10=hits, n00=runs - hits), estimate)
 
 

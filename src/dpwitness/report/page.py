@@ -208,8 +208,8 @@ def _sentence(result: Shown) -> Child:
             sure = f"with confidence {confidence(result.alpha)}"
             return [call, f" is not {result.claim.short}{by}: {result.exceeded} {sure}."]
         case NotRefuted():
-            caught = f"This event would have caught {result.caught} {result.power}. This is no proof of privacy."
-            return [call, f" was tested against the claim {result.claim}. {caught}"]
+            said = f"{result.sentence[0].upper()}{result.sentence[1:]}. This is no proof of privacy."
+            return [call, f" was tested against the claim {result.claim}. {said}"]
         case Bound():
             least, sure = at_least(result.lower_bound), confidence(result.alpha)
             return [call, f" has {result.parameter} ≥ {least}{result.condition} with confidence {sure}."]

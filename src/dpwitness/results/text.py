@@ -48,6 +48,13 @@ def wrapped_label(name: str, value: str) -> list[str]:
     )
 
 
+def wrapped(sentence: str) -> list[str]:
+    """A sentence of a report in lines of at most `COLUMNS` columns."""
+    return textwrap.wrap(
+        sentence, COLUMNS, initial_indent="  ", subsequent_indent="    ", break_long_words=False, break_on_hyphens=False
+    )
+
+
 def rounded(event: str) -> str:
     """An event with its long ends in four digits, said to be about these; exact where two would look the same.
 

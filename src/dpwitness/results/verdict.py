@@ -17,13 +17,13 @@ from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED
 from dpwitness.events import is_of_bits
 from dpwitness.events.event import is_date_unit
-from dpwitness.evidence.bounds import detectable_probability
+from dpwitness.evidence.bounds import RARE_RATE, detectable_at_rate, detectable_probability
 from dpwitness.evidence.counts import Counts
 from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.display import Displayed
 from dpwitness.results.fields import Alpha, CheckedFields, Count, Detectable, RunCounts, Seed, read_result
-from dpwitness.results.text import at_least, at_most, confidence, exceeded, label, named, notes, relation_text
+from dpwitness.results.text import at_least, at_most, confidence, exceeded, label, named, notes, relation_text, wrapped
 from dpwitness.results.witness import Witness
 
 #: Why confirm runs may end before their number or their evidence says so, for people.
@@ -377,8 +377,12 @@ class NotRefuted(CheckResult):
         For every claim it is the smallest probability on D of an event that could have refuted the claim; such an event
         never happens on D′. For graded events see `evidence.detectable_probability`.
         """
-        runs = self.epoch_runs + self.counts.runs
-        return detectable_probability(runs, self.claim, alpha=self.alpha)
+        return detectable_probability(self._bets_runs, self.claim, alpha=self.alpha)
+
+    @property
+    def _bets_runs(self) -> int:
+        """Paired runs that were bet on, in epochs and to confirm."""
+        return self.epoch_runs + self.counts.runs
 
     @property
     def detectable_order(self) -> float | None:
@@ -404,7 +408,32 @@ class NotRefuted(CheckResult):
     @property
     def caught(self) -> str:
         """What it would have caught, for people."""
-        return f"{self.claim.symbol} ≥ {at_most(self.detectable)}" if math.isfinite(self.detectable) else "nothing"
+        return self._caught(self.detectable)
+
+    def _caught(self, detectable: float) -> str:
+        return f"{self.claim.symbol} ≥ {at_most(detectable)}" if math.isfinite(detectable) else "nothing"
+
+    @property
+    def sentence(self) -> str:
+        """What these runs would have caught by this event and by a rarer one, for people; `tail` says by which none.
+
+        The rarer event is left out where one event shows a share of the parameter, since that share is not known.
+        """
+        p, _ = self.witness.shares
+        sentence = f"this event ({p:.3g} of the runs on D) would have caught {self.caught} {self.power}"
+        if not p or not self.claim.shown_by_one_event:
+            return sentence
+        rare = min(RARE_RATE, p / 10)
+        caught = self._caught(detectable_at_rate(rare, self._bets_runs, self.claim, alpha=self.alpha))
+        return f"{sentence}, a rarer one ({rare:.3g}) {caught}"
+
+    @property
+    def above(self) -> str:
+        """That the rates lie outside the claim, for people; empty where they do not."""
+        counts, (p, q) = self.counts, self.witness.shares
+        if not counts.runs or p <= self.claim.largest(q):
+            return ""
+        return "the rate on D lies above what the claim allows, but not significantly"
 
     @property
     def power(self) -> str:
@@ -427,8 +456,8 @@ class NotRefuted(CheckResult):
     def _conclusion(self) -> tuple[str, list[str]]:
         enough = [f"  these runs were enough: {ENOUGH[self.ended]}"] if self.ended in ENOUGH else []
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
-            f"  this event would have caught {self.caught} {self.power}",
-            *([f"  {tail}"] if (tail := self.tail) else []),
+            *([f"  {above}"] if (above := self.above) else []),
+            *wrapped("; ".join(filter(None, [self.sentence, self.tail]))),
             *enough,
             f"  {self.claim.symbol} lower bound {at_least(self.lower_bound)} with confidence {confidence(self.alpha)}",
             *([] if self.floating_point is None else self.floating_point.finding()),

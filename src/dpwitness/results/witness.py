@@ -271,6 +271,12 @@ class Witness(CheckedFields):
             ) from error
 
     @property
+    def shares(self) -> tuple[float, float]:
+        """The shares of the runs on D and on D′ in which the event happened."""
+        counts = self.counts
+        return counts.hits / max(counts.runs, 1), counts.neighbour_hits / max(counts.runs, 1)
+
+    @property
     def rates(self) -> tuple[str, str]:
         """How often the event happened on D and on D′, for people."""
         counts = self.counts
