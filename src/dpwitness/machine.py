@@ -4,7 +4,9 @@ And calls that end at a deadline, and warnings of ours, whose filters a mechanis
 """
 
 import atexit
+import ctypes
 import os
+import queue
 import shutil
 import signal
 import stat
@@ -126,8 +128,8 @@ def private_folder() -> Path:
     return Path(folder)
 
 
-#: Seconds of compiling at most that a deadline waits for: a mechanism that compiles in every run must end too.
-MOST_COMPILING: Final = 300.0
+#: Seconds by which compiling moves a deadline at most: a check returns 10 s after its `max_time`, whatever it compiles.
+MOST_COMPILING: Final = 5.0
 
 
 class Stopwatch:
@@ -206,6 +208,41 @@ class Overdue(RunsEnded):
     """The time of a call is over: raised within it."""
 
 
+def compiled_within(seconds: float, task: Callable[[], T]) -> T:
+    """The result of a task that compiles, made on a thread of its own.
+
+    Raises what the task raises, and `Overdue` once it has compiled for so many seconds: then the same is raised within
+    it, so that the compiler, which is Python for the most part, ends and leaves its lock.
+    """
+    results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+
+    def make() -> None:
+        try:
+            results.put((task(), None))
+        except BaseException as error:  # raised below
+            results.put((None, error))
+
+    thread = threading.Thread(target=make, daemon=True)
+    before = COMPILING.seconds
+    thread.start()
+    while thread.is_alive() and COMPILING.seconds - before < seconds:
+        thread.join(COMPILER_LOOKS)
+    end = time.monotonic() + ONCE_MORE
+    while thread.is_alive() and time.monotonic() < end:  # an exception may be caught on its way
+        set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+        set_exception(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Overdue))
+        thread.join(COMPILER_LOOKS)
+    try:
+        result, error = results.get_nowait()
+    except queue.Empty:
+        raise Overdue from None
+    if error is not None:
+        raise error
+    return result  # type: ignore[return-value]  # a T where there is no error
+
+
+#: Seconds between two looks of `compiled_within` at how long its task has compiled.
+COMPILER_LOOKS: Final = 0.1
 #: Seconds after which a call that is overdue and goes on nevertheless is ended once more.
 ONCE_MORE: Final = 5.0
 #: Seconds for which an alarm is set at most; a deadline behind them has it set again.

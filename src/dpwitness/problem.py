@@ -57,6 +57,7 @@ from dpwitness.neighbours import (
 from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import (
+    OVERRUN,
     Dispatcher,
     Pool,
     Progress,
@@ -79,8 +80,11 @@ LARGEST_SEED: Final = (1 << 128) - 1
 #: The share of α for what the last bits of floating-point outcomes show: a leak there is clear in few runs, so that
 #: this costs few, and the rest of α asks for .001 nats more evidence.
 BITS_SHARE: Final = 1e-3
-#: Seconds at least for the first runs, which may import what the others use.
-FIRST_RUNS: Final = 10.0
+#: Seconds, beside `max_time`, in which a mechanism is read, compiled and tried out: its first runs may import what the
+#: others use. A larger value would let a check return more than 10 s after its `max_time`.
+FIRST_RUNS: Final = 5.0
+#: The share of `max_time` that numba may compile a mechanism, and `FIRST_RUNS` at least: plain Python gets the rest.
+COMPILING_SHARE: Final = 0.25
 #: Pairs that a mechanism is tried on before it is taken for broken.
 TRIED: Final = 32
 #: Noise of a larger scale hides whatever any number of runs can show, and inputs so far apart are no counts of 64 bits.
@@ -382,6 +386,7 @@ def prepare(
     resolve = partial(
         as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
         errors=statement.errors, requirements=how or Requirements(),
+        compile_seconds=max(COMPILING_SHARE * effort.max_time, FIRST_RUNS),
     )  # fmt: skip
     first, mechanism = in_time(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), TRIED)),
@@ -406,13 +411,23 @@ def prepare(
     assert effort.workers is not None
     runner = Runner(
         mechanism=mechanism, seed=effort.seed, workers=effort.workers, pool=_pool(mechanism, effort),
-        # From here on: what it took to read, compile and try out the mechanism is not taken from its runs.
-        deadline=deadline or Deadline(time.monotonic() + effort.max_time),
+        deadline=deadline or _deadline(began, effort.max_time),
         max_time=effort.max_time,
         began=began,
+        due=began + effort.max_time + OVERRUN,
         progress=effort.progress,
     )  # fmt: skip
     return problem, runner
+
+
+def _deadline(began: float, max_time: float) -> Deadline:
+    """The deadline of the runs of a mechanism that is prepared.
+
+    The first `FIRST_RUNS` seconds that it took to read, compile and try it out are not taken from its runs; and where
+    it took longer, the runs have as many seconds, or `max_time`.
+    """
+    now = time.monotonic()
+    return Deadline(max(min(began + FIRST_RUNS, now) + max_time, now + min(max_time, FIRST_RUNS)))
 
 
 def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:

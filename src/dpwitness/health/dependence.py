@@ -424,7 +424,7 @@ def further_calls(
     def both() -> list[FurtherCalls]:
         return [_calls(runner, data, side, events, seconds) for side, data in enumerate(pair.sides)]
 
-    return next(Threads(1).ordered([both], Deadline(time.monotonic() + MOST_SECONDS)))
+    return next(Threads(1).ordered([both], Deadline(time.monotonic() + min(MOST_SECONDS, runner.seconds_until_due))))
 
 
 def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:

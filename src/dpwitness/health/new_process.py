@@ -1,7 +1,7 @@
 """Runs of a mechanism in a new process, which loads it again: noise that this process remembers is drawn again there.
 
 The process is one of those that run remote mechanisms. It calls `answered` once, with a pickled `Request` of this one.
-Before it loads the mechanism itself it forks, and each of these further processes loads it for itself: noise of few
+Before it loads the mechanism itself it forks, and further processes load it for themselves, beside it: noise of few
 values is often the same when it is drawn once more, and seldom when it is drawn twenty times.
 """
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
 
 #: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
 INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
-#: Runs on each input at most, and seconds for the new process to start and to import what it needs.
+#: Runs on each input at most, and seconds at most for the new process to start and to import what it needs.
 VECTORISED_RUNS: Final = 1 << 16
 PLAIN_RUNS: Final = 1 << 10
 START: Final = 60.0
@@ -177,12 +177,19 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Further:
-    """How many more processes load the mechanism, the seconds of all, and of each the runs and seconds on an input."""
+    """How many more processes load the mechanism, the seconds of all, and of each the runs and seconds on an input.
+
+    `seconds`: for which they are waited for at least; they go on for as long as the first new process takes. `limit`:
+    seconds after which no answer is waited for, the start of Python included. `alone`: whether the first one has
+    answered before, and need not again.
+    """
 
     processes: int = 20
     seconds: float = 2 * SECONDS
     runs: int = 32
     runs_seconds: float = 0.1 * SECONDS
+    limit: float = START + 6 * SECONDS
+    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -253,19 +260,20 @@ def _is_plain(value: object) -> bool:
 def ask(question: Request, further: Further) -> list[tuple[Answer, Answer]]:
     """Run the mechanism in a new process and in further ones; the first one's answer, then of those that gave one.
 
-    Raises `CannotLoad` where the first one fails. Of the further ones a failure tells nothing.
+    Raises `CannotLoad` where the first one fails or does not answer in time. Of the further ones a failure tells
+    nothing.
     """
     return [(Answer(**left), Answer(**right)) for left, right in _told(question, further)]
 
 
-def same_constants(function: Callable[..., object]) -> bool:
+def same_constants(function: Callable[..., object], further: Further | None = None) -> bool:
     """Whether the module-level numbers and arrays that a function uses are the same in new processes.
 
     They are compiled into it: noise among them would be the same in every run. True where it uses none. Raises
     `CannotLoad` where they cannot be read.
     """
     here = constants(function)
-    return here is None or all(there == here for there in _told(place_of(function), Further()))
+    return here is None or all(there == here for there in _told(place_of(function), further or Further()))
 
 
 def _told(question: Request | Place, further: Further) -> list[Any]:
@@ -282,11 +290,11 @@ def _told(question: Request | Place, further: Further) -> list[Any]:
     except OSError as error:
         raise CannotLoad(f"no new process could be asked ({error})") from error
     _RUNNING.add(connection)
-    seconds = START + 4 * SECONDS + further.seconds
     try:
-        said = connection.ask(request, seconds)
+        said = connection.ask(request, further.limit)
     except MechanismTimeout as error:
-        raise CannotLoad(f"a new process did not answer within {seconds:g} s") from error
+        late = f"a new process did not answer within {further.limit:.3g} s: give a larger max_time"
+        raise CannotLoad(late) from error
     except MechanismCrashed as error:
         raise CannotLoad(f"in a new process: {error}") from error
     except ValueError as error:  # more than one message holds
@@ -310,40 +318,53 @@ def answered(path: list[str], question: bytes, further: dict[str, Any]) -> list[
     """Answer a pickled question, in the new process: its own answer, then those of further ones."""
     os.environ[INSIDE] = "1"
     sys.path[:] = path
-    others = _others(question, Further(**further))  # first: nothing of the mechanism is loaded yet
-    return [answer(pickle.loads(question)), *others]
+    more = Further(**further)
+    end = time.monotonic() + more.seconds
+    here, others = _process(_others, question, more)  # first: nothing of the mechanism is loaded yet
+    answers = [] if more.alone else [answer(pickle.loads(question))]
+    with suppress(EOFError):  # all have answered or failed
+        while here.poll(max(end - time.monotonic(), 0.0)):
+            answers.append(here.recv())
+    _end(here, others)
+    return answers
 
 
-def _others(question: bytes, further: Further) -> list[object]:
-    """The answers of processes that begin as this one is now, where the system can fork; else as Python was started."""
+def _process(target: Callable[..., None], *arguments: object) -> "tuple[Pipe, BaseProcess]":
+    """A further process that calls a function with a pipe to this one; and the end of the pipe that is read here.
+
+    It begins as this one is now, where the system can fork; else as Python was started.
+    """
     import multiprocessing
+
+    fork = "fork" in multiprocessing.get_all_start_methods()
+    context: Any = multiprocessing.get_context("fork" if fork else None)
+    here, there = context.Pipe(duplex=False)
+    process = context.Process(target=target, args=(there, *arguments))
+    with warnings.catch_warnings():
+        # The threads of this process: one reads messages, and those of linear algebra are made for forks.
+        warnings.simplefilter("ignore", DeprecationWarning)
+        process.start()
+    there.close()
+    return here, process
+
+
+def _others(pipe: "Pipe", question: bytes, further: Further) -> None:
+    """Send the answers of further processes through a pipe as they come, until all were asked."""
     from multiprocessing.connection import wait
 
-    context = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
-    asked, end = iter(range(1, 1 + further.processes)), time.monotonic() + further.seconds
-    running: dict[Pipe, BaseProcess] = {}
-    answers = []
-    try:
-        while (left := end - time.monotonic()) > 0:
-            while len(running) < default_workers() and (number := next(asked, None)) is not None:
-                here, there = context.Pipe(duplex=False)
-                running[here] = context.Process(target=_answer_through, args=(there, question, number, further))
-                with warnings.catch_warnings():
-                    # The threads of this process: one reads messages, and those of linear algebra are made for forks.
-                    warnings.simplefilter("ignore", DeprecationWarning)
-                    running[here].start()
-                there.close()
-            if not running:
-                break
-            ready = wait(list(running), left)
-            for here in [pipe for pipe in running if pipe in ready]:
-                with suppress(EOFError):  # the mechanism failed there
-                    answers.append(here.recv())
-                _end(here, running.pop(here))
-    finally:
-        for here, process in running.items():
-            _end(here, process)
-    return answers
+    _end_with_parent()
+    asked = iter(range(1, 1 + further.processes))
+    running: dict[Any, BaseProcess] = {}
+    while True:
+        while len(running) < default_workers() and (number := next(asked, None)) is not None:
+            here, process = _process(_answer_through, question, number, further)
+            running[here] = process
+        if not running:
+            return
+        for here in wait(list(running)):
+            with suppress(EOFError):  # the mechanism failed there
+                pipe.send(here.recv())  # type: ignore[union-attr]  # nothing else is waited for
+            _end(here, running.pop(here))
 
 
 def _end(pipe: "Pipe", process: "BaseProcess") -> None:
@@ -352,18 +373,23 @@ def _end(pipe: "Pipe", process: "BaseProcess") -> None:
     process.join()
 
 
-def _end_with(parent: "BaseProcess") -> None:
-    parent.join()
-    os._exit(1)
-
-
-def _answer_through(pipe: "Pipe", question: bytes, number: int, further: Further) -> None:
-    """Send the answer of a further process through a pipe, or nothing where the mechanism fails."""
+def _end_with_parent() -> None:
+    """End this process, from now on, when the one that began it ends."""
     from multiprocessing import parent_process
 
     parent = parent_process()
     assert parent is not None
-    threading.Thread(target=_end_with, args=(parent,), daemon=True).start()
+
+    def end() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=end, daemon=True).start()
+
+
+def _answer_through(pipe: "Pipe", question: bytes, number: int, further: Further) -> None:
+    """Send the answer of a further process through a pipe, or nothing where the mechanism fails."""
+    _end_with_parent()
     with open(os.devnull, "wb") as nothing:  # what the mechanism prints was seen already
         for output in (1, 2):
             os.dup2(nothing.fileno(), output)

@@ -9,6 +9,7 @@ Compiled code keeps nothing from run to run except the module-level values that 
 compared.
 """
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -38,8 +39,8 @@ from dpwitness.runs import Role, Runner, generator
 
 #: Runs of compiled code that are looked at for outcomes that never vary.
 RUNS: Final = 256
-#: Seconds that further new processes have at least, for slow mechanisms that always returned the same and may remember.
-LEAST_SECONDS: Final = 10.0
+#: Seconds in which a new process has started Python and imported dpwitness, on a busy machine too.
+PYTHON_STARTS: Final = 2.0
 #: The share of a check's time that further runs of a pass may take.
 PASS_SHARE: Final = 0.02
 #: The same of runs that compiled code repeats in Python, with limits in seconds.
@@ -68,7 +69,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     asked = [*events, *(event for event, _ in shards.chosen)]
     question = _given(partial(new_process.request, runner.mechanism, pair, asked, runner.seed))
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
-        answers = beside.submit(_answers, question, Further())
+        answers = beside.submit(_answers, question, _in_time(Further(), runner))
         try:
             calls = _calls(runner, pair, asked)
         except BaseException:  # Ctrl-C: the other result is no longer needed
@@ -84,6 +85,12 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
             _refuse_other_calls(name, shards, calls)
         refuse_series(name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
         return (*notes, *_compared(runner, question, answers.result(), calls, shards))
+
+
+def _in_time(further: Further, runner: Runner) -> Further:
+    """The same processes, which answer before the result of the check is due."""
+    limit = min(further.limit, runner.seconds_until_due)
+    return replace(further, limit=limit, seconds=min(further.seconds, max(limit - PYTHON_STARTS, 0.0)))
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
@@ -142,7 +149,7 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
     """
     function, notes = runner.mechanism.signature.given_function, []
     try:
-        same = new_process.same_constants(function)
+        same = new_process.same_constants(function, _in_time(Further(), runner))
     except Exception as error:  # of this process alone; or whatever an object of the user's raises when it is read
         same = True
         notes.append(f"the numbers that it uses were not compared with those of a new process: {on_one_line(error)}")
@@ -199,8 +206,11 @@ def _compared(
     shards: Shards,
 ) -> tuple[str, ...]:
     """Compare with new processes: remembered noise is another there."""
-    if isinstance(question, str) or isinstance(answers, str):  # who cannot be asked answers why
-        return _not_compared(runner, str(answers), calls, shards)
+    if isinstance(question, str):
+        unloaded = f"it cannot be loaded there ({question}); put the function at the top level of a file"
+        return _not_compared(runner, unloaded, calls, shards)
+    if isinstance(answers, str):
+        return _not_compared(runner, answers, calls, shards)
     name, notes = runner.mechanism.name, list[str]()
     _refuse_others(runner, calls, shards, answers)
     always = [here.always for here in calls]
@@ -209,8 +219,10 @@ def _compared(
     if alike and may_remember(runner.mechanism.signature.given_function):  # what is kept may be the same by chance
         answers = _answers_of_few_runs(runner, question, calls, shards, answers)
         processes = sum(always == [there.always for there in one] for one in answers)
-        if processes < 2:
-            return _not_compared(runner, "of several, one alone answered", calls, shards)
+        asked = 1 + Further().processes
+        if processes < asked / 2:
+            few = f"{processes} of {asked} new processes answered in time: give a larger max_time"
+            return _not_compared(runner, few, calls, shards)
     for side, (here, there) in enumerate(zip(calls, answers[0], strict=False)):  # there are none where calls failed
         _refuse_repeats(name, side, here, shards, there)
         if here.always is None:
@@ -232,19 +244,18 @@ def _answers_of_few_runs(
 ) -> Answers:
     """Answers of as many new processes as are usual, each of as many runs as tell kept outcomes apart.
 
-    Of a slow mechanism every run counts: those are asked that answer in the time that is left to the check, or in
-    `LEAST_SECONDS`. Raises `DependentRuns`.
+    Of a slow mechanism every run counts: those are asked that answer before the result is due. Raises `DependentRuns`.
     """
     usual, least = Further(), min(here.runs for here in calls)
     enough = next((n for n in range(1, usual.runs) if _differ(least, n)), usual.runs)
     if sum(there.runs >= enough for one in answers for there in one) >= 2 * (1 + usual.processes):
         return answers
-    seconds = LEAST_SECONDS if runner.deadline is None else max(runner.deadline.left, LEAST_SECONDS)
-    more = _answers(question, replace(usual, runs=enough, runs_seconds=SECONDS, seconds=seconds))
+    slow = replace(usual, runs=enough, runs_seconds=SECONDS, seconds=math.inf, limit=math.inf, alone=True)
+    more = _answers(question, _in_time(slow, runner))
     if isinstance(more, str):
         return answers
-    _refuse_others(runner, calls, shards, more)
-    return more
+    _refuse_others(runner, calls, shards, [answers[0], *more])
+    return [answers[0], *more]
 
 
 def _refuse_others(runner: Runner, calls: Sequence[FurtherCalls], shards: Shards, answers: Answers) -> None:
@@ -288,9 +299,8 @@ def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shard
     signature = runner.mechanism.signature
     if len(never) == len(NAMES) and may_remember(signature.given_function):
         raise DependentRuns(
-            f"{runner.mechanism.name} returned {never['D']} in every run on D and {never['D′']} on D′: "
-            "whether it adds no noise or remembers it can be told only in a new process, and there it cannot be "
-            f"loaded ({why}): put the function at the top level of a file"
+            f"{runner.mechanism.name} returned {never['D']} in every run on D and {never['D′']} on D′: whether it adds "
+            f"no noise, draws the same noise in every run or remembers it is told apart by new processes alone: {why}"
         )
     return (
         f"not compared with a new process, where noise that is remembered would be another: {why}",

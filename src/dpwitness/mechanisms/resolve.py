@@ -1,6 +1,7 @@
 """Turns what the user gives into a mechanism that runs compiled, as plain Python, or many runs a call."""
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -57,6 +58,7 @@ def as_mechanism(
     neighbour: Data | None = None,
     errors: str = "raise",
     requirements: Requirements = NONE,
+    compile_seconds: float = math.inf,
 ) -> Mechanism:
     """Return whatever the user has as a `Mechanism` whose cost is measured.
 
@@ -80,6 +82,8 @@ def as_mechanism(
         "outcome" makes an exception an outcome, which keeps the function from being compiled too.
     requirements
         What an earlier attempt has shown to be needed.
+    compile_seconds
+        Seconds that numba may compile; a function that takes longer runs as plain Python.
 
     Raises
     ------
@@ -117,7 +121,7 @@ def as_mechanism(
     if outcome is None and numeric and errors == "raise" and compilable and not interpreted:
         try:
             compiled = CompiledMechanism(signature)
-            compiled.compile_for(pair)
+            compiled.compile_for(pair, compile_seconds)
         except Refused as error:
             reason = refusal(str(error), function)
         except MechanismRaised:

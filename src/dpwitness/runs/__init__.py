@@ -3,11 +3,12 @@
 from dpwitness.runs.dask import cluster_of, is_of_dask
 from dpwitness.runs.dispatcher import Dispatcher, Pool
 from dpwitness.runs.processes import local_processes
-from dpwitness.runs.runner import Progress, Runner, Tried, stack
+from dpwitness.runs.runner import OVERRUN, Progress, Runner, Tried, stack
 from dpwitness.runs.streams import Role, generator, order
 from dpwitness.runs.threads import Threads, default_workers, in_time
 
 __all__ = [
+    "OVERRUN",
     "Dispatcher",
     "Pool",
     "Progress",

@@ -3,6 +3,7 @@
 Results of shards are handed out in their order; memory does not grow with their number.
 """
 
+import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -31,6 +32,10 @@ T = TypeVar("T")
 #: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
 Progress = Callable[[str, int, int, str], None]
 
+#: Seconds after `max_time` by which a result is there: the questions whether its runs are independent end by then.
+OVERRUN: Final = 9.0
+#: Seconds that such a question gets in any case, as behind a mechanism whose first runs took all of the time.
+A_MOMENT: Final = 1.0
 #: Parts of an epoch of plain Python, which may be made beside each other.
 PARTS: Final = 32
 #: Such a part of the time is lost with the shard that is being made at the deadline, and passes before the first look.
@@ -55,6 +60,7 @@ class Runner:
     deadline: Deadline | None = None
     max_time: float = 60.0  # seconds, from which the deadline was made
     began: float = field(default_factory=time.monotonic)  # when the preparation began
+    due: float = math.inf  # by `time.monotonic`: when the result has to be there
     progress: Progress | None = None
     pool: Dispatcher | None = None  # other processes than this one, where runs may be made
     left_out: list[MechanismRaised] = field(default_factory=list)  # of each pair of inputs that cannot be run
@@ -65,6 +71,11 @@ class Runner:
     def seconds(self) -> float:
         """The time spent, preparing and compiling included."""
         return time.monotonic() - self.began
+
+    @property
+    def seconds_until_due(self) -> float:
+        """Seconds that questions to a result may take; a moment at least."""
+        return max(self.due - time.monotonic(), A_MOMENT)
 
     @property
     def executor(self) -> Dispatcher | Threads:
@@ -97,7 +108,7 @@ class Runner:
     def restarted(self) -> "Runner":
         """The same, with all of its time to spend."""
         now = time.monotonic()
-        return replace(self, began=now, deadline=Deadline(now + self.max_time))
+        return replace(self, began=now, deadline=Deadline(now + self.max_time), due=now + self.max_time + OVERRUN)
 
     def searching(self, left: float = 0.5) -> "Runner":
         """The same with half of its time: the other half, or the share `left`, belongs to the confirm runs."""

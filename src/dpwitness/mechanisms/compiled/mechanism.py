@@ -1,7 +1,9 @@
 """A plain function as machine code."""
 
 import inspect
+import math
 import threading
+from functools import partial
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -10,6 +12,7 @@ from typing_extensions import override
 
 from dpwitness.checks import is_failure
 from dpwitness.errors import CompiledDisagrees, MechanismRaised
+from dpwitness.machine import Overdue, compiled_within
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.refusals import Refused, reason
 from dpwitness.mechanisms.draws import sfc64_state
@@ -85,13 +88,20 @@ class CompiledMechanism(Mechanism):
         rows[:] = both[0]
         return length
 
-    def compile_for(self, pair: Pair) -> None:
-        """Run it once on both inputs: numba compiles when first called. Raises `Refused`, and as all mechanisms do."""
+    def compile_for(self, pair: Pair, seconds: float = math.inf) -> None:
+        """Run it once on both inputs: numba compiles when first called.
+
+        Raises `Refused`, also where numba compiles for more than so many seconds, and as all mechanisms do.
+        """
         plain = getattr(self.signature.function, "py_func", self.signature.function)
         if plain.__code__.co_flags & inspect.CO_VARKEYWORDS:  # numba's own words are "AssertionError"
             raise Refused("it takes parameters of any name, as **parameters")
         first = PairedRuns.d_first(pair, 1, coupled=False)
-        self._filled(first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
+        run = partial(self._filled, first, np.random.Generator(np.random.SFC64(0)), np.empty((2, 1, 8)))
+        try:
+            compiled_within(seconds, run)
+        except Overdue:
+            raise Refused(f"compiling takes more than {seconds:g} s, a share of max_time") from None
 
     @override
     def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:

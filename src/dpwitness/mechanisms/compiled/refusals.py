@@ -33,6 +33,7 @@ ADVICE: Final[tuple[tuple[str, str], ...]] = (
      "dpwitness.noise for noise"),
     (r"No implementation of function Function\(<(?:built-in )?function (?:array_)?(\w+)",
      r"numba has no \1 with such arguments: write it as a loop"),
+    (r"compiling takes more than", "give a larger max_time"),
     (r"parameters of any name", "name each parameter that it takes"),
     (r"returns something else", "return numbers, flags or arrays of such"),
     (r"non-precise type|Cannot unify", "keep each variable of one type"),
