@@ -10,6 +10,7 @@ import queue
 import shutil
 import signal
 import stat
+import sys
 import tempfile
 import threading
 import time
@@ -228,9 +229,10 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
     while thread.is_alive() and COMPILING.seconds - before < seconds:
         thread.join(COMPILER_LOOKS)
     end = time.monotonic() + ONCE_MORE
-    while thread.is_alive() and time.monotonic() < end:  # an exception may be caught on its way
-        set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
-        set_exception(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Overdue))
+    while thread.is_alive() and time.monotonic() < end:
+        if not _is_within_llvm(thread):
+            set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
+            set_exception(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Overdue))
         thread.join(COMPILER_LOOKS)
     try:
         result, error = results.get_nowait()
@@ -239,6 +241,16 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
     if error is not None:
         raise error
     return result  # type: ignore[return-value]  # a T where there is no error
+
+
+def _is_within_llvm(thread: threading.Thread) -> bool:
+    """Whether a thread waits for LLVM, whose callbacks into Python lose exceptions."""
+    frame = sys._current_frames().get(thread.ident or 0)
+    while frame is not None:
+        if frame.f_globals.get("__name__", "").startswith("llvmlite."):
+            return True
+        frame = frame.f_back
+    return False
 
 
 #: Seconds between two looks of `compiled_within` at how long its task has compiled.

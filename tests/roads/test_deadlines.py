@@ -2,6 +2,7 @@
 
 import itertools
 import math
+import re
 import threading
 import time
 from dataclasses import dataclass, field
@@ -11,13 +12,14 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness import machine
+import slow_to_load
+from dpwitness import machine, problem
 from dpwitness.api.loop import work_on
 from dpwitness.claims import ApproxDP
-from dpwitness.errors import CompiledDisagrees, MechanismTimeout, MixedKinds
+from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismTimeout, MixedKinds, SlowMechanism
 from dpwitness.health import dependence
 from dpwitness.jit import with_numba
-from dpwitness.machine import COMPILING, Deadline, Stopwatch
+from dpwitness.machine import COMPILING, Deadline, Overdue, Stopwatch, compiled_within
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -317,3 +319,74 @@ def test_an_infinite_time_is_a_long_one():
         seed=1,
     )
     assert verdict.counts.runs == 200
+
+
+def nested(rng, data):
+    """A list of another type after each step: numba's types never end, and its compiler takes a minute to see that."""
+    x = []
+    for _ in range(20):
+        x = [x]
+    return len(x) + rng.laplace()
+
+
+def doubled(rng, data):
+    return 2 * data[0] + rng.laplace()
+
+
+def test_a_function_that_numba_compiles_for_long_runs_as_plain_python():
+    with pytest.warns(
+        SlowMechanism, match=r"compiling takes more than 0\.2 s, .*; to make it fast: give a larger max_"
+    ):
+        mechanism = as_mechanism(nested, np.array([1.0]), compile_seconds=0.2)
+    assert type(mechanism) is PythonMechanism
+    assert as_mechanism(doubled, np.array([1.0])).compiled  # the compiler is not left locked
+
+
+def test_an_overdue_compiler_that_is_python_ends():
+    ended = threading.Event()
+
+    def compiles():
+        COMPILING.start()
+        try:
+            while True:
+                time.sleep(0.001)
+        finally:
+            COMPILING.stop()
+            ended.set()
+
+    with pytest.raises(Overdue):
+        compiled_within(0.1, compiles)
+    assert ended.is_set()
+    with pytest.raises(ZeroDivisionError):
+        compiled_within(LAST, lambda: 1 / 0)
+    assert compiled_within(LAST, lambda: "done") == "done"
+
+
+def test_only_the_first_seconds_of_preparing_are_not_taken_from_the_runs():
+    """A check returns 10 s after its `max_time` at most, whatever its first runs take."""
+    now, first = time.monotonic(), problem.FIRST_RUNS
+    assert problem._deadline(now, 60.0).at <= time.monotonic() + 60.0
+    assert problem._deadline(now - 2 * first, 60.0).at == now - first + 60.0
+    late = problem._deadline(now - 1000.0, 60.0)
+    assert now + first <= late.at <= time.monotonic() + first
+    assert problem._deadline(now - 1000.0, 0.5).at <= time.monotonic() + 0.5
+
+
+@pytest.mark.new_process
+@pytest.mark.parametrize("name", ["kept", "noisy"])
+def test_a_new_process_gets_no_more_time_than_the_check_and_the_message_says_that_time_was_missing(name, monkeypatch):
+    """It imports for an hour; without a limit this test would wait for a minute."""
+    monkeypatch.setattr(problem, "OVERRUN", 0.1)
+    outcome = float if name == "kept" else None
+    limits = {"outcome": outcome, "max_time": 0.5, "seed": 1, "workers": 1}
+    late = r"a new process did not answer within \d.* s: give a larger max_time"
+    if name == "kept":
+        with pytest.raises(
+            DependentRuns, match=f"kept returned .* draws the same noise in every run .*{late}"
+        ):
+            dpw.check(slow_to_load.kept, claim=1.0, neighbours=PAIRS, **limits)
+        return
+    verdict = dpw.check(slow_to_load.noisy, claim=1.0, neighbours=PAIRS, **limits)
+    assert isinstance(verdict, dpw.Violation)
+    (note,) = verdict.notes
+    assert re.search(late, note)
