@@ -104,6 +104,24 @@ def global_random(data):
     return data[0] + random.gauss()
 
 
+HELD = [np.random.SFC64(0)]
+
+
+def largest(data):
+    """Without noise."""
+    return max(data)
+
+
+def is_positive(data):
+    """A flag that is wrong once in a million runs."""
+    return (data[0] > 0) ^ (secrets.randbelow(1_000_000) == 0)
+
+
+def largest_of_held(data):
+    """What it holds may be a generator that each process has in the same state."""
+    return max(data) if HELD else 0.0
+
+
 def slow_without_seed(data):
     time.sleep(0.001)
     return data[0] + secrets.randbits(40) / 2**40

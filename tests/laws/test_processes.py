@@ -2,6 +2,7 @@
 
 import importlib
 import json
+import math
 import os
 import random
 import re
@@ -29,13 +30,15 @@ from dpwitness.events import Interval
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_code
 from dpwitness.mechanisms.mechanism import OutputTraits
+from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
+from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Pool, Role, Runner
 from dpwitness.runs import processes as processes_of_runs
 from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher, PortionQueue, WorkerDied
 from dpwitness.runs.processes import Processes
-from dpwitness.runs.worker import CannotSend, SentMechanism, _is_installed, dumped, execute, loaded, parcel
+from dpwitness.runs.worker import CannotSend, FirstRuns, SentMechanism, _is_installed, dumped, execute, loaded, parcel
 from elsewhere import Elsewhere, away
 from running import runner, sampled, soon
 
@@ -270,12 +273,18 @@ class Deceiving(Elsewhere):
         )
 
 
+#: Each portion is done by another process; and first runs that independent noise does not return twice.
+EACH_ITS_OWN = {"worker": lambda k, _: str(k), "first_runs": lambda k, found: found.first_runs}
+VARIED = FirstRuns(digest="the same", orders=50.0)
+
+
 @pytest.mark.parametrize(
     ("function", "said", "why"),
     [
-        ("noisy", {"first_runs": lambda k, found: "others"}, "something else from the same random numbers"),
+        ("noisy", {"first_runs": lambda k, found: FirstRuns(digest="")}, "something else from the same random numbers"),
         ("noisy", {"refused": lambda k, found: "ImportError: no x"}, "another process \\(ImportError: no x\\)"),
-        ("own_entropy", {"worker": lambda k, _: str(k), "first_runs": lambda k, _: "same"}, "drew the same noise"),
+        ("own_entropy", {**EACH_ITS_OWN, "first_runs": lambda k, _: VARIED}, "so they draw the same noise"),
+        ("largest_of_held", EACH_ITS_OWN, "hardly vary: whether they draw the same noise is not known"),
     ],
 )  # fmt: skip
 def test_processes_that_are_not_like_this_one_or_repeat_another_are_not_believed(function, said, why):
@@ -285,6 +294,29 @@ def test_processes_that_are_not_like_this_one_or_repeat_another_are_not_believed
     assert len(there.notes) == 1
     assert re.search(why, there.notes[0])
     assert not there.pool.away
+
+
+@pytest.mark.parametrize("name", ["largest", "is_positive"])
+def test_outputs_of_few_values_are_not_taken_for_the_same_noise(name):
+    """Two processes return the same since there is nothing else to return; they hold no generator of their own."""
+    mechanism = python(getattr(elsewhere, name))
+    there = away(mechanism, Deceiving(**EACH_ITS_OWN))
+    assert last(there.confirm(PAIR, EVENTS, 5_000))[0].runs == 5_000
+    assert there.notes == ()
+    assert there.pool.away
+
+
+def test_in_how_many_orders_the_first_runs_of_a_mechanism_can_stand():
+    values = iter([0.0, 0.0, 0.0, 1.0, 1.0, 2.0, 1.0, 2.0])  # D and D′ in turn: 0, 0, 1, 1 and 0, 1, 2, 2
+
+    def listed(data):
+        return next(values)
+
+    few = SentMechanism(mechanism=PythonMechanism(Signature.of(listed, {})), pair=PAIR, runs=4, seed=3, sender="")
+    assert few.first_runs().orders == pytest.approx(math.log(6) + math.log(12))
+    assert SentMechanism.of(python(elsewhere.largest), PAIR, 3).first_runs().orders == 0
+    many = SentMechanism.of(python(elsewhere.own_entropy), PAIR, 3)
+    assert many.first_runs().orders == pytest.approx(2 * math.log(math.factorial(many.runs)))
 
 
 def test_processes_are_started_where_their_time_is_won_back():

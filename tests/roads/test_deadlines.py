@@ -381,9 +381,7 @@ def test_a_new_process_gets_no_more_time_than_the_check_and_the_message_says_tha
     limits = {"outcome": outcome, "max_time": 0.5, "seed": 1, "workers": 1}
     late = r"a new process did not answer within \d.* s: give a larger max_time"
     if name == "kept":
-        with pytest.raises(
-            DependentRuns, match=f"kept returned .* draws the same noise in every run .*{late}"
-        ):
+        with pytest.raises(DependentRuns, match=f"kept returned .* draws the same noise in every run .*{late}"):
             dpw.check(slow_to_load.kept, claim=1.0, neighbours=PAIRS, **limits)
         return
     verdict = dpw.check(slow_to_load.noisy, claim=1.0, neighbours=PAIRS, **limits)

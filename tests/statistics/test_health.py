@@ -1,5 +1,7 @@
 """Runs that depend on each other, noise that is remembered, inputs that are ignored: found before anyone is accused."""
 
+import random
+import secrets
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -20,6 +22,7 @@ from dpwitness.health import before_search, dependence, findings, new_process
 from dpwitness.health import before_search as first_runs
 from dpwitness.health.dependence import FurtherCalls, Shards, refuse_dependent
 from dpwitness.health.refutation import check_pass, check_refutation
+from dpwitness.mechanisms import memory
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.libraries import opendp
@@ -492,7 +495,33 @@ marked.noise = 0.3
     ],
 )
 def test_what_may_remember_its_noise(function, may):
-    assert new_process.may_remember(function) is may
+    assert memory.may_remember(function) is may
+
+
+GENERATOR = np.random.default_rng(3)
+
+
+def draws_from_its_own(data):
+    return data[0] + GENERATOR.laplace()
+
+
+def draws_globally(data, scale=0.5, steps=(1, 2.0), weights=np.ones(2)):  # noqa: B008  # data, as a default may be
+    return data[0] + scale * random.random() + np.random.random() + secrets.randbelow(3)  # noqa: NPY002
+
+
+@pytest.mark.parametrize(
+    ("function", "may"),
+    [
+        (draws_globally, False),
+        (reads_a_number, False),  # a number that may be noise, and no generator
+        (draws_from_its_own, True),
+        (holds_a_list, False),
+        (remembered.kept, True),
+        (GENERATOR.laplace, True),
+    ],
+)
+def test_what_may_hold_a_generator(function, may):
+    assert memory.may_hold_generator(function) is may
 
 
 def test_an_opendp_measurement_remembers_nothing_unless_a_function_of_the_users_may_be_in_it(monkeypatch):

@@ -19,7 +19,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from types import BuiltinFunctionType, FunctionType, ModuleType
+from types import FunctionType, ModuleType
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -28,9 +28,8 @@ from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
 from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
-from dpwitness.mechanisms.compiled.reach import KNOWN, constants, names, root_of, variables
+from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.layout import RowLayout
-from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
@@ -91,32 +90,6 @@ def place_of(function: object) -> Place:
     if plain.__module__ == "__main__" and not (file and Path(file).is_file()):  # of a pipe it is "<stdin>"
         raise CannotLoad(f"{name} was written in an interactive session")
     return Place(module=plain.__module__, file=None if file is None else str(Path(file).resolve()), name=name)
-
-
-def may_remember(value: object, seen: set[int] | None = None) -> bool:
-    """Whether a mechanism, or what it reaches, holds anything in which noise could be kept from run to run.
-
-    Whole numbers, texts, and modules and functions that are installed with Python or NumPy hold none. A real number may
-    be noise that was drawn once; of an object nothing is known, unless its library says what it is. `seen`: the
-    functions that were looked at on the way, by their identities.
-    """
-    seen = set() if seen is None else seen
-    value = getattr(value, "py_func", value)
-    if id(value) in seen or isinstance(value, bool | int | str | bytes | type(None) | np.ufunc):
-        return False
-    if isinstance(value, BuiltinFunctionType):  # a method, as of a list, is of this type too
-        return not isinstance(value.__self__, ModuleType | type(None))
-    if isinstance(value, ModuleType):
-        return value.__name__.partition(".")[0] not in KNOWN
-    if isinstance(value, FunctionType | type) and root_of(value) in KNOWN:
-        return False
-    if not isinstance(value, FunctionType):
-        return library_of(value).may_remember(value)
-    seen.add(id(value))
-    there = variables(value)
-    reached = [there[path[0]] for path in names(value.__code__) if path[0] in there]
-    kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *vars(value).values())
-    return any(may_remember(found, seen) for found in (*reached, *kept))
 
 
 def load(place: Place) -> Callable[..., object]:

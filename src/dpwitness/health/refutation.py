@@ -32,8 +32,9 @@ from dpwitness.health.dependence import (
     refuse_series,
 )
 from dpwitness.health.findings import SECONDS, Outcomes
-from dpwitness.health.new_process import Answer, Further, may_remember
+from dpwitness.health.new_process import Answer, Further
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
+from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator
 

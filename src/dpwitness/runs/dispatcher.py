@@ -20,9 +20,11 @@ from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, MechanismCrashed, MixedKinds
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
+from dpwitness.mechanisms.memory import may_hold_generator
+from dpwitness.mechanisms.python import Attributes
 from dpwitness.runs.shards import ShardedRuns
 from dpwitness.runs.threads import Threads
-from dpwitness.runs.worker import Answer, CannotSend, Parcel, SentMechanism, dumped, execute, loaded, parcel
+from dpwitness.runs.worker import Answer, CannotSend, FirstRuns, Parcel, SentMechanism, dumped, execute, loaded, parcel
 
 T = TypeVar("T")
 
@@ -32,6 +34,9 @@ START: Final = 1.0
 PAYS: Final = 4.0
 #: The same once they run: below, sending costs more than it saves.
 PAYS_STARTED: Final = 0.03
+#: The logarithm of the number of orders of first runs from which two processes that return the same do not do so by
+#: chance: of independent noise that has a probability of 10⁻⁹.
+SAME_NOISE: Final = 9 * math.log(10)
 #: How often a portion may end the process that does it.
 TRIES: Final = 3
 
@@ -235,6 +240,16 @@ class BreakEven:
         return ahead >= PAYS and (self.here >= START or shard_seconds >= START / 4)
 
 
+def _may_hold_generator(mechanism: Mechanism) -> bool:
+    """Whether a mechanism may draw from a generator that each process has in the same state.
+
+    The global generators of a process are seeded anew.
+    """
+    signature, outcome = mechanism.signature, mechanism.outcome
+    summaries = () if isinstance(outcome, Attributes) else (outcome,)  # names alone hold nothing
+    return any(map(may_hold_generator, (signature.given_function, *summaries, *signature.given.values())))
+
+
 def _closed(deadline: Deadline | None) -> bool:
     return deadline is not None and deadline.closed
 
@@ -255,8 +270,8 @@ class Dispatcher:
         self._running = threading.Lock()  # a mechanism that threads cannot share runs here once at a time
         self._lock = threading.RLock()
         self._break_even = BreakEven()
-        self._sent: tuple[str, Published] | None = None  # the digest of the mechanism's first runs, and the mechanism
-        self._first_runs: dict[str, str] = {}  # digests, by process
+        self._sent: tuple[FirstRuns, Published] | None = None  # the mechanism's first runs here, and the mechanism
+        self._first_runs: dict[str, FirstRuns] = {}  # by process
         self._notes: list[str] = []
         self._refused = False
 
@@ -438,13 +453,20 @@ class Dispatcher:
                 return True
             known = set(self._first_runs.values())
             self._first_runs[answer.worker] = answer.first_runs
-            if self._mechanism.reproducible and answer.first_runs != self._sent[0]:
+            first = answer.first_runs
+            if self._mechanism.reproducible and first.digest != self._sent[0].digest:
                 self._stay(
                     "in another process it returned something else from the same random numbers, so it keeps "
                     "something between runs, or the process is not like this one"
                 )
-            elif not self._mechanism.reproducible and answer.first_runs in known:
-                self._stay("two processes returned the same in their first runs, as if they drew the same noise")
+            elif not self._mechanism.reproducible and first in known:
+                if first.orders > SAME_NOISE:
+                    self._stay("two processes returned the same in their first runs, so they draw the same noise")
+                elif _may_hold_generator(self._mechanism):
+                    self._stay(
+                        "two processes returned the same in their first runs, which hardly vary: whether they draw the "
+                        "same noise is not known"
+                    )
             return not self._refused
 
     def _answer(

@@ -6,6 +6,7 @@ installed packages are sent by name. Pickled data is only ever read from our own
 
 import hashlib
 import io
+import math
 import os
 import pickle
 import random
@@ -15,7 +16,7 @@ import threading
 import time
 import traceback
 import uuid
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
@@ -59,6 +60,18 @@ class Parcel:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRuns:
+    """The digest of the first runs of a mechanism in a process, or their error; and in how many orders they can stand.
+
+    `orders`: the logarithm of that number, equal outcomes not told apart; 0 where all are equal. Independent runs of
+    another process that return the same outcomes return them in the same order with probability exp(−orders).
+    """
+
+    digest: str
+    orders: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
     """What a process says to some shards of a piece of work.
 
@@ -77,7 +90,7 @@ class Answer:
     worker
         A name of the process.
     first_runs
-        A digest of the first runs that the mechanism made there: see `SentMechanism.first_runs`.
+        The first runs that the mechanism made there.
     refused
         Why the process cannot do such work at all; None where it can.
     task
@@ -90,7 +103,7 @@ class Answer:
     copies: bool = False
     seconds: float = 0.0
     worker: str = ""
-    first_runs: str = ""
+    first_runs: FirstRuns = FirstRuns(digest="")
     refused: str | None = None
     task: str = ""
 
@@ -204,8 +217,8 @@ class SentMechanism:
         runs = int(min(max(runs, 1), COMPARED))
         return cls(mechanism=mechanism, pair=pair, runs=runs, seed=seed, sender=_process.name)
 
-    def first_runs(self) -> str:
-        """Run the mechanism a few times and return a digest of the outcomes, or of the error.
+    def first_runs(self) -> FirstRuns:
+        """Run the mechanism a few times.
 
         From the same seed every process must get the same if the mechanism draws from the generator that it is given;
         and no two processes may get the same if it draws its own randomness: they would repeat each other's.
@@ -215,9 +228,13 @@ class SentMechanism:
             # Without a layout, whatever it has seen before.
             rows = self.mechanism.pair_outcomes(PairedRuns.d_first(self.pair, self.runs, coupled=False), rng)
         except MechanismError as error:
-            return class_and_text(error)
+            return FirstRuns(digest=class_and_text(error))
         width = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])
-        return hashlib.blake2b(np.ascontiguousarray(rows[:, :, :width]).tobytes(), digest_size=16).hexdigest()
+        rows = np.ascontiguousarray(rows[:, :, :width])
+        digest = hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()
+        counts = [Counter(row.tobytes() for row in side).values() for side in rows]
+        orders = sum(math.lgamma(self.runs + 1) - sum(math.lgamma(n + 1) for n in side) for side in counts)
+        return FirstRuns(digest=digest, orders=orders)
 
 
 #: Mechanisms, and pieces of work, that a process keeps ready.
@@ -228,10 +245,10 @@ PRELOAD_SECONDS: Final = 0.02
 
 @dataclass(slots=True)
 class _Ready:
-    """A mechanism that this process has, the digest of its first runs, and one lock for all who run it."""
+    """A mechanism that this process has, its first runs, and one lock for all who run it."""
 
     mechanism: Mechanism
-    first_runs: str
+    first_runs: FirstRuns
     lock: threading.RLock
 
 
