@@ -3,6 +3,7 @@
 import random
 import secrets
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +21,7 @@ from dpwitness.events.event import outcome_text
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import before_search, dependence, findings, new_process
 from dpwitness.health import before_search as first_runs
-from dpwitness.health.dependence import FurtherCalls, Shards, refuse_dependent
+from dpwitness.health.dependence import FurtherCalls, Series, Shards, refuse_dependent
 from dpwitness.health.refutation import check_pass, check_refutation
 from dpwitness.mechanisms import memory
 from dpwitness.mechanisms.catalog import load
@@ -324,9 +325,71 @@ def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():
     assert isinstance(verdict, dpw.Violation)
     assert [note.split(" every run")[0] for note in verdict.notes] == ["on D", "on D′"]
     assert all(
-        "in a new process too: it adds no noise, or seeds its generator itself" in note for note in verdict.notes
+        "in a new process too: it adds no noise, or draws the same noise in every run" in note for note in verdict.notes
     )
     assert verdict.to_json()["notes"] == list(verdict.notes)
+
+
+def seeds_itself(rng, data):
+    """Noise of a generator that begins anew in each run."""
+    return data[0] + np.random.default_rng(666).laplace()
+
+
+def compiled_without_noise(rng, data):
+    return 2 * data[0]
+
+
+class SlowAndSeeded:
+    __name__ = "slow_and_seeded"
+
+    def __call__(self, data):
+        time.sleep(0.021)
+        return float(data[0]) + np.random.default_rng(666).laplace()
+
+
+def seeds_itself_in_each_call(data, size):
+    return data[0] + np.full(size, np.random.default_rng(666).laplace())
+
+
+SAME_NOISE = "it adds no noise, or draws the same noise in every run"
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("function", [seeds_itself, seeds_itself_in_each_call, compiled_without_noise])
+def test_a_pass_names_the_same_noise_in_every_run(function, seed):
+    shards = Shards()
+    shards.add((Counts(n11=20),))
+    (note,) = check_pass(job(function, seed)[1], PAIR.given[0], [POSITIVE], shards)
+    assert SAME_NOISE in note
+
+
+@pytest.mark.parametrize("seed", [2, 3])
+def test_a_slow_pass_names_the_same_noise_in_every_run(seed):
+    """It tells apart two pairs, and not the inputs of one."""
+    neighbours = dpw.pairs(([0.0, 0.0], [0.0, 1.0]), ([1.0, 0.0], [1.0, 1.0]))
+    verdict = dpw.check(SlowAndSeeded(), claim=1.0, neighbours=neighbours, alpha=0.1, runs=30, seed=seed, workers=1)
+    assert isinstance(verdict, dpw.NotRefuted)
+    assert [note for note in verdict.notes if SAME_NOISE in note]
+
+
+def test_the_same_noise_in_every_run_is_seen_where_further_calls_take_too_long(monkeypatch):
+    """What was bet on shows it: it may be noise that was drawn once, which only new processes can tell."""
+    monkeypatch.setattr("dpwitness.health.refutation.further_calls", lambda *_, **__: None)
+    (pair,), places = PAIR.given, np.arange(20)
+    shards = Shards(series=tuple(Series(data, np.full((20, 1), float(data[0])), places) for data in pair.sides))
+    shards.add((Counts(n01=20),))
+    monkeypatch.setattr(remembered, "RESPONSES", {False: False, True: True})
+    with pytest.raises(DependentRuns, match=r"response returned \[0\] in every run on D and \[1\] on D′: .* of 21 new"):
+        check_refutation(job(remembered.response, outcome=float)[1], pair, [POSITIVE], shards)
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+@pytest.mark.parametrize("function", [coin, slow_coin, remembered.noisy])
+def test_a_pass_of_noise_of_few_values_does_not_call_it_the_same(function):
+    shards = Shards()
+    shards.add((Counts(n01=10, n00=10),))
+    assert check_pass(job(function)[1], PAIR.given[0], [POSITIVE], shards) == ()
 
 
 def processes_that_agree(monkeypatch, but, number=21):

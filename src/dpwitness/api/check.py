@@ -654,9 +654,11 @@ class _Epochs:
     ) -> Verdict:
         """The verdict by the evidence of all bets."""
         mechanism = self.problem.mechanism
-        ignored: tuple[str, ...] = ()
-        if mechanism.cost.slow:  # of others it is known before the search
-            ignored = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
+        slow_notes: tuple[str, ...] = ()
+        if mechanism.cost.slow:  # of others it is known without these runs
+            slow_notes = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
+            sides = ((data, rows) for c in self.courses for data, rows in zip(c.pair.sides, (c.x, c.y), strict=True))
+            slow_notes += before_search.same_throughout(mechanism, sides)
         tried = self.runner.tried
         tried.pairs += sum(course.runs > 0 for course in self.courses)
         tried.events += sum(course.compared for course in self.courses)
@@ -670,7 +672,7 @@ class _Epochs:
             runs_made=made,
             search_runs=search_runs + self.searched,
             epoch_runs=self.runs,
-            pass_notes=ignored,
+            pass_notes=slow_notes,
         )
         return _verdict_of(self.problem, self.effort, evidence, self.notes)
 

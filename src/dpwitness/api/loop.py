@@ -125,8 +125,7 @@ class Confirmation:
 
         def questions() -> tuple[str, ...]:
             if not against:
-                check_pass(self.runner, self.pair, self.events, self.shards)
-                return ()
+                return check_pass(self.runner, self.pair, self.events, self.shards)
             for event in self.events if compared is None else compared:
                 counts = next(total for one, total in zip(self.events, self.totals, strict=True) if one is event)
                 require_agreement(self.runner, self.pair, event, counts, coupled=self.coupled)

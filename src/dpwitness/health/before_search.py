@@ -5,7 +5,8 @@ plugin refuses all, and lets each be suppressed by name (`all_findings`).
 """
 
 import time
-from collections.abc import Iterable
+from collections import defaultdict
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice, product
@@ -18,12 +19,12 @@ from dpwitness.events import widen
 from dpwitness.events.counting import equal_rows
 from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import LEVEL, fisher_p_value
-from dpwitness.health.findings import ADVICE, SECONDS, Finding
+from dpwitness.health.findings import ADVICE, SAME, SECONDS, Finding, Outcomes
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.failures import described_on_both_inputs
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, own_seconds
 from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.neighbours import Data, Pair, proposed_pairs, shown
+from dpwitness.neighbours import Data, Pair, input_key, proposed_pairs, shown
 from dpwitness.neighbours.pair import unlike
 from dpwitness.neighbours.relation import gives_adjacent_pairs_alone
 from dpwitness.problem import Problem
@@ -50,6 +51,9 @@ PAIRS: Final = 64
 #: not. The first few mostly settle it.
 TOGETHER: Final = (64, 4096)
 TOGETHER_ONE_BY_ONE: Final = (2, 64)
+#: Runs that returned what an earlier run on the same input did, from which on a note says so: noise of two values that
+#: are as likely shows this with probability 10⁻⁶.
+FEWEST_REPEATS: Final = 20
 #: Numbers that the outcomes of one input may hold.
 ROOM: Final = 1 << 17
 
@@ -282,6 +286,22 @@ def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows
     runs = sum(len(left) for left, _ in both)
     same = all(np.array_equal(left, right, equal_nan=True) for left, right in both)
     return (_ignoring(mechanism.name, runs).text,) if runs and same and mechanism.reproducible else ()
+
+
+def same_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
+    """Return a note where the runs of a check returned the same on each input, every time.
+
+    `outcomes`: inputs and the rows of their runs; an input may come several times.
+    """
+    by_input: dict[Hashable, Outcomes] = defaultdict(Outcomes)
+    for data, rows in outcomes:
+        if len(rows):
+            by_input[input_key(data)].add(mechanism.without_time(rows))
+    runs, inputs = sum(seen.runs for seen in by_input.values()), len(by_input)
+    varied = any(seen.always is None for seen in by_input.values())
+    if varied or runs - inputs < FEWEST_REPEATS or mechanism.time_at is not None:
+        return ()
+    return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {SAME}, or others are rare",)
 
 
 def _ignoring(name: str, runs: int) -> Finding:

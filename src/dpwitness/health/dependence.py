@@ -400,17 +400,14 @@ def _median(values: Rows) -> float:
 class FurtherCalls:
     """Further calls on one input.
 
-    The hits of each event call by call, the outcome if it was always the same, and the first runs one by one.
+    The hits of each event call by call, the outcome if it was always the same, the number of runs, and the first of
+    them one by one.
     """
 
     hits: list[list[Flags]]  # [event][call], one flag a row
     always: tuple[float, ...] | None
+    runs: int = 0
     series: Series | None = None
-
-    @property
-    def runs(self) -> int:
-        """The runs of all calls."""
-        return sum(len(flags) for flags in self.hits[0])
 
 
 def further_calls(
@@ -458,7 +455,8 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
             break
         rows = int(min(size, max(rows, (end - now) / max(calls - call, 1) / ((now - started) / rows))))
     kept = stack(blocks)
-    return FurtherCalls(hits=hits, always=outcomes.always, series=Series(data, kept, before + np.arange(len(kept))))
+    series = Series(data, kept, before + np.arange(len(kept)))
+    return FurtherCalls(hits=hits, always=outcomes.always, runs=outcomes.runs, series=series)
 
 
 def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[FurtherCalls]) -> None:

@@ -93,17 +93,23 @@ SECONDS: Final = 1.0
 ADVICE: Final = "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
 
 
+#: What is said of a mechanism whose outcome on an input is the same in every run.
+SAME: Final = "it adds no noise, or draws the same noise in every run"
+
+
 class Outcomes:
     """Outcomes of one input that come block by block, and whether they were all the same."""
 
     def __init__(self) -> None:
         self._first: Rows | None = None
         self._same = True
+        self.runs = 0
 
     def add(self, rows: Rows) -> None:
         """Take a block of the shape (runs, width), NaN behind the end of each outcome."""
         if self._first is None:
             self._first = rows[:1, ~np.isnan(rows[0])]
+        self.runs += len(rows)
         expected = widen(self._first, rows.shape[1])
         self._same = self._same and expected.shape[1] == rows.shape[1]
         self._same = self._same and np.array_equal(rows, np.broadcast_to(expected, rows.shape), equal_nan=True)

@@ -31,7 +31,7 @@ from dpwitness.health.dependence import (
     refuse_dependent,
     refuse_series,
 )
-from dpwitness.health.findings import SECONDS, Outcomes
+from dpwitness.health.findings import SAME, SECONDS, Outcomes
 from dpwitness.health.new_process import Answer, Further
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
 from dpwitness.mechanisms.memory import may_remember
@@ -80,7 +80,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     name = runner.mechanism.name
     with _events_named(events):
         if isinstance(calls, str):
-            notes, calls = (f"its runs were not compared with each other: {calls}",), []
+            notes, calls = (f"its runs were not compared with each other: {calls}",), _calls_before(pair, shards)
         else:
             refuse_dependent(name, len(events), shards, calls)
             _refuse_other_calls(name, shards, calls)
@@ -94,16 +94,33 @@ def _in_time(further: Further, runner: Runner) -> Further:
     return replace(further, limit=limit, seconds=min(further.seconds, max(limit - PYTHON_STARTS, 0.0)))
 
 
-def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> None:
+def _calls_before(pair: Pair, shards: Shards) -> list[FurtherCalls]:
+    """What earlier runs showed of both inputs, in the place of further calls; nothing where one has too few.
+
+    Their series are left out, since they are looked at already.
+    """
+    known = {input_key(one.data): one.rows for one in shards.series}
+    keys = [input_key(data) for data in pair.sides]
+    if not all(key in known for key in keys):
+        return []
+    sides = []
+    for key in keys:
+        outcomes = Outcomes()
+        outcomes.add(known[key])
+        sides.append(FurtherCalls(hits=[], always=outcomes.always, runs=outcomes.runs))
+    return sides
+
+
+def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
     """Check that the runs of a pass were independent: those that were made, and further ones in little time.
 
-    If runs depend on each other, nobody knows what they would have caught. Raises `DependentRuns`. Compiled code is
-    compared with Python: see `require_same_in_python`.
+    Returns notes: if every run returns the same, that is said. If runs depend on each other, nobody knows what they
+    would have caught. Raises `DependentRuns`. Compiled code is compared with Python: see `require_same_in_python`.
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
         require_same_in_python(runner, pair)
-        return
+        return _same_in_every_run(runner, [_outcomes_of_compiled(runner, pair, side) for side in range(len(NAMES))])
     calls: Sequence[FurtherCalls] | str = ()
     if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
         calls = _calls(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds), proved=False)
@@ -114,6 +131,24 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
         if shards.kept:
             refuse_dependent(mechanism.name, len(shards.totals), shards, calls)
         refuse_series(mechanism.name, events, series)
+    return _same_in_every_run(runner, calls)
+
+
+def _same_in_every_run(runner: Runner, calls: Sequence[FurtherCalls | Outcomes]) -> tuple[str, ...]:
+    """A note where every run on D returned the same, and every run on D′."""
+    runs = sum(here.runs for here in calls)
+    if runner.mechanism.time_at is not None or not calls or any(not here.always for here in calls):
+        return ()
+    on_d, on_neighbour = (runner.mechanism.outcome_text(here.always or ()) for here in calls)
+    return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {SAME}, or others are rare",)
+
+
+def _outcomes_of_compiled(runner: Runner, pair: Pair, side: int) -> Outcomes:
+    """Those of a few runs of machine code on one input."""
+    outcomes = Outcomes()
+    rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side)
+    outcomes.add(runner.mechanism.outcomes(pair.sides[side], rng, RUNS))
+    return outcomes
 
 
 @contextmanager
@@ -160,12 +195,11 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
             "another value in a new process; draw fresh noise for every run, and give what was changed as a "
             "parameter"
         )
-    for side, data in enumerate(pair.sides):
-        outcomes = Outcomes()
-        outcomes.add(runner.mechanism.outcomes(data, generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side), RUNS))
+    for side in range(len(NAMES)):
+        outcomes = _outcomes_of_compiled(runner, pair, side)
         if outcomes.always is not None:
             always = runner.mechanism.outcome_text(outcomes.always)
-            notes.append(f"on {NAMES[side]} every one of {RUNS} runs returned {always}: it may add no noise")
+            notes.append(f"on {NAMES[side]} every one of {RUNS} runs returned {always}: {SAME}, or others are rare")
     return tuple(notes)
 
 
@@ -233,10 +267,7 @@ def _compared(
             notes.append(f"on {NAMES[side]} {here.runs} runs all returned {same}: other outcomes are rare")
         elif here.always == there.always:
             new = "a new process" if processes < 2 else f"{processes} new processes"
-            notes.append(
-                f"on {NAMES[side]} every run returned {same}, in {new} too: it adds no noise, or seeds its generator "
-                "itself"
-            )
+            notes.append(f"on {NAMES[side]} every run returned {same}, in {new} too: {SAME}")
     return tuple(notes)
 
 
@@ -305,7 +336,7 @@ def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shard
         )
     return (
         f"not compared with a new process, where noise that is remembered would be another: {why}",
-        *(f"on {side} every run returned {always}: it may add no noise there" for side, always in never.items()),
+        *(f"on {side} every run returned {always}: {SAME}, or others are rare" for side, always in never.items()),
     )
 
 
