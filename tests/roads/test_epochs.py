@@ -242,7 +242,7 @@ def test_exceptions_are_outcomes():
 @pytest.mark.campaign
 @pytest.mark.parametrize("value", [1.0, math.nan, "text", None])
 def test_outcomes_that_never_differ_are_refused(value):
-    with pytest.raises(InvalidOutcome, match="nothing to test"):
+    with pytest.raises(InvalidOutcome, match="there is nothing to test"):
         checked(lambda rng, data: value, runs=2_000)
 
 
