@@ -507,8 +507,8 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
         )
     shown = mechanism.outcome_text(first[0].tolist())
     raise InvalidOutcome(
-        f"{mechanism.name} returned {shown} on each of its first {total} runs, on every input (without noise, with the same "
-        "noise in every run, or with rare other outcomes): there is nothing to test"
+        f"{mechanism.name} returned {shown} on each of its first {total} runs, on every input (without noise, with the "
+        "same noise in every run, or with rare other outcomes): there is nothing to test"
     )
 
 
