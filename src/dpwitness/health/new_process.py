@@ -327,16 +327,17 @@ def _others(pipe: "Pipe", question: bytes, further: Further) -> None:
 
     _end_with_parent()
     asked = iter(range(1, 1 + further.processes))
-    running: dict[Any, BaseProcess] = {}
+    running: dict[Pipe, BaseProcess] = {}
     while True:
         while len(running) < default_workers() and (number := next(asked, None)) is not None:
             here, process = _process(_answer_through, question, number, further)
             running[here] = process
         if not running:
             return
-        for here in wait(list(running)):
+        ready = wait(list(running))
+        for here in [answered for answered in running if answered in ready]:
             with suppress(EOFError):  # the mechanism failed there
-                pipe.send(here.recv())  # type: ignore[union-attr]  # nothing else is waited for
+                pipe.send(here.recv())
             _end(here, running.pop(here))
 
 

@@ -27,7 +27,7 @@ def may_hold_generator(value: object) -> bool:
     """
 
     def keeps(held: object) -> bool:
-        return not _is_data(held) and library_of(held).may_remember(held)
+        return not _is_data(held) and may_remember(held)
 
     return _reaches(value, keeps, KNOWN | sys.stdlib_module_names, set())
 
@@ -37,7 +37,7 @@ def _is_data(value: object) -> bool:
     if isinstance(value, tuple | list):
         return all(map(_is_data, value))
     if isinstance(value, np.ndarray):
-        return value.dtype.kind != "O"
+        return bool(value.dtype != object)
     return value is None or isinstance(value, numbers.Number | str | bytes)
 
 

@@ -428,7 +428,7 @@ class Dispatcher:
         state = (mechanism.signature, mechanism.outcome)
         before, lock = dumped(state), self._running
 
-        def made_alone() -> str:
+        def made_alone() -> FirstRuns:
             with lock:  # of shards that go on here meanwhile
                 return package.first_runs()
 
