@@ -216,8 +216,10 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
     it, so that the compiler, which is Python for the most part, ends and leaves its lock.
     """
     results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
+    filters = OF_THREAD.filters
 
     def make() -> None:
+        OF_THREAD.filters = filters
         try:
             results.put((task(), None))
         except BaseException as error:  # raised below

@@ -390,7 +390,7 @@ def prepare(
     )  # fmt: skip
     first, mechanism = in_time(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), TRIED)),
-        max(effort.max_time, FIRST_RUNS),
+        max(effort.max_time if deadline is None else deadline.left, FIRST_RUNS),
         what=f"{name_of(function)} did not finish its first runs",
     )
     problem = Problem(

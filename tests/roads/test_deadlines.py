@@ -294,7 +294,7 @@ def test_nobody_waits_longer_than_the_time_for_what_runs_beside_a_task_that_rais
 
 @pytest.mark.parametrize("error", [CompiledDisagrees("noisy differs"), MixedKinds("1 and [1]")])
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
-def test_a_second_attempt_has_the_time_that_the_first_left(error):
+def test_a_second_attempt_has_the_time_that_the_first_left(error, monkeypatch):
     clocks = []
 
     def work(problem, runner):
@@ -302,9 +302,12 @@ def test_a_second_attempt_has_the_time_that_the_first_left(error):
         if len(clocks) < 2:
             raise error
 
+    given = []
+    monkeypatch.setattr(problem, "in_time", lambda task, seconds, what: (given.append(seconds), task())[1])
     statement = Statement(mechanism=lambda rng, q, size: q[0] + rng.laplace(size=size), claim=1.0, neighbours=PAIRS)
     work_on(statement, Effort(workers=1), work)
     assert clocks[0] == clocks[1]
+    assert given[1] < given[0]  # seconds for its first runs
 
 
 def test_an_infinite_time_is_a_long_one():

@@ -22,7 +22,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.health import before_search, dependence, findings, new_process
 from dpwitness.health import before_search as first_runs
 from dpwitness.health.dependence import FurtherCalls, Series, Shards, refuse_dependent
-from dpwitness.health.refutation import check_pass, check_refutation
+from dpwitness.health.refutation import _in_time, check_pass, check_refutation
 from dpwitness.mechanisms import memory
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.compiled.reach import constants
@@ -469,6 +469,14 @@ def test_a_further_process_that_fails_or_hangs_tells_nothing():
     few = replace(FEW, seconds=1.0)
     assert len(new_process.ask(requested(remembered.fails_in_forks, events=[POSITIVE]), few)) == 1
     assert len(new_process.ask(requested(remembered.hangs_in_forks, events=[POSITIVE]), few)) == 1
+
+
+@pytest.mark.campaign
+@pytest.mark.new_process
+def test_further_processes_that_hang_are_left_before_the_result_is_due():
+    _, ready = job(remembered.hangs_in_forks, outcome=float)
+    further = _in_time(replace(FEW, seconds=np.inf, alone=True), replace(ready, due=time.monotonic() + 3.0))
+    assert new_process.ask(requested(remembered.hangs_in_forks, events=[POSITIVE]), further) == []
 
 
 def test_a_violation_of_fresh_noise_needs_no_note():

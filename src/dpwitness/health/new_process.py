@@ -153,8 +153,8 @@ class Further:
     """How many more processes load the mechanism, the seconds of all, and of each the runs and seconds on an input.
 
     `seconds`: for which they are waited for at least; they go on for as long as the first new process takes. `limit`:
-    seconds after which no answer is waited for, the start of Python included. `alone`: whether the first one has
-    answered before, and need not again.
+    seconds after which no answer is waited for, the start of Python included. `alone`: whether they alone are
+    asked, since the first one has answered before.
     """
 
     processes: int = 20
