@@ -36,7 +36,7 @@ from dpwitness.mechanisms.mechanism import SHARDS, SHARDS_COMPILED, SLOW, Cost, 
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
-from dpwitness.runs import Role, Runner, generator, order, stack
+from dpwitness.runs import OVERRUN, Role, Runner, generator, order, stack
 from dpwitness.runs.shards import BLOCK, EventCells, OutcomeRows
 from dpwitness.runs.threads import default_workers
 from running import confirm, ordered, runner, sample
@@ -524,6 +524,8 @@ def test_a_search_has_half_of_the_time_and_a_task_of_several_has_no_end(monkeypa
     whole, half = made.restarted(), made.restarted().searching()
     assert (whole.deadline.left, half.deadline.left) == (100.0, 50.0)
     assert (half.alone().deadline, half.alone().workers) == (None, 1)
+    assert whole.seconds_until_due == half.seconds_until_due == 100.0 + OVERRUN  # questions to a result end before 10 s
+    assert OVERRUN < 10
     betting = whole.betting(0.25)  # what begins in three quarters of the time is waited for to its end
     assert (betting.deadline.left, betting.deadline.closed, whole.deadline.closed) == (100.0, False, False)
     monkeypatch.setattr(time, "monotonic", lambda: 85.0)
