@@ -35,6 +35,7 @@ HEALTH_CHECKS: Final = (
     "identical_inputs",
     "unlike_inputs",
     "deterministic_output",
+    "unrepeated_texts",
     "stuck_generator",
     "input_ignored",
     "too_slow",

@@ -1286,6 +1286,7 @@ UNHEALTHY = {
     "unlike_inputs": "good, epsilon=1.0, neighbours=dpw.pairs((np.zeros(1), np.ones(1, int)))",
     "identical_inputs": "good, epsilon=1.0, neighbours=Same()",
     "deterministic_output": "lambda q: 3.0, epsilon=1.0, neighbours=one",
+    "unrepeated_texts": "told, epsilon=1.0, neighbours=one",
     "stuck_generator": "stuck, epsilon=1.0, neighbours=one",
     "input_ignored": "ignoring, epsilon=1.0, neighbours=one",
     "low_power": "good, epsilon=1.0, neighbours=one, runs=60",
@@ -1302,6 +1303,9 @@ SAME = """
 
     def stuck(rng, q, size):
         return np.full(size, q[0] + rng.laplace())
+
+    def told(rng, q):
+        return f"{q[0] + rng.laplace():.9f}"
 
     def ignoring(rng, q, size):
         return rng.random(size)

@@ -658,7 +658,7 @@ class _Epochs:
         if mechanism.cost.slow:  # of others it is known without these runs
             slow_notes = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
             sides = ((data, rows) for c in self.courses for data, rows in zip(c.pair.sides, (c.x, c.y), strict=True))
-            slow_notes += before_search.same_throughout(mechanism, sides)
+            slow_notes += before_search.same_throughout(sides)
         tried = self.runner.tried
         tried.pairs += sum(course.runs > 0 for course in self.courses)
         tried.events += sum(course.compared for course in self.courses)

@@ -17,6 +17,7 @@ import numpy as np
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.events import widen
 from dpwitness.events.counting import equal_rows
+from dpwitness.events.encoding import is_text
 from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import LEVEL, fisher_p_value
 from dpwitness.health.findings import ADVICE, SAME, SECONDS, Finding, Outcomes
@@ -54,6 +55,9 @@ TOGETHER_ONE_BY_ONE: Final = (2, 64)
 #: Runs that returned what an earlier run on the same input did, from which on a note says so: noise of two values that
 #: are as likely shows this with probability 10⁻⁶.
 FEWEST_REPEATS: Final = 20
+#: Texts of which no two are equal, from which on they are taken to never repeat: of 1,000 equally likely texts so many
+#: differ with probability 10⁻⁴.
+TEXTS: Final = 128
 #: Numbers that the outcomes of one input may hold.
 ROOM: Final = 1 << 17
 
@@ -66,11 +70,12 @@ def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
     """
     if finding := identical_inputs(problem):
         raise InvalidNeighbours(finding.text)
-    if not problem.mechanism.cost.compiled and (
-        finding := stuck_generator(problem.mechanism.name, first_runs(problem, runner))
-    ):
-        raise DependentRuns(finding.text)  # compiled code cannot remember anything from run to run
-    found = unlike_inputs(problem), input_ignored(problem, runner)
+    name, seen = problem.mechanism.name, None
+    if not problem.mechanism.cost.compiled:  # compiled code cannot remember anything from run to run, nor return texts
+        seen = first_runs(problem, runner)
+        if finding := stuck_generator(name, seen):
+            raise DependentRuns(finding.text)
+    found = unlike_inputs(problem), unrepeated_texts(name, seen), input_ignored(problem, runner)
     return tuple(finding.text for finding in found if finding)
 
 
@@ -90,7 +95,8 @@ def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
     seen, name = first_runs(problem, runner), problem.mechanism.name
     # What always returns the same may well be looked at for its time alone.
     constant = deterministic_output(name, seen)
-    findings = (unlike_inputs(problem), constant, stuck_generator(name, seen), input_ignored(problem, runner))
+    texts = unrepeated_texts(name, seen)
+    findings = (unlike_inputs(problem), constant, texts, stuck_generator(name, seen), input_ignored(problem, runner))
     return [finding for finding in findings if finding]
 
 
@@ -230,6 +236,21 @@ def identical_inputs(problem: Problem) -> Finding | None:
     return Finding(name="identical_inputs", text=f"both inputs of every pair are {both}: give neighbours that differ")
 
 
+def unrepeated_texts(name: str, seen: FirstRuns | None) -> Finding | None:
+    """Return `unrepeated_texts` if an entry of the outcomes is a text in `TEXTS` runs or more, and no two are equal."""
+    if seen is None:
+        return None
+    for entries in np.concatenate([seen.left, seen.right]).reshape(-1, seen.left.shape[-1]).T:
+        texts = entries[is_text(entries)]
+        if len(texts) >= TEXTS and len(np.unique(texts)) == len(texts):
+            return Finding(
+                name="unrepeated_texts",
+                text=f"{len(texts)} runs of {name} returned {len(texts)} different texts, and a text is compared as a "
+                "whole: give outcome=, a function that returns what is in it, such as outcome=float",
+            )
+    return None
+
+
 def unlike_inputs(problem: Problem) -> Finding | None:
     """Return `unlike_inputs` if D and D′ of a pair differ in more than their values, as an explicit pair may."""
     if gives_adjacent_pairs_alone(problem.relation):  # which differ in their records alone
@@ -288,7 +309,7 @@ def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows
     return (_ignoring(mechanism.name, runs).text,) if runs and same and mechanism.reproducible else ()
 
 
-def same_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
+def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
     """Return a note where the runs of a check returned the same on each input, every time.
 
     `outcomes`: inputs and the rows of their runs; an input may come several times.
@@ -296,10 +317,10 @@ def same_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Data, Rows]])
     by_input: dict[Hashable, Outcomes] = defaultdict(Outcomes)
     for data, rows in outcomes:
         if len(rows):
-            by_input[input_key(data)].add(mechanism.without_time(rows))
+            by_input[input_key(data)].add(rows)
     runs, inputs = sum(seen.runs for seen in by_input.values()), len(by_input)
     varied = any(seen.always is None for seen in by_input.values())
-    if varied or runs - inputs < FEWEST_REPEATS or mechanism.time_at is not None:
+    if varied or runs - inputs < FEWEST_REPEATS:
         return ()
     return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {SAME}, or others are rare",)
 

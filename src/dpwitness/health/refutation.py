@@ -137,7 +137,7 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
 def _same_in_every_run(runner: Runner, calls: Sequence[FurtherCalls | Outcomes]) -> tuple[str, ...]:
     """A note where every run on D returned the same, and every run on D′."""
     runs = sum(here.runs for here in calls)
-    if runner.mechanism.time_at is not None or not calls or any(not here.always for here in calls):
+    if not calls or any(not here.always for here in calls):
         return ()
     on_d, on_neighbour = (runner.mechanism.outcome_text(here.always or ()) for here in calls)
     return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {SAME}, or others are rare",)

@@ -420,12 +420,12 @@ class NotRefuted(CheckResult):
         The rarer event is left out where one event shows a share of the parameter, since that share is not known.
         """
         p, _ = self.witness.shares
-        sentence = f"this event ({p:.3g} of the runs on D) would have caught {self.caught} {self.power}"
+        sentence = f"this event (rate {p:.3g} on D) would have caught {self.caught} {self.power}"
         if not p or not self.claim.shown_by_one_event:
             return sentence
         rare = min(RARE_RATE, p / 10)
         caught = self._caught(detectable_at_rate(rare, self._bets_runs, self.claim, alpha=self.alpha))
-        return f"{sentence}, a rarer one ({rare:.3g}) {caught}"
+        return f"{sentence}, a rarer one (rate {rare:.3g}) {caught}"
 
     @property
     def above(self) -> str:
