@@ -20,7 +20,7 @@ from dpwitness.events.counting import equal_rows
 from dpwitness.events.encoding import is_text
 from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import LEVEL, fisher_p_value
-from dpwitness.health.findings import ADVICE, SAME, SECONDS, Finding, Outcomes
+from dpwitness.health.findings import ADVICE, SAME_OR_RARE, SECONDS, Finding, Outcomes
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.failures import described_on_both_inputs
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, own_seconds
@@ -322,7 +322,7 @@ def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
     varied = any(seen.always is None for seen in by_input.values())
     if varied or runs - inputs < FEWEST_REPEATS:
         return ()
-    return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {SAME}, or others are rare",)
+    return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {SAME_OR_RARE}",)
 
 
 def _ignoring(name: str, runs: int) -> Finding:

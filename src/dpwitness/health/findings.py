@@ -95,6 +95,7 @@ ADVICE: Final = "draw fresh noise for every run from the generator given (in a v
 
 #: What is said of a mechanism whose outcome on an input is the same in every run.
 SAME: Final = "it adds no noise, or draws the same noise in every run"
+SAME_OR_RARE: Final = f"{SAME}, or other outcomes are rare"
 
 
 class Outcomes:

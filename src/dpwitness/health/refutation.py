@@ -31,7 +31,7 @@ from dpwitness.health.dependence import (
     refuse_dependent,
     refuse_series,
 )
-from dpwitness.health.findings import SAME, SECONDS, Outcomes
+from dpwitness.health.findings import SAME, SAME_OR_RARE, SECONDS, Outcomes
 from dpwitness.health.new_process import Answer, Further
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
 from dpwitness.mechanisms.memory import may_remember
@@ -140,7 +140,7 @@ def _same_in_every_run(runner: Runner, calls: Sequence[FurtherCalls | Outcomes])
     if not calls or any(not here.always for here in calls):
         return ()
     on_d, on_neighbour = (runner.mechanism.outcome_text(here.always or ()) for here in calls)
-    return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {SAME}, or others are rare",)
+    return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {SAME_OR_RARE}",)
 
 
 def _outcomes_of_compiled(runner: Runner, pair: Pair, side: int) -> Outcomes:
@@ -199,7 +199,7 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
         outcomes = _outcomes_of_compiled(runner, pair, side)
         if outcomes.always is not None:
             always = runner.mechanism.outcome_text(outcomes.always)
-            notes.append(f"on {NAMES[side]} every one of {RUNS} runs returned {always}: {SAME}, or others are rare")
+            notes.append(f"on {NAMES[side]} every one of {RUNS} runs returned {always}: {SAME_OR_RARE}")
     return tuple(notes)
 
 
@@ -336,7 +336,7 @@ def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shard
         )
     return (
         f"not compared with a new process, where noise that is remembered would be another: {why}",
-        *(f"on {side} every run returned {always}: {SAME}, or others are rare" for side, always in never.items()),
+        *(f"on {side} every run returned {always}: {SAME_OR_RARE}" for side, always in never.items()),
     )
 
 
