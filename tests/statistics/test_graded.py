@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy import stats
 
 import dpwitness as dpw
 from dpwitness import ApproxDP, GaussianDP, NotRefuted, PureDP, Violation, Witness, check, replay, shrink
@@ -23,7 +22,6 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner
 from dpwitness.search.graded_events import _grades, better_by_grades
-from running import sampled
 
 #: Two laws of three cells; the event is the first cell.
 P, Q = np.array([0.5, 0.3, 0.2]), np.array([0.25, 0.3, 0.45])
@@ -90,35 +88,6 @@ def test_no_run_loses_all_and_no_law_that_keeps_the_claim_wins(data):
         factors = grade_factors(claim, Estimate(p=float(p[0]), q=float(q[0]), grades=grades))
         assert factors.min() >= 1e-3 - 1e-9
         assert np.outer(p, q).ravel() @ factors <= 1 + 1e-7
-
-
-def alarms(seeds, claim, alpha):
-    """How often laws at the boundary are refuted, looked at twenty times; and how often a bound exceeds the truth."""
-    kept, rng = at_boundary(claim), np.random.default_rng(11)
-    joint, refuted = joints()["independent"], 0
-    # Learned against four fifths of the truth, where betting would pay.
-    estimate = estimate_of(_grades(joint * 1e5, kept.at(0.8 * kept.parameter).half_plane(0.5, 0.25)), joint)
-    for _ in range(seeds):
-        table = np.zeros((3, 3), np.int64)
-        for n in np.geomspace(8, 400, 20).astype(int):
-            table += rng.multinomial(n, joint.ravel()).reshape(3, 3)
-            if log_e_value(counts_of(table), kept, estimate) >= math.log(1 / alpha):
-                assert lower_bound(bet_on(counts_of(table), kept, estimate), kept, alpha=alpha) >= kept.parameter
-                refuted += 1
-                break
-        stated = kept.at(0.9 * kept.parameter)
-        refuted += lower_bound(bet_on(counts_of(table), stated, estimate), stated, alpha=alpha) > kept.parameter
-    return refuted
-
-
-@pytest.mark.parametrize(
-    ("seeds", "claim"),
-    [(50, CLAIMS[0]), *(pytest.param(150, claim, marks=pytest.mark.campaign) for claim in sampled(CLAIMS[:3], 2))],
-    ids=str,
-)
-def test_a_true_parameter_is_refuted_no_more_often_than_said(seeds, claim):
-    """Two tests at level α, each of which may raise an alarm."""
-    assert alarms(seeds, claim, 0.05) <= 2 * stats.binom.isf(1e-9, seeds, 0.05)
 
 
 def test_grades_grow_at_least_as_fast_as_every_event_of_cells():
