@@ -1,4 +1,4 @@
-"""The band of a privacy profile: its level by enumeration (simulated in `test_level`), its tightness, and claims outside it."""
+"""The band of a privacy profile: its tightness, and claims outside it. `test_level` simulates its level."""
 
 import functools
 import itertools
