@@ -17,7 +17,6 @@ from dpwitness.health import dependence, new_process
 # pytester drops what an inner run imports. What numba imports when it first compiles can be loaded only once a process.
 numba.njit("float64(float64)")(lambda x: x)
 pytest_plugins = ["pytester"]
-ABOUT_MEMORY = {"test_health.py", "test_health_slow.py", "test_order_of_runs.py", "test_independence.py"}
 
 # Whoever starts the tests in the background may have Ctrl-C ignored, and what they start would inherit that.
 signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -66,17 +65,15 @@ def told_here(question: new_process.Request | new_process.Place, further: new_pr
     return [new_process.answer(question), new_process.answer(replace(question, number=1), further)]
 
 
-@pytest.fixture(autouse=True)
-def asked_here(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The health check of a violation asks this process for the runs of a new one, whose start takes seconds.
+@pytest.fixture
+def asked_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A health check that starts no processes and makes an eighth of the further runs of fast mechanisms.
 
-    Tests of what a new process is for are marked `new_process`. An eighth of the further runs of fast mechanisms is
-    made, but where memory is what a test is about.
+    Without it a refutation takes a second or more. Only tests that ask for it by name have it: those that refute many
+    times, and are about what comes after the health check. All others run what users run.
     """
-    if request.node.get_closest_marker("new_process") is None:
-        monkeypatch.setattr(new_process, "_told", told_here)
-    if request.path.name not in ABOUT_MEMORY:
-        monkeypatch.setattr(dependence, "MORE_RUNS", dependence.ENOUGH_RUNS)
+    monkeypatch.setattr(new_process, "_told", told_here)
+    monkeypatch.setattr(dependence, "MORE_RUNS", dependence.ENOUGH_RUNS)
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat

@@ -632,6 +632,7 @@ DELTA = {
 }
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is the claim
 @pytest.mark.parametrize("command", DELTA)
 def test_delta_reaches_the_claim(capsys, mine, command):
     """An input given away with probability 0.02 shows at δ = 0, and not at δ = 0.05."""

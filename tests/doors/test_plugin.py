@@ -110,6 +110,7 @@ def test_a_correct_mechanism_passes_and_the_verdict_comes_back(project):
     )
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is what pytest prints and keeps
 def test_a_violation_shows_the_witness_and_none_of_our_frames(project):
     result = project(FAILS)()
     result.assert_outcomes(failed=1)
@@ -850,6 +851,7 @@ def saved(pytester):
     return sorted((pytester.path / ".dpwitness").glob("*.json"))
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is what pytest prints and keeps
 def test_a_witness_is_saved_replayed_first_and_kept_when_fixed(project, pytester):
     run = project(FAILS)
     run().assert_outcomes(failed=1)
@@ -1312,6 +1314,7 @@ SAME = """
 """
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is the checks before the search
 @pytest.mark.parametrize("name", soon(UNHEALTHY, 2))
 def test_health_checks_fail_and_can_be_suppressed_by_name(project, name):
     call = f"    def test_it(assert_private):\n        assert_private({UNHEALTHY[name]})\n"

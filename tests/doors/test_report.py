@@ -251,6 +251,7 @@ def moment(rng, data):
     return datetime.datetime(2024, 1, 31, tzinfo=datetime.UTC) + datetime.timedelta(hours=1) * (data[0] + rng.laplace())
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is texts
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 @pytest.mark.parametrize("workers", [pytest.param(1, marks=pytest.mark.campaign), 2])
 def test_a_date_is_told_once_wherever_it_is_told(workers, monkeypatch):
@@ -266,6 +267,7 @@ def test_a_date_is_told_once_wherever_it_is_told(workers, monkeypatch):
             assert not re.search(r"\(2024|2024-01-\d\d, 2024|1\.70\d+e", text)
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is a figure
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 def test_the_axis_of_a_datetime_has_times_of_the_day_or_dates(monkeypatch):
     monkeypatch.setattr("dpwitness.api.outputs.SECONDS", 60.0)

@@ -285,7 +285,6 @@ def slow_and_exact(data):
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process  # else its calls there would be counted too
 def test_a_slow_mechanism_stops_as_soon_as_it_is_refuted():
     CALLS.clear()
     verdict = check(slow_and_exact, epsilon=1.0, outcome=float, max_time=60, **{**LIMITS, "search_runs": 64})

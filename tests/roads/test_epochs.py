@@ -70,6 +70,7 @@ def outcome_of(mechanism):
     return {} if "size" in mechanism.__code__.co_varnames else {"outcome": released}
 
 
+@pytest.mark.usefixtures("asked_here")  # shrinking refutes many times
 @pytest.mark.parametrize("mechanism", soon([many_numbers, answers, ragged], 1))
 def test_a_violation_is_saved_read_replayed_and_shrunk(mechanism, tmp_path):
     found = checked(mechanism)
@@ -338,7 +339,6 @@ def remembered(rng, data):
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_remembered_noise_is_another_in_a_new_process():
     with pytest.raises(DependentRuns, match="remembers its noise"):
         checked(remembered, claim=0.5, alpha=0.01, runs=600)

@@ -103,6 +103,7 @@ def test_a_parameter_without_a_text_loses_nothing():
     assert verdict.parameters == {"by": "of type Elsewhere"}
 
 
+@pytest.mark.usefixtures("asked_here")  # the subject is calls in this process
 @pytest.mark.parametrize(
     "error", [MechanismRaised("its budget is used up"), MechanismTimeout("hangs"), KeyError("budget"), SystemExit(3)]
 )
@@ -125,7 +126,6 @@ def test_a_new_process_is_asked_even_where_further_calls_fail(monkeypatch):
         dpw.check(leaks, claim=1.0, runs=20_000, **FEW)
 
 
-@pytest.mark.new_process
 def test_inputs_that_cannot_be_written_are_a_note():
     class Local(list):
         """Of a class that no other process can find."""
@@ -239,6 +239,7 @@ def test_a_run_that_fails_behind_the_evidence_ends_the_runs():
 LINE = {"claims": [0.5, 1.5], "runs": 500, **FEW, "search_runs": 500}
 
 
+@pytest.mark.usefixtures("asked_here")  # three lines of a curve, each refuted
 @pytest.mark.parametrize(
     ("error", "ended", "lines"),
     [

@@ -40,6 +40,9 @@ from dpwitness.runs import Runner
 from dpwitness.search.objectives import GrowthAt
 from running import confirm, problem, runner, soon
 
+#: Each smaller witness is a refutation of its own.
+pytestmark = pytest.mark.usefixtures("asked_here")
+
 ALPHA = 1e-6
 
 

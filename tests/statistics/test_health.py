@@ -248,7 +248,6 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
         dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
 
 
-@pytest.mark.new_process
 @pytest.mark.parametrize("name", soon(["kept", "cached", "offset"], 1))
 def test_noise_that_is_remembered_is_found_by_a_new_process(name):
     limits = {"neighbours": PAIR, "outcome": float_of(name), "seed": 1, "search_runs": 2_000}
@@ -256,7 +255,6 @@ def test_noise_that_is_remembered_is_found_by_a_new_process(name):
         dpw.check(getattr(remembered, name), claim=1.0, **limits)
 
 
-@pytest.mark.new_process
 @pytest.mark.campaign
 def test_noise_that_was_compiled_in_is_found_by_a_new_process():
     with pytest.raises(DependentRuns, match="compiled_offset may remember its noise: a module-level number or array"):
@@ -277,7 +275,6 @@ def test_constants_of_other_modules_count_and_our_own_do_not():
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_what_a_list_remembers_does_not_go_to_the_new_process():
     given = [0.0]
     limits = {"neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 2_000, "parameters": {"memory": given}}
@@ -287,7 +284,6 @@ def test_what_a_list_remembers_does_not_go_to_the_new_process():
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
     """numba compiles it and draws otherwise, so a copy runs in Python; a new process is asked for the original."""
     with pytest.warns(dpw.errors.CompiledDiffers):
@@ -319,7 +315,6 @@ def float_of(name):
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_a_generator_seeded_inside_is_a_violation_and_the_verdict_says_why():
     verdict = dpw.check(remembered.seeded, claim=1.0, neighbours=PAIR, outcome=float, seed=1, search_runs=2_000)
     assert isinstance(verdict, dpw.Violation)
@@ -439,7 +434,6 @@ def test_of_further_processes_those_that_answer_alike_are_counted(monkeypatch):
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_each_new_process_draws_anew():
     first, *further = new_process.ask(requested(remembered.kept, events=[POSITIVE]), FEW)
     assert [answer[0].runs for answer in further] == [5, 5]
@@ -447,7 +441,6 @@ def test_each_new_process_draws_anew():
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_what_is_drawn_at_import_and_varied_a_little_is_found_by_further_processes():
     """A coin that leaks all but a twentieth of what it keeps; the first new process draws the same in one of two."""
     limits = {"neighbours": dpw.pairs(([0.0], [1.0])), "outcome": int, "runs": 500, "search_runs": 500}
@@ -457,14 +450,12 @@ def test_what_is_drawn_at_import_and_varied_a_little_is_found_by_further_process
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_the_first_call_of_a_further_process_does_not_count():
     _, *further = new_process.ask(requested(remembered.first_is_unlike, events=[POSITIVE]), FEW)
     assert [side.always for answer in further for side in answer] == [(1.0,)] * 4
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_a_further_process_that_fails_or_hangs_tells_nothing():
     few = replace(FEW, seconds=1.0)
     assert len(new_process.ask(requested(remembered.fails_in_forks, events=[POSITIVE]), few)) == 1
@@ -623,14 +614,12 @@ def asked(function):
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_what_a_mechanism_prints_is_not_the_answer():
     left, right = asked(remembered.talkative)
     assert (left.always, right.always) == ((0.0,), (1.0,))
     assert (left.hits, right.hits) == ((0,), (right.runs,))
 
 
-@pytest.mark.new_process
 @pytest.mark.campaign
 def test_errors_in_the_new_process_are_told_in_one_line():
     with pytest.raises(new_process.CannotLoad, match=r"^in a new process: MechanismCrashed: leaves called sys.exit"):
@@ -724,3 +713,9 @@ def test_an_outcome_is_named_by_what_it_is():
     assert outcome_text((text, 0.5), names) == "[red, 0.5]"
     assert outcome_text((text,), {}.get) == "[another kind of value]"
     assert outcome_text((TRUE, FALSE, NEGATIVE_ZERO, 2.5, NONE), {}.get) == "[True, False, -0.0, 2.5, None]"
+
+
+def test_tests_run_the_health_check_that_users_run():
+    """Unless they ask for another one by name, see `asked_here` in tests/conftest.py."""
+    assert new_process._told.__module__ == "dpwitness.health.new_process"
+    assert dependence.MORE_RUNS == 1 << 15

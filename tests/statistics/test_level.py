@@ -475,10 +475,7 @@ def test_the_limit_tells_three_times_the_level():
 
 @pytest.mark.parametrize(
     "name",
-    [
-        pytest.param(name, marks=[pytest.mark.campaign, pytest.mark.new_process] * kind.road)
-        for name, kind in KINDS.items()
-    ],
+    [pytest.param(name, marks=[pytest.mark.campaign] * kind.road) for name, kind in KINDS.items()],
 )
 def test_a_claim_that_just_holds_is_refuted_no_more_often_than_said(name):
     kind = KINDS[name]
@@ -515,7 +512,6 @@ def test_a_gaussian_is_refuted_in_nearly_as_few_runs_as_can_be(stated):
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 @pytest.mark.parametrize("sampler", sampled([*SAMPLERS, *PLAIN], 5), ids=lambda function: function.__name__)
 def test_samplers_of_one_law_are_never_refuted(sampler):
     """Both inputs give one law, drawn in different ways: 0-DP, so nothing above 0 is ever exceeded."""

@@ -168,7 +168,6 @@ def test_noise_that_comes_again_accuses_nobody(release):
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_a_pool_that_is_drawn_from_at_random_is_named_by_a_new_process():
     with pytest.raises(DependentRuns, match=r"remembers its noise or a setting: on D.* of \d+ in a new process"):
         dpw.check(remembered.pooled, claim=1.0, **EPOCHS, runs=20_000)
