@@ -13,7 +13,6 @@ from dpwitness.search.learners import learn_events, trees
 from dpwitness.search.learners.trees import _tells
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from dpwitness.search.samples import RowSample
-from running import scaled
 
 PAIR = dpw.pairs(([0.0], [1.0]))
 
@@ -133,16 +132,20 @@ def test_few_runs_and_quick_looks_train_nothing(monkeypatch):
 
 
 @pytest.mark.campaign
-@pytest.mark.parametrize("name", ["ring", "pairs", "presence"])
-def test_private_twins_are_not_refuted(name):
-    """At its true ε each is private: of the seeds at α = .05 no more are refuted than chance allows."""
+def test_private_twins_are_not_refuted():
+    """At its true ε each is private: a fifth of 75 checks at α = .2 is refuted at most, all twins together.
+
+    The limit is passed once in 10⁶ tests, and in 99 of 100 where three fifths are refuted.
+    """
     pytest.importorskip("sklearn")
-    mechanism, epsilon = MECHANISMS[name]
 
-    def twin(rng, data, size):
-        return mechanism(rng, np.full(size, data[0]))
+    def twin_of(mechanism):
+        return lambda rng, data, size: mechanism(rng, np.full(size, data[0]))
 
-    settings = {"claim": epsilon, "neighbours": PAIR, "search_runs": 20_000, "runs": 20_000, "alpha": 0.05}
-    seeds = min(scaled(400), 30)
-    alarms = sum(isinstance(dpw.check(twin, seed=seed, **settings), dpw.Violation) for seed in range(seeds))
-    assert alarms <= binom.isf(1e-6, seeds, 0.05)
+    twins = [(twin_of(MECHANISMS[name][0]), MECHANISMS[name][1]) for name in ("ring", "pairs", "presence")]
+    alarms, checks, alpha = 0, 75, 0.2
+    for seed in range(checks):
+        twin, epsilon = twins[seed % len(twins)]
+        settings = {"neighbours": PAIR, "search_runs": 20_000, "runs": 20_000, "alpha": alpha, "seed": seed}
+        alarms += isinstance(dpw.check(twin, claim=epsilon, **settings), dpw.Violation)
+    assert alarms <= binom.isf(1e-6, checks, alpha)
