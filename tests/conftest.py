@@ -59,10 +59,11 @@ def loaded() -> None:
 
 
 def told_here(question: new_process.Request | new_process.Place, further: new_process.Further) -> list[object]:
-    """What this process answers for a new one and for one further."""
+    """What this process answers for a new one and for all further ones."""
     if isinstance(question, new_process.Place):
         return [new_process.answer(question)]
-    return [new_process.answer(question), new_process.answer(replace(question, number=1), further)]
+    numbers = range(1, 1 + further.processes)
+    return [new_process.answer(question), *(new_process.answer(replace(question, number=k), further) for k in numbers)]
 
 
 @pytest.fixture
