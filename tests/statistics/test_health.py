@@ -1,12 +1,13 @@
 """Runs that depend on each other, noise that is remembered, inputs that are ignored: found before anyone is accused."""
 
+import platform  # noqa: F401  # loaded
 import random
 import secrets
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 
 import numpy as np
 import pytest
@@ -519,6 +520,10 @@ def test_only_functions_that_a_name_leads_to_are_loaded_anew(function, reason):
 NOISE = np.random.default_rng(3).laplace()
 
 
+def draws_globally(data, scale=0.5, steps=(1, 2.0), weights=np.ones(2)):  # noqa: B008  # data, as a default may be
+    return data[0] + scale * random.random() + np.random.random() + secrets.randbelow(3)  # noqa: NPY002
+
+
 def holds_a_list(data, memory=[]):  # noqa: B006  # what this is about
     return data[0]
 
@@ -546,6 +551,8 @@ marked.noise = 0.3
         (sum, False),
         (of_no_module("def f(data): return data[0]", "f"), False),
         (remembered.seeded, False),
+        (draws_globally, True),  # a real number, as a default
+        (SlowAndSeeded.__call__, False),
         (holds_a_list, True),
         (reads_a_number, True),
         (calls_another, True),
@@ -560,15 +567,22 @@ def test_what_may_remember_its_noise(function, may):
     assert memory.may_remember(function) is may
 
 
+def test_a_file_of_the_user_s_is_not_taken_for_the_module_of_python_s_of_that_name(monkeypatch):
+    own = ModuleType("platform")
+    exec("KEPT = {}\ndef kept(data): return KEPT.setdefault(data[0], data[0])", vars(own))
+    assert not memory.may_remember(sys.modules["platform"])
+    monkeypatch.setitem(sys.modules, "platform", own)
+    assert memory.may_remember(own)
+    assert memory.may_remember(own.kept)
+    assert memory.may_hold_generator(own.kept)
+    assert not memory.may_remember(time)
+
+
 GENERATOR = np.random.default_rng(3)
 
 
 def draws_from_its_own(data):
     return data[0] + GENERATOR.laplace()
-
-
-def draws_globally(data, scale=0.5, steps=(1, 2.0), weights=np.ones(2)):  # noqa: B008  # data, as a default may be
-    return data[0] + scale * random.random() + np.random.random() + secrets.randbelow(3)  # noqa: NPY002
 
 
 @pytest.mark.parametrize(

@@ -1,14 +1,19 @@
 """Whether a mechanism, or what it reaches, holds anything in which noise, or a generator, is kept from run to run."""
 
 import numbers
+import os
 import sys
-from collections.abc import Callable, Set
+from collections.abc import Callable
+from pathlib import Path
 from types import BuiltinFunctionType, FunctionType, ModuleType
+from typing import Final
 
 import numpy as np
 
 from dpwitness.mechanisms.compiled.reach import KNOWN, names, root_of, variables
 from dpwitness.mechanisms.libraries import library_of
+
+STANDARD_LIBRARY: Final = Path(os.__file__).parent
 
 
 def may_remember(value: object) -> bool:
@@ -17,19 +22,19 @@ def may_remember(value: object) -> bool:
     Whole numbers, texts, and modules and functions that are installed with Python or NumPy hold none. A real number may
     be noise that was drawn once; of an object nothing is known, unless its library says what it is.
     """
-    return _reaches(value, lambda held: library_of(held).may_remember(held), KNOWN, set())
+    return _reaches(value, lambda held: library_of(held).may_remember(held), set())
 
 
 def may_hold_generator(value: object) -> bool:
     """Whether a mechanism, or what it reaches, holds anything that could be a generator of its own.
 
-    The global generators of Python and NumPy are not meant, nor what else is installed with them; and data are none.
+    The global generators of Python and NumPy are not meant; and data are none.
     """
 
     def keeps(held: object) -> bool:
         return not _is_data(held) and may_remember(held)
 
-    return _reaches(value, keeps, KNOWN | sys.stdlib_module_names, set())
+    return _reaches(value, keeps, set())
 
 
 def _is_data(value: object) -> bool:
@@ -41,8 +46,16 @@ def _is_data(value: object) -> bool:
     return value is None or isinstance(value, numbers.Number | str | bytes)
 
 
-def _reaches(value: object, keeps: Callable[[object], bool], known: Set[str], seen: set[int]) -> bool:
-    """Whether a value reaches an object for which `keeps` is true, or a module that is not of a `known` package.
+def _is_known(package: str) -> bool:
+    """Whether a package is installed with Python, and is not the user's file of the same name, or is one of `KNOWN`."""
+    if package in KNOWN or package in sys.builtin_module_names:
+        return True
+    file = getattr(sys.modules.get(package), "__file__", None)
+    return package in sys.stdlib_module_names and file is not None and Path(file).is_relative_to(STANDARD_LIBRARY)
+
+
+def _reaches(value: object, keeps: Callable[[object], bool], seen: set[int]) -> bool:
+    """Whether a value reaches an object for which `keeps` is true, or a module that was not installed with Python.
 
     `seen`: the functions that were looked at on the way, by their identities.
     """
@@ -52,8 +65,8 @@ def _reaches(value: object, keeps: Callable[[object], bool], known: Set[str], se
     if isinstance(value, BuiltinFunctionType):  # a method, as of a list, is of this type too
         return not isinstance(value.__self__, ModuleType | type(None))
     if isinstance(value, ModuleType):
-        return value.__name__.partition(".")[0] not in known
-    if isinstance(value, FunctionType | type) and root_of(value) in known:
+        return not _is_known(value.__name__.partition(".")[0])
+    if isinstance(value, FunctionType | type) and _is_known(root_of(value)):
         return False
     if not isinstance(value, FunctionType):
         return keeps(value)
@@ -61,4 +74,4 @@ def _reaches(value: object, keeps: Callable[[object], bool], known: Set[str], se
     there = variables(value)
     reached = [there[path[0]] for path in names(value.__code__) if path[0] in there]
     kept = (*(value.__defaults__ or ()), *(value.__kwdefaults__ or {}).values(), *vars(value).values())
-    return any(_reaches(found, keeps, known, seen) for found in (*reached, *kept))
+    return any(_reaches(found, keeps, seen) for found in (*reached, *kept))
