@@ -287,7 +287,7 @@ def _answers_of_few_runs(
     if isinstance(more, str):
         return answers
     _refuse_others(runner, calls, shards, [answers[0], *more])
-    return [answers[0], *more]
+    return [answers[0], *max(more, answers[1:], key=len)]
 
 
 def _refuse_others(runner: Runner, calls: Sequence[FurtherCalls], shards: Shards, answers: Answers) -> None:
