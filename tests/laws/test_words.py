@@ -41,6 +41,13 @@ def test_lengths_of_lists_are_said_by_their_numbers(lengths, low, more):
     assert NESTED < LEAST_NUMBER
 
 
+def test_an_interval_of_flags_is_one_of_them():
+    answers = Noun("answer", flags=True)
+    assert Interval(coordinate=1, low=1.0).describe(answers) == "second answer ⊤"
+    assert Interval(coordinate=1, high=1.0).describe(answers) == "second answer ⊥"
+    assert Interval(coordinate=1, low=1.0).describe("answer") == "second answer at least 1"
+
+
 def test_whole_numbers_are_no_flags():
     zeros = OutcomeSet([[0, 0, 1]])
     assert zeros.describe("answer") == "answers (0, 0, 1)"

@@ -179,6 +179,8 @@ class Interval(Event):
             return f"{place} a number above −∞" + (f" and below {number_text(self.high)}" if self.high < np.inf else "")
         if self.low == -np.inf and self.high == np.inf:
             return f"{place} present"
+        if as_noun(noun).flags and other is None and (self.low, self.high) in ((1.0, np.inf), (-np.inf, 1.0)):
+            return f"{place} {'⊤' if self.low == 1 else '⊥'}"
         if self.low == -np.inf:
             others = f", or {other}" if other and self.high > LEAST_NUMBER else ""
             return f"{place} below {text(self.high)}{others}"
