@@ -295,7 +295,7 @@ def read_frame(path: str | Path) -> Any:
             warnings.simplefilter("error", pd.errors.ParserWarning)
             # Else pandas takes the first of more values than names for a label, and moves all names by a column.
             frame = pd.read_csv(io.StringIO(text, newline=None), index_col=False)
-            texts = pd.read_csv(io.StringIO(text, newline=None), index_col=False, dtype=str)
+            texts = pd.read_csv(io.StringIO(text, newline=None), index_col=False, dtype=object)
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
         raise InvalidData(f"{shown(path)} is not CSV with a header line: {error}") from error
     except pd.errors.ParserWarning as error:
@@ -311,7 +311,7 @@ def read_frame(path: str | Path) -> Any:
         if column.dtype.kind in "iuf" and not np.isinf(column).any():
             cells = texts[name].dropna().str.strip().tolist()
             if isinstance(next(iter(typed_column(cells)), None), str):
-                frame[name] = texts[name]
+                frame[name] = texts[name].tolist()  # of the type that pandas has for texts
     return frame
 
 
