@@ -375,7 +375,6 @@ def test_only_the_first_seconds_of_preparing_are_not_taken_from_the_runs():
     assert problem._deadline(now - 1000.0, 0.5).at <= time.monotonic() + 0.5
 
 
-@pytest.mark.new_process
 @pytest.mark.parametrize("name", ["kept", "noisy"])
 def test_a_new_process_gets_no_more_time_than_the_check_and_the_message_says_that_time_was_missing(name, monkeypatch):
     """It imports for an hour; without a limit this test would wait for a minute."""

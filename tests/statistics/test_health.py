@@ -464,7 +464,6 @@ def test_a_further_process_that_fails_or_hangs_tells_nothing():
 
 
 @pytest.mark.campaign
-@pytest.mark.new_process
 def test_further_processes_that_hang_are_left_before_the_result_is_due():
     _, ready = job(remembered.hangs_in_forks, outcome=float)
     further = _in_time(replace(FEW, seconds=np.inf, alone=True), replace(ready, due=time.monotonic() + 3.0))
