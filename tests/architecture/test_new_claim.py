@@ -159,6 +159,10 @@ def of(**members):
             r"largest\(.*: only a convex region has such half-planes",
         ),
         ({"largest": lambda claim, q: q / 2}, r"largest\(q\) must not fall in q, and be at least q"),
+        (
+            {"largest": lambda claim, q: min(1.0, q + (claim.distance if q < 0.5 else 0.1))},
+            r"largest\(q\) must not fall in q, and be at least q",
+        ),
         ({"largest": lambda claim, q: 1 / 0}, r"the claim Own: largest\(q\) raised ZeroDivisionError: "),
     ],
 )

@@ -37,7 +37,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import OVERRUN, Role, Runner, generator, order, stack
-from dpwitness.runs.shards import BLOCK, EventCells, OutcomeRows
+from dpwitness.runs.shards import BLOCK, EventCells, OutcomeRows, tally_of_rows
 from dpwitness.runs.threads import default_workers
 from running import confirm, ordered, runner, sample
 
@@ -647,3 +647,9 @@ def test_a_run_that_is_not_slow_has_shards_of_a_third_of_a_second_at_most():
     for seconds in (*(edge for edge, _ in (*SHARDS, *SHARDS_COMPILED)), 1e-3, 3.9e-3, 1e-2, SLOW):
         assert 2 * seconds * Cost(seconds_per_run=seconds).shard < 0.33
         assert 2 * seconds * Cost(seconds_per_run=seconds, compiled=True).shard < 0.33
+
+
+def test_a_tally_of_rows_has_d_first():
+    x, y = np.array([[1.0], [1.0], [0.0], [1.0]]), np.array([[0.0], [1.0], [0.0], [0.0]])
+    tally = tally_of_rows(Interval(coordinate=0, low=1.0), x, y)
+    assert (tally.n10, tally.n11, tally.n01, tally.n00) == (2, 1, 0, 1)

@@ -465,3 +465,14 @@ def test_what_an_attack_proposes_is_bet_on_from_the_first_runs_on():
     assert isinstance(verdict, dpw.Violation)
     assert verdict.witness.event == sevens
     assert isinstance(dpw.check(answer, **settings), dpw.NotRefuted)
+
+
+def test_the_verdict_has_the_e_value_by_which_the_runs_ended(monkeypatch):
+    said, confirm_events = [], epochs_module.confirm_events
+
+    def confirm(*given, look, **named):
+        return confirm_events(*given, look=lambda totals: said.append(look(totals)) or said[-1], **named)
+
+    monkeypatch.setattr(epochs_module, "confirm_events", confirm)
+    verdict = checked(honest, runs=2_000)
+    assert f"log e-value {verdict.log_e_value:.1f} of" in said[-1][1]

@@ -21,7 +21,7 @@ from dpwitness.errors import (
     MechanismTimeout,
 )
 from dpwitness.events import Interval
-from dpwitness.evidence import Counts, Estimate, log_e_value
+from dpwitness.evidence import Counts, Estimate, bet_on, log_e_value, lower_bound
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.problem import Effort
@@ -446,3 +446,22 @@ def test_more_runs_of_plain_python_than_say_more_are_made_for_those_who_ask_for_
     plain.cost = replace(plain.cost, batched=True)
     assert not why(plain)
     assert not why(plain, detectable_ratio=1.1)  # a million of such runs take no time
+
+
+def half_noise(rng, data, size):
+    return data[0] + rng.laplace(0, 0.5, size)
+
+
+def test_a_verdict_and_its_bound_leave_the_last_bits_their_share_of_alpha(monkeypatch):
+    """With nearly all of α for the last bits, what reaches 1/α alone refutes nothing."""
+    monkeypatch.setattr("dpwitness.problem.BITS_SHARE", 1 - 1e-6)
+    alpha, how = 0.01, {"claim": 1.0, "neighbours": dpw.pairs(([0.0], [1.0])), "seed": 1, "search_runs": 10_000}
+    clear = dpw.check(half_noise, alpha=alpha, runs=100_000, **how)
+    assert isinstance(clear, dpw.Violation)
+    bet, level = bet_on(clear.counts, clear.claim, clear.witness.estimate), 1e-6 * alpha
+    assert clear.epsilon_lower_bound == lower_bound(bet, clear.claim, alpha=level)
+    assert clear.epsilon_lower_bound < lower_bound(bet, clear.claim, alpha=alpha)
+    few = int(11 / clear.log_e_value * clear.counts.runs)
+    verdict = dpw.check(half_noise, alpha=alpha, runs=few, **how)
+    assert math.log(1 / alpha) < verdict.log_e_value < math.log(1 / level)
+    assert isinstance(verdict, dpw.NotRefuted)

@@ -170,6 +170,13 @@ def test_an_estimate_has_cells_or_grades():
         Estimate(p=0.5, q=0.5, cells=cells, grades=Grades(up=(0.5, 0.0), down=(0.0, 0.5)))
 
 
+def test_a_shared_bet_that_does_not_refute_the_claim_bounds_less():
+    joint = joints()["independent"]
+    bet = bet_on(counts_of(np.round(1_000 * joint)), PureDP(3.0), estimate_of(GRADES[0], joint))
+    assert bet.log_e_value(PureDP(3.0)) < math.log(1e6)
+    assert lower_bound(bet, PureDP(3.0), alpha=1e-6) < math.log(2.3)  # what these counts are
+
+
 #: Two inputs with Laplace noise of scale 1, 1 apart: exactly 1-DP.
 ONE = [([0.0], [1.0])]
 

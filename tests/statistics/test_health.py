@@ -714,6 +714,15 @@ def test_compiled_code_is_not_asked_but_its_constants_are_noted():
     ]
 
 
+@pytest.mark.parametrize("first", [0, 1])
+def test_runs_that_share_noise_with_the_next_one_are_seen(first):
+    """Pairs of runs that begin at even ones, and at odd ones."""
+    noise = np.random.default_rng(1).random((2, 1, 249, 1))
+    noise[:, :, first + 1 : 248 : 2] = noise[:, :, first:247:2]
+    seen = first_runs.FirstRuns(pair=PAIR.given[0], left=noise[0, :, :248], right=noise[1, :, :248])
+    assert first_runs.stuck_generator("it", seen).name == "stuck_generator"
+
+
 def test_dependent_runs_are_an_error_of_the_mechanism():
     from dpwitness.errors import MechanismError
 
