@@ -152,7 +152,7 @@ def machine_code(mechanism: Any) -> Any:
 
     def remake(copy: pytypes.FunctionType, options: Mapping[str, object]) -> Any:
         if enters_python(copy):
-            raise Refused("it enters objmode, where Python would draw from another state of the generator")
+            raise Refused("it enters objmode, which is plain Python within machine code")
         return numba.jit(**{**options, "boundscheck": True})(copy)
 
     function = getattr(mechanism, "py_func", mechanism)
