@@ -1,7 +1,7 @@
 """Compares compiled code with Python: the same seeds must give the same outcomes.
 
-Numba checks no types at run time, wraps whole numbers and freezes globals, and its machine code comes from a cache. None
-of it may change what is tested unseen.
+Numba checks no types at run time, wraps whole numbers and freezes globals, and its machine code comes from a cache.
+None of it may change what is tested unseen.
 """
 
 import math
