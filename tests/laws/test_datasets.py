@@ -143,7 +143,9 @@ SMALL = st.lists(st.integers(-1, 3), max_size=4)
 
 def adjacent_by_definition(a, b, adjacency, size):
     """The definitions, by trying every place."""
-    allowed = all(0 <= x <= 2 for x in (*a, *b)) and (size is None or size in (len(a), len(b)))
+    sizes = len(a), len(b)
+    fits = size is None or (size in sizes if isinstance(size, int) else size[0] <= min(sizes) <= max(sizes) <= size[1])
+    allowed = fits and all(0 <= x <= 2 for x in (*a, *b))
     long, short = (a, b) if len(a) >= len(b) else (b, a)
     added = any(long[:k] + long[k + 1 :] == short for k in range(len(long)))
     replaced = len(a) == len(b) and sum(x != y for x, y in zip(a, b, strict=True)) == 1
@@ -157,6 +159,15 @@ def test_contains_is_the_definition(a, b, adjacency, size, form):
     relation = records(integers(0, 2), adjacency=adjacency, size=size, form=form)
     data, neighbour = (a, b) if form == "list" else (np.array(a, np.int64), np.array(b, np.int64))
     assert relation.contains(Pair(data, neighbour)) == adjacent_by_definition(a, b, adjacency, size)
+
+
+@pytest.mark.parametrize("size", [None, 2, (1, 2)], ids=str)
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one", None])
+def test_contains_is_the_definition_of_all_short_lists(adjacency, size):
+    relation = records(integers(0, 2), adjacency=adjacency, size=size, form="list")
+    lists = [list(one) for n in range(4) for one in product([0, 1], repeat=n)]
+    for a, b in product(lists, lists):
+        assert relation.contains(Pair(a, b)) == adjacent_by_definition(a, b, adjacency, size), (a, b)
 
 
 #: Datasets of these whole numbers, in each form, and the number of records of one.

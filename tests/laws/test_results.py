@@ -182,6 +182,10 @@ def test_every_key_that_is_read_is_checked(kind):
             PrivacyProfile([(0.5, 0.1), (1.0, 1e-9)]),
             "no single event could have shown a δ below {0:.3g}; 1 of the 2",
         ),
+        (
+            PrivacyProfile([(0.5, 0.1), (1.0, 1e-9), (1.5, 1e-10)]),
+            "no single event could have shown a δ below {0:.3g}; 2 of the 3",
+        ),
         (RenyiDP(8.0, 4.0), "of Gaussian noise such events are most of the divergence from order {1:.3g} on"),
         (RenyiDP(1.25, 2.0), "no single event rarer than {0:.3g} on D could have refuted it Rényi ε lower"),
         (GaussianDP(1.0), "no single event rarer than {0:.3g} on D could have refuted it μ lower bound"),

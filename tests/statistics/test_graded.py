@@ -177,6 +177,15 @@ def test_a_shared_bet_that_does_not_refute_the_claim_bounds_less():
     assert lower_bound(bet, PureDP(3.0), alpha=1e-6) < math.log(2.3)  # what these counts are
 
 
+def test_the_wealth_of_a_shared_bet_refutes_its_lower_bound():
+    counts = counts_of(np.random.default_rng(5).multinomial(2_000, joints()["independent"].ravel()).reshape(3, 3))
+    bet = bet_on(counts, PureDP(0.3), estimate_of(GRADES[1], joints()["independent"]))  # grades that pay nothing
+    for alpha in (0.05, 1e-3, 1e-6):
+        bound = lower_bound(bet, PureDP(0.3), alpha=alpha)
+        assert bound > 0.3
+        assert bet.log_e_value(PureDP(bound)) >= math.log(1 / alpha)
+
+
 #: Two inputs with Laplace noise of scale 1, 1 apart: exactly 1-DP.
 ONE = [([0.0], [1.0])]
 
