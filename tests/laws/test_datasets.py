@@ -170,6 +170,73 @@ def test_contains_is_the_definition_of_all_short_lists(adjacency, size):
         assert relation.contains(Pair(a, b)) == adjacent_by_definition(a, b, adjacency, size), (a, b)
 
 
+def test_a_fixed_number_of_records_is_that_of_the_smaller_or_of_the_larger_dataset():
+    sizes = {tuple(sorted(map(len, pair.sides))) for pair in records(integers(0, 9), size=3, form="list").candidates()}
+    assert sizes == {(2, 3), (3, 4)}
+
+
+def test_given_data_are_all_of_one_side():
+    relation, pair = records(integers(0, 9), form="list"), Pair([1, 2], [1, 2, 3])
+    found = [relation.contains(pair, data) for data in ([1, 2], [1, 2, 3], [1], [1, 2, 3, 4], [2, 1], [])]
+    assert found == [True, True, False, False, False, False]
+
+
+def test_given_data_lose_a_record_and_get_one():
+    relation = records(integers(0, 9), form="list")
+    assert {len(pair.neighbour) + len(pair.data) for pair in relation.candidates([3, 5, 7])} == {5, 7}
+
+
+@pytest.mark.parametrize(
+    ("domain", "inside", "outside"),
+    [
+        (numbers(0, 1), [0.0, 1.0], [-1e-9, 1.5, math.nan, math.inf, None]),
+        (numbers(0, 1, clipped=True), [-5.0, 0.0, 1.0, 9.0], [math.inf, math.nan]),
+        (integers(0, 3), [0, 3], [-1, 4, 0.5]),
+        (text(2), ["", "ab"], ["abc", 1]),
+        (categories("a", "b"), ["a", "b"], ["c", 1]),
+    ],
+    ids=str,
+)
+def test_the_ends_of_a_domain_belong_to_it(domain, inside, outside):
+    """Value by value, and in a column of its own or with others."""
+    for value in inside:
+        assert domain.read(value) == value
+        assert list(domain.read_all([value, *inside])) == [value, *inside]
+    for value in outside:
+        assert domain.read(value) is NOT_IN_DOMAIN
+        for column in ([value], [inside[0], value], [value, inside[0]]):
+            assert domain.read_all(column) is None
+
+
+def test_values_outside_of_a_range_are_tried_where_they_are_clipped_and_only_there():
+    def outside(**settings):
+        return any(not 0 <= value <= 1 for value in numbers(0, 1, **settings).samples())
+
+    assert outside(clipped=True)
+    assert not outside()
+
+
+def test_examples_with_no_missing_value_have_a_domain_without():
+    for examples, missing in (([1, 2, 3], False), ([1, None, 3], True), (["a", "b"], False), ([0.5, 1.5], False)):
+        assert like(examples).fields.domains[0].holds(None) == missing
+
+
+def test_a_record_keeps_its_type_and_its_sign():
+    relation = records(numbers(0, 9), form="list", adjacency=None)
+    assert not relation.contains(Pair([5], [5.0, 1.0]))
+    assert not relation.contains(Pair([0.0], [-0.0, 1.0]))
+    assert relation.contains(Pair([5.0], [5.0, 1.0]))
+
+
+def test_a_row_that_is_replaced_keeps_its_label():
+    frame = pd.DataFrame({"x": [1, 2]}, ["a", "b"])
+    other = frame.assign(x=[1, 3])
+    relation = records({"x": integers(0, 9)}, adjacency="replace-one", base=frame)
+    assert relation.contains(Pair(frame, other))
+    assert not relation.contains(Pair(frame, other.set_axis(["a", "c"])))
+    assert not relation.contains(Pair(frame, other.set_axis(["c", "b"])))
+
+
 #: Datasets of these whole numbers, in each form, and the number of records of one.
 SIZED = {
     "list": (list, len),

@@ -1,5 +1,5 @@
 import json
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import pandas
@@ -229,6 +229,22 @@ def moved_lists(draw):
     a = draw(entries)
     steps = st.sampled_from([-1, 0, 1, 2] if isinstance(a[0], int) else [-1.0, -0.5, 0.0, 0.5, 1.0, 1.1])
     return a, [x + draw(steps) for x in a]
+
+
+@pytest.mark.parametrize("values", [(-1, 0, 1, 2), (0.0, 0.5, 1.0, 1.1)], ids=["whole", "floats"])
+@pytest.mark.parametrize(
+    "relation",
+    [
+        queries(2), queries(2, 0.5), queries(2, may_move="one"), queries(2, direction="up"),
+        queries(1, any_length=True), histogram(2), histogram(2, any_length=True), bits(2), bits(1, any_length=True),
+    ],
+    ids=str,
+)  # fmt: skip
+def test_contains_is_the_definition_of_all_short_lists(relation, values):
+    lists = [list(one) for n in (1, 2) for one in product(values, repeat=n)]
+    for a, b in product(lists, lists):
+        assert relation.contains(pair_of(a, b)) == adjacent_by_definition(relation, a, b), (a, b)
+    assert not any(relation.contains(pair_of([0] * n, [1.0] * n)) for n in (1, 2))  # integers are no floats
 
 
 @pytest.mark.campaign

@@ -2,7 +2,7 @@
 
 import json
 from collections import Counter
-from itertools import islice
+from itertools import islice, product
 
 import numpy as np
 import pandas as pd
@@ -20,6 +20,7 @@ from dpwitness.neighbours import (
     same_relation,
 )
 from dpwitness.neighbours.difference import both
+from dpwitness.neighbours.units import Units
 
 ids = st.sampled_from([integers(1, 1000), integers(0, 3), categories("ann", "bob", "cid", "dan"), text(4)])
 rest = st.dictionaries(
@@ -183,6 +184,40 @@ def test_contains_is_the_definition(a, b, removed, adjacency, at_most, form):
         expected = adjacent_by_definition(first, second, 0, adjacency, at_most)
         assert relation.contains(Pair(*sides)) == expected
         assert relation.contains(Pair(*sides[::-1])) == expected
+
+
+@pytest.mark.parametrize("at_most", [None, 1])
+@pytest.mark.parametrize("adjacency", ["add-remove", "replace-one"])
+def test_contains_is_the_definition_of_all_short_lists(adjacency, at_most):
+    relation = records((integers(0, 2), integers(0, 1)), unit=0, adjacency=adjacency, at_most=at_most, form="list")
+    lists = [list(one) for n in range(3) for one in product([(0, 0), (0, 1), (1, 0), (1, 1), (2, 0)], repeat=n)]
+    for a, b in product(lists, lists):
+        assert relation.contains(Pair(a, b)) == adjacent_by_definition(a, b, 0, adjacency, at_most), (a, b)
+    more = [(0, 1), (1, 0), (1, 1)]
+    for end in ([(1, 0)], [(1, 0), (1, 1)], [(2, 0)]):
+        a, b = [*more, *end], [more[0], *more[:1], *more[1:]]
+        assert relation.contains(Pair(a, b)) == adjacent_by_definition(a, b, 0, adjacency, at_most), (a, b)
+
+
+def test_what_changes_between_two_datasets_makes_them_again():
+    """The others, and the records of the unit in the gaps in which they stood."""
+    domain = (integers(0, 2), integers(0, 9))
+    units = Units.of(records(domain, unit=0, form="list").fields, 0, None)
+    others = [(0, 1), (2, 2), (0, 3)]
+    for places in product(range(4), repeat=2):
+        first, second = list(others), list(others)
+        for number, place in enumerate(sorted(places, reverse=True)):
+            second.insert(place, (1, number))
+        first.insert(places[0], (1, 7))
+        assert units.change_between(others, second).datasets == (tuple(others), tuple(second))
+        assert units.change_between(first, second).datasets == (tuple(first), tuple(second))
+
+
+def test_behind_nested_fields_the_unit_is_the_field_that_is_named():
+    relation = records(((integers(0, 9), integers(0, 9)), integers(0, 9)), unit=1, form="list")
+    own, other = [((1, 2), 3), ((4, 5), 3)], ((1, 2), 6)
+    assert relation.contains(Pair([other], [*own, other]))
+    assert not relation.contains(Pair([], [own[0], other]))  # alike in all but the unit
 
 
 def of_unit(pair):
