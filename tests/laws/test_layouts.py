@@ -691,6 +691,11 @@ def with_attributes(n):
         ),
         (pd.DataFrame({"x": [1]}), pd.DataFrame({"y": [1]}), "their columns (['x'] and ['y'])"),
         (
+            pd.DataFrame({"x": [1], "y": [2]}),
+            pd.DataFrame({"y": [2], "x": [1]}),
+            "their columns (['x', 'y'] and ['y', 'x'])",
+        ),
+        (
             pd.DataFrame({"x": [1]}).rename_axis(columns="a"),
             pd.DataFrame({"x": [1]}),
             "the names of their columns (['a'] and [None])",

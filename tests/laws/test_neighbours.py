@@ -17,6 +17,7 @@ from dpwitness.neighbours import (
     Relation,
     adjacent,
     adjacent_candidates,
+    adjacent_unusual,
     adjacent_variations,
     as_finite_numbers,
     bits,
@@ -403,6 +404,31 @@ class Straying(Foreign):
 
     def contains(self, pair, data=None):
         return abs(float(pair.data[0] - pair.neighbour[0])) == 1
+
+
+@pytest.mark.parametrize("first", ["smaller", "larger"])
+def test_a_foreign_relation_of_one_direction_is_not_believed(first):
+    class OneWay(Foreign):
+        def contains(self, pair, data=None):
+            return bool(pair.data[0] < pair.neighbour[0])
+
+    pair = pair_of([0.0], [1.0]) if first == "smaller" else pair_of([1.0], [0.0])
+    with pytest.raises(InvalidNeighbours, match="neighbouring is symmetric"):
+        adjacent(OneWay(), pair)
+
+
+def test_unusual_pairs_of_a_foreign_relation_that_leave_it_are_not_tried():
+    class Unusual(Straying):
+        def unusual(self, *, centre=0.0, scale=1.0):
+            yield pair_of([0.0], [50.0])
+            yield pair_of([7.0], [8.0])
+
+    assert [pair.data.tolist() for pair in adjacent_unusual(Unusual([1.0]))] == [[7.0]]
+
+
+def test_numbers_in_another_shape_are_another_input():
+    assert len(Pair(np.zeros(4), np.zeros((2, 2))).key) == 2
+    assert len(Pair(np.zeros(4), np.zeros(4)).key) == 1
 
 
 def test_steps_of_a_foreign_relation_that_leave_it_are_not_taken():

@@ -154,6 +154,14 @@ def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
     assert CellsBet(counts, ZCDP(0.1), bet.cells).divergence_seen == pytest.approx(divergence(1.0, P, Q), rel=0.03)
 
 
+@pytest.mark.parametrize("order", [1.0, 1.5, 2.0, 5.0])
+def test_of_expected_counts_the_divergence_of_the_cells_is_seen(order):
+    joint = joints()["independent"]
+    bet = bet_of(order, joint, divergence(order, P, Q))
+    seen = CellsBet(counts_of(np.round(1_000_000 * joint)), RenyiDP(order, 0.1) if order > 1 else ZCDP(0.1), bet.cells)
+    assert seen.divergence_seen == pytest.approx(divergence(order, P, Q), rel=1e-3)
+
+
 def test_what_would_have_been_detected_is_refuted_as_often_as_said():
     """A mechanism whose hyperplane mean is that of the detectable parameter: 95 % of its checks refute the claim."""
     rng, n, alpha = np.random.default_rng(3), 20_000, 1e-3

@@ -418,3 +418,20 @@ def test_points_that_count_as_no_error_of_the_first_kind_claim_no_more_than_was_
     claim = TradeOff(points)
     assert claim.points == ((0.0, 0.5), (0.5, 0.1), (1.0, 0.0))
     assert all(claim.largest(a) >= 1 - f for a, f in points)
+
+
+@pytest.mark.parametrize("mu", [0.1, 1.0, 3.0])
+def test_without_an_estimate_the_bet_is_at_the_middle_of_the_boundary(mu):
+    """There Gaussian noise has likelihood ratio 1, and exceeds by its total variation distance 2Φ(μ/2) − 1."""
+    plane = GaussianDP(mu).half_plane()
+    assert plane.slope == pytest.approx(1.0, abs=0.1 * mu)
+    assert plane.intercept == pytest.approx(2 * ndtr(mu / 2) - 1, abs=0.05)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
+def test_contacts_lie_on_the_boundary_of_their_own_parameter(claim):
+    for more in (0.0, 0.4):
+        member = claim.at(claim.parameter + more)
+        contacts = boundary_of(member).contacts
+        for q, p in list(zip(contacts.q, contacts.p, strict=True))[:: max(len(contacts.q) // 8, 1)]:
+            assert p == pytest.approx(member.largest(q), rel=1e-4, abs=1e-12)

@@ -904,3 +904,8 @@ def test_of_a_larger_order_half_of_gaussian_noise_lies_in_rarer_events(order, ep
 
     assert share(largest) == pytest.approx(0.5, abs=step)
     assert share(1.2 * largest) > 0.5 > share(0.8 * largest)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.1, 0.3, 0.5, 0.7, 0.9])
+def test_many_runs_detect_a_larger_epsilon_whatever_delta_is(delta):
+    assert 1 < detectable_at_best(10**7, ApproxDP(1.0, delta), alpha=1e-6) < 1.1

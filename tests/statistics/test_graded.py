@@ -170,6 +170,20 @@ def test_an_estimate_has_cells_or_grades():
         Estimate(p=0.5, q=0.5, cells=cells, grades=Grades(up=(0.5, 0.0), down=(0.0, 0.5)))
 
 
+def test_a_graded_event_has_its_share_and_says_nothing_of_larger_parameters():
+    """Against smaller parameters it pays no less than against the claim, against larger ones nothing."""
+    joint = joints()["independent"]
+    counts, claim = counts_of(np.round(100_000 * joint)), PureDP(0.65)
+    bet = bet_on(counts, claim, estimate_of(Grades(up=(0.02, 0.0, 0.0), down=(0.0, 0.0, 0.06)), joint))
+    (graded, share), (event, rest) = bet.parts
+    assert (share, share + rest) == (GRADED_SHARE, 1)
+    at_claim = graded.log_e_value(claim)
+    assert at_claim > event.log_e_value(claim) + 5
+    assert bet.log_e_value(claim) == pytest.approx(at_claim + math.log(GRADED_SHARE), abs=0.01)
+    assert all(graded.log_e_value(PureDP(x)) >= at_claim for x in (0.0, 0.3, 0.65))
+    assert all(graded.log_e_value(PureDP(x)) == -math.inf for x in (0.66, 3.0))
+
+
 def test_a_shared_bet_that_does_not_refute_the_claim_bounds_less():
     joint = joints()["independent"]
     bet = bet_on(counts_of(np.round(1_000 * joint)), PureDP(3.0), estimate_of(GRADES[0], joint))

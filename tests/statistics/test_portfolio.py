@@ -16,7 +16,7 @@ from dpwitness.claims import ApproxDP
 from dpwitness.events import Box, Interval, OutcomeSet, Outside, cells_of
 from dpwitness.evidence import Estimate, EventBet, best_bet, growth_rate, lower_bound
 from dpwitness.evidence.counts import Counts, CountsTable
-from dpwitness.evidence.portfolio import PARAMETERS, Epoch, Flags, Stakes, Wealth, log_e_values_of
+from dpwitness.evidence.portfolio import PARAMETERS, Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
     CELLS,
@@ -533,3 +533,8 @@ def test_what_moves_is_told_from_the_inputs_where_an_outcome_has_an_entry_for_ea
     assert moved_entries(Pair(numbers, moved[:2]), 3) == frozenset()
     assert moved_entries(Pair("abc", "abd"), 3) == frozenset()
     assert moved_entries(Pair(np.array(1.0), np.array(2.0)), 1) == frozenset()
+
+
+@pytest.mark.parametrize("before", [-2.0, 0.0, 1.5])
+def test_the_level_of_a_last_bet_makes_both_together_refute_at_alpha(before):
+    assert before + math.log(1 / level_left(1e-3, before)) == pytest.approx(math.log(1e3))
