@@ -272,6 +272,12 @@ def test_evidence_and_bounds_of_expected_counts(claim):
         (lambda: TradeOff([(0.5, 0.3), (0.5, 0.3)]), r"at least two points"),
         (lambda: TradeOff(lambda a: a), r"must lie from 0 to 1"),
         (lambda: TradeOff(lambda a: (1 - a) * (a < 0.5)), r"not convex"),
+        (lambda: RenyiDP(2, 701.0), r"^epsilon=701.0 must be"),
+        (lambda: GaussianDP(math.inf), r"^mu=inf must be"),
+        (lambda: ApproxDP(1.0, 1.0), r"^delta=1.0 must be"),
+        (lambda: PrivacyProfile([(1.0, 1.0)]), r"must have ε from 0 to 700"),
+        (lambda: PrivacyProfile([(-1.0, 0.5)]), r"must have ε from 0 to 700"),
+        (lambda: TradeOff([(0, 1), (0.5, 0.8), (1, 0)]), r"must lie from 0 to"),
         (lambda: claim_from_json({"kind": "zcdp"}), r"lacks 'rho'"),
     ],
 )
@@ -435,3 +441,17 @@ def test_contacts_lie_on_the_boundary_of_their_own_parameter(claim):
         contacts = boundary_of(member).contacts
         for q, p in list(zip(contacts.q, contacts.p, strict=True))[:: max(len(contacts.q) // 8, 1)]:
             assert p == pytest.approx(member.largest(q), rel=1e-4, abs=1e-12)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
+def test_half_planes_contain_the_region_and_those_of_contacts_touch_it(claim):
+    rates = np.array([1e-12, 1e-6, 1e-3, 0.02, 0.1, 0.3, 0.5, 0.8])
+    for member in (claim, claim.at(claim.parameter + 0.4)):
+        allowed, boundary = np.array([member.largest(q) for q in rates]), boundary_of(member)
+        for place in range(0, len(boundary.contacts.q), max(len(boundary.contacts.q) // 10, 1)):
+            slope, intercept = boundary.planes.slope[place], boundary.planes.intercept[place]
+            assert np.all(slope * rates + intercept >= allowed * (1 - 1e-9))
+            q, p = boundary.contacts.q[place], boundary.contacts.p[place]
+            assert slope * q + intercept == pytest.approx(p, rel=0.01, abs=1e-12)
+        planes = claim.half_planes(np.array([0.5 * member.parameter, member.parameter]), 0.3, 0.1)
+        assert np.all(planes.slope[1] * rates + planes.intercept[1] >= allowed * (1 - 1e-9))
