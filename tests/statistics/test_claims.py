@@ -143,6 +143,8 @@ def test_its_boundary_its_inverse_and_its_parameter_agree(claim):
             assert float(claim.reached(p, q)) == pytest.approx(claim.parameter, rel=1e-6, abs=1e-9)
             wider = claim.at(claim.parameter + 0.1).largest(q)
             assert wider > p or (wider == p and q < 1e-6)
+            if q > 1e-6 and wider < 1:
+                assert claim.smallest(wider, claim.parameter + 0.1) == pytest.approx(q, rel=1e-6)
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
@@ -455,3 +457,20 @@ def test_half_planes_contain_the_region_and_those_of_contacts_touch_it(claim):
             assert slope * q + intercept == pytest.approx(p, rel=0.01, abs=1e-12)
         planes = claim.half_planes(np.array([0.5 * member.parameter, member.parameter]), 0.3, 0.1)
         assert np.all(planes.slope[1] * rates + planes.intercept[1] >= allowed * (1 - 1e-9))
+
+
+def test_the_polygon_of_a_callable_is_nowhere_above_it():
+    claim, q = gaussian_curve(1.0), expit(np.linspace(-20, 20, 199))
+    assert all(claim.largest(one) >= ndtr(ndtri(one) + 1) * (1 - 1e-12) for one in q)
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=NAMES)
+def test_the_parameters_of_many_events_are_those_of_each(claim):
+    p, q = np.random.default_rng(3).random((2, 200))
+    each = [float(claim.reached(*one)) for one in zip(p[::25], q[::25], strict=True)]
+    assert claim.reached(p, q)[::25] == pytest.approx(each)
+
+
+@pytest.mark.parametrize("order", [1.5, 2.0, 16.0])
+def test_zcdp_allows_a_divergence_of_rho_times_the_order(order):
+    assert ZCDP(0.5).largest_divergence(order, 0.5) == pytest.approx(0.5 * order)
