@@ -507,6 +507,14 @@ def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, fu
     assert not any(thread.is_alive() for thread in THREADS)
 
 
+def test_a_tally_that_finishes_some_shards_in_time_is_taken_where_that_is_enough():
+    late = SimpleNamespace(map=lambda *_: iter([np.array([[3, 1, 2, 4]]), None]))
+    made = Runner(mechanism=Recorded(1), seed=1, pool=late)
+    assert made.tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH, partial_too=True).n10 == 3
+    with pytest.raises(MechanismTimeout, match="did not finish the search in time"):
+        made.tally(PAIR, Interval(coordinate=0), 50, Role.SEARCH)
+
+
 def test_a_tally_that_finishes_no_shard_in_time_says_so():
     mechanism, free = Recorded(1), threading.Event()
     mechanism.fill_pair = lambda *_, **__: free.wait(30)

@@ -474,3 +474,9 @@ def test_the_parameters_of_many_events_are_those_of_each(claim):
 @pytest.mark.parametrize("order", [1.5, 2.0, 16.0])
 def test_zcdp_allows_a_divergence_of_rho_times_the_order(order):
     assert ZCDP(0.5).largest_divergence(order, 0.5) == pytest.approx(0.5 * order)
+
+
+def test_of_very_many_events_the_rho_is_right_to_a_few_per_cent():
+    p, q = np.random.default_rng(3).uniform(0.05, 0.95, (2, 100_000))
+    seen, each = ZCDP(0.5).reached(p, q), [float(ZCDP(0.5).reached(*one)) for one in zip(p[:9], q[:9], strict=True)]
+    assert seen[:9] == pytest.approx(each, rel=0.05, abs=1e-4)
