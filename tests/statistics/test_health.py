@@ -19,8 +19,9 @@ from dpwitness.errors import DependentRuns, DPWitnessError, InvalidNeighbours, I
 from dpwitness.events import Interval, event_from_json
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NONE, TRUE, symbol
 from dpwitness.events.event import outcome_text
+from dpwitness.evidence import runs_needed
 from dpwitness.evidence.counts import Counts
-from dpwitness.health import before_search, dependence, findings, new_process
+from dpwitness.health import before_search, dependence, findings, new_process, refutation
 from dpwitness.health import before_search as first_runs
 from dpwitness.health.dependence import FurtherCalls, Series, Shards, refuse_dependent
 from dpwitness.health.refutation import _in_time, check_pass, check_refutation
@@ -619,7 +620,7 @@ def requested(function, outcome=None, given=None, events=()):
 
 def test_parameters_that_may_hold_memory_are_not_sent():
     requested(remembered.noisy, float, {"a": [1, (2.0, "x")], "b": np.ones(2)})
-    for value in (np.random.default_rng(0), {}, [object()], np.array([object()])):
+    for value in (np.random.default_rng(0), {}, [object()], [1, object()], np.array([object()])):
         with pytest.raises(new_process.CannotLoad, match=r"parameter 'a' is .*, which may hold"):
             requested(remembered.noisy, None, {"a": value})
 
@@ -721,6 +722,140 @@ def test_runs_that_share_noise_with_the_next_one_are_seen(first):
     noise[:, :, first + 1 : 248 : 2] = noise[:, :, first:247:2]
     seen = first_runs.FirstRuns(pair=PAIR.given[0], left=noise[0, :, :248], right=noise[1, :, :248])
     assert first_runs.stuck_generator("it", seen).name == "stuck_generator"
+
+
+def first_of(left, right):
+    """First runs of shape (calls, rows, 1) on either side."""
+    return first_runs.FirstRuns(pair=PAIR.given[0], left=left, right=right)
+
+
+@pytest.mark.parametrize("side", [0, 1])
+def test_runs_that_are_dependent_or_vary_on_one_side_alone(side):
+    noise = np.random.default_rng(2).random((2, 1, 248, 1))
+    seen = noise.copy()
+    seen[side, 0, 1::2] = seen[side, 0, 0::2]
+    assert first_runs.stuck_generator("it", first_of(*seen)).name == "stuck_generator"
+    constant = np.zeros_like(noise)
+    assert first_runs.deterministic_output("it", first_of(*constant)).name == "deterministic_output"
+    constant[side] = noise[side]
+    assert first_runs.deterministic_output("it", first_of(*constant)) is None
+
+
+def test_outcomes_that_varied_once_are_not_constant():
+    seen = findings.Outcomes()
+    for block in ([[1.0], [2.0]], [[1.0], [1.0]]):
+        seen.add(np.array(block))
+    assert seen.always is None
+
+
+def test_an_outcome_is_the_same_with_and_without_what_is_absent_behind_it():
+    rows = np.array([[1.0, np.nan, np.nan], [1.0, np.nan, 2.0], [np.nan] * 3])
+    assert findings.outcome_keys(rows[:1]) == findings.outcome_keys(rows[:1, :1])
+    assert [len(key) for key in findings.outcome_keys(rows)] == [8, 24, 0]
+
+
+def one_more_on_the_neighbour(rng, data):
+    return [rng.random()] * (1 + int(data[0]))
+
+
+def test_an_input_that_decides_how_many_values_are_returned_is_used():
+    assert before_search.input_ignored(*job(one_more_on_the_neighbour)) is None
+
+
+def test_a_pair_of_equal_inputs_among_others_is_no_reason_to_refuse():
+    class Same(Relation):
+        noun = "value"
+
+        def __init__(self, *others):
+            self.others = others
+
+        def candidates(self, data=None, *, centre=0.0, scale=1.0):
+            yield from (Pair(np.zeros(1), np.array([other])) for other in self.others)
+
+        def variations(self, pair, *, scale=1.0):
+            return iter(())
+
+    def finding(*others):
+        return before_search.identical_inputs(job(coin, neighbours=Same(*others))[0])
+
+    assert finding(0.0, 0.0).name == "identical_inputs"
+    assert finding(0.0, 1.0) is finding(1.0, 0.0) is None
+
+
+def test_a_note_on_an_ignored_input_needs_every_pair_to_give_the_same():
+    mechanism, same, other = job(coin)[1].mechanism, np.zeros((5, 1)), np.ones((5, 1))
+    assert len(before_search.ignored_throughout(mechanism, [(same, same), (other, other)])) == 1
+    assert before_search.ignored_throughout(mechanism, [(same, same), (same, other)]) == ()
+
+
+def test_the_time_that_is_needed_is_that_of_runs_on_both_inputs():
+    asked, ready = job(slow_coin, outcome=float)
+    needed = runs_needed(asked.claim, 1e-6)
+    for seconds, too_slow in ((2.01, False), (1.99, True)):
+        ready.mechanism.cost = replace(ready.mechanism.cost, seconds_per_run=1.0)
+        found = before_search.time_needed(asked, replace(ready, max_time=seconds * needed), 1e-6)
+        assert (found is not None) is too_slow
+
+
+def test_an_event_that_happens_on_d_alone_says_something():
+    assert findings.of_counts(Counts(n10=5)) == ()
+
+
+@pytest.mark.parametrize(
+    ("here", "there"), [(30, 30), (18, 18), (19, 19), (40, 1), (32, 1_024), (1_000, 4), (1_000, 3), (1_000, 5), (7, 9)]
+)
+def test_constants_differ_where_no_law_makes_both_likely(here, there):
+    """The chance p^here·(1 − p)^there at the likeliest p, for twenty-one processes and two sides."""
+    p = np.linspace(0, 1, 100_001)
+    likeliest = (p**here * (1 - p) ** there).max()
+    assert refutation._differ(here, there) is bool(likeliest < dependence.LEVEL / 84)
+
+
+def test_repeats_are_looked_for_in_other_runs_than_those_that_define_them():
+    """A thousand values as likely: in the runs that define them repeats are those that came twice there."""
+    rng = np.random.default_rng(1)
+    rows = rng.integers(0, 1_000, (2_000, 1)).astype(float)
+    series = Series(PAIR.given[0].data, rows, np.arange(2_000))
+    here = FurtherCalls(hits=[], always=None, runs=2_000, series=series)
+    for low, remembered_too in ((0, False), (1_000, True)):
+        new = rng.integers(low, low + 1_000, (1_000, 1)).astype(float)
+        there = new_process.Answer(runs=1_000, hits=(), always=None, outcomes=tuple(findings.outcome_keys(new)))
+        if remembered_too:
+            with pytest.raises(DependentRuns, match=r"an outcome that had come twice before, and 0 of 1000 in a new"):
+                refutation._refuse_repeats("it", 0, here, Shards(), there)
+        else:
+            refutation._refuse_repeats("it", 0, here, Shards(), there)
+
+
+def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(monkeypatch):
+    here = constants(remembered.compiled_coin)
+    for told, same in (([here, here], True), ([here, None], False), ([None, here], False)):
+        monkeypatch.setattr(new_process, "_told", lambda *_, told=told: told)
+        assert new_process.same_constants(remembered.compiled_coin) is same
+
+
+def test_compiled_constants_that_cannot_be_compared_accuse_nobody(monkeypatch):
+    def cannot(*_):
+        raise new_process.CannotLoad("no process")
+
+    monkeypatch.setattr(new_process, "_told", cannot)
+    _, ready = job(remembered.compiled_coin)
+    (note,) = check_refutation(ready, PAIR.given[0], [POSITIVE], Shards())
+    assert note == "the numbers that it uses were not compared with those of a new process: no process"
+
+
+def test_a_file_that_is_loaded_in_a_new_process_may_not_call_dpwitness(monkeypatch):
+    new_process.refuse_inside()
+    monkeypatch.setenv(new_process.INSIDE, "1")
+    with pytest.raises(DPWitnessError, match="calls dpwitness when it is imported"):
+        new_process.refuse_inside()
+
+
+def test_a_new_process_says_how_many_runs_it_counted_hits_in():
+    question = replace(requested(remembered.noisy, events=[Interval(coordinate=0)]), vectorised=True)
+    for one in new_process.answer(question, replace(FEW, runs=2_048, runs_seconds=60.0)):
+        assert one["runs"] == 2_048
+        assert one["hits"] == (2_048,)
 
 
 def test_dependent_runs_are_an_error_of_the_mechanism():

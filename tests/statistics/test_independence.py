@@ -63,6 +63,29 @@ def test_fishers_test_agrees_with_scipys_tails():
     assert fisher_p_value(3, 3, 0, 0) == 1.0
 
 
+def test_the_p_value_of_one_call_of_many_is_corrected_for_their_number():
+    """Twice for two tails, twice for two tests, and once for every call."""
+    hits, rows = [9] + [0] * 15, [20] * 16
+    single = stats.hypergeom(320, 9, 20).sf(8)
+    assert single < math.exp(-log_dispersion(np.array(hits), np.array(rows))) / 32
+    assert calls_p_value(hits, rows) == pytest.approx(4 * 16 * single)
+
+
+def test_the_p_value_of_lags_is_the_least_of_all_lags_times_two_for_each():
+    rng = np.random.default_rng(1)
+    hits, size = (rng.random(7) < 0.5)[np.arange(80) % 7], 80
+    hits[:3] = ~hits[:3]
+    found = []
+    for lag in range(1, size // 2 + 1):
+        for part in (0, 1):
+            first = [t for t in range(size - lag) if t // lag % 2 == part]  # no run is in two pairs
+            a, b = hits[first], hits[[t + lag for t in first]]
+            found.append((pairs_p_value(int((a & b).sum()), int(a.sum() + b.sum()), len(a)), lag))
+    p, lag = lags_p_value(hits, np.arange(size))
+    assert lag == min(found)[1]
+    assert p == pytest.approx(2 * (size // 2) * min(found)[0])
+
+
 def test_power_against_one_flag_a_call():
     """P = 0.01 and 0.001: the first confirm shard is all hits, none of 32 further calls has one."""
     assert calls_p_value([16_384] + [0] * 32, [16_384] + [512] * 32) < 1e-100
