@@ -33,9 +33,9 @@ from dpwitness.events import (
     Tree,
     TreeScore,
 )
-from dpwitness.evidence import Counts, Estimate, detectable_at_rate, detectable_probability
+from dpwitness.evidence import Counts, Estimate, detectable_at_best, detectable_at_rate, detectable_probability, runs_needed
 from dpwitness.evidence.profile_band import BandLine
-from dpwitness.health.findings import of_pass
+from dpwitness.health.findings import of_pass, of_verdict
 from dpwitness.mechanisms.layout import Entry, RowLayout
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, pairs, queries, records
 from dpwitness.neighbours.difference import both
@@ -538,11 +538,36 @@ def test_a_function_that_never_varied_is_not_said_to_draw(counts, says):
     assert f"{says[0].upper()}{says[1:]}these counts." in found.to_html()
 
 
-@pytest.mark.parametrize(("hits", "rare"), [(10, False), (1, False), (0, True)])
-def test_an_event_of_every_run_is_no_rare_tail(hits, rare):
-    counts = Counts(n10=hits, n00=10 - hits)
+@pytest.mark.parametrize(
+    ("hits", "runs", "rare"), [(10, 10, False), (1, 10, False), (0, 10, True), (500, 10_000, False), (2, 10_000, True)]
+)
+def test_an_event_of_every_run_is_no_rare_tail(hits, runs, rare):
+    counts = Counts(n10=hits, n00=runs - hits)
     notes = of_pass(replace(RESULTS["passed"], witness=replace(WITNESS, counts=counts)))
     assert any("rare tail" in note for note in notes) is rare
+
+
+@pytest.mark.parametrize("ended", ["time", "runs"])
+@pytest.mark.parametrize("enough", [False, True])
+def test_a_pass_was_too_slow_where_the_time_ended_it_before_enough_runs(ended, enough):
+    verdict = RESULTS["passed"]
+    needed = 10 * runs_needed(verdict.claim, verdict.alpha)
+    names = [found.name for found in of_verdict(replace(verdict, ended=ended, runs_made=needed - (not enough)))]
+    assert ("too_slow" in names) is (ended == "time" and not enough)
+
+
+@pytest.mark.parametrize(("parameter", "low"), [(0.1, 1.1), (3.0, 6.0)])
+def test_a_pass_has_low_power_where_it_excludes_no_more_than_twice_the_claim_or_one_nat_more(parameter, low):
+    """The runs of epochs and those that confirm are looked at alike, whichever are more."""
+    claim, alpha = PureDP(parameter), 1e-6
+    runs = next(n for n in range(50, 100_000, 10) if detectable_at_best(n, claim, alpha=alpha) <= low)
+    for confirmed, epochs in ((runs, 0), (10, runs)):
+        for less, few in ((0, False), (10, True)):
+            counts = Counts(n10=10, n00=max(confirmed - 10 - less, 0))
+            witness = replace(WITNESS, claim=claim, counts=counts)
+            bet = max(epochs - less, 0)
+            verdict = replace(RESULTS["passed"], claim=claim, witness=witness, epoch_runs=bet, runs_made=10**9)
+            assert ("low_power" in [found.name for found in of_verdict(verdict)]) is few
 
 
 @pytest.mark.parametrize(("name", "says"), [("passed", "it would have caught"), ("powerless", "it can refute")])

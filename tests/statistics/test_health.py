@@ -754,12 +754,15 @@ def test_an_outcome_is_the_same_with_and_without_what_is_absent_behind_it():
     assert [len(key) for key in findings.outcome_keys(rows)] == [8, 24, 0]
 
 
-def one_more_on_the_neighbour(rng, data):
-    return [rng.random()] * (1 + int(data[0]))
-
-
-def test_an_input_that_decides_how_many_values_are_returned_is_used():
-    assert before_search.input_ignored(*job(one_more_on_the_neighbour)) is None
+@pytest.mark.parametrize(("width", "ignored"), [(1, True), (2, False)])
+def test_an_input_that_decides_how_many_values_are_returned_is_used(width, ignored):
+    """Blocks are as wide as the longest outcome so far, so the one on D′ may be wider."""
+    asked, ready = job(slow_coin, outcome=float)
+    rows = {0.0: np.array([[1.0]]), 1.0: np.array([[1.0, 2.0][:width]])}
+    slow = SimpleNamespace(
+        name="it", cost=ready.mechanism.cost, width=1, reproducible=True, outcomes=lambda data, *_: rows[data[0]]
+    )
+    assert (before_search.input_ignored(asked, replace(ready, mechanism=slow)) is not None) is ignored
 
 
 def test_a_pair_of_equal_inputs_among_others_is_no_reason_to_refuse():
