@@ -15,8 +15,10 @@ from scipy.special import ndtr, ndtri
 import dpwitness as dpw
 from dpwitness.algorithms.gaussian_noise import gaussian_mechanism
 from dpwitness.algorithms.noise_addition import laplace_mechanism
+from dpwitness.api.profile import Chain, _covering
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.errors import InvalidWitness
+from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate
 from dpwitness.evidence.profile_band import (
     BandLine,
@@ -149,6 +151,44 @@ def found():
     return dpw.profile(
         gaussian_mechanism, epsilon=UNIT, claim=GaussianDP(0.8), runs=400_000, seed=1, workers=1, alpha=0.001
     )
+
+
+def released(rng, data, epsilon, size):
+    """A one comes with 0.3 from 1 and 0.001 from 0: only from 1 to 0 is a claim of ε = 1 broken."""
+    return 1.0 * (rng.random(size) < np.where(data[0] > 0.5, 0.3, 0.001))
+
+
+@pytest.mark.usefixtures("asked_here")
+@pytest.mark.parametrize("pair", [([0.0], [1.0]), ([1.0], [0.0])])
+def test_a_witness_has_first_the_input_on_which_its_event_is_likelier(pair):
+    few = {"runs": 20_000, "search_runs": 4_000, "seed": 1, "workers": 1, "neighbours": dpw.pairs(pair)}
+    found = dpw.profile(released, epsilon=1.0, claim=1.0, **few)
+    assert found.refuted
+    assert [list(side) for side in found.witness.pair.sides] == [[1.0], [0.0]]
+    assert found.witness.counts.hits > found.witness.counts.neighbour_hits
+    measured = dpw.profile(released, epsilon=1.0, **few)
+    assert (measured.claim, measured.witness) == (None, None)  # what was not to be judged is not accused
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_the_events_of_a_band_share_alpha_and_are_planned_in_the_direction_in_which_they_show_most(first):
+    """Thresholds of N(1, 1) and N(0, 1), in either order."""
+    cuts = np.linspace(-4.0, 5.0, 60)
+    p, q = ndtr(first - cuts), ndtr(1 - first - cuts)
+    both = np.minimum(p, q)
+    chain = Chain(
+        lambda k: Interval(coordinate=0, low=float(cuts[k])),
+        np.stack([p - both, both, q - both, 1 - np.maximum(p, q)], axis=1),
+        nested=True,
+    )
+    alpha = 0.01
+    events, lines = _covering([chain, chain.turned()], 100_000, 100_000, alpha)
+    assert sum(line.alpha for line in lines) == pytest.approx(alpha)
+    for event, line in zip(events, lines, strict=True):
+        on_one, on_zero = ndtr(1 - event.low), ndtr(-event.low)
+        rates = (on_zero, on_one) if line.swapped is (first == 1) else (on_one, on_zero)
+        assert (line.estimate.p, line.estimate.q) == pytest.approx(rates)
+        assert line.estimate.p > line.slope * line.estimate.q
 
 
 @pytest.mark.campaign
