@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpwitness as dpw
+from dpwitness.api.replay import _replayed_claim, _shrinking_seed
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     InvalidClaim,
@@ -367,6 +368,34 @@ def test_a_replay_without_a_seed_makes_runs_of_its_own(found, monkeypatch):
     assert replayed.counts != found.counts
     with pytest.raises(InvalidParameter, match=f"seed={found.seed} made this witness"):
         dpw.replay(found.witness, quiet, seed=found.seed)
+    smaller = replace(found.witness, seed=_shrinking_seed(found.seed))
+    with pytest.raises(InvalidParameter, match=f"seed={found.seed} made this witness"):
+        dpw.replay(smaller, quiet, seed=found.seed)
+
+
+@pytest.mark.parametrize(("runs", "made"), [(10, 100_000), (20_000, 200_000)])
+def test_a_replay_makes_ten_times_the_runs_of_its_witness_or_many(found, runs, made):
+    witness = replace(found.witness, counts=Counts(n00=runs))
+    assert dpw.replay(witness, quiet, parameters={"scale": 50.0}, seed=2).counts.runs == made
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "delta", "replayed"),
+    [(2.0, None, (2.0, 0.25)), (None, 0.5, (1.0, 0.5)), (2.0, 0.0, (2.0, 0.0)), (None, None, (1.0, 0.25))],
+)
+def test_what_is_not_given_anew_is_as_in_the_claim_of_the_witness(epsilon, delta, replayed):
+    assert _replayed_claim(ApproxDP(1.0, 0.25), epsilon, delta) == ApproxDP(*replayed)
+
+
+def test_a_file_does_not_make_inputs_of_a_target_adjacent(found):
+    """Forty people moved at once."""
+    wide = [as_finite_numbers([people, 0, 0, 0, 0]) for people in (40, 0)]
+    forged = replace(
+        found.witness, mechanism="histogram", parameters={"epsilon": 1.0}, pair=Pair(*wide),
+        relation=pairs(tuple(wide)), data=None,
+    )  # fmt: skip
+    with pytest.raises(InvalidNeighbours, match="the witness's pair, unless you give its relation"):
+        dpw.replay(forged, runs=20_000)
 
 
 @pytest.mark.campaign

@@ -6,6 +6,7 @@ import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -86,6 +87,9 @@ def test_ten_queries_become_four_at_most(epsilon):
     small = shrink(first, isvt2)
     assert refutes(small)
     assert small.claim == first.claim
+    assert small.seed != first.seed  # else its runs would be those by which it was chosen
+    assert (small.search_runs - first.search_runs - first.counts.runs) % shrinking.COMPILED_RUNS == 0
+    assert first.counts.runs % shrinking.COMPILED_RUNS
     assert first.witness.pair.data.size == 10
     assert small.witness.pair.data.size <= 4
     assert small.epsilon_lower_bound <= epsilon / 2 * small.witness.pair.data.size
@@ -485,6 +489,26 @@ def test_where_inputs_stay_the_event_gets_rounder():
     assert spent >= 2 * shrinking.COMPILED_RUNS
     assert spent % shrinking.COMPILED_RUNS == 0
     assert smallest(given, running, replace(effort, max_time=1e-9), relation.given[0], event)[0] is None
+
+
+@pytest.mark.parametrize(
+    ("values", "chosen"),
+    [
+        ((0.1, 0.04, 0.06, 0.09), 2),  # half of its growth is left
+        ((0.015, 0.009, 0.011, 0.012), 2),  # it still refutes
+        ((0.015, 0.001, 0.002, 0.003), 0),
+        ((0.009, 0.02, 0.02, 0.02), None),  # it did not refute before
+    ],
+)
+def test_an_event_is_as_round_as_it_may_be_and_still_refutes(monkeypatch, values, chosen):
+    event, estimate = interval(low=0.48765), Estimate(p=0.5, q=0.1, both=0.1)
+    events = [event, *event.rounded()]
+    known = dict(zip(map(str, events), values, strict=True))
+    made = SimpleNamespace(needed=0.01, in_time=True, value=lambda _, one: (known[str(one)], estimate))
+    pair = Pair(as_finite_numbers([1]), as_finite_numbers([0]))
+    monkeypatch.setattr(shrinking, "_candidates", lambda *_: (pair, [event]))
+    found = shrinking._simplest(made, pair, event)
+    assert (found and found.event) == (None if chosen is None else events[chosen])
 
 
 @pytest.mark.campaign
