@@ -9,6 +9,7 @@ import subprocess
 import sys
 import types
 from collections import namedtuple
+from contextlib import nullcontext
 
 import numba
 import numpy as np
@@ -661,6 +662,17 @@ def test_what_python_raises_on_some_pair_is_not_hidden_by_machine_code():
         pytest.raises(MechanismRaised, match="math domain error"),
     ):
         check(log_of_length, claim=2.0, neighbours=inputs, runs=2_000, search_runs=2_000, seed=1, bits=False)
+
+
+@pytest.mark.parametrize(("counts", "compared"), [((1, 0), True), ((0, 1), True), ((0, 0), False)])
+def test_an_event_is_compared_with_python_where_it_happened_on_either_input(counts, compared):
+    mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
+    mechanism.fill(PAIR.data, np.random.Generator(np.random.SFC64(0)), np.empty((1, 1)), 0)
+    mechanism.plain, mechanism.shard = PythonMechanism(mechanism.signature), 16
+    seen = Counts(n10=counts[0], n01=counts[1], n00=15)
+    never, runner = Interval(coordinate=0, low=5.0, high=6.0), Runner(mechanism=mechanism, seed=1)
+    with pytest.raises(CompiledDisagrees, match="no run with the event was found") if compared else nullcontext():
+        require_agreement(runner, PAIR, never, seen)
 
 
 @pytest.mark.campaign

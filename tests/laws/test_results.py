@@ -33,7 +33,14 @@ from dpwitness.events import (
     Tree,
     TreeScore,
 )
-from dpwitness.evidence import Counts, Estimate, detectable_at_best, detectable_at_rate, detectable_probability, runs_needed
+from dpwitness.evidence import (
+    Counts,
+    Estimate,
+    detectable_at_best,
+    detectable_at_rate,
+    detectable_probability,
+    runs_needed,
+)
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.health.findings import of_pass, of_verdict
 from dpwitness.mechanisms.layout import Entry, RowLayout

@@ -21,6 +21,7 @@ from dpwitness.evidence.counts import CountsTable
 from dpwitness.health import findings
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.mechanism import Cost
+from dpwitness.neighbours import Pair, Relation
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
 from dpwitness.runs import Runner
@@ -394,6 +395,26 @@ def test_the_wealth_of_pairs_that_were_never_bet_on_counts(pairs):
     assert epochs.wealth.log_e_value(problem.claim) == pytest.approx(epochs._log_wealth(), rel=1e-9)
     left = replace(epochs.wealth, unused=0).log_e_value(problem.claim)
     assert (left > epochs._log_wealth() + 0.1) == (pairs > 1)  # what a mistake here would be worth
+
+
+class One(Relation):
+    """One pair, and many variations of it."""
+
+    noun = "value"
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        yield Pair(np.zeros(1), np.ones(1))
+
+    def variations(self, pair, *, scale=1.0):
+        return (Pair(np.zeros(1), np.full(1, 2.0 + k)) for k in range(10))
+
+
+def test_no_more_pairs_are_bet_on_than_have_a_share_of_the_wealth():
+    problem, runner = prepare(many_numbers, neighbours=One())
+    epochs = epochs_module._epochs_of(problem, runner, Effort(runs=64), ())
+    epochs.bet(64)
+    assert epochs.varied
+    assert len(epochs.courses) <= epochs.places
 
 
 def test_an_epoch_takes_about_as_long_as_learning_from_it_where_time_counts():

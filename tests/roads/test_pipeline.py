@@ -2,6 +2,7 @@ import math
 import time
 from dataclasses import replace
 from itertools import islice
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -9,20 +10,28 @@ from scipy import stats
 
 import dpwitness as dpw
 import running
-from dpwitness.api.check import _until_settled
-from dpwitness.api.loop import EvidenceCourse
+from dpwitness.api import bound as bound_module
+from dpwitness.api import check as check_module
+from dpwitness.api.check import _until_settled, confirm_candidate, in_epochs
+from dpwitness.api.loop import EvidenceCourse, confirm_events
+from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
     BudgetTooSmall,
+    CompiledDisagrees,
+    DependentRuns,
     InvalidClaim,
     InvalidNeighbours,
     InvalidOutcome,
     InvalidParameter,
+    MechanismRaised,
     MechanismTimeout,
+    MixedKinds,
 )
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, bet_on, log_e_value, lower_bound
 from dpwitness.mechanisms.catalog import load
+from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.problem import Effort
 from dpwitness.results.verdict import verdict_from_json
@@ -345,6 +354,35 @@ def test_a_curve_compares_with_python_the_runs_that_it_counted(monkeypatch):
     assert set(compared) == set(confirmed) == {(confirmed[0][0], False)}
 
 
+@pytest.mark.parametrize("pair", [([1.0], [0.0]), ([0.0], [1.0])])
+def test_p_values_are_adjusted_and_questioned_where_any_is_small(monkeypatch, pair):
+    asked = []
+    monkeypatch.setattr("dpwitness.api.curve.check_refutation", lambda *given: asked.append(given) or ())
+    how = {"neighbours": dpw.pairs(pair), "seed": 1, "runs": 20_000, "search_runs": 2_000}
+    (line,) = dpw.curve(one_answer, epsilon=[1.0], claims=[0.2, 2.0], **how).lines
+    small, large = line.p_values
+    assert small < 1e-6 < 0.5 < large
+    assert line.adjusted == (2 * small, large)  # Holm 1979
+    assert len(asked) == 1
+
+
+def test_a_bound_has_its_confidence_and_a_witness_against_just_less(monkeypatch):
+    monkeypatch.setattr("dpwitness.api.loop.check_refutation", lambda *_: ())
+    how = {"neighbours": dpw.pairs(([0.0], [1.0])), "seed": 1, "runs": 20_000, "search_runs": 2_000}
+    bound = dpw.bound(half_noise, alpha=0.01, **how)
+    assert bound.confidence == 0.99
+    assert 1 < bound.epsilon_lower_bound == bound.witness.claim.epsilon
+
+
+def test_sides_of_a_bound_are_made_independent_by_what_its_event_shows(monkeypatch):
+    claims = []
+    monkeypatch.setattr(bound_module, "with_sides_that_pay", lambda _, one, claim: claims.append(claim) or one)
+    for p, q in ((0.5, 0.125), (0.125, 0.5)):
+        candidate = Candidate(pair=None, event=None, estimate=Estimate(p=p, q=q, both=0.1))
+        assert bound_module._with_sides_that_pay(None, candidate, ApproxDP(0.0)) is candidate
+    assert [claim.epsilon for claim in claims] == pytest.approx([math.log(4)])
+
+
 def one_answer(rng, data, epsilon):
     return data[0] + rng.laplace(0, 1 / epsilon)
 
@@ -465,3 +503,67 @@ def test_a_verdict_and_its_bound_leave_the_last_bits_their_share_of_alpha(monkey
     verdict = dpw.check(half_noise, alpha=alpha, runs=few, **how)
     assert math.log(1 / alpha) < verdict.log_e_value < math.log(1 / level)
     assert isinstance(verdict, dpw.NotRefuted)
+
+
+ONE = dpw.pairs(([0.0], [1.0])).given[0]
+HALF = Interval(coordinate=0, low=0.5)
+
+
+def confirmed(*parts, runs=100):
+    """A confirmation of runs that come in these parts; an error among them is raised."""
+
+    def confirm(pair, events, runs, coupled):
+        for part in parts:
+            if isinstance(part, Exception):
+                raise part
+            yield (Counts(n00=part),)
+
+    mechanism = SimpleNamespace(plain=None, label=lambda code: None)
+    alone = SimpleNamespace(mechanism=mechanism, confirm=confirm, report=lambda *_: None, notes=())
+    return confirm_events(alone, ONE, [HALF], runs)
+
+
+def test_confirm_runs_end_with_the_last_of_them_or_with_the_time():
+    assert confirmed(50, 100).ended == "runs"
+    assert confirmed(50, 99).ended == "time"
+
+
+@pytest.mark.parametrize("kind", [CompiledDisagrees, DependentRuns, MixedKinds])
+def test_runs_that_are_no_evidence_are_lost_to_an_error_and_others_are_not(kind):
+    failed = confirmed(50, MechanismRaised("no more"))
+    assert (failed.ended, failed.totals) == ("failed", (Counts(n00=50),))
+    with pytest.raises(kind, match="no more"):
+        confirmed(50, kind("no more"))
+    with pytest.raises(MechanismRaised, match="no more"):
+        confirmed(MechanismRaised("no more"))
+
+
+def test_a_failed_run_ends_a_pass_and_not_what_was_proved_before_it(monkeypatch):
+    monkeypatch.setattr("dpwitness.api.loop.check_refutation", lambda *_: ())
+    monkeypatch.setattr("dpwitness.api.loop.check_pass", lambda *_: ())
+    done = confirmed(50, MechanismRaised("no more"))
+    assert done.examine(against=True).notes == ("the runs ended with an error: no more",)
+    with pytest.raises(MechanismRaised, match="no more"):
+        done.examine(against=False)
+
+
+@pytest.mark.parametrize("both", [None, 0.1])
+def test_confirm_runs_share_their_draws_where_the_bet_was_made_for_that(monkeypatch, both):
+    asked = []
+
+    def confirm(*given, coupled=True, **named):
+        asked.append(coupled)
+        raise MechanismTimeout("enough")
+
+    monkeypatch.setattr(check_module, "confirm_events", confirm)
+    problem, ready = running.prepare(half_noise, neighbours=[([0.0], [1.0])])
+    candidate = Candidate(pair=problem.first, event=HALF, estimate=Estimate(p=0.5, q=0.1, both=both))
+    with pytest.raises(MechanismTimeout):
+        confirm_candidate(problem, ready, Effort(), candidate)
+    assert asked == [both is not None]
+
+
+def test_a_number_of_search_runs_is_a_search_and_none_of_them_is_epochs():
+    for seconds in (1e-9, 1.0):
+        cost = Cost(seconds_per_run=seconds)
+        assert [in_epochs(cost, Effort(search_runs=runs)) for runs in (0, 1, 1_000)] == [True, False, False]

@@ -12,9 +12,9 @@ import dpwitness as dpw
 from dpwitness import problem as problem_module
 from dpwitness.api import check as check_module
 from dpwitness.api import floating_point
-from dpwitness.api.floating_point import best_bits, drawn_for_bits, is_rounded, leak_of_bits, with_leak
+from dpwitness.api.floating_point import best_bits, drawn_for_bits, is_rounded, leak_of_bits, unless_proved, with_leak
 from dpwitness.claims import PureDP
-from dpwitness.errors import ClusterLost, InvalidParameter, MechanismRaised
+from dpwitness.errors import ClusterLost, CompiledDisagrees, DependentRuns, InvalidParameter, MechanismRaised
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import as_finite_numbers, make_pair
 from dpwitness.problem import Effort, Statement, prepare
@@ -350,5 +350,16 @@ def test_a_verdict_is_not_lost_to_what_ends_the_look_at_bits(monkeypatch, error,
 def test_a_strict_violation_says_that_the_check_was_interrupted():
     """So that no other adjacency is checked after Ctrl-C."""
     passed = dpw.check(laplace, epsilon=1.0, neighbours=ONE, seed=1, **FEW)
+    assert passed.floating_point.alpha == pytest.approx(1e-9)
+    assert with_leak(passed, passed.floating_point, Effort(bits="strict")).refuted
     stopped = replace(passed, floating_point=None, ended="interrupted")
     assert with_leak(stopped, passed.floating_point, Effort(bits="strict")).ended == "interrupted"
+
+
+@pytest.mark.parametrize("error", [DependentRuns("no evidence"), CompiledDisagrees("other outcomes")])
+def test_a_violation_by_bits_is_lost_with_the_runs_that_it_is_of(error):
+    def verdict():
+        raise error
+
+    with pytest.raises(type(error)):
+        unless_proved(verdict, object(), Effort(bits="strict"))

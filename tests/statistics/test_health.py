@@ -830,6 +830,31 @@ def test_repeats_are_looked_for_in_other_runs_than_those_that_define_them():
             refutation._refuse_repeats("it", 0, here, Shards(), there)
 
 
+ALWAYS = FurtherCalls(hits=[], always=(0.0,), runs=20)
+VARIED = replace(ALWAYS, always=None)
+
+
+@pytest.mark.parametrize(
+    ("function", "calls", "counts", "refused"),
+    [
+        (remembered.kept, (ALWAYS, ALWAYS), Counts(n10=9), True),
+        (remembered.kept, (ALWAYS, ALWAYS), Counts(n01=9), True),
+        (remembered.kept, (ALWAYS, ALWAYS), Counts(n10=9, n00=1), False),
+        (remembered.kept, (ALWAYS, VARIED), Counts(n10=9), False),
+        (remembered.hidden[0], (ALWAYS, ALWAYS), Counts(n10=9), False),
+    ],
+)
+def test_without_a_new_process_what_never_varied_and_may_remember_is_refused(function, calls, counts, refused):
+    shards = Shards()
+    shards.add((counts,))
+    _, ready = job(function, outcome=float)
+    if refused:
+        with pytest.raises(DependentRuns, match="by new processes alone: none answered"):
+            refutation._not_compared(ready, "none answered", calls, shards)
+    else:
+        assert refutation._not_compared(ready, "none answered", calls, shards)[0].endswith(": none answered")
+
+
 def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(monkeypatch):
     here = constants(remembered.compiled_coin)
     for told, same in (([here, here], True), ([here, None], False), ([None, here], False)):
