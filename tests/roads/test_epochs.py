@@ -408,6 +408,9 @@ class One(Relation):
     def variations(self, pair, *, scale=1.0):
         return (Pair(np.zeros(1), np.full(1, 2.0 + k)) for k in range(10))
 
+    def contains(self, pair, data=None):
+        return True
+
 
 def test_no_more_pairs_are_bet_on_than_have_a_share_of_the_wealth():
     problem, runner = prepare(many_numbers, neighbours=One())
