@@ -691,6 +691,19 @@ def test_a_rare_event_is_looked_for_until_a_run_with_it_is_compared(monkeypatch)
         require_agreement(runner, PAIR, never, Counts(n10=1, n00=16_383))
 
 
+def higher(rng, data):
+    return 1 + rng.random()
+
+
+@pytest.mark.parametrize("same", [True, False])
+def test_a_pass_of_compiled_code_is_compared_with_python(same):
+    mechanism = CompiledMechanism(Signature.of(rarely_wrong, {}))
+    mechanism.fill(PAIR.data, np.random.Generator(np.random.SFC64(0)), np.empty((1, 1)), 0)
+    mechanism.plain = mechanism if same else PythonMechanism(Signature.of(higher, {}))
+    with nullcontext() if same else pytest.raises(CompiledDisagrees, match=r"run 0 on the input \[.\] gave"):
+        refutation.require_same_in_python(Runner(mechanism=mechanism, seed=1), PAIR)
+
+
 def leaks_in_python_alone(rng, data, epsilon):
     """In one run of 2,000 the data itself: where a product is larger than numba's whole numbers, which wrap."""
     if int(rng.integers(0, 2_000)) * (1 << 53) > 1.8e19:
