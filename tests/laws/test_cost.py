@@ -50,7 +50,7 @@ def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, valu
     if budget is None:
         assert verdict.search_runs >= 100_000  # as many as fit in the time, a power of ten
     else:
-        assert verdict.search_runs == budget  # 64 and as many again to count what they showed were more
+        assert verdict.search_runs >= budget  # not 64; what is uncertain is counted again on as many
     assert most < 300e6  # three inputs of three million values are 72 MB
 
 

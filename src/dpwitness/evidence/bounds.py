@@ -168,7 +168,8 @@ def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
 
 def detectable_at_rate(rate: float, runs: int, claim: Claim, *, alpha: float) -> float:
     """`detectable_parameter` of an event that happens at this rate on D, for which as many runs were made."""
-    return detectable_parameter(_bet_at_rate(rate, runs, claim), claim, alpha=alpha)
+    with np.errstate(under="ignore"):  # it is asked for where a result is printed, whatever the user has set
+        return detectable_parameter(_bet_at_rate(rate, runs, claim), claim, alpha=alpha)
 
 
 @kept_for_ours(256)
