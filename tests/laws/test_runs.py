@@ -28,6 +28,7 @@ from dpwitness.events import (
     TreeScore,
     is_partition,
 )
+from dpwitness.events.counting import Nested
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
@@ -661,3 +662,10 @@ def test_a_tally_of_rows_has_d_first():
     x, y = np.array([[1.0], [1.0], [0.0], [1.0]]), np.array([[0.0], [1.0], [0.0], [0.0]])
     tally = tally_of_rows(Interval(coordinate=0, low=1.0), x, y)
     assert (tally.n10, tally.n11, tally.n01, tally.n00) == (2, 1, 0, 1)
+
+
+def test_the_table_of_cells_has_d_first():
+    nested = Nested((Interval(coordinate=0, low=2.0), Interval(coordinate=0, low=1.0)))
+    tally = tally_of_rows(nested, np.array([[2.0], [1.0]]), np.array([[0.0], [2.0]]))
+    assert np.reshape(tally.cells, (3, 3)).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0]]
+    assert (tally.n10, tally.n11, tally.n01, tally.n00) == (1, 1, 0, 0)

@@ -19,7 +19,7 @@ from dpwitness.api.profile import Chain, _covering
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Interval
-from dpwitness.evidence import Counts, Estimate
+from dpwitness.evidence import Counts, Estimate, profile_band
 from dpwitness.evidence.profile_band import (
     BandLine,
     PlannedLine,
@@ -93,6 +93,26 @@ def exact_band(mu=1.0, both_directions=False, n=10**9):
             counts.append(Counts(n10=p - q, n11=q, n00=n - p))
         found += band_of(lines, counts, n).lines
     return ProfileBand(tuple(found))
+
+
+def test_the_three_bounds_of_a_line_share_its_alpha_and_the_bets_of_each_its_wealth(monkeypatch):
+    weights, lower_means = [], profile_band._lower_means
+
+    def kept(cells, values, bets, log_weights, log_thresholds):
+        weights.append(np.exp(log_weights).sum())
+        return lower_means(cells, values, bets, log_weights, log_thresholds)
+
+    monkeypatch.setattr(profile_band, "_lower_means", kept)
+    planned = [PlannedLine(slope=1.0, alpha=0.01, estimate=Estimate(p=0.5, q=0.2, both=0.1))]
+    counts = [Counts(n10=400, n11=100, n01=100, n00=400)]
+    (shared,) = band_of(planned, counts, 1_000).lines
+    assert weights == pytest.approx([1.0] * len(weights), abs=1e-12)
+    assert weights
+    monkeypatch.setattr(profile_band, "SHARES", (1.0, 1.0, 1.0))
+    (whole,) = band_of(planned, counts, 1_000).lines
+    assert shared.difference < whole.difference
+    assert shared.q_low < whole.q_low
+    assert shared.q_high > whole.q_high
 
 
 def test_the_band_of_a_billion_runs_is_near_the_closed_form():
