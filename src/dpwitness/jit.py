@@ -66,7 +66,10 @@ def kept(dispatcher: Any, folder: Path) -> Any:
             try:
                 return super().load_overload(signature, context)  # type: ignore[no-untyped-call]
             except Exception:  # of any class: a damaged file is unpickled
-                self.save_overload = self._replace  # type: ignore[method-assign]
+                try:
+                    self.flush()  # type: ignore[no-untyped-call]
+                except OSError:
+                    self.disable()  # type: ignore[no-untyped-call]
                 return None
 
         def save_overload(self, signature: object, data: object) -> None:
@@ -74,15 +77,6 @@ def kept(dispatcher: Any, folder: Path) -> Any:
                 super().save_overload(signature, data)  # type: ignore[no-untyped-call]
             except OSError:
                 self.disable()  # type: ignore[no-untyped-call]
-
-        def _replace(self, signature: object, data: object) -> None:
-            """Write over what could not be read."""
-            try:
-                self.flush()  # type: ignore[no-untyped-call]
-            except OSError:
-                self.disable()  # type: ignore[no-untyped-call]
-            else:
-                type(self).save_overload(self, signature, data)
 
     with numba_writes_to(folder):
         dispatcher._cache = KeptCode(dispatcher.py_func)  # type: ignore[no-untyped-call]  # what its option `cache` sets

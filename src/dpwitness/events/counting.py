@@ -21,16 +21,17 @@ def equal_rows(rows: Rows, others: Rows) -> NDArray[np.bool_]:
     return same
 
 
-def rows_equal(rows: Rows, members: Rows, k: int, hits: NDArray[np.bool_]) -> None:
-    """hits[i]: whether row i equals member k, of the same width."""
+def rows_equal(rows: Rows, member: Rows) -> NDArray[np.bool_]:
+    """Which rows equal one member of the same width; shape (n,)."""
     # Entry by entry, and of few rows these alone: most rows differ from a member early.
     left: Any = slice(None)
-    hits[:] = False
-    for column, value in zip(rows.T, members[k].tolist(), strict=True):
+    hits = np.zeros(len(rows), np.bool_)
+    for column, value in zip(rows.T, member.tolist(), strict=True):
         entries = column[left]
         same = entries != entries if math.isnan(value) else entries == value
         left = np.flatnonzero(same) if isinstance(left, slice) else left[same]
     hits[left] = True
+    return hits
 
 
 def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absent: int) -> NDArray[np.int64]:

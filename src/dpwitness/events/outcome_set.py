@@ -92,11 +92,10 @@ class OutcomeSet(Event):
         if len(self.rows) > COMPARED:
             return self.places(rows) >= 0
         width = max(rows.shape[1], self.width, 1)
-        rows = np.ascontiguousarray(widen(rows, width))  # one order in memory: one kernel to compile
-        members, hits, equal = widen(self.rows, width), np.zeros(len(rows), np.bool_), np.empty(len(rows), np.bool_)
-        for k in range(len(members)):
-            rows_equal(rows, members, k, equal)
-            hits |= equal
+        rows = widen(rows, width)
+        hits = np.zeros(len(rows), np.bool_)
+        for member in widen(self.rows, width):
+            hits |= rows_equal(rows, member)
         return hits
 
     def places(self, rows: Rows) -> NDArray[np.int64]:
