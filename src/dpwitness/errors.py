@@ -19,8 +19,7 @@
         ├── MechanismCrashed              it ended the process that ran it
         ├── DependentRuns                 its runs are not independent of each other
         ├── InvalidOutcome                it returned something that is not an outcome
-        ├── CompiledDisagrees             (internal) compiled it gave other outcomes; it is run again as Python
-        └── MixedKinds                    (internal) it returned 1 and [1]; it is run again with rows that differ
+        └── CompiledDisagrees             (internal) compiled it gave other outcomes; it is run again as Python
 
     UserWarning
     ├── SlowMechanism                     numba refused the mechanism, so it runs as plain Python
@@ -128,10 +127,6 @@ class InvalidOutcome(MechanismError):
 
 class CompiledDisagrees(MechanismError):
     """Compiled by numba the mechanism gave another outcome than in Python: what was counted is not to be used."""
-
-
-class MixedKinds(MechanismError):
-    """The mechanism returned bare values and sequences of one entry, whose rows were the same until now."""
 
 
 class SlowMechanism(UserWarning):

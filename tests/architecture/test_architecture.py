@@ -248,7 +248,7 @@ def test_all_that_a_user_may_catch_is_public():
     """What the tree of `errors` draws as internal is caught inside."""
     drawn = {name for name, value in vars(errors).items() if isinstance(value, type)}
     internal = {name for name in drawn if re.search(rf"{name} .*\(internal\)", errors.__doc__)}
-    assert internal == {"CompiledDisagrees", "MixedKinds", "RunsEnded"}
+    assert internal == {"CompiledDisagrees", "RunsEnded"}
     for name in drawn - internal:
         assert getattr(dpwitness, name) is getattr(errors, name)
         assert name in errors.__doc__

@@ -35,9 +35,10 @@ from dpwitness.events import Interval
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import command as programs
 from dpwitness.mechanisms import mechanism as mechanisms
+from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.command import CommandMechanism
 from dpwitness.mechanisms.mechanism import PairedRuns
-from dpwitness.mechanisms.outcomes import Row, row_of
+from dpwitness.mechanisms.outcomes import FlatRow
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.runs import Role
@@ -78,9 +79,7 @@ def said(body, n=4, data=(0.0,), seed=0, **more):
 
 
 def row(value):
-    made = Row()
-    row_of(value, made)
-    return made.entries
+    return FlatRow(OutputTraits()).written(value)
 
 
 CHECKED = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "seed": 1, "workers": 1, "runs": 2_000, "search_runs": 1_000}

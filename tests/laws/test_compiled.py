@@ -24,15 +24,15 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.health import refutation
 from dpwitness.jit import kernel
 from dpwitness.machine import cache_folder, only_ours, private_folder
+from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.compiled import driver
 from dpwitness.mechanisms.compiled.compare import difference_in_event, difference_in_many
 from dpwitness.mechanisms.compiled.driver import fingerprint
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, names, rebuilt
 from dpwitness.mechanisms.draws import sfc64_state
-from dpwitness.mechanisms.layout import FlatRow
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
-from dpwitness.mechanisms.outcomes import row_of
+from dpwitness.mechanisms.outcomes import FlatRow, FlatShape
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -332,12 +332,10 @@ def test_entries_of_compiled_outcomes_have_the_names_that_they_have_in_python(fu
 
 def flat(*outcomes):
     """Outcomes as rows of both sides, the shape of the first."""
-    written = [FlatRow({}) for _ in outcomes]
-    for outcome, row in zip(outcomes, written, strict=True):
-        row_of(outcome, row)
-    width = max(len(row.entries) for row in written)
-    rows = np.array([row.entries + [np.nan] * (width - len(row.entries)) for row in written])
-    return written[0].shape, np.stack([rows, rows])
+    written = [FlatRow(OutputTraits()).written(outcome) for outcome in outcomes]
+    width = max(map(len, written))
+    rows = np.array([row + [np.nan] * (width - len(row)) for row in written])
+    return FlatShape.of(outcomes[0]), np.stack([rows, rows])
 
 
 def test_a_shape_tells_outcomes_of_other_lengths():

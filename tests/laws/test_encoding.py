@@ -28,7 +28,8 @@ from dpwitness.events.encoding import (
     symbol,
     text_code,
 )
-from dpwitness.mechanisms.outcomes import Row, row_of
+from dpwitness.mechanisms.columns import Columns, OutputTraits
+from dpwitness.mechanisms.outcomes import FlatRow, Row
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
 from leaks import LEAKS, leaking, responding
@@ -92,20 +93,39 @@ def alike(a, b):
     return a == b and math.copysign(1, a) == math.copysign(1, b)
 
 
-def row(value):
-    made = Row()
-    row_of(value, made)
-    return made.entries
+def by_position(value):
+    return FlatRow(OutputTraits()).written(value)
+
+
+def by_columns(value, columns):
+    return [None if math.isnan(entry) else entry for entry in Row(columns, OutputTraits()).written(value)]
+
+
+NESTED_LISTS = st.lists(st.lists(scalars, max_size=3), max_size=3)
+ANY = st.one_of(scalars, st.lists(scalars, max_size=4), NESTED_LISTS)
 
 
 @given(st.lists(scalars, max_size=4), st.lists(scalars, max_size=4))
 def test_lists_that_differ_have_rows_that_differ(a, b):
-    assert (row(a) == row(b)) == alike(a, b)
+    assert (by_position(a) == by_position(b)) == alike(a, b)
 
 
-@given(st.lists(st.lists(scalars, max_size=3), max_size=3), st.lists(st.lists(scalars, max_size=3), max_size=3))
+@given(NESTED_LISTS, NESTED_LISTS)
 def test_nested_lists_that_differ_have_rows_that_differ(a, b):
-    assert (row(a) == row(b)) == alike(a, b)
+    assert (by_position(a) == by_position(b)) == alike(a, b)
+
+
+@given(ANY, ANY, st.lists(ANY, max_size=2))
+def test_outcomes_that_differ_have_rows_that_differ_whatever_the_columns(a, b, seen):
+    """Single values and lists of one are told apart, too; what the columns lack is one code."""
+    columns = Columns()
+    for outcome in seen:
+        row, traits = None, OutputTraits()
+        row = Row(columns, traits)
+        row.written(outcome)
+        columns = row.columns.extended(traits.entries.values())
+    if columns.entries:
+        assert (by_columns(a, columns) == by_columns(b, columns)) == alike(a, b)
 
 
 @given(st.one_of(st.lists(st.booleans()), st.lists(st.floats()), st.lists(st.integers(-(2**63), 2**63 - 1))))

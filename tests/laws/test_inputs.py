@@ -493,9 +493,8 @@ def nested(kind=list):
     return held
 
 
-def written(output, keyed=False):
+def written(output):
     mechanism = PythonMechanism(Signature.of(lambda rng, data: output, {}))
-    mechanism.begin(None, keyed=keyed, by_position=False)
     mechanism.fill(np.ones(1), np.random.default_rng(0), np.empty((1, 8)), 0)
 
 
@@ -517,7 +516,6 @@ DOORS = {
     "parameter": lambda: check(lambda rng, data, x: rng.normal(), parameters={"x": MAKE()}),
     "outcome": lambda: written({"a": MAKE()}),
     "sequence": lambda: written([0.0, MAKE()]),
-    "keyed": lambda: written({"a": MAKE()}, keyed=True),
     "alone": lambda: written(MAKE()),
     "JSON value": lambda: value_from_json(MAKE()),
     "input of JSON": lambda: input_from_json({"list": [MAKE()]}),

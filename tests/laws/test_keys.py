@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 import dpwitness as dpw
 import elsewhere
-from dpwitness.errors import InvalidWitness, MixedKinds
+from dpwitness.errors import InvalidOutcome, InvalidWitness
 from dpwitness.events import Interval, Noun, OutcomeSet, Outside
 from dpwitness.events.encoding import TEXTS, is_code
 from dpwitness.events.event import NO_NUMBER
-from dpwitness.mechanisms.layout import MOST, ROOT, Entry, RowLayout
-from dpwitness.mechanisms.outcomes import LABELS, note_date
+from dpwitness.mechanisms.columns import LABELS, MOST, Columns, Entry, OutputTraits
+from dpwitness.mechanisms.outcomes import FlatRow, Row
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -60,8 +60,7 @@ DAY = datetime.date(2024, 1, 31)
 )
 def test_it_is_known_where_dates_stand(outcomes, dates):
     mechanism = returning(outcomes)
-    rows = laid(mechanism, [outcomes[:1], outcomes[1:]], None)
-    mechanism.settled(rows, None)
+    seen(mechanism, outcomes)
     assert {mechanism.places.get(c, ""): unit for c, unit in mechanism.dates.items()} == dates
 
 
@@ -88,22 +87,12 @@ TOLD = {
 }
 
 
-#: Those that stand by position in files of earlier times, too.
-ONE_VALUE = [kind for kind in TOLD if kind not in ("list of dates", "dict", "column", "Polars")]
-
-
-@pytest.mark.parametrize(
-    ("kind", "by_position"), [*((kind, False) for kind in TOLD), *((kind, True) for kind in ONE_VALUE)]
-)
-def test_each_value_of_an_outcome_is_told_once(kind, by_position):
+@pytest.mark.parametrize("kind", TOLD)
+def test_each_value_of_an_outcome_is_told_once(kind):
     outcome, text = TOLD[kind]
-    mechanism = returning([outcome] * 2)
-    if by_position:
-        mechanism.begin(None, keyed=False, by_position=True)
-    rows = laid(mechanism, [[outcome], [outcome]], None)
-    rows = mechanism.settled(rows, None)
-    mechanism.width = max(mechanism.width, rows.shape[2])
-    told = mechanism.outcome_text(rows[0, 0].tolist())
+    mechanism = returning([])
+    seen(mechanism, [outcome])
+    told = mechanism.outcome_text(laid(mechanism, [outcome])[0].tolist())
     assert told == text if text.startswith("[") else told.count("2024") == told.count(text) == 1
 
 
@@ -132,8 +121,8 @@ def test_two_outcomes_are_not_told_alike(one, other, inside):
     """An event that holds one of them alone names it: the same text for both would say what is not so."""
     outcomes = [inside(one), inside(other)]
     mechanism = returning(outcomes * 2)
-    rows = mechanism.settled(laid(mechanism, [[one] for one in outcomes], None), None)[:, 0]
-    mechanism.width = max(mechanism.width, rows.shape[1])
+    seen(mechanism, outcomes)
+    rows = laid(mechanism, outcomes)
     assert len({mechanism.outcome_text(row.tolist()) for row in rows}) == 2
     noun = Noun("output", mechanism.places, single=not mechanism.places, dates=mechanism.dates, parts=mechanism.parts)
     assert len({OutcomeSet([row]).describe(noun, mechanism.label) for row in rows}) == 2
@@ -146,30 +135,29 @@ def test_two_outcomes_are_not_told_alike(one, other, inside):
     assert not told[0] & told[1]
 
 
-def test_a_date_among_outcomes_of_several_values_is_no_single_value():
-    mechanism = returning([DAY, (5.0, 7.0)])
-    laid(mechanism, [[DAY], [(5.0, 7.0)]], None)
-    mechanism.width = 2
-    assert mechanism.parts == {}
-
-
 def test_not_more_places_of_dates_are_kept_than_texts():
-    dates = {}
+    traits = OutputTraits()
     for place in range(LABELS + 5):
-        note_date(dates, place, "D")
-    note_date(dates, 0, "s")
-    assert (len(dates), dates[0], dates[1]) == (LABELS, "", "D")
+        traits.date(place, "D")
+    traits.date(0, "s")
+    assert (len(traits.dates), traits.dates[0], traits.dates[1]) == (LABELS, "", "D")
 
 
-def laid(mechanism, sides, layout):
-    """Rows of outcomes on both sides, by a layout that was there before them."""
-    rows = np.empty((2, len(sides[0]), 256))
-    longest = 1
-    mechanism.traits.keyed |= layout is not None
-    for side, outcomes in zip(rows, sides, strict=True):
-        for k, outcome in enumerate(outcomes):
-            longest = max(longest, mechanism._write(outcome, side[k], k, layout or ROOT))
-    return rows[:, :, :longest]
+def laid(mechanism, outcomes):
+    """Rows of outcomes by the columns of a mechanism, which stay what they are."""
+    row = FlatRow(mechanism.traits) if mechanism.by_position else Row(mechanism.columns, OutputTraits())
+    rows = [row.written(outcome) for outcome in outcomes]
+    width = max(map(len, rows))
+    return np.array([[*values, *[np.nan] * (width - len(values))] for values in rows])
+
+
+def seen(mechanism, outcomes):
+    """Give the entries of outcomes columns."""
+    for outcome in outcomes:
+        row = Row(mechanism.columns, mechanism.traits)
+        row.written(outcome)
+        mechanism.begin(row.columns, by_position=False)
+        mechanism.grow()
 
 
 def found(outcome, name):
@@ -253,10 +241,10 @@ def test_the_words_of_an_event_are_true_of_just_the_outcomes_in_it(kind, data):
     several = st.lists(OUTCOMES[kind], min_size=12, max_size=12)
     sides, later = (data.draw(several), data.draw(several)), (data.draw(several), data.draw(several))
     mechanism = returning([])
-    x, y = mechanism.settled(laid(mechanism, sides, None), None)
-    layout = mechanism.layout or ROOT
+    seen(mechanism, [*sides[0], *sides[1]])
+    x, y = np.split(laid(mechanism, [*sides[0], *sides[1]]), 2)
     no_numbers = set(np.flatnonzero(np.any((x < -1e308) | (y < -1e308), axis=0)).tolist())
-    after = laid(mechanism, later, layout)
+    after = np.split(laid(mechanism, [*later[0], *later[1]]), 2)
     objective = GrowthAt(claim=dpw.PureDP(0.5))
     learned = [rated.event for rated in learn_events(x, y, objective, thorough=False, most=8)]
     single = [Interval(coordinate=c) for c in range(x.shape[1])]
@@ -273,19 +261,16 @@ def test_the_words_of_an_event_are_true_of_just_the_outcomes_in_it(kind, data):
 
 @settings(max_examples=25)
 @given(st.lists(st.dictionaries(names, held, max_size=4), min_size=1, max_size=6), st.randoms())
-def test_a_row_follows_from_the_outcome_alone(outcomes, random):
-    """Whatever was seen before, and on whichever side."""
-    mechanism = returning([])
-    mechanism.settled(laid(mechanism, (outcomes[:3], outcomes[:3]), None), None)
-    layout = mechanism.layout or ROOT
+def test_a_row_follows_from_the_outcome_and_the_columns_alone(outcomes, random):
+    """Whatever was seen before, and whatever the columns lack."""
+    mechanism, other = returning([]), returning([])
+    seen(mechanism, outcomes[:2])
+    other.begin(mechanism.columns, by_position=False)
     shuffled = [*outcomes]
     random.shuffle(shuffled)
-    first = laid(mechanism, (outcomes, shuffled), layout)
-    other = returning([])
-    second = laid(other, (shuffled, outcomes), layout)
-    for a, b in ((first[0], second[1]), (first[1], second[0])):
-        width = min(a.shape[1], b.shape[1])
-        assert np.array_equal(a[:, :width], b[:, :width], equal_nan=True)
+    rows = {repr(outcome): row for outcome, row in zip(outcomes, laid(mechanism, outcomes), strict=True)}
+    for outcome, row in zip(shuffled, laid(other, shuffled), strict=True):
+        assert np.array_equal(rows[repr(outcome)], row, equal_nan=True)
 
 
 @pytest.mark.campaign
@@ -327,7 +312,7 @@ def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
     for turn in range(3):
         x, y = running.sample(PAIR, 200, Role.SEARCH, turn)
     assert mechanism.layout.full
-    assert x.shape[1] == y.shape[1] == mechanism.layout.width == MOST + 2
+    assert x.shape[1] == y.shape[1] == MOST + 2
     assert mechanism.places[MOST] == "number of other entries"
     assert set(x[:, MOST]) == {3.0}  # none of the last tokens has a coordinate
     # What the side that ran first showed takes no place from the other: both are laid out by what was there before.
@@ -369,18 +354,12 @@ def test_an_event_names_a_key_that_one_side_alone_has_and_so_does_its_replay(mec
     assert again.witness.description == said
 
 
-@pytest.mark.campaign
-def test_a_file_without_a_layout_is_replayed_by_position(refuted):
+def test_a_file_that_names_no_entries_is_not_replayed_on_outcomes_with_keys(refuted):
+    """By position a dict had entries for its keys: dpwitness 0.2 wrote and reads such rows."""
     written = refuted.witness.to_json()
     del written["entries"]
-    # By position a dict of two keys has 5 entries: a symbol, then each key and its value.
-    written["event"] = {"kind": "interval", "coordinate": 4, "low": None, "high": None}
-    if refuted.witness.pair.data == ["flu"]:
-        written["input"], written["neighbour"] = written["neighbour"], written["input"]
-    again = dpw.replay(dpw.Witness.from_json(written), histogram, seed=2, workers=1, runs=500)
-    assert isinstance(again, dpw.Violation)
-    assert again.witness.description == "entry 5 of the flat outcome present"
-    assert "entries" not in again.witness.to_json()
+    with pytest.raises(InvalidOutcome, match=r"hold no keys: dpwitness 0\.2 replays"):
+        dpw.replay(dpw.Witness.from_json(written), histogram, seed=2, workers=1, runs=500)
 
 
 @pytest.mark.parametrize(
@@ -391,29 +370,32 @@ def test_a_damaged_layout_is_refused(entries, refuted):
         dpw.Witness.from_json(json.loads(json.dumps({**refuted.witness.to_json(), "entries": entries})))
 
 
-def test_a_dict_after_sequences_is_run_again_from_the_first_run_on():
+@pytest.mark.parametrize(
+    "kinds", [([1.0, 2.0], {"a": 1.0}), (1.0, [1.0]), (None, [1.0, 2.0]), (DAY, (5.0, 7.0))], ids=repr
+)
+def test_outcomes_of_two_kinds_have_columns_of_their_own(kinds):
+    mechanism = returning([])
+    seen(mechanism, kinds)
+    one, other = laid(mechanism, kinds)
+    assert not any(~np.isnan(one) & ~np.isnan(other))
+    assert mechanism.layout is not None
+
+
+def test_a_mechanism_that_returns_two_kinds_is_tested():
     def mixed(rng, data):
         return [1.0, 2.0] if rng.random() < 0.5 else {"a": 1.0}
 
-    mechanism = returning([[1.0, 2.0], {"a": 1.0}])
-    mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 8)), 0)
-    with pytest.raises(MixedKinds, match="sequences of single values"):
-        mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((1, 8)), 1)
-    mechanism = returning([[1.0, 2.0], {"a": 1.0}])
-    mechanism.begin(None, keyed=True, by_position=False)
-    mechanism.fill(PAIR.data, np.random.default_rng(0), np.empty((2, 8)), 0)
     verdict = dpw.check(mixed, neighbours=dpw.pairs(([0], [1])), outcome=same, **SETTINGS | {"runs": 400})
     assert isinstance(verdict, dpw.NotRefuted)
 
 
-def test_a_layout_grows_and_never_moves_an_entry():
-    first = RowLayout((*ROOT.entries, Entry((("key", (1.0,)),), 0, "key 1")))
+def test_columns_grow_and_never_move_an_entry():
     more = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(3)]
-    grown = first.extended(more, 100)
-    assert grown.entries[: len(first.entries)] == first.entries
-    assert not grown.full
-    assert len(grown.entries) == 4
-    small = first.extended(more, 3)
-    assert small.full
-    assert len(small.entries) == 3
-    assert small.extended(more, 100) == small
+    first = Columns(more[:1])
+    grown = first.extended(more)
+    assert (grown.entries, grown.full) == (tuple(more), False)
+    many = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(2 * MOST)]
+    full = grown.extended(many)
+    assert (full.entries, full.full) == (tuple(many[:MOST]), True)
+    assert full.extended(many) is full
+    assert not grown.extended(many, longest=MOST).full  # twice as many as the largest outcome has

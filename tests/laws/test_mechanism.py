@@ -118,7 +118,7 @@ def test_outputs_become_rows_compiled_and_in_python_alike(function, expected):
     expected = [*expected, *[np.nan] * (8 - len(expected))]
     assert np.array_equal(rows, [expected] * 3, equal_nan=True)
     plain = PythonMechanism(Signature.of(function, {}))
-    plain.begin(None, keyed=False, by_position=True)
+    plain.begin(None, by_position=True)
     plain.fill(DATA, np.random.Generator(np.random.SFC64(0)), rows, 0)
     assert np.array_equal(rows, [expected] * 3, equal_nan=True)
 
@@ -138,7 +138,7 @@ def test_all_outputs_are_placed_by_compiled_code_as_by_python():
         assert np.isnan(row[length:]).all()
         plain = np.empty((1, 8))
         mechanism = PythonMechanism(Signature.of(function, {}))
-        mechanism.begin(None, keyed=False, by_position=True)  # as a compiled function's twin
+        mechanism.begin(None, by_position=True)  # as a compiled function's twin
         mechanism.fill(DATA, np.random.Generator(np.random.SFC64(0)), plain, 0)
         assert np.array_equal(plain[0], row, equal_nan=True)
 

@@ -25,11 +25,11 @@ import pytest
 from loky.process_executor import ProcessPoolExecutor as LokyExecutor
 
 import elsewhere
-from dpwitness.errors import ClusterLost, MechanismCrashed, MechanismRaised, MechanismTimeout, MixedKinds
+from dpwitness.errors import ClusterLost, MechanismCrashed, MechanismRaised
 from dpwitness.events import Interval
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_code
-from dpwitness.mechanisms.mechanism import OutputTraits
+from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -135,23 +135,11 @@ def test_an_error_is_raised_behind_the_results_before_it_and_names_the_same_run(
     assert "in another process" in "".join(caught.value.__notes__)
 
 
-def test_outputs_of_another_kind_than_before_are_an_error_as_on_one_core():
-    def told(running):
-        with pytest.raises(MixedKinds) as caught:
-            last(running.confirm(PAIR, EVENTS, 100_000))
-        return str(caught.value)
-
-    mechanisms = [python(elsewhere.changing) for _ in range(2)]  # each remembers what it has returned
-    for mechanism in mechanisms:
-        mechanism.forget()  # how many runs were timed, and so what they returned, depends on the machine
-    assert told(away(mechanisms[0])) == told(runner(mechanisms[1]))
-    assert not OutputTraits(bare={False}).agree(OutputTraits(single={False}))
-    assert OutputTraits(bare={False}).agree(OutputTraits(single={True}))
-    dates = {0: "D", 1: "s"}
-    own = OutputTraits(dates=dates)
-    own.adopt(OutputTraits(dates={1: "D", 2: "D"}))
-    assert own.dates is dates  # which rows write to
-    assert dates == {0: "D", 1: "", 2: "D"}
+def test_units_of_dates_that_processes_tell_are_joined():
+    dates = {(): "D", (("value", (1.0,)),): "s"}
+    own = OutputTraits(dates=dict(dates))
+    own.adopt(OutputTraits(dates={(("value", (1.0,)),): "D"}))
+    assert own.dates == {(): "D", (("value", (1.0,)),): ""}
 
 
 def test_a_process_that_ends_costs_no_counts(monkeypatch):
@@ -218,22 +206,6 @@ def test_a_mechanism_that_changes_while_it_runs_stays_here_and_says_so(name):
     assert there.notes == (
         f"{name} ran on one core alone: it changes while it runs, so that it would not be the same in each process",
     )
-
-
-def test_what_is_made_again_here_keeps_the_deadline(monkeypatch):
-    both, deadlines = OutputTraits(bare={False}, single={False}), []
-
-    def here(self, work, shards, deadline):
-        deadlines.append(deadline)
-        yield None  # the time is over
-
-    monkeypatch.setattr(Dispatcher, "_do_here", here)
-    mechanism = python(elsewhere.noisy)
-    said = {"traits": lambda number, found: both, "first_runs": lambda number, found: found.first_runs}
-    there = away(mechanism, Deceiving(**said), deadline=time.monotonic() + 60)
-    with pytest.raises(MechanismTimeout):
-        last(there.confirm(PAIR, EVENTS, 1_000))
-    assert deadlines == [there.deadline]
 
 
 def test_what_cannot_be_sent_stays_here_and_says_so():

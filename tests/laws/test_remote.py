@@ -35,8 +35,9 @@ from dpwitness.errors import (
 from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import mechanism as mechanisms
 from dpwitness.mechanisms.catalog import load_code
+from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
-from dpwitness.mechanisms.outcomes import Row, row_of
+from dpwitness.mechanisms.outcomes import FlatRow
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.remote import RemoteMechanism, client, server, wire
 from dpwitness.mechanisms.remote.client import Call
@@ -360,9 +361,7 @@ def test_arrays_within_others_are_written_to_and_lie_in_memory_as_here(at):
 
 
 def row(value):
-    made = Row()
-    row_of(value, made)
-    return made.entries
+    return FlatRow(OutputTraits()).written(value)
 
 
 VALUES = {

@@ -43,7 +43,7 @@ from dpwitness.evidence import (
 )
 from dpwitness.evidence.profile_band import BandLine
 from dpwitness.health.findings import of_pass, of_verdict
-from dpwitness.mechanisms.layout import Entry, RowLayout
+from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, pairs, queries, records
 from dpwitness.neighbours.difference import both
 from dpwitness.reconstruction.transcript import Row, Transcript
@@ -267,7 +267,7 @@ VARIED = [
         FeatureEvent(feature=Feature(name="sum", columns=(2,)), within=EVENT),
     )),
     replace(WITNESS, data=WITNESS.pair.data, relation=None, by_position=True, texts={1.5: "a"}),
-    replace(WITNESS, layout=RowLayout([Entry((), 0, "outcome"), Entry((("key", (1.0, 2.0)),), 0, "key 'a'")])),
+    replace(WITNESS, layout=Columns([Entry((), 0, "outcome"), Entry((("key", (1.0, 2.0)),), 0, "key 'a'")])),
     replace(
         WITNESS, counts=Counts(n10=3, n11=1, n01=1, n00=5, cells=(1, 2, 3, 4)),
         estimate=Estimate(p=0.5, q=0.25, both=0.1, cells=CellsEstimate(

@@ -308,21 +308,6 @@ def test_a_late_change_in_runs_that_are_evidence(role, seeded):
     np.testing.assert_array_equal(rows[:, :, 0], [[1.0] * 200, [2.0] * 200])
 
 
-def test_runs_that_do_not_count_leave_no_trace():
-    """A list of one entry comes of a changed input alone: bare values are not told from it, and need not be."""
-
-    def mechanism(data, rng):
-        seen = len(data)
-        if rng.random() < 0.1:
-            data += [0, 0]
-        return [np.float32(1)] if seen > 2 else float(seen)
-
-    pair = Pair(data=[1, 2], neighbour=[1])
-    rows, shared = made(mechanism, pair, batches=1)
-    assert shared.traits.single == set()
-    np.testing.assert_array_equal(rows[:, :, 0].T, [[2.0, 1.0]] * rows.shape[1])
-
-
 def test_a_run_that_hangs_keeps_its_input():
     """The runs after it get another object: it may stop in the middle of a change that it takes back."""
     inside, go_on = threading.Event(), threading.Event()

@@ -19,7 +19,6 @@ from dpwitness.errors import (
     DependentRuns,
     InvalidNeighbours,
     MechanismRaised,
-    MixedKinds,
 )
 from dpwitness.events import Interval
 from dpwitness.neighbours import make_pair
@@ -156,7 +155,6 @@ LATER = (
     ClusterLost("gone"),
     InvalidNeighbours("no pair"),
     CompiledDisagrees("other outcomes"),
-    MixedKinds("1 and [1]"),
     ZeroDivisionError("a relation of the user's"),
     SystemExit(3),
     pytest.fail.Exception("Timeout (>30s)"),

@@ -16,7 +16,7 @@ import slow_to_load
 from dpwitness import machine, problem
 from dpwitness.api.loop import work_on
 from dpwitness.claims import ApproxDP
-from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismTimeout, MixedKinds, SlowMechanism
+from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismTimeout, SlowMechanism
 from dpwitness.health import dependence
 from dpwitness.jit import with_numba
 from dpwitness.machine import COMPILING, Deadline, Overdue, Stopwatch, compiled_within
@@ -292,7 +292,7 @@ def test_nobody_waits_longer_than_the_time_for_what_runs_beside_a_task_that_rais
     free.set()
 
 
-@pytest.mark.parametrize("error", [CompiledDisagrees("noisy differs"), MixedKinds("1 and [1]")])
+@pytest.mark.parametrize("error", [CompiledDisagrees("noisy differs")])
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.CompiledDiffers")
 def test_a_second_attempt_has_the_time_that_the_first_left(error, monkeypatch):
     clocks = []

@@ -26,7 +26,6 @@ from dpwitness.errors import (
     InvalidParameter,
     MechanismRaised,
     MechanismTimeout,
-    MixedKinds,
 )
 from dpwitness.events import Interval
 from dpwitness.evidence import Counts, Estimate, bet_on, log_e_value, lower_bound
@@ -529,7 +528,7 @@ def test_confirm_runs_end_with_the_last_of_them_or_with_the_time():
     assert confirmed(50, 99).ended == "time"
 
 
-@pytest.mark.parametrize("kind", [CompiledDisagrees, DependentRuns, MixedKinds])
+@pytest.mark.parametrize("kind", [CompiledDisagrees, DependentRuns])
 def test_runs_that_are_no_evidence_are_lost_to_an_error_and_others_are_not(kind):
     failed = confirmed(50, MechanismRaised("no more"))
     assert (failed.ended, failed.totals) == ("failed", (Counts(n00=50),))

@@ -20,7 +20,6 @@ from dpwitness.errors import (
     InvalidParameter,
     MechanismError,
     MechanismTimeout,
-    MixedKinds,
     RunsEnded,
 )
 from dpwitness.events import Event, codes_in, in_event, require_described
@@ -44,7 +43,7 @@ T = TypeVar("T")
 Totals = tuple[Counts, ...]
 
 #: Errors after which runs are made again otherwise, or are no evidence.
-MADE_AGAIN: Final = (CompiledDisagrees, DependentRuns, MixedKinds)
+MADE_AGAIN: Final = (CompiledDisagrees, DependentRuns)
 #: What is said where the questions to a result were cut off.
 UNASKED: Final = "before it was asked whether its runs are independent of each other"
 #: Points of the course of the evidence.
@@ -57,8 +56,8 @@ def work_on(
 ) -> T:  # fmt: skip
     """Make a problem ready and work on it; `how`: what a witness says of the rows.
 
-    Once more in plain Python where compiled code gives other outcomes, and once more with rows that tell a sequence of
-    one entry from that entry alone where a mechanism returns both; in the time that is left. Warns `CompiledDiffers`.
+    Once more in plain Python where compiled code gives other outcomes, in the time that is left. Warns
+    `CompiledDiffers`.
     """
     refuse_inside()
     how, began, deadline, disagreed = how or Requirements(), time.monotonic(), None, False
@@ -68,15 +67,6 @@ def work_on(
             deadline = runner.deadline
             try:
                 return work(problem, runner)
-            except MixedKinds as error:
-                if problem.mechanism.evidence and not problem.mechanism.reproducible:
-                    # Another check of other runs, after this one was looked at, would have the level a second time.
-                    raise DependentRuns(
-                        f"{problem.mechanism.name} returned both a value and a sequence of one entry, for the first "
-                        "time in runs that are evidence: return one of them always, or take a generator, so that a "
-                        "seed repeats the runs"
-                    ) from error
-                raise
             finally:
                 problem.mechanism.release()
         except CompiledDisagrees as error:
@@ -86,8 +76,6 @@ def work_on(
             if not disagreed:
                 raise
             raise MechanismTimeout(f"{error}; machine code used it up, which does not do what Python does") from error
-        except MixedKinds:  # raised once at most: by mechanisms that are neither marked nor keyed
-            how = replace(how, marked=True, keyed=not how.by_position)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

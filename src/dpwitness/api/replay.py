@@ -251,7 +251,9 @@ def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
 
 def _rows_of(witness: Witness) -> Requirements:
     """What a witness says of the rows that its event looks at."""
-    return Requirements(layout=witness.layout, by_position=witness.by_position, texts=witness.texts)
+    # Version 0.2 wrote exceptions where the first value of a list stands.
+    by_position = witness.by_position or (witness.layout is None and witness.errors == "outcome")
+    return Requirements(columns=witness.layout, by_position=by_position, texts=witness.texts)
 
 
 def _relation_of(witness: Witness, neighbours: Relation | None, data: object) -> tuple[Relation, Data | None]:

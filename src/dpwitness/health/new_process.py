@@ -28,8 +28,8 @@ from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
 from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
+from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.compiled.reach import constants
-from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
@@ -135,8 +135,7 @@ class Request:
     function: Place | OutsideFunction[Any] | SqlFunction | LegacyGenerator  # of the last one's own functions the places
     outcome: Place | Attributes | None
     errors: str
-    marked: bool
-    layout: RowLayout | None
+    columns: Columns | None
     by_position: bool
     conversion: InputConversion
     parameters: dict[str, object]
@@ -198,8 +197,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
         function=asked,
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
         errors=mechanism.errors,
-        marked=mechanism.marked,
-        layout=mechanism.layout,
+        columns=mechanism.columns,
         by_position=mechanism.by_position,
         conversion=mechanism.conversion,
         parameters=dict(signature.given),
@@ -388,8 +386,8 @@ def answer(question: Request | Place, further: Further | None = None) -> object:
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
     kind = VectorisedMechanism if question.vectorised else kind
     mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)
-    mechanism.marked, mechanism.conversion = question.marked, question.conversion
-    mechanism.begin(question.layout, keyed=False, by_position=question.by_position)
+    mechanism.conversion = question.conversion
+    mechanism.begin(question.columns, by_position=question.by_position)
     events = [event_from_json(event) for event in question.events]
     streams = [generator(question.seed, Role.HEALTH_NEW_PROCESS, side, question.number) for side in range(2)]
     sides = zip(question.inputs, streams, strict=True)

@@ -22,9 +22,9 @@ from dpwitness.mechanisms.catalog import PROGRAM
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
 from dpwitness.mechanisms.mechanism import Order, Turns
-from dpwitness.mechanisms.outcomes import SINGLE_VALUES
+from dpwitness.mechanisms.outcomes import SINGLE_VALUES, ExceptionOutcome, Row
 from dpwitness.mechanisms.process import OutsideFunction, OutsideMechanism, Process
-from dpwitness.mechanisms.python import BACKWARDS, ExceptionOutcome, Outcome, Side
+from dpwitness.mechanisms.python import BACKWARDS, Outcome, Outputs, Side
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, shown
 from dpwitness.tables import tables_of
@@ -383,16 +383,16 @@ class CommandMechanism(OutsideMechanism[Server]):
         return Seeds(rng if self.reproducible else None, runs)
 
     @override
-    def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
+    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
         """Send requests for many runs at once, in the order of the sides."""
         outputs = self._made_there(sides, order, start)
         single = SINGLE_VALUES if self._summarise is None else frozenset[type]()
-        for k, side in enumerate(sides):
+        for k in range(len(sides)):
             if not single.issuperset(map(type, outputs[k])):
                 outputs[k] = [
-                    one if type(one) in single else self._held(one, side, start + i) for i, one in enumerate(outputs[k])
+                    one if type(one) in single else self._held(one, start + i, row) for i, one in enumerate(outputs[k])
                 ]
-        return self._place_sides(outputs, sides, start)
+        return outputs
 
     def _made_there(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
         """What the program answers, for each side run by run."""

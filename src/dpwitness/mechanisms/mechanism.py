@@ -9,8 +9,7 @@ import threading
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -18,8 +17,7 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, MechanismError
 from dpwitness.events.event import Noun, outcome_text
-from dpwitness.mechanisms.layout import RowLayout
-from dpwitness.mechanisms.outcomes import Entry, Place, note_date
+from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
@@ -207,14 +205,14 @@ class PairedRuns:
     coupled: bool = True
     #: The number of the first run, for messages.
     start: int = 0
-    #: Of the rows, where outcomes have keys; None: as of before there was one. It is fixed before the runs, so that a
-    #: row follows from the outcome alone.
-    layout: RowLayout | None = None
+    #: Of the rows of plain Python: fixed before the runs, so that a row follows from the outcome alone. None: none were
+    #: seen yet, or rows stand by position.
+    columns: Columns | None = None
 
     @classmethod
-    def d_first(cls, pair: Pair, runs: int, *, coupled: bool, layout: RowLayout | None = None) -> "PairedRuns":
+    def d_first(cls, pair: Pair, runs: int, *, coupled: bool, columns: Columns | None = None) -> "PairedRuns":
         """So many runs with D before D′, where the order decides nothing."""
-        return cls(pair=pair, order=np.zeros(runs, np.uint8), coupled=coupled, layout=layout)
+        return cls(pair=pair, order=np.zeros(runs, np.uint8), coupled=coupled, columns=columns)
 
     def __len__(self) -> int:
         return len(self.order)
@@ -222,45 +220,6 @@ class PairedRuns:
     def part(self, first: int, end: int) -> "PairedRuns":
         """The runs from `first` to before `end`."""
         return replace(self, order=self.order[first:end], start=self.start + first)
-
-
-@dataclass(slots=True, kw_only=True)
-class OutputTraits:
-    """What a mechanism's outputs have shown so far, by which their rows are read."""
-
-    #: The texts among them by their numbers.
-    labels: dict[float, str] = field(default_factory=dict)
-    #: Whether bare values were None; whether the only entries of sequences were.
-    bare: set[bool] = field(default_factory=set)
-    single: set[bool] = field(default_factory=set)
-    #: Where dates stood, and of which unit they are.
-    dates: dict[Place, str] = field(default_factory=dict)
-    #: Entries behind the layout, by their codes.
-    entries: dict[float, Entry] = field(default_factory=dict)
-    #: Whether rows are laid out by the places of entries: from the first output on that holds more than single values.
-    keyed: bool = False
-    #: Whether outcomes of several entries that stood by position were sequences; else they were one value, as a date.
-    positional: set[bool] = field(default_factory=set)
-
-    def agree(self, other: "OutputTraits") -> bool:
-        """Whether rows that do not tell a sequence of one entry from that entry alone can hold both.
-
-        And whether none has places while another has several entries without.
-        """
-        mixed = (self.keyed or other.keyed) and bool(self.positional | other.positional)
-        return not mixed and not (self.bare | other.bare) & (self.single | other.single)
-
-    def adopt(self, other: "OutputTraits") -> None:
-        """Add what others have shown; nothing of what does not agree."""
-        if self.agree(other):
-            self.labels.update(other.labels)
-            for place, unit in other.dates.items():
-                note_date(self.dates, place, unit)
-            self.bare |= other.bare
-            self.single |= other.single
-            self.entries.update(other.entries)
-            self.keyed |= other.keyed
-            self.positional |= other.positional
 
 
 #: A longer output is taken for a list that grows without end.
@@ -280,8 +239,6 @@ class Mechanism(ABC):
     plain: "Mechanism | None" = None
     #: "outcome" where a run that raises is an outcome; "raise" where it ends everything.
     errors = "raise"
-    #: Whether a sequence of one entry is told from that entry alone: only where a mechanism returns both.
-    marked = False
     #: Whether rows stand by position whatever outcomes hold: those of compiled code, and of files without a layout.
     by_position = False
     #: Whether each run gets a copy of its input, since a run has changed it.
@@ -323,25 +280,25 @@ class Mechanism(ABC):
         compile and build what the others use. Raises as `fill` does.
         """
         rng = np.random.Generator(np.random.SFC64(0))
-        first = PairedRuns.d_first(pair, 1, coupled=coupled, layout=self.layout)
+        first = PairedRuns.d_first(pair, 1, coupled=coupled, columns=self.columns)
 
         def clock() -> float:
             return own_seconds() - self.seconds_aside
 
         started = clock()
-        widest = self.fill_pair(first, rng, np.empty((2, 1, max(self.width, 8))))
+        widest = self.pair_rows(first, rng, max(self.width, 8))[0]
         least = (clock() - started) / 2  # where nothing else is timed
+        self.grow()
         worth = TIMED_BATCHED if self.cost.batched else self.timed_seconds
         n = 1
         times: list[float] = []
         began = clock()
         # Calls of several runs are short, but for one that the machine was busy in: that must not be the only one.
         while not times or (len(times) < CALLS and (clock() - began < SECONDS or (n > 1 and not self.cost.batched))):
-            runs = PairedRuns.d_first(pair, n, coupled=coupled, layout=self.layout)
-            rows = np.empty((2, n, max(widest, 1)))
+            runs = PairedRuns.d_first(pair, n, coupled=coupled, columns=self.columns)
             started = clock()
             try:
-                widest = max(widest, self.fill_pair(runs, rng, rows))
+                widest = max(widest, self.pair_rows(runs, rng, widest)[0])
             except MechanismError:  # a rare one: it is raised where it counts, with the run's number
                 break
             seconds = clock() - started
@@ -403,13 +360,6 @@ class Mechanism(ABC):
         """When the last paired runs were made, in that order; of no runs where nothing is kept from run to run."""
         return np.empty((3, 0), np.int64)
 
-    def again(self) -> AbstractContextManager[None]:
-        """While the very runs that were just made are asked for once more, for wider rows.
-
-        The caller puts the generator back into its state before them, which is enough where it repeats them.
-        """
-        return nullcontext()
-
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
         """Run n times on one input and cut nothing off; raises as `fill` does.
 
@@ -422,8 +372,7 @@ class Mechanism(ABC):
         while longest > rows.shape[1]:
             rng.bit_generator.state, self.width = state, longest
             rows = np.empty((n, longest))
-            with self.again():
-                longest = self.fill(data, rng, rows, start)
+            longest = self.fill(data, rng, rows, start)
         return rows
 
     def pair_outcomes(self, runs: PairedRuns, rng: np.random.Generator) -> Rows:
@@ -438,8 +387,7 @@ class Mechanism(ABC):
         longest = self.fill_pair(runs, rng, rows)
         while longest > rows.shape[2]:
             rng.bit_generator.state, rows = state, np.empty((2, len(runs), longest))
-            with self.again():
-                longest = self.fill_pair(runs, rng, rows)
+            longest = self.fill_pair(runs, rng, rows)
         return longest, rows
 
     def label(self, value: float) -> str | None:
@@ -450,21 +398,14 @@ class Mechanism(ABC):
     @property
     def dates(self) -> dict[int, str]:
         """The units of entries that are dates, by coordinate; empty where they are of several."""
-        found: dict[int | None, str] = {}
-        for place, unit in self.traits.dates.items():
-            if isinstance(place, int) and self.layout is None:
-                found[place] = unit
-            elif not isinstance(place, int) and self.layout is not None:
-                found[self.layout.coordinate(Entry(*place, ""))] = unit
+        columns = self.columns or Columns()
+        found = {columns.coordinate(path, 0): unit for path, unit in self.traits.dates.items()}
         return {coordinate: unit for coordinate, unit in found.items() if coordinate is not None}
 
     @property
     def parts(self) -> Mapping[int, int]:
         """Further entries of values that take several, by coordinate: where the first one stands."""
-        if self.layout is not None:
-            return self.layout.parts
-        one_value = self.traits.positional == {False} and not self.places
-        return dict.fromkeys(range(1, self.width), 0) if one_value else {}
+        return {} if self.columns is None else self.columns.parts
 
     def outcome_text(self, outcome: Sequence[float]) -> str:
         """A row for people, each value once."""
@@ -482,16 +423,21 @@ class Mechanism(ABC):
         """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""
 
     @property
-    def layout(self) -> RowLayout | None:
-        """Which entries rows have at which coordinates, where outcomes have keys; what is not there stands behind."""
+    def columns(self) -> Columns | None:
+        """The columns of the rows of the next runs; None where rows stand by position."""
         return None
 
-    def begin(self, layout: RowLayout | None, *, keyed: bool, by_position: bool) -> None:  # noqa: B027  # as above
-        """Lay rows out from the first run on: as a layout says, by the places of entries, or in any case without."""
+    @property
+    def layout(self) -> Columns | None:
+        """The columns, where a position does not say which entry stands there."""
+        return None if self.columns is None or self.columns.plain else self.columns
 
-    def settled(self, rows: Rows, layout: RowLayout | None) -> Rows:
-        """Rows of shape (2, n, any width) of this earlier layout by a new one, with what stood behind it."""
-        return rows
+    def begin(self, columns: Columns | None, *, by_position: bool) -> None:  # noqa: B027  # as above
+        """Lay rows out from the first run on as columns say, or by position."""
+
+    def grow(self) -> bool:
+        """Give entries that the columns lack columns from the next runs on; return whether there were any."""
+        return False
 
     @property
     def places(self) -> Mapping[int, str]:

@@ -5,220 +5,332 @@ part of a value: 5, 5.0 and NumPy's 5 are one, and so are a list, a tuple and an
 What is no number, flag, text, None or sequence begins with a symbol that says of what kind it is:
 
 =====================  ========================================================================================
-dict                   a symbol of its keys in their order; then, by the codes of the keys, each key and its value
-set, frozenset         a symbol, how many, the elements by their codes: their order is nothing that was released
+list, array in others  a symbol; how many; then the values (of an array of records, a symbol of the fields)
+dict                   a symbol; each value at its key; a symbol of the keys in their order
+set, frozenset         a symbol; how many; what of each element is present: their order is nothing that was released
 dataclass              a symbol of the class and its fields; then the values
 bytes                  a symbol of all of them, how many, and the first `BYTES` as numbers
 complex                a symbol, the real and the imaginary part
 Decimal, Fraction      the nearest float, then a symbol of the exact number
 date, time, duration   seconds (of a date since 1970), then a symbol of the exact value
 Enum                   a symbol of the class and the member's name
-array                  as a list; of records, a symbol of the fields first
 others                 what `numpy.asarray` makes of them, where they offer `__array__`; see also `tabular`
 =====================  ========================================================================================
 
-A row is written by position, one entry behind the other, or by the nodes of the outcome's tree (see `layout`).
+`flatten` is the only place that knows types; where entries stand is for `Columns` to say.
 """
 
 import datetime
 import enum
 import fractions
 import importlib
-import importlib.util
 import math
 import numbers
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence, Set
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence, Set
+from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, singledispatch
 from itertools import chain
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
+from typing_extensions import override
 
 from dpwitness.checks import DEEPEST
-from dpwitness.codec import whole_below
+from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import (
     FALSE,
-    NEGATIVE_ZERO,
     NOT_A_NUMBER,
     TRUE,
     WHOLE,
+    Rows,
     array_rows,
     entries,
+    exception_code,
     nested,
     symbol,
     text_code,
 )
+from dpwitness.mechanisms.columns import EQUAL, LIST, MAPPING, PRESENT, Columns, Node, OutputTraits, node_name
 
-#: Texts that a mechanism keeps for messages, and places of dates, at most: random ones would fill the memory.
-LABELS: Final = 10_000
-#: Characters that it keeps of one, and of the name of a key.
-LABEL: Final = 300
 #: Names of keys that a text lists.
 LISTED: Final = 12
-#: Behind the entry of a sequence of one entry, where the mechanism returns bare values too.
-SINGLE: Final = symbol("sequence of one")
-
-#: Words whose names are a user's own.
-QUOTED: Final = ("key", "field", "column", "index", "attribute", "element")
+#: Bytes of a value that have an entry each.
+BYTES: Final = 32
+EPOCH: Final = datetime.datetime(1970, 1, 1)
 SEQUENCES: Final = (tuple, list, deque, range)
 
-#: A step from a node of an outcome to one within: a word, and the codes of the key, label or number.
-Step = tuple[str, tuple[float, ...]]
-Path = tuple[Step, ...]
-#: Where an entry stands: its coordinate in a row by position; else the path of its node, and which number there it is.
-Place = int | tuple[Path, int]
+#: Types of single values that nothing changes any more.
+WHOLE_NUMBERS: Final = frozenset({int, np.int64})
+NUMBERS: Final = WHOLE_NUMBERS | {float, np.float64}
+FLAGS: Final = frozenset({bool, np.bool_})
+SINGLE_VALUES: Final = NUMBERS | FLAGS | {str, type(None)}
 
 
-@dataclass(frozen=True, slots=True)
-class Entry:
-    """An entry of outcomes: the way to it, which of several numbers there it is, and its name for people."""
-
-    json_keys: ClassVar[tuple[str, ...]] = ("name", "at: path", "part")
-
-    path: Path
-    part: Annotated[int, whole_below(1 << 16)]  # a text or a number takes three
-    name: str = field(compare=False)
-
-    @property
-    def code(self) -> float:
-        """The code that stands for it behind a layout."""
-        return symbol("entry", repr((self.path, self.part)))
+def is_sequence(value: object) -> bool:
+    """Whether an outcome is its values, one after the other."""
+    return isinstance(value, SEQUENCES) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
-class Node:
-    """A node of the tree that an outcome is: the coordinates of its entries, and the nodes within that a layout has."""
-
-    __slots__ = ("blocks", "children", "coordinates", "name", "path")
-
-    def __init__(self, path: Path, name: str) -> None:
-        self.path, self.name = path, name
-        self.coordinates: list[int] = []
-        self.children: dict[tuple[str, type, object], Node] = {}
-        self.blocks: dict[int, int] = {}
-
-    def entry(self, part: int) -> Entry:
-        """One of the entries here, by their number."""
-        return Entry(self.path, part, self.name if part == 0 else f"{self.name} (part {part + 1})")
+def is_plain_list(value: object) -> bool:
+    """Whether an outcome is a list of single values: its row holds them and nothing else."""
+    if isinstance(value, np.ndarray):
+        return value.ndim == 1 and (value.dtype.kind in "biuf" or is_plain_list(value.tolist()))
+    if not isinstance(value, SEQUENCES) or hasattr(value, "_fields"):
+        return False
+    kinds = set(map(type, value)) - SINGLE_VALUES
+    return all(issubclass(kind, np.number | np.bool_ | np.str_) for kind in kinds)
 
 
-@dataclass(slots=True, kw_only=True)
+def single_value(value: object) -> object:
+    """An array without axes as the value that it holds."""
+    if isinstance(value, np.ndarray) and value.ndim == 0:
+        return value.tolist() if isinstance(value, np.ma.MaskedArray) else value[()]
+    return value
+
+
 class Row:
-    """The entries of one outcome, one behind the other, and the texts behind them.
+    """Writes outcomes as rows, one after the other: `flatten` puts the entries of a value at the nodes of its tree.
 
-    `structured`: whether the outcome holds more than single values, so that rows by position would not do: see
-    `layout.KeyedRow`, which has a coordinate for each node. A node of None is the outcome as a whole.
+    Parameters
+    ----------
+    columns
+        Where entries stand. If there are none yet, the first outcome gives them.
+    traits
+        What is kept besides the rows.
     """
 
-    keyed: ClassVar[bool] = False
+    def __init__(self, columns: Columns, traits: OutputTraits) -> None:
+        self.columns, self.traits = columns, traits
+        self.values: list[float] = []
+        self.others: list[tuple[Node, int, float]] = []
+        self.depth = 0  # of the containers that are being read
 
-    entries: list[float] = field(default_factory=list)
-    labels: dict[float, str] = field(default_factory=dict)
-    dates: dict[Place, str] = field(default_factory=dict)  # of which unit those are that stand there; "": of several
-    structured: bool = False
-    depth: int = 0  # of the containers that are being read
+    def written(self, value: Any, attributes: Sequence[str] = ()) -> list[float]:
+        """The row of an outcome; `attributes`: those of which it is the value, or of several the values.
 
-    def put(self, entry: float, node: Node | None, label: str | None = None) -> None:
-        """Append an entry; `label` is the text that stands behind it."""
-        self.entries.append(entry)
-        if label is not None:
-            self.label(entry, label)
+        Raises `TypeError` for an object of a type that is not known, and `RecursionError` for one that holds itself or
+        is nested too deep.
+        """
+        self.values, self.others, self.depth = self.columns.blank.copy(), [], 0
+        root = self.columns.root
+        if attributes:
+            for name, item in zip(attributes, value if len(attributes) > 1 else (value,), strict=True):
+                self.add(item, self.at(root, "attribute", name))
+        elif is_plain_list(value := single_value(value)):
+            put_items(value, self, root)
+        else:
+            self.add(value, root)
+        return self._with_others() if self.others else self.values
 
-    def label(self, entry: float, text: str) -> None:
-        """Keep the text that stands behind an entry."""
-        if len(self.labels) < LABELS or entry in self.labels:
-            self.labels[entry] = _cut(text)
+    def _with_others(self) -> list[float]:
+        others = [node.entry(part) for node, part, _ in self.others]
+        if not self.columns.entries:
+            values = [entry for _, _, entry in self.others]
+            self.columns = self.columns.extended(others, len(others))
+            return values
+        for entry in () if self.columns.full else others:
+            self.traits.entry(entry)
+        self.traits.longest = max(self.traits.longest, self.count)
+        content = [(node.path, part, entry) for node, part, entry in self.others]
+        return [*self.values, float(len(content)), symbol("entries", repr(content))]
 
-    def place(self, node: Node | None) -> Place:
-        """Where the next entry of a node will stand."""
-        return len(self.entries)
+    @property
+    def count(self) -> int:
+        """How many entries the last outcome has."""
+        return len(self.others) + sum(entry == entry for entry in self.values)
 
-    def date(self, count: float, unit: str, node: Node | None) -> None:
-        """Append the entries of a date: so many of a unit since 1970."""
-        note_date(self.dates, self.place(node), unit)
-        self.add(count, node)
+    def put(self, node: Node, *entries: float) -> None:
+        """Put the entries of a node."""
+        known = node.coordinates
+        if len(entries) == 1 and known:
+            self.values[known[0]] = entries[0]
+            return
+        for part, entry in enumerate(entries):
+            if part < len(known):
+                self.values[known[part]] = entry
+            else:
+                self.others.append((node, part, entry))
 
-    def text(self, text: str, node: Node | None) -> None:
-        """Append the entry of a text."""
-        self.put(text_code(text), node, text)
+    def mark(self, node: Node, code: float, text: str) -> None:
+        """Put a code, and keep the text that stands behind it."""
+        self.put(node, code)
+        self.traits.label(code, text)
 
-    def at(self, node: Node | None, word: str, name: object) -> Node | None:
+    def text(self, text: str, node: Node) -> None:
+        """Put the entry of a text."""
+        self.mark(node, text_code(text), text)
+
+    def at(self, node: Node, word: str, name: object) -> Node:
         """The node within another that a word and a name lead to, such as "key" and "a"."""
-        self.structured = True
-        return None
+        known = node.children.get((word, type(name), name))
+        if known is not None:
+            return known
+        path = (*node.path, (word, tuple(EQUAL.get(code, code) for code in self.codes(name))))
+        child = self.columns.node(path)
+        if child is None:
+            return Node(path, node_name(node.name if node.path else "", word, name))
+        if not (isinstance(name, float) and math.isnan(name)):
+            node.children[word, type(name), name] = child
+        return child
 
-    def length(self, length: int, node: Node | None, what: str = "values") -> None:
-        """Append an entry for the number of values that something holds."""
-        self.structured = True
-        self.put(nested(length), node)
+    def nodes(self, node: Node, word: str, count: int) -> list[Node]:
+        """The nodes of the values from 1 to `count` within another."""
+        known = node.values.setdefault(word, [])
+        found = known[:count]
+        for number in range(len(found) + 1, count + 1):
+            found.append(self.at(node, word, number))
+            if found[-1].coordinates and len(known) == number - 1:
+                known.append(found[-1])
+        return found
 
-    def block(self, numbers: list[float], node: Node | None) -> None:
-        """Append the entries of an array of numbers."""
-        self.entries += numbers
+    def codes(self, value: object) -> list[float]:
+        """The entries of a key or an element, by which it is sorted."""
+        own = FlatRow(OutputTraits(labels=self.traits.labels))
+        own.depth = self.depth
+        own.add(value, own.columns.root)
+        return own.values
 
-    def add(self, value: Any, node: Node | None = None) -> None:
-        """Append the entries of a value. Raises `TypeError` for what cannot be told from others of its kind."""
+    def length(self, length: int, node: Node, what: str = "values") -> None:
+        """Put the number of values that something holds, as an entry with a name of its own."""
+        self.put(self.at(node, "number of", what), float(length))
+
+    def begin_list(self, length: int, node: Node, codes: Sequence[float]) -> None:
+        """Put what stands before the values of a list within an outcome."""
+        self.put(node, *codes)
+        self.length(length, node)
+
+    def extend(self, values: Sequence[object], node: Node, word: str = "value") -> None:
+        """Put the entries of several values."""
+        for value, child in zip(values, self.nodes(node, word, len(values)), strict=True):
+            self.add(value, child)
+
+    def add(self, value: Any, node: Node) -> None:
+        """Put the entries of a value. Raises `TypeError` for what cannot be told from others of its kind."""
         kind = type(value)
-        if kind is float or kind is int or kind is bool or value is None:
-            for entry in entries(value):
-                self.put(entry, node)
+        # The common cases by themselves: all others take ten times as long.
+        if kind is float and (value < 0 or value > 0):
+            entry = value
+        elif kind is int and -WHOLE < value < WHOLE:
+            entry = float(value)
+        elif kind is bool:
+            entry = TRUE if value else FALSE
         elif kind is str:
             self.text(value, node)
+            return
+        elif value is None or kind is float or kind is int:
+            self.put(node, *entries(value))
+            return
         else:
             self.depth += 1
             if self.depth > DEEPEST:
                 raise RecursionError(f"it is nested deeper than {DEEPEST} levels")
-            append(value, self, node)
+            flatten(value, self, node)
             self.depth -= 1
+            return
+        self.put(node, entry)
 
-    def extend(self, values: Iterable[object], node: Node | None, word: str = "value") -> None:
-        """Append the entries of several values."""
-        for value in values:
-            # The common case by itself: −0, NaN and all other types take ten times as long.
-            if type(value) is float and (value < 0 or value > 0):
-                self.entries.append(value)
-            else:
-                self.add(value)
+    def rows(self, outcomes: Sequence[Any]) -> Rows | None:
+        """Rows of many outcomes at once, the same as one by one.
+
+        All are numbers, or flags, or texts, or tuples or arrays of so many of one of these, at least two; else None.
+        """
+        values = self.uniform(outcomes)
+        return None if values is None else self.placed(values, several=type(outcomes[0]) in (tuple, np.ndarray))
+
+    def placed(self, values: Rows, *, several: bool) -> Rows | None:
+        """Entries of shape (n, k) of single values, or of lists of `several`, as rows; None where columns lack one."""
+        count = values.shape[1]
+        if not self.columns.entries:
+            self.written([0.0] * count if several else 0.0)
+        root = self.columns.root
+        nodes = self.nodes(root, "value", count) if several else [root]
+        at = [c for node in nodes for c in node.coordinates[:1]]
+        if len(at) < count:
+            return None
+        if at == [*range(len(self.columns.entries))]:
+            return values
+        rows = np.full((len(values), len(self.columns.entries)), np.nan)
+        rows[:, at] = values
+        return rows
+
+    def uniform(self, outcomes: Sequence[Any]) -> Rows | None:
+        """The entries of many outcomes of one kind; None where they are none, see `rows`."""
+        kinds = set(map(type, outcomes))
+        if kinds <= NUMBERS:
+            try:
+                numbers = np.array(outcomes, np.float64)
+            except OverflowError:
+                return None
+            if kinds & WHOLE_NUMBERS and np.any(np.abs(numbers) >= WHOLE):
+                return None
+            return array_rows(numbers.reshape(-1, 1))
+        if kinds <= FLAGS:
+            return array_rows(np.array(outcomes, np.bool_).reshape(-1, 1))
+        if kinds == {str}:
+            codes = {text: text_code(text) for text in dict.fromkeys(outcomes)}
+            for text, code in codes.items():
+                self.traits.label(code, text)
+            return np.array([*map(codes.__getitem__, outcomes)]).reshape(-1, 1)
+        if kinds in ({tuple}, {np.ndarray}) and len(outcomes[0]) > 1 and len(set(map(len, outcomes))) == 1:
+            if kinds == {tuple}:
+                flat = self.uniform([*chain.from_iterable(outcomes)])
+                return None if flat is None or flat.shape[1] > 1 else flat.reshape(len(outcomes), -1)
+            dtypes = {outcome.dtype for outcome in outcomes}
+            if len(dtypes) == 1 and dtypes.pop().itemsize <= 8:  # a long double takes two entries
+                return array_rows(np.stack(outcomes))
+        return None
 
 
-def note_date(dates: dict[Place, str], place: Place, unit: str) -> None:
-    """Note that dates of a unit stand at a place, of `LABELS` places; an empty unit where they are of several."""
-    if place in dates or len(dates) < LABELS:
-        dates[place] = unit if dates.get(place, unit) == unit else ""
+class FlatRow(Row):
+    """Writes an outcome one entry behind the other, as compiled code does, and files that name no entries."""
+
+    def __init__(self, traits: OutputTraits) -> None:
+        super().__init__(Columns(), traits)
+
+    @override
+    def written(self, value: object, attributes: Sequence[str] = ()) -> list[float]:
+        self.values, self.depth, root = [], 0, self.columns.root
+        if is_sequence(value := single_value(value)):
+            put_items(value, self, root)
+        else:
+            self.add(value, root)
+        return self.values
+
+    @override
+    def put(self, node: Node, *entries: float) -> None:
+        self.values += entries
+
+    @override
+    def at(self, node: Node, word: str, name: object) -> Node:
+        if word in ("key", "column"):
+            raise InvalidOutcome("rows by position hold no keys: dpwitness 0.2 replays files of such outcomes")
+        return Node((), "")
+
+    @override
+    def nodes(self, node: Node, word: str, count: int) -> list[Node]:
+        return [Node((), "")] * count
+
+    @override
+    def length(self, length: int, node: Node, what: str = "values") -> None:
+        self.put(node, nested(length))
+
+    @override
+    def begin_list(self, length: int, node: Node, codes: Sequence[float]) -> None:
+        self.length(length, node)
+
+    @override
+    def placed(self, values: Rows, *, several: bool) -> Rows | None:
+        return values
 
 
-def row_of(value: object, row: Row) -> None:
-    """Write an outcome into an empty row: of a sequence the entries alone, without their number.
+@dataclass(frozen=True, slots=True)
+class ExceptionOutcome:
+    """Stands for the output of a run that raised an exception of a class of this name."""
 
-    Raises `TypeError` for an object of a type that is not known, and `RecursionError` for one that holds itself or
-    is nested too deep.
-    """
-    if isinstance(value, np.ndarray) and value.ndim == 0:
-        value = value[()]
-    if is_sequence(value):
-        append_entries(value, row, None)
-    else:
-        row.add(value)
-
-
-def is_sequence(value: object) -> bool:
-    """Whether the row of an outcome is that of its entries."""
-    return isinstance(value, SEQUENCES) or (isinstance(value, np.ndarray) and value.ndim > 0)
-
-
-def node_name(outer: str, word: str, name: object) -> str:
-    """A node for people, such as "key 'a', value 2"; `outer` names the node that it lies in, empty at the top."""
-    if isinstance(name, np.generic):
-        name = name.item()
-    own = f"{word} {_cut(repr(name))}" if word in QUOTED else f"{word} {name}"
-    return f"{outer}, {own}" if outer else own
-
-
-def _cut(text: str) -> str:
-    return text if len(text) <= LABEL else f"{text[:LABEL]}…"
+    name: str
 
 
 def listed(names: Sequence[object]) -> str:
@@ -228,62 +340,71 @@ def listed(names: Sequence[object]) -> str:
 
 
 @singledispatch
-def append(value: object, row: Row, node: Node | None) -> None:
-    """Append the entries of an object to a row; `append.register` adds a type.
+def flatten(value: object, row: Row, node: Node) -> None:
+    """Put the entries of an object; `flatten.register` adds a type. Each node gets its entries at once.
 
     Raises `TypeError` for a type that is not known.
     """
     _import_for(type(value).__module__.partition(".")[0])
-    known = append.dispatch(type(value))
-    if known is not append.dispatch(object):
+    known = flatten.dispatch(type(value))
+    if known is not flatten.dispatch(object):
         known(value, row, node)
     elif hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
-        _append_fields(value, row, node)
+        _put_fields(value, row, node)
     elif hasattr(value, "__array__") and not isinstance(value, type):
-        _append_converted(value, row, node)
+        _put_converted(value, row, node)
     else:
         raise TypeError(f"{type(value).__name__} is no kind of outcome")
 
 
 @cache
 def _import_for(library: str) -> None:
-    """Import the module for a library's types once a mechanism returns one: the library is not imported before."""
-    if library in ("polars", "pyarrow"):
+    """Register the types of a library once a mechanism returns one: the library is not imported before."""
+    if library in ("pandas", "polars", "pyarrow"):
         importlib.import_module(f"{__package__}.tabular").register()
-        return
-    name = f"{__package__}.of_{library}"
-    if importlib.util.find_spec(name) is not None:
-        importlib.import_module(name)
 
 
-def _append_fields(value: Any, row: Row, node: Node | None) -> None:
+def _put_fields(value: Any, row: Row, node: Node) -> None:
     """A dataclass."""
     names = [*value.__dataclass_fields__]
-    row.put(symbol("dataclass", repr((type(value).__qualname__, names))), node, type(value).__name__)
+    row.mark(node, symbol("dataclass", repr((type(value).__qualname__, names))), type(value).__name__)
     for name in names:
         row.add(getattr(value, name), row.at(node, "field", name))
 
 
-def _append_converted(value: object, row: Row, node: Node | None) -> None:
+def _put_converted(value: object, row: Row, node: Node) -> None:
     """What offers itself as an array: tensors, columns and the like of other libraries."""
     array = np.asarray(value.detach() if hasattr(value, "detach") else value)
     if array.ndim == 0 and array.dtype.kind == "O":
         raise TypeError(f"{type(value).__name__} is no kind of outcome")
-    row.put(symbol("array", type(value).__qualname__), node, type(value).__name__)
-    row.add(array, node)
+    kind = symbol("array", type(value).__qualname__)
+    row.traits.label(kind, type(value).__name__)
+    if array.ndim == 0:
+        row.put(node, kind, *row.codes(array[()]))
+    else:
+        put_list(array, row, node, kind)
 
 
-def key_codes(value: object, row: Row) -> list[float]:
-    """The entries of a key or an element, by which it is sorted; its labels go to the row's."""
-    own = Row(labels=row.labels, depth=row.depth)
-    own.add(value)
-    return own.entries
+@flatten.register
+def _(value: ExceptionOutcome, row: Row, node: Node) -> None:
+    row.mark(node, exception_code(value.name), f"raises {value.name}")
 
 
-def append_entries(value: Any, row: Row, node: Node | None) -> None:
-    """The entries of a sequence, one after the other."""
+def put_list(value: Any, row: Row, node: Node, *kind: float) -> None:
+    """A sequence within an outcome: how many values, and these; `kind`: codes of what it is besides."""
+    about: tuple[float, ...] = ()
     if isinstance(value, np.ndarray) and value.ndim > 1 and not len(value):
-        row.put(symbol("shape", repr(value.shape)), node, f"shape {value.shape}")
+        about = (symbol("shape", repr(value.shape)),)
+        row.traits.label(about[0], f"shape {value.shape}")
+    elif isinstance(value, np.ndarray) and value.dtype.names is not None:
+        about = (symbol("records", repr(value.dtype.names)),)
+        row.traits.label(about[0], "records")
+    row.begin_list(len(value), node, (*kind, LIST, *about))
+    put_items(value, row, node)
+
+
+def put_items(value: Any, row: Row, node: Node) -> None:
+    """The values of a sequence, one after the other."""
     if not isinstance(value, np.ndarray):
         names = getattr(value, "_fields", None)
         if names is not None and isinstance(value, tuple):
@@ -292,26 +413,21 @@ def append_entries(value: Any, row: Row, node: Node | None) -> None:
         else:
             row.extend(value, node)
         return
-    if value.dtype.names is not None:
-        row.put(symbol("records", repr(value.dtype.names)), node, "records")
-        row.extend(list(value), node, "row")
-        return
     if isinstance(value, np.matrix):  # whose rows are matrices again
         value = np.asarray(value)
+    numbers = _numeric_entries(value)
+    if numbers is not None:
+        for entry, child in zip(numbers, row.nodes(node, "value", len(numbers)), strict=True):
+            row.put(child, entry)
     elif isinstance(value, np.ma.MaskedArray):  # None where an entry is masked
         row.extend(value.tolist(), node)
-        return
-    quick = numeric_entries(value)
-    if quick is None:
-        row.extend(
-            value.tolist() if value.ndim == 1 and value.dtype.kind in "OUSbiuc" else list(value), node,
-            "value" if value.ndim == 1 else "row",
-        )  # fmt: skip
-        return
-    row.block(quick, node)
+    elif value.dtype.names is None and value.ndim == 1:
+        row.extend(value.tolist() if value.dtype.kind in "OUSbiuc" else list(value), node)
+    else:
+        row.extend(list(value), node, "row")
 
 
-def numeric_entries(value: NDArray[Any]) -> list[float] | None:
+def _numeric_entries(value: NDArray[Any]) -> list[float] | None:
     """The entries of a plain array of one axis that holds flags or numbers of at most 64 bits; None for any other."""
     if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
         return None
@@ -319,112 +435,71 @@ def numeric_entries(value: NDArray[Any]) -> list[float] | None:
     return None if rows is None else rows[0].tolist()
 
 
-#: Types of single values that nothing changes any more.
-WHOLE_NUMBERS: Final = frozenset({int, np.int64})
-NUMBERS: Final = WHOLE_NUMBERS | {float, np.float64}
-FLAGS: Final = frozenset({bool, np.bool_})
-SINGLE_VALUES: Final = NUMBERS | FLAGS | {str, type(None)}
-
-
-def uniform_rows(outcomes: Sequence[Any], row: Row) -> NDArray[np.float64] | None:
-    """Rows by position of many outcomes at once, the same as one by one; their texts go to the labels of `row`.
-
-    All are numbers, or flags, or texts, or tuples or arrays of so many of one of these, at least two; else None.
-    """
-    kinds = set(map(type, outcomes))
-    if kinds <= NUMBERS:
-        try:
-            numbers = np.array(outcomes, np.float64)
-        except OverflowError:
-            return None
-        if kinds & WHOLE_NUMBERS and np.any(np.abs(numbers) >= WHOLE):
-            return None
-        return array_rows(numbers.reshape(-1, 1))
-    if kinds <= FLAGS:
-        return array_rows(np.array(outcomes, np.bool_).reshape(-1, 1))
-    if kinds == {str}:
-        codes = {text: entries(text)[0] for text in dict.fromkeys(outcomes)}
-        for text, code in codes.items():
-            row.label(code, text)
-        return np.array([*map(codes.__getitem__, outcomes)]).reshape(-1, 1)
-    if kinds in ({tuple}, {np.ndarray}) and len(outcomes[0]) > 1 and len(set(map(len, outcomes))) == 1:
-        if kinds == {tuple}:
-            flat = uniform_rows([*chain.from_iterable(outcomes)], row)
-            return None if flat is None else flat.reshape(len(outcomes), -1)
-        dtypes = {outcome.dtype for outcome in outcomes}
-        if len(dtypes) == 1 and dtypes.pop().itemsize <= 8:  # a long double takes two entries
-            return array_rows(np.stack(outcomes))
-    return None
-
-
-#: Bytes of a value that have an entry each.
-BYTES: Final = 32
-EPOCH: Final = datetime.datetime(1970, 1, 1)
-
-
-@append.register
-def _(value: numbers.Number, row: Row, node: Node | None) -> None:
+@flatten.register
+def _(value: numbers.Number, row: Row, node: Node) -> None:
     if isinstance(value, enum.Enum):
-        append.dispatch(enum.Enum)(value, row, node)
-        return
-    if isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
-        row.put(symbol("complex"), node, "complex")
+        flatten.dispatch(enum.Enum)(value, row, node)
+    elif isinstance(value, numbers.Complex) and not isinstance(value, numbers.Real):
+        row.mark(node, symbol("complex"), "complex")
         row.add(value.real, row.at(node, "part", "real"))
         row.add(value.imag, row.at(node, "part", "imaginary"))
-        return
-    for entry in entries(value):
-        row.put(entry, node)
-    if isinstance(value, np.longdouble) and math.isfinite(value) and float(value) != value:
-        row.put(symbol("long double", repr(value)), node, str(value))
+    elif isinstance(value, np.longdouble) and math.isfinite(value) and float(value) != value:
+        exact = symbol("long double", repr(value))
+        row.traits.label(exact, str(value))
+        row.put(node, *entries(value), exact)
+    else:
+        row.put(node, *entries(value))
 
 
-@append.register
-def _(value: np.bool_, row: Row, node: Node | None) -> None:
-    row.put(entries(value)[0], node)
+@flatten.register
+def _(value: np.bool_, row: Row, node: Node) -> None:
+    row.put(node, *entries(value))
 
 
-@append.register
-def _(value: str, row: Row, node: Node | None) -> None:
+@flatten.register
+def _(value: str, row: Row, node: Node) -> None:
     if isinstance(value, enum.Enum):
-        append.dispatch(enum.Enum)(value, row, node)
+        flatten.dispatch(enum.Enum)(value, row, node)
     else:
         row.text(str(value), node)
 
 
-@append.register(Decimal)
-@append.register(fractions.Fraction)
-def _(value: Any, row: Row, node: Node | None) -> None:
+@flatten.register(Decimal)
+@flatten.register(fractions.Fraction)
+def _(value: Any, row: Row, node: Node) -> None:
     try:
-        row.add(float(value), node)
+        nearest = entries(float(value))
     except OverflowError:  # of a fraction
-        row.put(math.inf if value > 0 else -math.inf, node)
+        nearest = [math.inf if value > 0 else -math.inf]
     except ValueError:  # a signalling NaN
-        row.put(NOT_A_NUMBER, node)
-    row.put(symbol(type(value).__name__, f"{value!s}"), node, repr(value))  # not as a number or a text is told
+        nearest = [NOT_A_NUMBER]
+    exact = symbol(type(value).__name__, f"{value!s}")
+    row.traits.label(exact, repr(value))  # not as a number or a text is told
+    row.put(node, *nearest, exact)
 
 
-@append.register
-def _(value: enum.Enum, row: Row, node: Node | None) -> None:
+@flatten.register
+def _(value: enum.Enum, row: Row, node: Node) -> None:
     name = f"{type(value).__qualname__}.{value.name or value.value}"  # a combination of flags may have no name
-    row.put(symbol("enum", name), node, name)
+    row.mark(node, symbol("enum", name), name)
 
 
-@append.register(bytes)
-@append.register(bytearray)
-@append.register(memoryview)
-def _(value: Any, row: Row, node: Node | None) -> None:
+@flatten.register(bytes)
+@flatten.register(bytearray)
+@flatten.register(memoryview)
+def _(value: Any, row: Row, node: Node) -> None:
     held = bytes(value)
-    row.put(symbol("bytes", held.hex()), node, repr(held) if len(held) <= BYTES else f"{len(held)} bytes")
+    row.mark(node, symbol("bytes", held.hex()), repr(held) if len(held) <= BYTES else f"{len(held)} bytes")
     row.length(len(held), node, "bytes")
     row.extend(held[:BYTES], node, "byte")
 
 
-@append.register(datetime.date)
-@append.register(datetime.time)
-@append.register(datetime.timedelta)
-def _(value: Any, row: Row, node: Node | None) -> None:
+@flatten.register(datetime.date)
+@flatten.register(datetime.time)
+@flatten.register(datetime.timedelta)
+def _(value: Any, row: Row, node: Node) -> None:
     if value != value:  # pandas' NaT is of such a type
-        row.put(symbol("missing", str(value)), node, str(value))
+        row.mark(node, symbol("missing", str(value)), str(value))
         return
     if isinstance(value, datetime.timedelta):
         seconds = value.total_seconds()
@@ -436,10 +511,10 @@ def _(value: Any, row: Row, node: Node | None) -> None:
         seconds = value.hour * 3600.0 + value.minute * 60 + value.second + value.microsecond / 1e6
     exact = _length_of(value) if isinstance(value, datetime.timedelta) else value.isoformat()
     if isinstance(value, datetime.date):
-        row.date(seconds, "s", node)
-    else:
-        row.add(seconds, node)
-    row.put(symbol("time", f"{exact} {getattr(value, 'fold', 0)}"), node, str(value))
+        row.traits.date(node.path, "s")
+    code = symbol("time", f"{exact} {getattr(value, 'fold', 0)}")
+    row.traits.label(code, str(value))
+    row.put(node, *entries(seconds), code)
 
 
 def _length_of(value: datetime.timedelta) -> str:
@@ -449,26 +524,55 @@ def _length_of(value: datetime.timedelta) -> str:
     return f"{plain} {nanoseconds}" if nanoseconds else plain
 
 
-@append.register(np.datetime64)
-@append.register(np.timedelta64)
-def _(value: Any, row: Row, node: Node | None) -> None:
+@flatten.register(np.datetime64)
+@flatten.register(np.timedelta64)
+def _(value: Any, row: Row, node: Node) -> None:
     if np.isnat(value):
-        row.put(symbol("missing", "NaT"), node, "NaT")
+        row.mark(node, symbol("missing", "NaT"), "NaT")
         return
-    count = int(value.astype(np.int64))
     if isinstance(value, np.datetime64):
         unit, step = np.datetime_data(value.dtype)
         # Seconds as "1s": Python's dates, which are other outcomes, are in "s", and are told apart as of another unit.
-        row.date(count, unit if step == 1 and unit != "s" else f"{step}{unit}", node)
-    else:
-        row.add(count, node)
-    row.put(symbol("time", value.dtype.str), node, str(value.dtype))
+        row.traits.date(node.path, unit if step == 1 and unit != "s" else f"{step}{unit}")
+    code = symbol("time", value.dtype.str)
+    row.traits.label(code, str(value.dtype))
+    row.put(node, *entries(int(value.astype(np.int64))), code)
 
 
-#: What stands at the node of an element of a set, but for those of `EQUAL`.
-PRESENT: Final = symbol("element")
-#: Flags and negative zeros find what 1 and 0 find in a dict.
-EQUAL: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}
+@flatten.register
+def _(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # what is dispatched on has no arguments
+    names = (*value,)
+    known = node.mappings.get(names)
+    if known is None:
+        order = symbol("mapping", repr([row.codes(name) for name in names]))
+        row.traits.label(order, listed(names))
+        known = order, [row.at(node, "key", name) for name in names], row.at(node, "order of", "keys")
+        # Keys that are equal may be others: 1, 1.0 and True.
+        if all(one.coordinates for one in known[1]) and set(map(type, names)) <= {str}:
+            node.mappings[names] = known
+    row.put(node, MAPPING)
+    for name, child in zip(names, known[1], strict=True):
+        row.add(value[name], child)
+    row.put(known[2], known[0])
+
+
+@flatten.register
+def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # as above
+    row.mark(node, symbol("set"), "a set")
+    row.length(len(value), node, "elements")
+    if isinstance(row, FlatRow):
+        row.put(node, *chain.from_iterable(sorted(row.codes(element) for element in value)))
+        return
+    others = []  # they stand by their order
+    for element in sorted(value, key=row.codes):
+        if _comes_again(element):
+            code = row.codes(element)[0]
+            row.put(row.at(node, "element", element), code if code in EQUAL else PRESENT)
+        else:
+            others.append(element)
+    row.extend(others, node, "other element")
+
+
 #: Types of elements that come again, so that each has a node of its own; so do whole numbers of other types.
 NAMES: Final = (str, bytes, int, type(None))
 
@@ -482,108 +586,66 @@ def _comes_again(element: object) -> bool:
     return isinstance(value, NAMES) or (isinstance(value, float) and value.is_integer())
 
 
-@append.register
-def _(value: Mapping, row: Row, node: Node | None) -> None:  # type: ignore[type-arg]  # what is dispatched on has no arguments
-    names = [*value]
-    codes = [key_codes(name, row) for name in names]
-    order = symbol("mapping", repr(codes))
-    if row.keyed:
-        row.put(symbol("mapping"), node, "a dict")
-        for name in names:
-            row.add(value[name], row.at(node, "key", name))
-        row.put(order, row.at(node, "order of", "keys"), listed(names))
-        return
-    row.structured = True
-    row.put(order, node, f"keys {', '.join(map(repr, names[:5]))}"[:80])
-    for number in sorted(range(len(names)), key=codes.__getitem__):
-        for code in codes[number]:
-            row.put(code, None)
-        row.add(value[names[number]], None)
-
-
-@append.register
-def _(value: Set, row: Row, node: Node | None) -> None:  # type: ignore[type-arg]  # as above
-    row.put(symbol("set"), node, "a set")
-    row.length(len(value), node, "elements")
-    if row.keyed:
-        others = []  # they stand by their order
-        for element in sorted(value, key=lambda element: key_codes(element, row)):
-            if _comes_again(element):
-                code = key_codes(element, row)[0]
-                present = (code, None) if code in EQUAL else (PRESENT, "present")
-                row.put(present[0], row.at(node, "element", element), present[1])
-            else:
-                others.append(element)
-        row.extend(others, node, "other element")
-        return
-    for codes in sorted(key_codes(element, row) for element in value):
-        for code in codes:
-            row.put(code, None)
-
-
-@append.register(tuple)
-@append.register(list)
-@append.register(deque)
-@append.register(range)
-@append.register(np.ndarray)
-def _(value: Any, row: Row, node: Node | None) -> None:
+@flatten.register(tuple)
+@flatten.register(list)
+@flatten.register(deque)
+@flatten.register(range)
+@flatten.register(np.ndarray)
+def _(value: Any, row: Row, node: Node) -> None:
     if isinstance(value, np.ndarray) and value.ndim == 0:
-        row.add(value.tolist() if isinstance(value, np.ma.MaskedArray) else value[()], node)
-        return
-    if row.keyed:
-        row.put(symbol("list"), node, "a list")  # so that what holds nothing is there, too
-    row.length(len(value), node)
-    append_entries(value, row, node)
+        row.add(single_value(value), node)
+    else:
+        put_list(value, row, node)
 
 
-@append.register
-def _(value: np.void, row: Row, node: Node | None) -> None:
+@flatten.register
+def _(value: np.void, row: Row, node: Node) -> None:
     if value.dtype.names is None:
-        append(value.tobytes(), row, node)
+        flatten(value.tobytes(), row, node)
         return
-    row.put(symbol("record", repr(value.dtype.names)), node, "record")
+    row.mark(node, symbol("record", repr(value.dtype.names)), "record")
     for name in value.dtype.names:
         row.add(value[name], row.at(node, "field", name))
 
 
-def put_series(values: Sequence[object], labels: Sequence[object] | None, row: Row, node: Node | None) -> None:
-    """Values by their labels, or by their numbers from 1 where there are none."""
-    row.put(symbol("series"), node, "a Series")
-    row.length(len(values), node, "rows")
-    for value, within in zip(values, _rows(labels, len(values), row, node), strict=True):
-        row.add(value, within)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FlatShape:
+    """What outcomes that compiled code writes flat have in common: names of entries, and which are lengths of lists.
+
+    `lengths`: coordinates of lengths, and the entries there.
+    """
+
+    names: tuple[str, ...]
+    lengths: tuple[tuple[int, float], ...]
+
+    @classmethod
+    def of(cls, value: object) -> "FlatShape":
+        """The shape of numbers and flags in lists and arrays."""
+        names: list[str] = []
+        lengths: list[tuple[int, float]] = []
+
+        def visit(item: Any, name: str) -> None:
+            if is_sequence(item):
+                if name:
+                    lengths.append((len(names), nested(len(item))))
+                    names.append(name)
+                word = "row" if isinstance(item, np.ndarray) and item.ndim > 1 else "value"
+                for number, inner in enumerate(item, 1):
+                    visit(inner, node_name(name, word, number))
+            else:
+                names.extend(Node((), name).entry(part).name for part in range(len(entries(item))))
+
+        visit(single_value(value), "")
+        return cls(names=tuple(names), lengths=tuple(lengths))
+
+    def fits(self, rows: Rows) -> bool:
+        """Whether all outcomes have it, as far as rows of shape (2, n, any width) go."""
+        width, size = rows.shape[2], len(self.names)
+        same = all(bool((rows[:, :, c] == entry).all()) for c, entry in self.lengths if c < width)
+        full = width < size or not np.isnan(rows[:, :, size - 1]).any()
+        return same and full and (width <= size or bool(np.isnan(rows[:, :, size]).all()))
 
 
-def put_columns(
-    names: Sequence[object],
-    columns: Sequence[Sequence[object]],
-    labels: Sequence[object] | None,
-    rows: int,
-    row: Row,
-    node: Node | None,
-) -> None:
-    """The values of a table by column and label, row after row, so that a row more changes no entry before it."""
-    row.put(symbol("table"), node, "a DataFrame")
-    row.length(rows, node, "rows")
-    seen: dict[object, int] = {}
-    nodes = [_rows(labels, rows, row, _again(row, row.at(node, "column", name), name, seen)) for name in names]
-    for number in range(rows):
-        for values, own in zip(columns, nodes, strict=True):
-            row.add(values[number], own[number])
-    if not columns:  # its rows have a label and nothing else
-        for label in _rows(labels, rows, row, node):
-            row.put(symbol("row"), label, "present")
-
-
-def _rows(labels: Sequence[object] | None, count: int, row: Row, node: Node | None) -> list[Node | None]:
-    """The nodes of rows; where a label comes again, by how often it was there."""
-    if labels is None:
-        return [row.at(node, "row", number) for number in range(1, count + 1)]
-    seen: dict[object, int] = {}
-    return [_again(row, row.at(node, "index", label), label, seen) for label in labels]
-
-
-def _again(row: Row, node: Node | None, name: object, seen: dict[object, int]) -> Node | None:
-    """The node itself where a name comes for the first time, then one for each further time."""
-    seen[name] = seen.get(name, 0) + 1
-    return node if seen[name] == 1 else row.at(node, "occurrence", seen[name])
+def flat_names(width: int) -> dict[int, str]:
+    """Names of the entries of outcomes that are written flat: by position, with lengths before lists."""
+    return {c: f"entry {c + 1} of the flat outcome" for c in range(width)}

@@ -12,12 +12,12 @@ import numpy as np
 from dpwitness.checks import brief, class_and_text, is_failure
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
 from dpwitness.machine import warn
+from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
-from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.mechanism import InputConversion, Mechanism, OutputTraits
+from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature, name_of
@@ -31,13 +31,9 @@ class Requirements:
 
     #: Plain Python in any case.
     interpreted: bool = False
-    #: Rows tell a sequence of one entry from that entry alone.
-    marked: bool = False
-    #: Rows are laid out by the places of entries from the first run on.
-    keyed: bool = False
-    #: Of a witness: the layout of its event, whether the event stands by position since the file has no layout, and
+    #: Of a witness: the columns of its event, whether the event stands by position since the file names no entries, and
     #: the texts behind numbers.
-    layout: RowLayout | None = None
+    columns: Columns | None = None
     by_position: bool = False
     texts: Mapping[float, str] = field(default_factory=dict)
 
@@ -103,7 +99,6 @@ def as_mechanism(
     if isinstance(function, Mechanism):
         if requirements.interpreted and function.plain is not None:
             return _measured(function.plain, pair, requirements)
-        function.marked |= requirements.marked
         return _begun(function, requirements)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
@@ -113,8 +108,8 @@ def as_mechanism(
     if signature.size is not None:
         vectorised = VectorisedMechanism(signature, outcome, errors=errors)
         return _measured(with_conversion(vectorised, pair), pair, requirements)
-    # The event of a witness with a layout says nothing of rows by position.
-    reason, interpreted = None, requirements.interpreted or requirements.layout is not None
+    # The event of a witness with columns says nothing of rows by position.
+    reason, interpreted = None, requirements.interpreted or requirements.columns is not None
     arrays = [as_array(side) for side in pair.sides]
     axes = {-1 if array is None else array.ndim for array in arrays}
     numeric = len(axes) == 1 and -1 not in axes
@@ -136,7 +131,7 @@ def as_mechanism(
             interpreted = True
         else:
             twin = PythonMechanism(compiled.signature.interpreted())
-            twin.begin(None, keyed=False, by_position=True)  # as compiled code writes rows
+            twin.begin(None, by_position=True)  # as compiled code writes rows
             compiled.plain = with_conversion(twin, pair)
             difference = first_difference(compiled, twin, pair)
             shapes = twin.flat_shapes
@@ -215,7 +210,6 @@ def _runs(mechanism: PythonMechanism, pair: Pair) -> bool:
 
 
 def _measured(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> Mechanism:
-    mechanism.marked = requirements.marked
     _begun(mechanism, requirements).measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
         slow = mechanism.cost.seconds_per_run > SEEDING_PAYS
@@ -225,7 +219,7 @@ def _measured(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> M
 
 def _begun(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
     """The mechanism, which knows what its rows are like and what texts stand behind numbers."""
-    mechanism.begin(requirements.layout, keyed=requirements.keyed, by_position=requirements.by_position)
+    mechanism.begin(requirements.columns, by_position=requirements.by_position)
     mechanism.traits.adopt(OutputTraits(labels=dict(requirements.texts)))
     return mechanism
 

@@ -27,8 +27,8 @@ from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, M
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
 from dpwitness.mechanisms.mechanism import LONGEST_ROW
-from dpwitness.mechanisms.outcomes import SINGLE_VALUES
-from dpwitness.mechanisms.python import ExceptionOutcome, PythonMechanism, Side, VectorisedMechanism
+from dpwitness.mechanisms.outcomes import SINGLE_VALUES, ExceptionOutcome, Row
+from dpwitness.mechanisms.python import Outputs, PythonMechanism, Side, VectorisedMechanism
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
 from dpwitness.neighbours import Data, shown
 from dpwitness.tables import tables_of
@@ -634,13 +634,13 @@ class SqlMechanism(VectorisedMechanism):
         return PythonMechanism._draws(self, rng, runs, shared=shared)
 
     @override
-    def _run_all(self, side: Side, start: int) -> int:
+    def _run_all(self, side: Side, start: int, row: Row) -> Outputs:
         function: Any = self.signature.function
         outputs: list[Any] = []
         generator, begin = side.draws.generator, side.draws.begin
         single = SINGLE_VALUES if self._summarise is None else ()
         with function.loaded(side.data) as batch:
-            for i in range(len(side.rows)):
+            for i in range(side.runs):
                 if begin is not None:
                     begin(i)
                 try:
@@ -652,11 +652,11 @@ class SqlMechanism(VectorisedMechanism):
                         raise
                     if self.errors != "outcome":
                         raise raised(self.name, error, start + i, side.data) from error
-                    outputs.append(ExceptionOutcome(type(error).__qualname__))
+                    outputs.append(row.written(ExceptionOutcome(type(error).__qualname__)))
                     batch.again()
                 else:
-                    outputs.append(output if type(output) in single else self._held(output, side, start + i))
-        return self._place_sides([outputs], [side], start)
+                    outputs.append(output if type(output) in single else self._held(output, start + i, row))
+        return outputs
 
     @override
     def release(self) -> None:

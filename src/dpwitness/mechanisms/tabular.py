@@ -1,178 +1,159 @@
 """DataFrames, Tables, Series and columns, of whatever library, as entries of a row.
 
-Rows by position begin with a symbol of columns, types and labels. Rows that know places have the value of each column
-and label at a coordinate of its own: the same label is in the same place whatever its rank (`value_counts` sorts by the
-noisy values). What order columns and labels had is one more entry.
+Each column and label has a place of its own: the same label is in the same place whatever its rank (`value_counts`
+sorts by the noisy values). What order columns and labels had is one more entry.
 """
 
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
-from itertools import islice
+from collections.abc import Sequence
 from typing import Any
 
 from dpwitness.events.encoding import symbol
-from dpwitness.mechanisms.outcomes import (
-    LISTED,
-    SINGLE_VALUES,
-    Node,
-    Row,
-    append,
-    key_codes,
-    listed,
-    put_columns,
-    put_series,
-)
-from dpwitness.mechanisms.shapes import NAMES, REBUILT, SHAPED, NoShape, Shape
-from dpwitness.tables import ARROW, POLARS, Tables
+from dpwitness.mechanisms.columns import Columns, Node, OutputTraits
+from dpwitness.mechanisms.outcomes import LISTED, Row, flatten, listed, put_list
+from dpwitness.tables import ARROW, POLARS, Tables, dtype_text
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TableShape:
-    """What a table is without its values; `labels` of rows are None where they are only counted."""
+def put_table(
+    names: Sequence[object], columns: Sequence[Sequence[object]], kinds: Sequence[str], rows: int,
+    labels: Sequence[object] | None, more: str, row: Row, node: Node,
+) -> None:  # fmt: skip
+    """A table by column and label, row after row, so that a row more changes no entry before it.
 
-    names: tuple[object, ...]
-    kinds: tuple[str, ...]
-    rows: int
-    labels: tuple[object, ...] | None = None
-    more: str = ""  # what its library keeps besides
-
-    def symbol(self, row: Row) -> float:
-        """A symbol of columns, types and labels."""
-        names = [key_codes(name, row) for name in self.names]
-        return symbol("table", repr((names, self.kinds, self.labels is None, self.more)))
-
-    def put(self, columns: Sequence[Sequence[object]], row: Row, node: Node | None) -> None:
-        """Append the entries of a table."""
-        if not row.keyed:
-            row.structured = True
-            row.put(self.symbol(row), node, f"columns {', '.join(map(repr, self.names[:5]))}"[:80])
-            row.length(self.rows, node, "rows")
-            for number in range(self.rows):
-                if self.labels is not None:
-                    row.add(self.labels[number])
-                for values in columns:
-                    row.add(values[number])
-            return
-        put_columns(self.names, columns, self.labels, self.rows, row, node)
-        described = [f"{name!r} ({kind})" for name, kind in zip(self.names, self.kinds, strict=True)]
-        row.put(self.symbol(row), row.at(node, "order of", "columns"), ", ".join(described[:LISTED]))
-        if self.labels is not None:
-            order = symbol("labels", repr([key_codes(label, row) for label in self.labels]))
-            row.put(order, row.at(node, "order of", "labels"), listed(self.labels))
+    `labels` of rows are None where they are only counted; `more`: what its library keeps besides.
+    """
+    row.mark(node, symbol("table"), "a DataFrame")
+    row.length(rows, node, "rows")
+    own = [_rows(labels, rows, row, one) for one in _each_again(row, node, "column", names)]
+    for number in range(rows):
+        for values, nodes in zip(columns, own, strict=True):
+            row.add(values[number], nodes[number])
+    if not columns:  # its rows have a label and nothing else
+        for label in _rows(labels, rows, row, node):
+            row.mark(label, symbol("row"), "present")
+    form = symbol("table", repr(([row.codes(name) for name in names], tuple(kinds), labels is None, more)))
+    described = [f"{name!r} ({kind})" for name, kind in zip(names, kinds, strict=True)]
+    row.mark(row.at(node, "order of", "columns"), form, ", ".join(described[:LISTED]))
+    if labels is not None:
+        order = symbol("labels", repr([row.codes(label) for label in labels]))
+        row.mark(row.at(node, "order of", "labels"), order, listed(labels))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnShape:
-    """What a column by itself is without its values."""
-
-    name: object
-    kind: str
-    rows: int
-    labels: tuple[object, ...] | None = None
-    more: str = ""  # as that of a table
-
-    def put(self, values: Sequence[object], row: Row, node: Node | None) -> None:
-        """Append the entries of a column."""
-        codes = [key_codes(label, row) for label in self.labels or ()]
-        form = symbol("series", repr((key_codes(self.name, row), self.kind, self.more, codes)))
-        if row.keyed:
-            put_series(values, self.labels, row, node)
-            shown = "0, 1, …" if self.labels is None else listed(self.labels)
-            row.put(form, row.at(node, "order of", "labels"), shown)
-            return
-        row.structured = True
-        row.put(form, node, "series")
-        row.length(self.rows, node, "rows")
-        if not codes:
-            row.extend(values, node, "row")
-            return
-        for number in sorted(range(len(values)), key=codes.__getitem__):
-            for code in codes[number]:
-                row.put(code, None)
-            row.add(values[number])
+def put_column(
+    name: object, values: Sequence[object], kind: str, labels: Sequence[object] | None, more: str, row: Row, node: Node
+) -> None:
+    """A column by itself: its values by their labels, or by their numbers from 1 where there are none."""
+    row.mark(node, symbol("series"), "a Series")
+    row.length(len(values), node, "rows")
+    for value, within in zip(values, _rows(labels, len(values), row, node), strict=True):
+        row.add(value, within)
+    form = symbol("series", repr((row.codes(name), kind, more, [row.codes(label) for label in labels or ()])))
+    row.mark(row.at(node, "order of", "labels"), form, "0, 1, …" if labels is None else listed(labels))
 
 
-@dataclass(frozen=True, slots=True)
-class Laid:
-    """What is laid out as a table or a column of a shape."""
-
-    put: Callable[[Row, Node | None], None] = field(repr=False)
+def _rows(labels: Sequence[object] | None, count: int, row: Row, node: Node) -> list[Node]:
+    """The nodes of rows."""
+    return row.nodes(node, "row", count) if labels is None else _each_again(row, node, "index", labels)
 
 
-@append.register
-def _(value: Laid, row: Row, node: Node | None) -> None:
-    value.put(row, node)
-
-
-def known(names: Iterable[object]) -> tuple[object, ...]:
-    """Names of columns or rows. Raises `NoShape` for those that may be equal though they are others."""
-    found = tuple(names)
-    if not NAMES.issuperset(map(type, found)):
-        raise NoShape
-    return found
-
-
-def put_values(own: list[object], values: list[object]) -> None:
-    """Put the values of a column behind others. Raises `NoShape` where one of them is no single value."""
-    if not SINGLE_VALUES.issuperset(map(type, own)):
-        raise NoShape
-    values += own
-
-
-def _rebuilt_table(shape: TableShape, values: Iterator[object], _: Sequence[Shape]) -> Laid:
-    columns = [[*islice(values, shape.rows)] for _ in shape.names]
-    return Laid(lambda row, node: shape.put(columns, row, node))
-
-
-def _rebuilt_column(shape: ColumnShape, values: Iterator[object], _: Sequence[Shape]) -> Laid:
-    own = [*islice(values, shape.rows)]
-    return Laid(lambda row, node: shape.put(own, row, node))
-
-
-REBUILT.update({TableShape: _rebuilt_table, ColumnShape: _rebuilt_column})
+def _each_again(row: Row, node: Node, word: str, names: Sequence[object]) -> list[Node]:
+    """The nodes of names; where a name comes again, one for each further time."""
+    seen: dict[object, int] = {}
+    nodes = []
+    for name in names:
+        seen[name] = seen.get(name, 0) + 1
+        own = row.at(node, word, name)
+        nodes.append(own if seen[name] == 1 else row.at(own, "occurrence", seen[name]))
+    return nodes
 
 
 def _add(library: Tables, table: type, *columns: type) -> None:
     """Register the types of a library: of tables, and of columns by themselves."""
 
-    def shape_of_table(value: Any) -> TableShape:
+    def of_table(value: Any, row: Row, node: Node) -> None:
         schema = library.schema(value)
-        kinds, more = tuple(map(str, schema.kinds)), "" if schema.more is None else repr(schema.more)
-        return TableShape(names=schema.names, kinds=kinds, rows=len(value), more=more)
+        kinds, more = [*map(str, schema.kinds)], "" if schema.more is None else repr(schema.more)
+        put_table(schema.names, [*library.contents(value).values()], kinds, len(value), None, more, row, node)
 
-    def append_table(value: object, row: Row, node: Node | None) -> None:
-        shape_of_table(value).put([*library.contents(value).values()], row, node)
+    def of_column(value: Any, row: Row, node: Node) -> None:
+        kind, name = library.kind(value), getattr(value, "name", None)
+        put_column(name, library.entries(value, kind), str(kind), None, "", row, node)
 
-    def table_shape(value: object, values: list[object], level: int) -> Shape:
-        shape = shape_of_table(value)
-        known(shape.names)
-        for column in library.contents(value).values():
-            put_values(column, values)
-        return TableShape, shape, ()
-
-    def shape_of_column(value: Any) -> ColumnShape:
-        return ColumnShape(name=getattr(value, "name", None), kind=str(library.kind(value)), rows=len(value))
-
-    def append_column(value: object, row: Row, node: Node | None) -> None:
-        shape_of_column(value).put(library.entries(value, library.kind(value)), row, node)
-
-    def column_shape(value: object, values: list[object], level: int) -> Shape:
-        put_values(library.entries(value, library.kind(value)), values)
-        return ColumnShape, shape_of_column(value), ()
-
-    append.register(table, append_table)
-    SHAPED[table] = table_shape
+    flatten.register(table, of_table)
     for column in columns:
-        append.register(column, append_column)
-        SHAPED[column] = column_shape
+        flatten.register(column, of_column)
+
+
+def _add_pandas(pd: Any) -> None:
+    """Register the types of pandas."""
+
+    def of_frame(frame: Any, row: Row, node: Node) -> None:
+        labels = _labels(frame.index)
+        more = _described(frame.columns) + ("" if labels is None else _described(frame.index))
+        columns = [list(frame.iloc[:, number]) for number in range(frame.shape[1])]
+        put_table((*frame.columns,), columns, [*map(dtype_text, frame.dtypes)], len(frame), labels, more, row, node)
+        put_attributes(frame, row, node)
+
+    def of_series(series: Any, row: Row, node: Node) -> None:
+        labels = _labels(series.index)
+        more = "" if labels is None else _described(series.index)
+        put_column(series.name, list(series), dtype_text(series.dtype), labels, more, row, node)
+        put_attributes(series, row, node)
+
+    def put_attributes(value: Any, row: Row, node: Node) -> None:
+        # What a user has put beside the values; of an object that is no outcome, of which kind it is.
+        if value.attrs:
+            row.add(
+                {name: _outcome_or_kind(one) for name, one in value.attrs.items()}, row.at(node, "attribute", "attrs")
+            )
+
+    def _labels(index: Any) -> tuple[object, ...] | None:
+        # None where they only count the rows from 0 on.
+        counted = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None
+        return None if counted else tuple(index)
+
+    def _described(index: Any) -> str:
+        # Besides labels: types with all their settings, and names. Levels keep the labels of rows that are gone.
+        levels = index.levels if isinstance(index, pd.MultiIndex) else ()
+        within = [_described(level) + repr(level.tolist()) for level in levels]
+        return repr((dtype_text(index.dtype), within, list(index.names)))
+
+    def of_index(value: Any, row: Row, node: Node) -> None:
+        described = _described(value) if isinstance(value, pd.Index) else dtype_text(value.dtype)
+        kind = symbol("array", f"{type(value).__name__} {described}")
+        row.traits.label(kind, type(value).__name__)
+        put_list(list(value), row, node, kind)
+
+    def of_missing(value: object, row: Row, node: Node) -> None:
+        row.mark(node, symbol("missing", str(value)), str(value))
+
+    def of_span(value: object, row: Row, node: Node) -> None:
+        row.mark(node, symbol(type(value).__name__, repr(value)), str(value))
+
+    flatten.register(pd.DataFrame, of_frame)
+    flatten.register(pd.Series, of_series)
+    flatten.register(pd.Index, of_index)
+    flatten.register(pd.api.extensions.ExtensionArray, of_index)
+    flatten.register(type(pd.NA), of_missing)
+    flatten.register(pd.Interval, of_span)
+    flatten.register(pd.Period, of_span)
+
+
+def _outcome_or_kind(value: Any) -> Any:
+    try:
+        Row(Columns(), OutputTraits()).written(value)
+    except TypeError:
+        return type(value).__qualname__
+    return value
 
 
 def register() -> None:
-    """Register the types of the libraries that are imported, each once."""
-    polars, arrow = sys.modules.get("polars"), sys.modules.get("pyarrow")
-    if polars is not None and polars.DataFrame not in SHAPED:
+    """Register the types of the libraries that are imported."""
+    polars, arrow, pandas = (sys.modules.get(name) for name in ("polars", "pyarrow", "pandas"))
+    if polars is not None:
         _add(POLARS, polars.DataFrame, polars.Series)
-    if arrow is not None and arrow.Table not in SHAPED:
+    if arrow is not None:
         _add(ARROW, arrow.Table, arrow.ChunkedArray, arrow.Array)
-        append.register(arrow.Scalar, lambda value, row, node: row.add(value.as_py(), node))
+        flatten.register(arrow.Scalar, lambda value, row, node: row.add(value.as_py(), node))
+    if pandas is not None:
+        _add_pandas(pandas)

@@ -83,7 +83,7 @@ class Saved:
                 workers=effort.workers,
             )
         finally:  # the check that follows is of the same mechanism, and need not write rows as an earlier file has them
-            problem.mechanism.begin(None, keyed=False, by_position=False)
+            problem.mechanism.begin(None, by_position=False)
 
     def open_question(self, replayed: NotRefuted) -> str | None:
         """Why a replay that does not refute leaves open whether the mechanism is mended; None where it does not."""

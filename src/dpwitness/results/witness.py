@@ -20,8 +20,7 @@ from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
 from dpwitness.events import Event
 from dpwitness.evidence import Counts, bet_on
 from dpwitness.files import shown, write_json
-from dpwitness.mechanisms.layout import RowLayout
-from dpwitness.mechanisms.outcomes import Entry
+from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, Relation, adjacent, relation_to_json
 from dpwitness.neighbours.difference import both
 from dpwitness.neighbours.inputs import Input
@@ -147,7 +146,7 @@ class Witness(CheckedFields):
     seed: Seed
     relation: Relation | None = None
     data: Input | None = None
-    layout: RowLayout | None = None
+    layout: Columns | None = None
     by_position: bool = False
     texts: Texts = field(default_factory=dict, metadata={"json": "sparse"})
     versions: dict[str, str] = field(default_factory=versions)
@@ -179,7 +178,7 @@ class Witness(CheckedFields):
         **fields: Any,
     ) -> "Witness":
         """Build it from the keys of its object, and from what they say together."""
-        layout = RowLayout(entries, full=event.event.width > len(entries)) if entries else None
+        layout = Columns(entries, full=event.event.width > len(entries)) if entries else None
         return cls(
             event=event.event,
             description=event.description,

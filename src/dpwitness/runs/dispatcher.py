@@ -17,7 +17,7 @@ from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.checks import brief, first_line
-from dpwitness.errors import ClusterLost, MechanismCrashed, MixedKinds
+from dpwitness.errors import ClusterLost, MechanismCrashed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.memory import may_hold_generator
@@ -507,17 +507,9 @@ class Dispatcher:
         """What a process found, as if it had been found here, None at the deadline; raises what was raised there."""
         mechanism = self._mechanism
         with self._lock:
-            agree = answer.traits is None or mechanism.traits.agree(answer.traits)
-            if answer.traits is not None and agree:
+            if answer.traits is not None:
                 mechanism.traits.adopt(answer.traits)
             mechanism.copies |= answer.copies  # shards of later work follow from it
-        if not agree:  # here it raises in the run that does not go with those before
-            for result in self._do_here(work, range(portion.first, portion.end), deadline):
-                yield result
-                if result is None:
-                    return
-            first = portion.first * work.size
-            raise MixedKinds(f"{mechanism.name} returned another kind of output in a run from {first} on than before")
         yield from answer.results
         if answer.error is not None:
             raise loaded(answer.error)

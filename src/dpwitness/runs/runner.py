@@ -19,7 +19,6 @@ from dpwitness.events.encoding import LEAST_NUMBER, is_exception, is_no_number
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.compiled.compare import Agreement
-from dpwitness.mechanisms.layout import RowLayout
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.dispatcher import Dispatcher
@@ -163,22 +162,26 @@ class Runner:
     ) -> tuple[Rows, Rows]:
         """Outcomes of n paired search runs as rows of one width for each side, NaN behind the end of each.
 
-        `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. What stands behind the
-        layout of outcomes with keys gets coordinates of its own: samples of such are drawn one after the other. Raises
+        `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. Where outcomes have
+        entries that the columns lack, these get columns, and the runs are made once more, by the same stream. Raises
         `MechanismTimeout` when the deadline passes first; with `partial_too` only if no shard was done by then, else
         the rows of those that were come back. Raises `CompiledDisagrees` as `Agreement`.
         """
         self.agreement.require(self.mechanism, pair)
-        layout = self.mechanism.layout
         rows, _ = self._drawn(pair, n, role, key, coupled=coupled, size=size)
+        if self.mechanism.grow():
+            rows, _ = self._drawn(pair, n, role, key, coupled=coupled, size=size)
         if rows.shape[1] < (1 if partial_too else n):
             name = self.mechanism.name
             raise MechanismTimeout(f"{name} did not finish {n} search runs in time: give more time, or fewer runs")
-        return self._settled(rows, layout)
+        return self._noted(rows)
 
-    def _settled(self, rows: Rows, layout: RowLayout | None) -> tuple[Rows, Rows]:
+    def _noted(self, rows: Rows) -> tuple[Rows, Rows]:
         """Rows as they are learned from; what they show of entries that are no numbers is for words of events."""
-        x, y = self.mechanism.settled(rows, layout)
+        columns = self.mechanism.columns
+        if columns is not None and not columns.full:  # what stands behind them has no place of its own yet
+            rows = rows[:, :, : max(len(columns.entries), 1)]
+        x, y = rows
         for side in (x, y):
             if np.any(side < LEAST_NUMBER):  # mostly none is
                 others = is_no_number(side)
@@ -192,7 +195,7 @@ class Runner:
     def _drawn(
         self, pair: Pair, n: int, role: Role, key: tuple[int, ...], *, coupled: bool, size: int | None
     ) -> tuple[Rows, Turns]:
-        """As `sample`, by the layout that there is: rows of shape (2, n, width), and their turns.
+        """As `sample`, by the columns that there are: rows of shape (2, n, width), and their turns.
 
         Of as many runs as there were before the deadline, perhaps none.
         """
@@ -220,7 +223,7 @@ class Runner:
         """What all work of this runner has."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
-            "size": size or self._shard_of(pair), "coupled": coupled, "layout": self.mechanism.layout,
+            "size": size or self._shard_of(pair), "coupled": coupled, "columns": self.mechanism.columns,
         }  # fmt: skip
 
     def _shard_of(self, pair: Pair) -> int:
@@ -281,12 +284,13 @@ class Runner:
         A run that fails, or takes longer than the mechanism itself allows, raises: were its epoch left out, and more
         bet, outcomes would decide which runs count.
         """
-        layout, size = self.mechanism.layout, self.part_of(n)
+        size = self.part_of(n)
         rows, turns = self._drawn(pair, n, Role.EPOCH, key, coupled=True, size=size)
-        # Evidence is of rows as they were laid out before the runs; what new keys showed is for the next epoch.
         counts = CountsTable(cells_of(events, *rows))
         self.mechanism.evidence |= len(rows[0]) > 0
-        return counts, *self._settled(rows, layout), turns
+        noted = self._noted(rows)
+        self.mechanism.grow()  # from the next epoch on
+        return counts, *noted, turns
 
     def part_of(self, n: int) -> int | None:
         """The size of shards by which few runs of plain Python, too, are made beside each other, and in part if late.

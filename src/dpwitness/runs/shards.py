@@ -18,7 +18,7 @@ from typing_extensions import override
 from dpwitness.candidate import Tally
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Counted, in_event, is_partition
-from dpwitness.mechanisms.layout import RowLayout
+from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator, order
@@ -49,8 +49,8 @@ class ShardedRuns(ABC, Generic[T_co]):
         Entries that a row has at first.
     coupled
         Whether the sides of a run share their random draws.
-    layout
-        Of the rows, where outcomes have keys; fixed before the runs, so that a row follows from the outcome alone.
+    columns
+        Of the rows of plain Python; fixed before the runs, so that a row follows from the outcome alone.
     """
 
     mechanism: Mechanism
@@ -62,7 +62,7 @@ class ShardedRuns(ABC, Generic[T_co]):
     size: int
     width: int
     coupled: bool = True
-    layout: RowLayout | None = None
+    columns: Columns | None = None
 
     @property
     def count(self) -> int:
@@ -82,7 +82,7 @@ class ShardedRuns(ABC, Generic[T_co]):
         """
         mechanism, first, key = self.mechanism, shard * self.size, (*self.key, shard)
         turns = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
-        runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first, layout=self.layout)
+        runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first, columns=self.columns)
         before = mechanism.copies
         made = self._made(runs, generator(self.seed, self.role, *key))
         if self.role.evidence and mechanism.copies and not before and not mechanism.reproducible:
@@ -137,16 +137,12 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
         height = max(-(-n // blocks), min(n, 64))
         for first in range(0, n, height):
             part = runs.part(first, min(first + height, n))
-            state = rng.bit_generator.state
-            block = _block(len(part), width)
-            longest = self.mechanism.fill_pair(part, rng, block)
-            # An event may ask for the absence of what lies behind the row.
-            while longest > width and not self.mechanism.compiled:
-                rng.bit_generator.state = state
-                width = longest
+            if self.mechanism.compiled:
                 block = _block(len(part), width)
-                with self.mechanism.again():
-                    longest = self.mechanism.fill_pair(part, rng, block)
+                self.mechanism.fill_pair(part, rng, block)
+            else:  # an event may ask for the absence of what lies behind the row
+                longest, block = self.mechanism.pair_rows(part, rng, width)
+                width = max(width, longest)
             _count(self.events, block, totals)
         return totals
 

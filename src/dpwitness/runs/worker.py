@@ -30,7 +30,8 @@ from numpy.typing import NDArray
 
 from dpwitness.checks import class_and_text
 from dpwitness.errors import MechanismError, MechanismRaised
-from dpwitness.mechanisms.mechanism import Mechanism, OutputTraits, PairedRuns
+from dpwitness.mechanisms.columns import OutputTraits
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import read_only
 from dpwitness.runs.shards import ShardedRuns

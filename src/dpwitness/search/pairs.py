@@ -573,7 +573,7 @@ def _fast(runner: Runner, pair: Pair) -> bool:
 
     def seconds() -> tuple[float]:
         began = own_seconds()
-        run = PairedRuns.d_first(pair, 1, coupled=False, layout=runner.mechanism.layout)
+        run = PairedRuns.d_first(pair, 1, coupled=False, columns=runner.mechanism.columns)
         runner.mechanism.pair_outcomes(run, generator(runner.seed, Role.MANY_RECORDS, 2))
         return ((own_seconds() - began) / 2,)
 

@@ -13,12 +13,13 @@ from typing_extensions import override
 from dpwitness.checks import is_failure
 from dpwitness.errors import CompiledDisagrees, MechanismRaised
 from dpwitness.machine import Overdue, compiled_within
+from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.compiled.driver import load_driver
 from dpwitness.mechanisms.compiled.refusals import Refused, reason
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.failures import described_on_both_inputs, raised
-from dpwitness.mechanisms.layout import FlatShape, RowLayout, flat_names
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
+from dpwitness.mechanisms.outcomes import FlatShape, flat_names
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
@@ -76,7 +77,7 @@ class CompiledMechanism(Mechanism):
         return flat_names(self.width) if self.nested else {}
 
     @override
-    def begin(self, layout: RowLayout | None, *, keyed: bool, by_position: bool) -> None:
+    def begin(self, columns: Columns | None, *, by_position: bool) -> None:
         self._of_file = by_position
 
     @override

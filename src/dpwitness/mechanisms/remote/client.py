@@ -24,13 +24,14 @@ from dpwitness.errors import (
     MechanismTimeout,
     UnknownTarget,
 )
-from dpwitness.events.encoding import array_rows, symbol
+from dpwitness.events.encoding import symbol
+from dpwitness.mechanisms.columns import Node
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
 from dpwitness.mechanisms.mechanism import Order
-from dpwitness.mechanisms.outcomes import Node, Row, append, listed, put_series
+from dpwitness.mechanisms.outcomes import ExceptionOutcome, Row, flatten
 from dpwitness.mechanisms.process import OutsideFunction, OutsideMechanism, Process
-from dpwitness.mechanisms.python import Attributes, Outcome, Side
+from dpwitness.mechanisms.python import Attributes, Outcome, Outputs, Side
 from dpwitness.mechanisms.remote import wire
 from dpwitness.mechanisms.remote.wire import RAISES, Tagged, packed
 from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES, Signature
@@ -352,7 +353,7 @@ class RemoteMechanism(OutsideMechanism[Connection]):
         return RemoteDraws(rng, runs, own_streams=shared, global_too=self.draws_globally)
 
     @override
-    def _run_sides(self, sides: Sequence[Side], order: Order, start: int) -> int:
+    def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
         """Make all runs of all sides in one message."""
         runs = len(order)
         call = Call(
@@ -375,42 +376,22 @@ class RemoteMechanism(OutsideMechanism[Connection]):
             raise raised(self.name, error, start + error.run, sides[error.side].data) from error
         except (MechanismCrashed, MechanismTimeout) as error:
             raise type(error)(f"{self.name} on runs from {start} on: {error}") from error
-        # What an attribute holds has another place once some runs raise: it must have it in messages without any, too.
-        keyed = self.traits.keyed and self.errors == "outcome"
-        if isinstance(outputs, np.ndarray) and (self._summarise is not None or keyed):
-            outputs = outputs.tolist()
-        return max(self._written(side, outputs[k * runs : (k + 1) * runs], start) for k, side in enumerate(sides))
+        listed = outputs.tolist() if isinstance(outputs, np.ndarray) else outputs
+        return [
+            [self._held(_outcome(one), start + i, row) for i, one in enumerate(listed[k * runs : (k + 1) * runs])]
+            for k in range(len(sides))
+        ]
 
-    def _written(self, side: Side, outputs: Any, start: int) -> int:
-        """Write the outputs of one side as rows; return the longest length."""
-        rows = side.rows
-        if isinstance(outputs, np.ndarray):
-            if not self.traits.keyed:
-                self._note_kind(float(outputs[0]), outputs[0], Row(), start)
-            values = array_rows(outputs.reshape(-1, 1))
-            assert values is not None  # floats
-            rows[:, :1], rows[:, 1:] = values, np.nan
-            return 1
-        if not self.reproducible:
-            self._recent.store(side.data, start, outputs)
-        return self.check_length(self._placed_singly(outputs, side, start), start)
 
-    @override
-    def _placed(self, output: object, side: Side, i: int, run: int) -> int:
-        if type(output) is Tagged and output.kind == RAISES:
-            return self._write_exception(str(output.content), side.rows[i])
-        return self._write(output, side.rows[i], run, side.layout)
+def _outcome(output: Any) -> object:
+    raised = type(output) is Tagged and output.kind == RAISES
+    return ExceptionOutcome(str(output.content)) if raised else output
 
 
 RemoteFunction.kind = RemoteMechanism
 
 
-@append.register
-def _(value: Tagged, row: Row, node: Node | None) -> None:
-    if row.keyed and value.kind == "pandas Series":
-        labels, values, besides = value.content
-        put_series(values, None if labels == list(range(len(values))) else labels, row, node)
-        row.put(symbol("series", repr((labels, besides))), row.at(node, "order of", "labels"), listed(labels))
-        return
-    row.put(symbol("tagged", value.kind), node, value.kind)
-    row.add(value.content, node)
+@flatten.register
+def _(value: Tagged, row: Row, node: Node) -> None:
+    row.mark(node, symbol("tagged", value.kind), value.kind)
+    row.add(value.content, row.at(node, "field", "content"))
