@@ -3,53 +3,46 @@
 import random
 import secrets
 import time
+from concurrent.futures import BrokenExecutor, Future
 
 import numpy as np
 
-from dpwitness.runs.dispatcher import Dispatcher, WorkerDied
-from dpwitness.runs.worker import execute
+from dpwitness.runs import Dispatcher, Pool
 from running import runner
 
 
-class Elsewhere:
-    """A pool whose processes are threads of control of this one; `dies` says after how many portions one ends."""
+def finished(result=None, error=None):
+    """A future that is done."""
+    future = Future()
+    if error is None:
+        future.set_result(result)
+    else:
+        future.set_exception(error)
+    return future
 
-    task_seconds = 0.01
-    eager = True
-    started = True
+
+class Elsewhere(Pool):
+    """A pool that does each portion when it is sent; `dies` says at which portions a worker ends."""
 
     def __init__(self, workers=2, dies=()):
         self.workers = workers
         self.dies = set(dies)
         self.portions = []
         self.published = []
-        self.retracted = 0
-
-    def start(self, deadline):
-        pass
-
-    def ready(self, mechanism):
-        return True
+        self.ended = 0
 
     def publish(self, content):
         self.published.append(content)
         return content
 
-    def submit(self, mechanism, work, first, end, task):
-        self.portions.append((first, end))
-        return len(self.portions), (mechanism, work, first, end, task)
+    def submit(self, task):
+        self.portions.append(task.args[-2:])
+        if len(self.portions) in self.dies:
+            return finished(error=BrokenExecutor("killed"))
+        return finished(task())
 
-    def answer(self, handle, timeout):
-        number, portion = handle
-        if number in self.dies:
-            raise WorkerDied("killed")
-        return execute(*portion)
-
-    def repeated(self, work):
-        return False
-
-    def close(self, work, futures, *, at_once):
-        self.retracted += 1
+    def end(self, futures, patience):
+        self.ended += 1
 
 
 def away(mechanism, place=None, *, seed=1, deadline=None):

@@ -205,8 +205,8 @@ def test_protocols_answer_for_themselves():
             "events",
             "search/objectives",
             "search/learners",
-            "runs/threads",
-            "runs/dispatcher",
+            "runs/executors",
+            "runs/elsewhere",
         )
         for name in classes_of(folder)
     }

@@ -23,7 +23,7 @@ from dpwitness.cli.commands import parser
 from dpwitness.cli.completion import _levels
 from dpwitness.cli.parser import FileOption
 from dpwitness.mechanisms.catalog import load
-from dpwitness.runs import processes
+from dpwitness.runs import executors
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 
@@ -462,7 +462,7 @@ def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monke
     ended, now = [], [100.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
     monkeypatch.setattr(console, "_EXIT", ended.append)
-    monkeypatch.setattr(processes, "end_at_once", lambda: ended.append("processes"))
+    monkeypatch.setattr(executors, "end_at_once", lambda: ended.append("processes"))
     with console.Interrupts() as interrupts:
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)

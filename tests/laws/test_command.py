@@ -42,7 +42,7 @@ from dpwitness.mechanisms.outcomes import FlatRow
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.runs import Role
-from dpwitness.runs.processes import Processes
+from dpwitness.runs.executors import Processes
 from elsewhere import Elsewhere, away
 from running import runner
 

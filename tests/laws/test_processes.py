@@ -4,6 +4,7 @@ import importlib
 import json
 import math
 import os
+import pickle
 import random
 import re
 import signal
@@ -12,9 +13,10 @@ import sys
 import threading
 import time
 import uuid
-from concurrent.futures import CancelledError, Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
+from dataclasses import replace
 from functools import partial
 from multiprocessing import get_all_start_methods, get_context
 from pathlib import Path
@@ -34,17 +36,31 @@ from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
-from dpwitness.runs import Pool, Role, Runner
-from dpwitness.runs import processes as processes_of_runs
-from dpwitness.runs.dispatcher import PAYS, START, TRIES, BreakEven, Dispatcher, PortionQueue, WorkerDied
-from dpwitness.runs.processes import Processes
-from dpwitness.runs.worker import CannotSend, FirstRuns, SentMechanism, _is_installed, dumped, execute, loaded, parcel
-from elsewhere import Elsewhere, away
+from dpwitness.runs import Pool, Role, Runner, executors
+from dpwitness.runs.elsewhere import (
+    TRIES,
+    CannotSend,
+    Dispatcher,
+    FirstRuns,
+    SentMechanism,
+    dumped,
+    execute,
+    is_installed,
+    portions,
+)
+from dpwitness.runs.executors import Processes, ordered
+from elsewhere import Elsewhere, away, finished
 from running import runner, sampled, soon
 
 PAIR = pairs((np.array([0.0]), np.array([1.0]))).given[0]
 PAIR_OF_LISTS = pairs(([0.0], [1.0])).given[0]
 EVENTS = [Interval(coordinate=0, low=0.5)]
+
+
+@pytest.fixture(autouse=True)
+def many_portions(monkeypatch):
+    """Portions of one shard, whatever a run takes."""
+    monkeypatch.setattr("dpwitness.runs.elsewhere.PORTION", 0.0)
 
 
 def python(function, **settings):
@@ -82,22 +98,26 @@ def test_counts_rows_and_tallies_are_those_of_one_thread(target):
     for a, b in zip(there.sample(pair, runs, Role.SEARCH, 1), here.sample(pair, runs, Role.SEARCH, 1), strict=True):
         assert np.array_equal(a, b, equal_nan=True)
     assert there.notes == ()
-    assert [first for first, _ in place.portions[:2]] == [0, place.portions[0][1]]
+    assert [first for first, _ in place.portions[:4]] == [0, 1, 2, 3]
     assert len(place.published) == 4  # the mechanism once, and three pieces of work
-    assert place.retracted == 3
+    assert place.ended == 3
 
 
-def test_no_portion_is_sent_once_nothing_may_begin_and_those_on_their_way_are_waited_for():
-    sent = []
-    pool = SimpleNamespace(workers=1, submit=lambda *work: sent.append(work[2:4]) or Future())
-    queue = PortionQueue(pool, ("mechanism", "work"), 0, 8, 1)
-    assert queue.next().first == 0
-    assert sent == [(0, 1), (1, 2)]
-    queue.done(1.0, wanted=1.0)
-    assert queue.next(closed=True).first == 1
-    queue.done(1.0, wanted=1.0)
-    assert queue.next(closed=True) is None
-    assert sent == [(0, 1), (1, 2)]
+def test_no_task_is_sent_once_nothing_may_begin_and_those_on_their_way_are_waited_for():
+    pool, deadline = Elsewhere(workers=1), SimpleNamespace(left=60.0, patience=30.0, closed=False)
+    results = ordered(pool, (partial(min, k, k + 1) for k in range(8)), deadline)
+    assert next(results) == 0
+    assert pool.portions == [(0, 1), (1, 2)]
+    deadline.closed = True
+    assert list(results) == [1]
+    assert pool.portions == [(0, 1), (1, 2)]
+
+
+def test_portions_follow_from_the_cost_of_a_run_and_the_last_ones_are_short(monkeypatch):
+    monkeypatch.setattr("dpwitness.runs.elsewhere.PORTION", 1.0)
+    assert list(portions(SimpleNamespace(count=9, seconds=0.3), 1, 2)) == [(1, 4), (4, 7), (7, 8), (8, 9)]
+    assert list(portions(SimpleNamespace(count=2, seconds=5.0), 0, 1)) == [(0, 1), (1, 2)]
+    assert list(portions(SimpleNamespace(count=8, seconds=0.0), 0, 2)) == [(0, 4), (4, 6), (6, 7), (7, 8)]
 
 
 def test_what_outputs_showed_elsewhere_is_known_here():
@@ -170,8 +190,8 @@ def test_what_has_begun_here_ends_here_where_the_rest_goes_to_other_processes(mo
     dispatcher = Dispatcher(python(elsewhere.noisy), Elsewhere(), seed=1)
     begun, gone = [], []
 
-    def do_there(work, first, count, deadline):
-        gone.extend(range(first, count))
+    def do_there(work, first, deadline):
+        gone.extend(range(first, work.count))
         return iter(gone)
 
     monkeypatch.setattr(dispatcher, "_pays", lambda work, shards, deadline: shards < 30)
@@ -235,14 +255,9 @@ class Deceiving(Elsewhere):
         super().__init__()
         self.said = said
 
-    def answer(self, handle, timeout):
-        found = super().answer(handle, timeout)
-        number = handle[0]
-        return type(found)(
-            results=found.results,
-            task=found.task,
-            **{name: value(number, found) for name, value in self.said.items()},
-        )
+    def submit(self, task):
+        found, number = super().submit(task).result(), len(self.portions)
+        return finished(replace(found, **{name: value(number, found) for name, value in self.said.items()}))
 
 
 #: Each portion is done by another process; and first runs that independent noise does not return twice.
@@ -291,21 +306,32 @@ def test_in_how_many_orders_the_first_runs_of_a_mechanism_can_stand():
     assert many.first_runs().orders == pytest.approx(2 * math.log(math.factorial(many.runs)))
 
 
-def test_processes_are_started_where_their_time_is_won_back():
-    class Idle(Elsewhere):
-        eager = False
-        started = False
+class Idle(Elsewhere):
+    """A pool whose workers have to be started first."""
 
-    mechanism = python(elsewhere.noisy)
-    place = Idle()
-    there = away(mechanism, place)
+    eager = False
+
+
+def test_processes_are_started_once_runs_here_took_as_long_as_that(monkeypatch):
+    mechanism, place = python(elsewhere.noisy), Idle()
+    here, there = runner(mechanism), away(mechanism, place)
+    monkeypatch.setattr("dpwitness.runs.elsewhere.START", math.inf)
     assert there.beside == 1
-    last(there.confirm(PAIR, EVENTS, 1_000))  # of a few µs each
+    assert last(there.confirm(PAIR, EVENTS, 1_000)) == last(here.confirm(PAIR, EVENTS, 1_000))
     assert place.portions == []
-    mechanism.cost = type(mechanism.cost)(seconds_per_run=PAYS / 100)  # as if it were slow
-    last(there.confirm(PAIR, EVENTS, 1_000))
-    assert place.portions
+    mechanism.cost = replace(mechanism.cost, seconds_per_run=0.01)  # as if it were slow
+    monkeypatch.setattr("dpwitness.runs.elsewhere.START", there.pool._seconds_here + 1e-9)
+    assert last(there.confirm(PAIR, EVENTS, 1_000)) == last(here.confirm(PAIR, EVENTS, 1_000))
+    assert place.portions[0] == (1, 2)  # the first shard was made here
     assert there.beside == 2
+
+
+def test_what_takes_less_time_than_to_send_it_is_made_here(monkeypatch):
+    monkeypatch.setattr("dpwitness.runs.elsewhere.START", 0.0)
+    mechanism, place = python(elsewhere.noisy), Idle()
+    mechanism.cost = replace(mechanism.cost, seconds_per_run=1e-9)
+    last(away(mechanism, place).confirm(PAIR, EVENTS, 1_000))
+    assert place.portions == []
 
 
 def test_the_suite_s_own_work_is_sent_by_value_and_installed_code_by_name(tmp_path):
@@ -317,21 +343,21 @@ def test_the_suite_s_own_work_is_sent_by_value_and_installed_code_by_name(tmp_pa
     content = dumped(function)
     assert b"SCALE" in content  # nobody has to find the file
     assert len(dumped(load("svt"))) < 200
-    again = loaded(content)
+    again = pickle.loads(content)
     assert again(np.random.default_rng(1), [0.0]) == function(np.random.default_rng(1), [0.0])
-    frozen = loaded(dumped(PAIR)).data
+    frozen = pickle.loads(dumped(PAIR)).data
     assert not frozen.flags.writeable
     with pytest.raises(CannotSend, match="TypeError"):
         dumped(threading.Lock())
 
 
-def test_what_is_installed_is_so_by_any_path(tmp_path):
+def test_whatis_installed_is_so_by_any_path(tmp_path):
     """An interpreter that is reached through links may name its folder otherwise than its modules do."""
     link = tmp_path / "linked"
     link.symlink_to(Path(os.__file__).parent, target_is_directory=True)
-    assert _is_installed(str(link / "json" / "decoder.py"))
-    assert _is_installed(str(tmp_path / "site-packages" / "other.py"))
-    assert not _is_installed(str(tmp_path / "json" / "decoder.py"))
+    assert is_installed(str(link / "json" / "decoder.py"))
+    assert is_installed(str(tmp_path / "site-packages" / "other.py"))
+    assert not is_installed(str(tmp_path / "json" / "decoder.py"))
 
 
 def test_roles_of_runs_by_which_processes_are_compared_are_their_own():
@@ -339,7 +365,7 @@ def test_roles_of_runs_by_which_processes_are_compared_are_their_own():
     package = SentMechanism.of(mechanism, PAIR, 3)
     assert package.first_runs() == package.first_runs()
     assert package.first_runs() != SentMechanism.of(mechanism, PAIR, 4).first_runs()
-    assert execute(parcel(b"nothing"), parcel(b""), 0, 1, "").refused.startswith("UnpicklingError")
+    assert execute(b"nothing", b"", 0, 1).refused.startswith("UnpicklingError")
 
 
 @pytest.fixture(scope="module")
@@ -416,16 +442,6 @@ def confirmed_on(started, function):
     return last(Runner(mechanism=mechanism, seed=1, pool=pool, deadline=deadline).confirm(PAIR, EVENTS, 999))
 
 
-def finished(result=None, error=None):
-    """A future that is done."""
-    future = Future()
-    if error is None:
-        future.set_result(result)
-    else:
-        future.set_exception(error)
-    return future
-
-
 class Failing(ThreadPoolExecutor):
     """An executor that does not get its work done."""
 
@@ -437,42 +453,6 @@ def test_an_executor_that_fails_is_named():
     mechanism = python(elsewhere.slow)
     with Failing(1) as started, pytest.raises(ClusterLost, match=r"the executor failed \(division by zero\)"):
         last(Runner(mechanism=mechanism, seed=1, pool=on_executor(mechanism, started, 2)).confirm(PAIR, EVENTS, 64))
-
-
-@pytest.mark.parametrize(
-    ("returned", "message"),
-    [
-        (None, "the executor returned None instead of a future of concurrent.futures"),
-        ("done", "the executor returned 'done' instead of a future of concurrent.futures"),
-        (finished(None), "the executor returned None instead of what its work returned"),
-        (finished(7), "the executor returned 7 instead of what its work returned"),
-    ],
-)
-def test_an_executor_that_returns_something_else_is_named(returned, message):
-    class Returning(Executor):
-        def submit(self, *given, **named):
-            return returned
-
-    with pytest.raises(ClusterLost) as told:
-        confirmed_on(Returning(), elsewhere.noisy)
-    assert str(told.value) == message
-
-
-class Remembering(Executor):
-    """An executor that does its first task, and returns that for all."""
-
-    done = None
-
-    def submit(self, function, *given):
-        self.done = self.done or finished(function(*given))
-        return self.done
-
-
-@pytest.mark.parametrize("function", [elsewhere.slow, elsewhere.slow_without_seed])
-def test_an_executor_that_returns_an_answer_twice_is_named(function):
-    """The same runs would count many times, as if they were independent."""
-    with pytest.raises(ClusterLost, match="the executor returned for a task what another one had returned"):
-        confirmed_on(Remembering(), function)
 
 
 class Dropping(ThreadPoolExecutor):
@@ -504,7 +484,7 @@ def test_what_an_executor_says_of_a_process_that_died_is_one_line():
 
 def killing(place):
     """Kill one of the processes, in a tenth of a second."""
-    pids = list(place._executor._processes)
+    pids = list(place._loky._processes)
     threading.Timer(0.1, os.kill, (pids[0], signal.SIGKILL)).start()
     return pids[0]
 
@@ -517,11 +497,11 @@ def test_a_killed_process_costs_no_counts(place):
     first = next(looks)
     killed = killing(place)
     assert [first, *looks] == list(here.confirm(PAIR, EVENTS, 2_000))
-    assert killed not in place._executor._processes
+    assert killed not in place._loky._processes
     killed = killing(place)
     for a, b in zip(there.sample(PAIR, 2_000, Role.SEARCH), here.sample(PAIR, 2_000, Role.SEARCH), strict=True):
         assert np.array_equal(a, b)
-    assert killed not in place._executor._processes
+    assert killed not in place._loky._processes
     assert there.notes == ()
 
 
@@ -535,7 +515,7 @@ def test_a_mechanism_that_kills_its_process_is_named(place):
         return data[0] + rng.random()
 
     mechanism = python(deadly)
-    with pytest.raises(MechanismCrashed, match=r"deadly ended the process .*SIGKILL.* 3 times, in the runs"):
+    with pytest.raises(MechanismCrashed, match=r"deadly ended the process .*terminated.* 3 times, in the runs"):
         last(away(mechanism, place).confirm(PAIR, EVENTS, 5_000))
 
 
@@ -551,31 +531,19 @@ def test_processes_that_hang_at_the_deadline_are_ended(place):
     mechanism = python(hanging)
     looks = away(mechanism, place, deadline=time.monotonic() + 20).confirm(PAIR, EVENTS, 1_000_000)
     next(looks)
-    pids = list(place._executor._processes)
+    pids = list(place._loky._processes)
     assert 0 < last(looks)[0].runs < 1_000_000
     for pid in pids:
         with pytest.raises(ProcessLookupError):
             os.kill(pid, 0)
 
 
-def test_processes_are_started_where_enough_is_to_come():
-    paying = BreakEven()
-    assert not paying.to_start(8, 8.0, 0.1)  # nothing was made here yet: how long it takes is a guess
-    paying.here = START
-    assert paying.to_start(8, 8.0, 0.1)
-    assert not paying.to_start(2, PAYS / 8, 0.1)
-    paying.expect(PAYS)
-    assert paying.to_start(2, PAYS / 8, 0.1)  # in small pieces, but it is known that there are many
-    paying.here += PAYS / 2
-    assert not paying.to_start(1, 0.1, 0.1)
-
-
 def test_a_process_ends_with_the_one_that_started_it(monkeypatch):
     parents, ended = iter([7, 7, 1]), []
-    monkeypatch.setattr(processes_of_runs.os, "getppid", lambda: next(parents))
-    monkeypatch.setattr(processes_of_runs.os, "_exit", ended.append)
-    monkeypatch.setattr(processes_of_runs.time, "sleep", lambda seconds: None)
-    processes_of_runs.end_with(7)
+    monkeypatch.setattr(executors.os, "getppid", lambda: next(parents))
+    monkeypatch.setattr(executors.os, "_exit", ended.append)
+    monkeypatch.setattr(executors.time, "sleep", lambda seconds: None)
+    executors.end_with(7)
     assert ended == [1]
 
 
@@ -583,12 +551,12 @@ def test_processes_can_be_ended_without_a_lock():
     """A handler of signals runs in the midst of whatever holds it."""
     place = Processes(1)
     place.kill()  # none was started
-    handle = place._submit(time.sleep, 60)
-    assert place.answer(handle, 0.01) is None
+    future = place.submit(partial(time.sleep, 60))
+    assert not wait([future], 0.01).done
     with place._lock:
         place.kill()
-    with pytest.raises(WorkerDied):
-        place.answer(handle, 30.0)
+    with pytest.raises(place.lost):
+        future.result(30.0)
     place.stop()
 
 
@@ -628,16 +596,16 @@ def of_interrupts():
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no masks of signals here")
 def test_an_interrupt_waits_while_a_process_begins_and_is_then_ignored(tmp_path, monkeypatch):
     """A terminal sends it to all processes: those that were importing printed a traceback each."""
-    begin, here, seen = processes_of_runs._begin, of_interrupts(), tmp_path / "waits"
+    begin, here, seen = executors._begin, of_interrupts(), tmp_path / "waits"
 
     def noted(parent):
         seen.write_text(str(of_interrupts()[0]))
         begin(parent)
 
-    monkeypatch.setattr(processes_of_runs, "_begin", noted)
+    monkeypatch.setattr(executors, "_begin", noted)
     place = Processes(1)
     try:
-        assert place._submit(of_interrupts).result(60) == (False, signal.SIG_IGN)
+        assert place.submit(of_interrupts).result(60) == (False, signal.SIG_IGN)
         assert seen.read_text() == "True"
         assert of_interrupts() == here
     finally:
@@ -647,7 +615,7 @@ def test_an_interrupt_waits_while_a_process_begins_and_is_then_ignored(tmp_path,
 INTERRUPTED = """
 import os, signal, time
 import loky.process_executor
-from dpwitness.runs.processes import local_processes
+from dpwitness.runs import local_processes
 
 start = loky.process_executor._ExecutorManagerThread.start
 
@@ -658,7 +626,7 @@ def interrupted(thread):
 
 loky.process_executor._ExecutorManagerThread.start = interrupted
 try:
-    local_processes(1)._submit(time.sleep, 0)
+    local_processes(1).submit(int)
 except KeyboardInterrupt:
     print("interrupted")
 """

@@ -37,9 +37,8 @@ from dpwitness.mechanisms.mechanism import SHARDS, SHARDS_COMPILED, SLOW, Cost, 
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
-from dpwitness.runs import OVERRUN, Role, Runner, generator, order, stack
+from dpwitness.runs import OVERRUN, Role, Runner, default_workers, generator, order, stack
 from dpwitness.runs.shards import BLOCK, EventCells, OutcomeRows, tally_of_rows
-from dpwitness.runs.threads import default_workers
 from running import confirm, ordered, runner, sample
 
 PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
@@ -497,8 +496,7 @@ LAST = 60.0  # seconds: nothing here waits so long
 )
 def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, function, errors, calls):
     """Threads cannot share the mechanism: both would draw from the global generators that each run seeds."""
-    monkeypatch.setattr("dpwitness.runs.threads.BUSY", LAST)
-    monkeypatch.setattr("dpwitness.runs.threads.INTERRUPTED", LAST)
+    monkeypatch.setattr("dpwitness.runs.executors.GRACE", LAST)
     mechanism = as_mechanism(function, 1.0, errors=errors)
     mechanism.shard = 200
     THREADS.clear()

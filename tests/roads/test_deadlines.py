@@ -26,7 +26,6 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, Relation, pairs
 from dpwitness.problem import Effort, Statement
 from dpwitness.runs import Runner
-from dpwitness.runs.processes import local_processes
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import Search
 from running import ordered, sample, search
@@ -224,34 +223,9 @@ def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(monkeypatch):
         free.set()
 
 
-@pytest.mark.campaign
-def test_the_start_of_processes_is_not_the_mechanism_s_time(monkeypatch):
-    """Importing what it needs takes another process longer than the check has: until then runs are made here."""
-    monkeypatch.setattr("dpwitness.runs.dispatcher.START", 0.0)
-    monkeypatch.setattr("dpwitness.runs.dispatcher.PAYS", 0.5)
-
-    class Slow:
-        def __reduce__(self):
-            return time.sleep, (LAST,)  # where it is read
-
-    slow = Slow()
-
-    def mechanism(rng, value):
-        time.sleep(0.001)
-        return value + rng.random() + 0 * (slow is None)
-
-    claim = ApproxDP(1.0, 0.5)  # which a shift by a tenth of the range never violates
-    settings = {"claim": claim, "neighbours": [(0.0, 0.1)], "outcome": float, "seed": 1, "workers": 2}
-    try:
-        verdict = dpw.check(mechanism, **settings, max_time=60.0, search_runs=100, runs=400)
-    finally:
-        local_processes(2).stop()
-    assert (verdict.ended, verdict.counts.runs) == ("runs", 400)
-
-
 def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("dpwitness.runs.threads.INTERRUPTED", 0.1)
+    monkeypatch.setattr("dpwitness.runs.executors.GRACE", 0.1)
 
     class Interrupted:
         """A deadline at which the user has had enough."""

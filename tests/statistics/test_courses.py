@@ -16,7 +16,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Effort
 from dpwitness.runs import Runner
-from dpwitness.runs.processes import THREADS, _threads_of_each
+from dpwitness.runs.executors import THREADS, threads_of_each
 from dpwitness.search import epochs as courses_module
 from dpwitness.search.epochs import NOTHING, PairWealth, Portfolio, next_pair
 from dpwitness.search.learners import Proposal
@@ -113,12 +113,12 @@ def test_a_pair_whose_outcomes_fill_the_memory_ends_the_epochs(monkeypatch):
 
 
 def test_libraries_in_one_of_several_processes_start_as_many_threads_as_it_has_cores(monkeypatch):
-    monkeypatch.setattr("dpwitness.runs.processes.default_workers", lambda: 8)
+    monkeypatch.setattr("dpwitness.runs.executors.default_workers", lambda: 8)
     for name in THREADS:
         monkeypatch.delenv(name, raising=False)
-    assert _threads_of_each(4) == dict.fromkeys(THREADS, "2")
+    assert threads_of_each(4) == dict.fromkeys(THREADS, "2")
     monkeypatch.setenv(THREADS[0], "5")
-    assert _threads_of_each(16) == dict.fromkeys(THREADS[1:], "1")
+    assert threads_of_each(16) == dict.fromkeys(THREADS[1:], "1")
 
 
 @pytest.mark.parametrize(("hits", "of", "others", "of_others"), [(0, 5, 5, 5), (3, 40, 20, 60), (900, 1000, 50, 90)])

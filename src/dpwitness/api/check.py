@@ -376,7 +376,6 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
     what a test of that event alone would have caught. The wealth goes on throughout: all of it is one e-value.
     """
     epochs = _epochs_of(problem, runner, effort, notes)
-    runner.expect(2 * runs_needed(problem.claim, effort.level) * problem.mechanism.cost.seconds_per_run)
     leak = None
     try:
         epochs.bet(max(effort.runs // 2, 1))

@@ -359,9 +359,9 @@ class Interrupts:
 
     def _end(self) -> None:
         """End the process at once, and those that it has started."""
-        processes = sys.modules.get("dpwitness.runs.processes")
-        if processes is not None:
-            processes.end_at_once()
+        executors = sys.modules.get("dpwitness.runs.executors")
+        if executors is not None:
+            executors.end_at_once()
         if is_terminal(sys.stderr):
             os.write(2, b"\x1b[?25h")  # a progress bar has hidden the cursor
         _EXIT(self.code)

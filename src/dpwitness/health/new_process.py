@@ -37,8 +37,7 @@ from dpwitness.mechanisms.remote import Connection
 from dpwitness.mechanisms.signature import LegacyGenerator, Signature
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair
-from dpwitness.runs import Role, generator
-from dpwitness.runs.threads import default_workers
+from dpwitness.runs import Role, default_workers, generator
 
 if TYPE_CHECKING:
     from multiprocessing.connection import Connection as Pipe

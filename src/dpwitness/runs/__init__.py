@@ -1,11 +1,9 @@
 """Runs of mechanisms: their streams, where they are made, and what is counted."""
 
-from dpwitness.runs.dask import cluster_of, is_of_dask
-from dpwitness.runs.dispatcher import Dispatcher, Pool
-from dpwitness.runs.processes import local_processes
+from dpwitness.runs.elsewhere import Dispatcher
+from dpwitness.runs.executors import Pool, Threads, cluster_of, default_workers, in_time, is_of_dask, local_processes
 from dpwitness.runs.runner import OVERRUN, Progress, Runner, Tried, stack
 from dpwitness.runs.streams import Role, generator, order
-from dpwitness.runs.threads import Threads, default_workers, in_time
 
 __all__ = [
     "OVERRUN",

@@ -7,6 +7,7 @@ import math
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -21,10 +22,10 @@ from dpwitness.machine import Deadline
 from dpwitness.mechanisms.compiled.compare import Agreement
 from dpwitness.mechanisms.mechanism import Mechanism, Rows, Turns
 from dpwitness.neighbours import Pair
-from dpwitness.runs.dispatcher import Dispatcher
-from dpwitness.runs.shards import Cells, EventCells, OutcomeRows, table_of, tally_of
+from dpwitness.runs.elsewhere import Dispatcher
+from dpwitness.runs.executors import Threads, default_workers
+from dpwitness.runs.shards import Cells, EventCells, OutcomeRows, ShardedRuns, table_of, tally_of
 from dpwitness.runs.streams import Role
-from dpwitness.runs.threads import Threads, default_workers
 
 T = TypeVar("T")
 
@@ -76,10 +77,12 @@ class Runner:
         """Seconds that questions to a result may take; a moment at least."""
         return max(self.due - time.monotonic(), A_MOMENT)
 
-    @property
-    def executor(self) -> Dispatcher | Threads:
-        """Where runs of this mechanism are made: beside each other where it allows that."""
-        return self.pool or Threads.running(self.mechanism, self.workers)
+    def _made(self, work: ShardedRuns[T]) -> Iterator[T | None]:
+        """The results of shards in order, beside each other where the mechanism allows that; None at the deadline."""
+        if self.pool is not None:
+            return self.pool.map(work, self.deadline)
+        threads = Threads(self.workers if self.mechanism.threads else 1)
+        return threads.ordered((partial(work, shard) for shard in range(work.count)), self.deadline)
 
     @property
     def beside(self) -> int:
@@ -131,11 +134,6 @@ class Runner:
     def alone(self) -> "Runner":
         """The same as one task of several: on one thread without a deadline, or in the processes that all use."""
         return self if self.pool is not None else replace(self, workers=1, deadline=None)
-
-    def expect(self, seconds: float) -> None:
-        """So many seconds of runs on one core will come at least: that decides where they are made."""
-        if self.pool is not None:
-            self.pool.expect(min(seconds, self.max_time))
 
     def report(self, stage: str, done: int, size: int, note: str = "") -> None:
         """Tell the user's progress function, if there is one."""
@@ -204,7 +202,7 @@ class Runner:
         turns: list[Turns] = []
         shards = self._shards(pair, role, key, n, coupled, size)
         work = OutcomeRows(**shards, width=max(mechanism.width, 1))
-        for part in self.executor.map(work, self.deadline):
+        for part in self._made(work):
             if part is None:
                 break
             needed = max(needed, part[0])
@@ -265,7 +263,7 @@ class Runner:
         width = EventCells.width_for(mechanism, events)
         work = EventCells(**self._shards(pair, role, key, n, True, size), width=width, events=events)
         total: Cells | None = None
-        for cells in self.executor.map(work, self.deadline):
+        for cells in self._made(work):
             if cells is None:
                 if partial_too and total is not None:
                     break
@@ -314,7 +312,7 @@ class Runner:
         size *= mechanism.cost.shards_larger(size, max_runs)
         work = EventCells(**self._shards(pair, Role.CONFIRM, (), max_runs, coupled, size), width=width, events=events)
         totals = tuple(Counts() for _ in events)
-        for part in self.executor.map(work, self.deadline):
+        for part in self._made(work):
             if part is None:
                 if not totals[0].runs:
                     raise MechanismTimeout(

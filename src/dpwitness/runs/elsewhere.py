@@ -1,0 +1,535 @@
+"""Runs in other processes: what may be sent there, how it is written, and which answers are accepted.
+
+The counts equal those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
+and a mechanism that may give other outcomes elsewhere stays here, with a note that says why. A function is sent with
+everything that it uses from the user's own files, since another process may not find these; installed packages are sent
+by name. Pickled data is only ever read from our own connections.
+"""
+
+import hashlib
+import io
+import math
+import os
+import pickle
+import random
+import sys
+import sysconfig
+import threading
+import time
+import traceback
+import uuid
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import CancelledError
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cache, lru_cache, partial
+from itertools import takewhile
+from pathlib import Path
+from types import ModuleType
+from typing import Any, Final, TypeVar
+
+import numpy as np
+
+from dpwitness.checks import class_and_text, first_line
+from dpwitness.errors import ClusterLost, DPWitnessError, MechanismCrashed, MechanismError, MechanismRaised
+from dpwitness.machine import Deadline
+from dpwitness.mechanisms.columns import OutputTraits
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
+from dpwitness.mechanisms.memory import may_hold_generator
+from dpwitness.mechanisms.python import Attributes
+from dpwitness.neighbours import Pair
+from dpwitness.neighbours.inputs import read_only
+from dpwitness.runs.executors import Pool, Threads, WorkerLost, ordered
+from dpwitness.runs.shards import ShardedRuns
+from dpwitness.runs.streams import Role, generator
+
+T = TypeVar("T")
+
+#: Seconds of runs made here before processes are started, which takes about as long.
+START: Final = 1.0
+#: Seconds of runs below which sending them to processes that run costs more than it saves.
+SENDING: Final = 0.03
+#: Seconds of the runs that are sent together: sending them costs some milliseconds.
+PORTION: Final = 0.25
+#: How often runs that a seed repeats may end the worker that makes them.
+TRIES: Final = 3
+#: Runs on each input by which two processes are compared, and about how many seconds they may take.
+COMPARED: Final = 32
+COMPARED_SECONDS: Final = 0.25
+#: The logarithm of the number of orders of first runs from which two processes that return the same do not do so by
+#: chance: of independent noise that has a probability of 10⁻⁹.
+SAME_NOISE: Final = 9 * math.log(10)
+#: Mechanisms, and pieces of work, that a process keeps ready.
+READY: Final = 4
+#: Packages that every process has.
+OURS: Final = frozenset({"dpwitness", "_dpwitness_command", "_dpwitness_pytest", "_dpwitness_session"})
+
+
+class CannotSend(Exception):
+    """Something cannot be written for another process; the message says why."""
+
+
+def dumped(content: object) -> bytes:
+    """Write something for another process. Raises `CannotSend` for what cannot be written."""
+    import cloudpickle  # type: ignore[import-untyped]  # it has no types
+
+    class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
+        def reducer_override(self, value: object) -> object:
+            if type(value) is np.ndarray and not value.flags.writeable:
+                return read_only, (value.copy(order="K"),)  # what a mechanism must not write to stays so
+            if type(value) is random.SystemRandom:  # it has no state: another one is as good
+                return random.SystemRandom, ()
+            return super().reducer_override(value)
+
+    def written() -> bytes:
+        out = io.BytesIO()
+        Pickler(out, protocol=pickle.HIGHEST_PROTOCOL).dump(content)
+        return out.getvalue()
+
+    try:
+        with _users_own_by_value():
+            return written()
+    except Exception as first:  # whatever an object of the user's raises when it is written
+        try:
+            return written()  # a module of the user's that holds what cannot be written may be found there by name
+        except Exception:
+            raise CannotSend(f"{type(first).__name__}: {first}".splitlines()[0]) from first
+
+
+_REGISTERING: Final = threading.Lock()
+
+
+@contextmanager
+def _users_own_by_value() -> Iterator[None]:
+    """Let functions and classes of the user's own files be written with all that they reach, not by name."""
+    import cloudpickle
+
+    with _REGISTERING:
+        before = cloudpickle.list_registry_pickle_by_value()
+        own = [module for name, module in list(sys.modules.items()) if name not in before and _is_users(name, module)]
+        for module in own:
+            cloudpickle.register_pickle_by_value(module)
+        try:
+            yield
+        finally:
+            for module in own:
+                with suppress(ValueError):  # what was written may have taken it out
+                    cloudpickle.unregister_pickle_by_value(module)
+
+
+def _is_users(name: str, module: ModuleType | None) -> bool:
+    """Whether a module is of a file that is not installed."""
+    if not isinstance(module, ModuleType) or module.__name__ != name or name == "__main__":
+        return False
+    file = vars(module).get("__file__")
+    return isinstance(file, str) and name.partition(".")[0] not in OURS and not is_installed(file)
+
+
+@cache
+def is_installed(file: str) -> bool:
+    """Whether a file is of Python or of an installed package, which another process finds by name."""
+    place = Path(file)
+    if {"site-packages", "dist-packages"} & set(place.parts):
+        return True
+    # Where an interpreter is reached through links, its modules and `sysconfig` may name one folder by different paths.
+    standard = {Path(folder).resolve() for folder in (sysconfig.get_paths()["stdlib"], os.path.dirname(os.__file__))}
+    return any(place.resolve().is_relative_to(folder) for folder in standard)
+
+
+_IMPORTED: Final = uuid.uuid4().hex
+
+
+def process_name() -> str:
+    """A name of this process; those of forks of one process begin with the same word."""
+    return f"{_IMPORTED} {os.getpid()}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FirstRuns:
+    """The digest of the first runs of a mechanism in a process, or their error; and in how many orders they can stand.
+
+    `orders`: the logarithm of that number, equal outcomes not told apart; 0 where all are equal. Independent runs of
+    another process that return the same outcomes return them in the same order with probability exp(−orders).
+    """
+
+    digest: str
+    orders: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SentMechanism:
+    """A mechanism for another process, and what it is tried on there first."""
+
+    mechanism: Mechanism
+    pair: Pair
+    runs: int
+    seed: int
+    sender: str  # the name of the process that wrote it
+
+    @classmethod
+    def of(cls, mechanism: Mechanism, pair: Pair, seed: int) -> "SentMechanism":
+        """With as many runs as fit in a part of a second, at least one."""
+        runs = COMPARED_SECONDS / max(2 * mechanism.cost.seconds_per_run, 1e-9)
+        runs = int(min(max(runs, 1), COMPARED))
+        return cls(mechanism=mechanism, pair=pair, runs=runs, seed=seed, sender=process_name())
+
+    def first_runs(self) -> FirstRuns:
+        """Run the mechanism a few times.
+
+        From the same seed every process must get the same if the mechanism draws from the generator that it is given;
+        and no two processes may get the same if it draws its own randomness: they would repeat each other's.
+        """
+        rng = generator(self.seed, Role.HEALTH_PROCESSES)
+        try:
+            # Without columns, whatever it has seen before.
+            rows = self.mechanism.pair_outcomes(PairedRuns.d_first(self.pair, self.runs, coupled=False), rng)
+        except MechanismError as error:
+            return FirstRuns(digest=class_and_text(error))
+        width = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])
+        rows = np.ascontiguousarray(rows[:, :, :width])
+        digest = hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()
+        counts = [Counter(row.tobytes() for row in side).values() for side in rows]
+        orders = sum(math.lgamma(self.runs + 1) - sum(math.lgamma(n + 1) for n in side) for side in counts)
+        return FirstRuns(digest=digest, orders=orders)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """What a process says to some shards of a piece of work.
+
+    Attributes
+    ----------
+    shards
+        Their numbers.
+    worker
+        The name of the process.
+    first_runs
+        The first runs that the mechanism made there.
+    results
+        Those of the shards in order, up to the first that raised.
+    error
+        What that raised, pickled.
+    traits
+        What the mechanism's outputs showed while it did these shards.
+    copies
+        Whether the mechanism has changed its input there, so that each run gets a copy.
+    refused
+        Why the process cannot do such work at all; None where it can.
+    """
+
+    shards: range
+    worker: str
+    first_runs: FirstRuns = FirstRuns(digest="")
+    results: Sequence[Any] = ()
+    error: bytes | None = None
+    traits: OutputTraits | None = None
+    copies: bool = False
+    refused: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ready:
+    """A mechanism that this process has, its first runs, and one lock for all who run it."""
+
+    mechanism: Mechanism
+    first_runs: FirstRuns
+    lock: Any  # reentrant, whose type has no name
+
+
+_LOADING: Final = threading.RLock()
+
+
+def execute(mechanism: bytes, work: bytes, first: int, end: int) -> Answer:
+    """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
+    try:
+        with _LOADING:
+            ready = _ready(mechanism, os.getpid())
+            shards = _work(mechanism, work, os.getpid())
+    except CannotSend as error:
+        return Answer(shards=range(first, end), worker=process_name(), refused=str(error))
+    except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
+        return Answer(shards=range(first, end), worker=process_name(), refused=class_and_text(error))
+    if ready.mechanism.threads:
+        return _done(ready, shards, range(first, end))
+    with ready.lock:  # its own state, if it has any, may not be safe under threads
+        return _done(ready, shards, range(first, end))
+
+
+@lru_cache(READY)
+def _ready(content: bytes, process: int) -> _Ready:
+    """A mechanism that was sent; `process`: a fork begins anew."""
+    package: SentMechanism = pickle.loads(content)
+    if package.sender != process_name():  # threads of one process leave its global generators as they are
+        if package.sender.partition(" ")[0] == _IMPORTED and not package.mechanism.reproducible:
+            raise CannotSend(
+                "a fork repeats the noise of the process that it comes from: give processes that are started anew, "
+                'mp_context=multiprocessing.get_context("spawn")'
+            )
+        # A file that seeds them when it is imported would have every process draw the same.
+        random.seed()
+        np.random.seed()  # noqa: NPY002  # the user's functions draw from it
+    return _Ready(package.mechanism, package.first_runs(), threading.RLock())
+
+
+@lru_cache(READY)
+def _work(mechanism: bytes, content: bytes, process: int) -> ShardedRuns[Any]:
+    """A piece of work that was sent, with its mechanism."""
+    work: ShardedRuns[Any] = pickle.loads(content)
+    return replace(work, mechanism=_ready(mechanism, process).mechanism)
+
+
+def _done(ready: _Ready, work: ShardedRuns[Any], shards: range) -> Answer:
+    results: list[Any] = []
+    error = None
+    ready.mechanism.forget()
+    try:
+        for shard in shards:
+            results.append(work(shard))  # noqa: PERF401  # what was done before an error counts
+    except BaseException as raised:  # handed to the caller, who raises it where it would have been raised there
+        error = _dumped_error(raised)
+    return Answer(
+        shards=shards,
+        worker=process_name(),
+        first_runs=ready.first_runs,
+        results=results,
+        error=error,
+        traits=ready.mechanism.traits,
+        copies=ready.mechanism.copies,
+    )
+
+
+def _dumped_error(error: BaseException) -> bytes:
+    """An error, with its traceback as a note; one that cannot be written becomes one of ours."""
+    import cloudpickle
+
+    error.add_note("in another process:\n" + "".join(traceback.format_exception(error)).rstrip())
+    try:
+        content: bytes = cloudpickle.dumps(error)
+        pickle.loads(content)
+    except Exception:
+        return pickle.dumps(MechanismRaised(class_and_text(error)))
+    return content
+
+
+def _may_hold_generator(mechanism: Mechanism) -> bool:
+    """Whether a mechanism may draw from a generator that each process has in the same state.
+
+    The global generators of a process are seeded anew.
+    """
+    signature, outcome = mechanism.signature, mechanism.outcome
+    summaries = () if isinstance(outcome, Attributes) else (outcome,)  # names alone hold nothing
+    return any(map(may_hold_generator, (signature.given_function, *summaries, *signature.given.values())))
+
+
+def portions(work: ShardedRuns[Any], first: int, workers: int) -> Iterator[tuple[int, int]]:
+    """The first shard of each portion from this one on, and that behind its last.
+
+    A portion takes about `PORTION` by the known cost of a run, and is a worker's share of what is left at most, so that
+    the last ones end at about the same time.
+    """
+    size = max(int(PORTION / max(work.seconds, 1e-9)), 1)
+    while first < work.count:
+        end = first + min(size, -(-(work.count - first) // workers))
+        yield first, end
+        first = end
+
+
+class Dispatcher:
+    """Sends work on one mechanism to a pool where that saves time, and else does it here, on `Threads`.
+
+    `seed`: of the runs by which the processes are compared with this one; `threads`: of this process, for a mechanism
+    that must stay here.
+    """
+
+    def __init__(self, mechanism: Mechanism, pool: Pool, *, seed: int, threads: int = 1) -> None:
+        self.workers = pool.workers
+        self._mechanism = mechanism
+        self._pool = pool
+        self._seed = seed
+        self._threads = threads
+        self._running = threading.Lock()  # a mechanism that threads cannot share runs here once at a time
+        self._lock = threading.RLock()
+        self._seconds_here = 0.0
+        self._sent: tuple[FirstRuns, Any] | None = None  # the mechanism's first runs here, and its bytes as published
+        self._first_runs: dict[str, FirstRuns] = {}  # by process
+        self._notes: list[str] = []
+        self._refused = False
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What to tell people of where the runs were made."""
+        return tuple(self._notes)
+
+    @property
+    def away(self) -> bool:
+        """Whether runs are made in other processes now."""
+        return not self._refused and (self._pool.eager or self._seconds_here >= START)
+
+    @property
+    def answered(self) -> int:
+        """How many processes have answered."""
+        return len(self._first_runs)
+
+    def map(self, work: ShardedRuns[T], deadline: Deadline | None = None) -> Iterator[T | None]:
+        """Yield the results of all shards in order; None, once, as the last, where the deadline passes first."""
+        first = 0
+        # What has begun here ends here, so that no outcome decides whether it counts.
+        here = takewhile(lambda shard: not self._pays(work, work.count - shard, deadline), range(work.count))
+        for result in self._do_here(work, here, deadline):
+            yield result
+            if result is None:
+                return
+            first += 1
+        if first < work.count and not (deadline is not None and deadline.closed):
+            yield from self._do_there(work, first, deadline)
+
+    def _pays(self, work: ShardedRuns[Any], shards: int, deadline: Deadline | None) -> bool:
+        """Whether sending the last shards of this work saves time."""
+        if not self.away or self._pool.eager:
+            return self.away
+        seconds = min(shards * work.seconds, math.inf if deadline is None else deadline.left)
+        return shards > 1 and seconds >= SENDING
+
+    def _do_here(self, work: ShardedRuns[T], shards: Iterable[int], deadline: Deadline | None) -> Iterator[T | None]:
+        """Shards in this process; counts the seconds."""
+        lock, threads = self._running, Threads(self._threads if self._mechanism.threads else 1)
+
+        def done(shard: int) -> T:
+            if work.mechanism.threads:
+                return work(shard)
+            with lock:
+                started = time.perf_counter()
+                result = work(shard)
+                self._seconds_here += time.perf_counter() - started
+                return result
+
+        for result in threads.ordered((partial(done, shard) for shard in shards), deadline):
+            if result is None:
+                self._running = threading.Lock()  # a run that hangs keeps the old one for ever
+            yield result
+
+    def _do_there(self, work: ShardedRuns[T], first: int, deadline: Deadline | None) -> Iterator[T | None]:
+        """Shards in other processes, from `first` on; those that no process there can do are done here."""
+        try:
+            with self._lock:
+                mechanism = self._sent_mechanism(work, deadline)
+            content = None if mechanism is None else self._pool.publish(dumped(replace(work, mechanism=None)))  # type: ignore[arg-type]  # until `_work`
+        except CannotSend as error:
+            self._stay(f"it cannot be sent to another process ({error})")
+            content = None
+        if content is not None:
+            # Evidence that no seed repeats is not made again: other runs would take the place of those whose outcomes
+            # may be what ended the worker.
+            once = work.role.evidence and not self._mechanism.reproducible
+            tasks = (partial(execute, mechanism, content, *one) for one in portions(work, first, self.workers))
+            with closing(ordered(self._pool, tasks, deadline, again=0 if once else TRIES)) as answers:
+                for answer in self._received(answers, work):
+                    if answer is None:
+                        yield None
+                        return
+                    if not self._believed(answer):
+                        break
+                    if once and self._pool.repeated(content):
+                        raise self._crashed(work, answer.shards, "another one made its runs again")
+                    for result in self._results(answer):
+                        yield result
+                        if result is None:
+                            return
+                    first = answer.shards.stop
+                else:
+                    return
+        yield from self._do_here(work, range(first, work.count), deadline)
+
+    def _stay(self, reason: str) -> None:
+        """Send nothing from now on, and say why, once."""
+        self._refused = True
+        where = "all cores of this machine" if self._mechanism.threads else "one core"
+        note = f"{self._mechanism.name} ran on {where} alone: {reason}"
+        with self._lock:
+            if note not in self._notes:
+                self._notes.append(note)
+
+    def _sent_mechanism(self, work: ShardedRuns[Any], deadline: Deadline | None) -> Any:
+        """The mechanism's bytes as published; None where running changes it, so that it stays here, or it is late."""
+        if self._sent is None and not self._refused:
+            mechanism = self._mechanism
+            package = SentMechanism.of(mechanism, work.pair, self._seed)
+            state = (mechanism.signature, mechanism.outcome)
+            before, lock = dumped(state), self._running
+
+            def made_alone() -> FirstRuns:
+                with lock:
+                    return package.first_runs()
+
+            first_runs = next(Threads().ordered([made_alone], deadline), None)  # None where it is closed
+            if first_runs is None:
+                return None
+            if dumped(state) == before:
+                self._sent = first_runs, self._pool.publish(dumped(package))
+            else:
+                self._stay("it changes while it runs, so that it would not be the same in each process")
+        return None if self._refused or self._sent is None else self._sent[1]
+
+    def _received(self, answers: Iterator[Answer | None], work: ShardedRuns[Any]) -> Iterator[Answer | None]:
+        """The answers. Raises `MechanismCrashed` where a worker ended over its runs, `ClusterLost` where all are."""
+        try:
+            yield from answers
+        except WorkerLost as lost:
+            if isinstance(lost.__cause__, CancelledError):
+                raise ClusterLost("the executor cancelled work that was on its way") from lost
+            task: Any = lost.task
+            raise self._crashed(work, range(*task.args[-2:]), first_line(lost.__cause__ or lost)) from lost.__cause__
+        except DPWitnessError:
+            raise
+        except Exception as error:  # what the runs raise comes back in an answer
+            raise self._pool.failure(error) from error
+
+    def _crashed(self, work: ShardedRuns[Any], shards: range, how: str) -> MechanismCrashed:
+        runs = f"{shards.start * work.size} to {min(shards.stop * work.size, work.runs) - 1}"
+        seeded = self._mechanism.reproducible or not work.role.evidence
+        often = f"{TRIES} times, in the runs" if seeded else "in or beside runs that no seed repeats,"
+        here = "workers=1" + " without executor= or cluster=" * self._pool.eager
+        return MechanismCrashed(
+            f"{self._mechanism.name} ended the process that ran it ({how}), {often} {runs}: repair it, or give {here} "
+            "to see how it ends"
+        )
+
+    def _believed(self, answer: Answer) -> bool:
+        """Whether a process runs the mechanism as this one does; else it stays here from now on."""
+        with self._lock:
+            if self._refused or self._sent is None:
+                return False
+            if answer.refused is not None:
+                self._stay(f"it cannot be run in another process ({answer.refused})")
+                return False
+            if answer.worker in self._first_runs:
+                return True
+            known = set(self._first_runs.values())
+            self._first_runs[answer.worker] = answer.first_runs
+            first = answer.first_runs
+            if self._mechanism.reproducible and first.digest != self._sent[0].digest:
+                self._stay(
+                    "in another process it returned something else from the same random numbers, so it keeps "
+                    "something between runs, or the process is not like this one"
+                )
+            elif not self._mechanism.reproducible and first in known:
+                if first.orders > SAME_NOISE:
+                    self._stay("two processes returned the same in their first runs, so they draw the same noise")
+                elif _may_hold_generator(self._mechanism):
+                    self._stay(
+                        "two processes returned the same in their first runs, which hardly vary: whether they draw the "
+                        "same noise is not known"
+                    )
+            return not self._refused
+
+    def _results(self, answer: Answer) -> Iterator[Any]:
+        """What a process found, as if it had been found here; raises what was raised there."""
+        mechanism = self._mechanism
+        with self._lock:
+            if answer.traits is not None:
+                mechanism.traits.adopt(answer.traits)
+            mechanism.copies |= answer.copies  # shards of later work follow from it
+        yield from answer.results
+        if answer.error is not None:
+            raise pickle.loads(answer.error)

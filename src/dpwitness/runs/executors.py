@@ -1,0 +1,500 @@
+"""Pools of workers: threads and processes of this machine, a Dask cluster, or the user's executor.
+
+Each takes tasks as an executor of `concurrent.futures` does; `ordered` yields the results in the order of the tasks.
+"""
+
+import atexit
+import logging
+import math
+import os
+import queue
+import signal
+import sys
+import threading
+import time
+import warnings
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from functools import cache, partial
+from multiprocessing import resource_tracker
+from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
+
+from typing_extensions import TypeIs, override
+
+from dpwitness.checks import brief, first_line
+from dpwitness.errors import ClusterLost, DPWitnessError, InvalidParameter, MechanismCrashed, MechanismTimeout
+from dpwitness.machine import OF_THREAD, Deadline
+
+if TYPE_CHECKING:
+    from distributed import Client
+    from distributed.cfexecutor import ClientExecutor
+
+T = TypeVar("T")
+
+#: Seconds for which workers of this machine are waited for whose results nobody needs: a run of almost any mechanism
+#: ends in that time.
+GRACE: Final = 0.5
+#: Seconds without work after which a process ends.
+IDLE: Final = 60.0
+#: Seconds between two looks of a process at whether the one that started it is there.
+ORPHANED: Final = 0.5
+#: Environment variables by which libraries of linear algebra choose their number of threads.
+THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+#: The cluster of this machine's own processes.
+LOCAL: Final = "local"
+#: Seconds that a scheduler and its first worker are waited for.
+CONNECTING: Final = 10.0
+
+
+def default_workers() -> int:
+    """The number of cores that this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+class WorkerLost(Exception):
+    """The worker of a task ended too often, or once where the task must not be done again; the cause says how."""
+
+    def __init__(self, task: Callable[[], object]) -> None:
+        super().__init__(task)
+        self.task = task
+
+
+@dataclass(slots=True)
+class _Sent(Generic[T]):
+    """A task that was sent, and how often its worker was lost while no other task was on its way."""
+
+    task: Callable[[], T]
+    future: "Future[T] | None"
+    losses: int = 0
+
+
+class Pool:
+    """An executor that the user has started and will end: of joblib's loky, Ray and others.
+
+    Attributes
+    ----------
+    workers
+        How many tasks are done at the same time; as the executor says itself, if it does.
+    eager
+        Whether its workers run anyway, so that everything is sent to them.
+    lost
+        The errors of a future whose worker ended.
+    """
+
+    eager = True
+    lost: tuple[type[Exception], ...] = (BrokenExecutor, CancelledError)
+
+    def __init__(self, executor: Executor, workers: int) -> None:
+        self.executor = executor
+        own = getattr(executor, "_max_workers", None)
+        self.workers: int = own if isinstance(own, int) and own > 0 else workers
+
+    def submit(self, task: Callable[[], T]) -> "Future[T]":
+        """Send a task. Raises `ClusterLost` where none is taken any more."""
+        try:
+            return submitted(self.executor, task)
+        except Exception as error:  # broken or shut down: nobody here can start it again
+            raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
+
+    def publish(self, content: bytes) -> Any:
+        """An argument of tasks that stands for bytes which many tasks need."""
+        return content
+
+    def repeated(self, content: Any) -> bool:
+        """Whether a worker ended over tasks with this published argument, and another one did them again unasked."""
+        return False
+
+    def failure(self, error: Exception) -> DPWitnessError:
+        """The error to be raised where a future has one that no task raised."""
+        return ClusterLost(f"the executor failed ({first_line(error)})")
+
+    def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
+        """Begin none of these tasks, whose results nobody needs.
+
+        Those that run are waited for so many seconds where the next ones must not run beside them; what still runs then
+        is ended where the pool can.
+        """
+        for future in futures:
+            future.cancel()
+
+
+def submitted(executor: Executor, task: Callable[[], T]) -> "Future[T]":
+    """Send a task; the arguments of a partial function by themselves, since Dask replaces its own futures there."""
+    return executor.submit(task.func, *task.args) if isinstance(task, partial) else executor.submit(task)
+
+
+def ordered(
+    pool: Pool, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None, *, again: int = 0
+) -> Generator[T | None, None, None]:
+    """Yield the results of tasks in their order; None, once, as the last, where the deadline passes first.
+
+    What a task raises is raised here, behind the results of all tasks before it. Where the deadline has patience, the
+    last result is that of the last task that was sent before it closed. At most twice as many tasks as there are
+    workers are on their way, so that memory stays flat.
+
+    After the loss of a worker the tasks on their way are sent again, one at a time; `WorkerLost` is raised where one of
+    them loses its worker `again` times, or at once where nothing may be sent again.
+    """
+    tasks, sent = iter(tasks), deque[_Sent[T]]()
+    patience = math.inf  # seconds that are waited for tasks in the end
+    alone = 0  # tasks that are still to be sent one at a time
+    # What was handed to a thread must have begun where the deadline decides which tasks begin.
+    most = (
+        pool.workers if isinstance(pool, Threads) and deadline is not None and deadline.patience else 2 * pool.workers
+    )
+    try:
+        while True:
+            while not alone and len(sent) < most and not (deadline is not None and deadline.closed):
+                task = next(tasks, None)
+                if task is None:
+                    break
+                sent.append(_Sent(task, pool.submit(task)))
+            if not sent:
+                return
+            first = sent[0]
+            if first.future is None:
+                first.future = pool.submit(first.task)
+            if not wait([first.future], None if deadline is None else deadline.left).done:
+                if deadline is not None and deadline.left > 0:  # compiling has moved it
+                    continue
+                patience = 0.0
+                break
+            try:
+                result = first.future.result()
+            except pool.lost as error:
+                first.losses += alone > 0
+                if not again or first.losses >= again:
+                    raise WorkerLost(first.task) from error
+                alone = len(sent)
+                for one in sent:
+                    one.future = None
+                continue
+            sent.popleft()
+            alone = max(alone - 1, 0)
+            yield result
+    except KeyboardInterrupt:
+        patience = 0.0  # a mechanism that hangs must not delay Ctrl-C
+        raise
+    except BaseException:  # of a task, or no result is needed any more: what hangs is left behind at the deadline
+        patience = math.inf if deadline is None else deadline.left
+        raise
+    finally:
+        pool.end([one.future for one in sent if one.future is not None], patience)
+    yield None  # once nothing runs any more
+
+
+class Threads(Pool):
+    """Daemon threads of this process, for one call of `ordered`; one without a deadline is the caller's own.
+
+    A mechanism that hangs in compiled code can't be stopped, but a daemon can't keep the process alive either, as the
+    threads of `concurrent.futures` would. All others are waited for: a thread that is still in a library's code when
+    the interpreter ends can take the process down with it.
+    """
+
+    lost = ()
+
+    def __init__(self, workers: int = 1) -> None:
+        self.workers = max(workers, 1)
+        self._waiting: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
+        self._over, self._abandoned, self._filters = threading.Event(), threading.Event(), OF_THREAD.filters
+        self._threads: list[threading.Thread] = []
+
+    def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
+        """Yield the results of tasks in their order, as the function `ordered` does."""
+        if self.workers == 1 and deadline is None:
+            return (task() for task in tasks)
+        return ordered(self, tasks, deadline)
+
+    @override
+    def submit(self, task: Callable[[], T]) -> "Future[T]":
+        future: Future[T] = Future()
+        self._waiting.put((task, future))
+        if len(self._threads) < self.workers:
+            self._threads.append(threading.Thread(target=self._work, daemon=True))
+            self._threads[-1].start()
+        return future
+
+    def _work(self) -> None:
+        OF_THREAD.abandoned, OF_THREAD.filters = self._abandoned, self._filters
+        while (job := self._waiting.get()) is not None and not self._over.is_set():
+            task, future = job
+            try:
+                future.set_result(task())
+            except BaseException as error:  # handed to the caller, who raises it
+                future.set_exception(error)
+
+    @override
+    def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
+        """Wait for the tasks that run; those that still run then end before their next run of a mechanism."""
+        self._over.set()
+        for _ in self._threads:
+            self._waiting.put(None)
+        self._join(patience)
+        self._abandoned.set()  # such a task must not go on: it would run beside the next one
+        self._join(GRACE)
+
+    def _join(self, seconds: float) -> None:
+        end = time.monotonic() + seconds
+        for thread in self._threads if seconds else []:
+            thread.join(None if seconds == math.inf else max(end - time.monotonic(), 0.0))
+
+
+def in_time(task: Callable[[], T], seconds: float, *, what: str) -> T:
+    """Return what a task does, compiling left out of its time. Raises `MechanismTimeout`, saying `what`, at its end."""
+    for result in Threads().ordered([lambda: (task(),)], Deadline(time.monotonic() + seconds)):
+        if result is not None:
+            return result[0]
+    raise MechanismTimeout(f"{what} in {seconds:g} s: give more time, as max_time, or make it faster")
+
+
+class Processes(Pool):
+    """Processes of this machine, through loky, as many as there are workers; they end with this process.
+
+    They are started anew, not forked: a fork would repeat the state of every generator of this process. And they are
+    no reusable executor of loky's, which belongs to one thread, and which joblib may use with other settings.
+    """
+
+    eager = False
+    lost = (RuntimeError, CancelledError)  # loky's own errors are such
+
+    def __init__(self, workers: int) -> None:
+        self.workers = workers
+        self._lock = threading.Lock()
+        self._loky: Any = None  # its executor, which has no types
+
+    @override
+    def submit(self, task: Callable[[], T]) -> "Future[T]":
+        """Send a task, to new processes where one has ended."""
+        from loky.process_executor import (  # type: ignore[import-untyped]  # it has no types
+            BrokenProcessPool,
+            ProcessPoolExecutor,
+            ShutdownExecutorError,
+        )
+
+        while True:
+            with self._lock:
+                if self._loky is None:
+                    self._loky = ProcessPoolExecutor(
+                        self.workers,
+                        timeout=IDLE,
+                        initializer=_begin,
+                        initargs=(os.getpid(),),
+                        env=threads_of_each(self.workers),
+                    )
+                    # An interrupt comes in the main thread and must not leave half of the start done: at exit Python
+                    # would wait for ever for a thread of loky that nothing ends.
+                    with ThreadPoolExecutor(1) as aside:
+                        aside.submit(_start, self._loky).result()
+                executor = self._loky
+            try:
+                return submitted(executor, task)
+            except (BrokenProcessPool, ShutdownExecutorError):
+                with self._lock:
+                    if self._loky is executor:
+                        self._loky = None
+
+    @override
+    def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
+        left = [future for future in futures if not future.cancel()]
+        if not patience and left and wait(left, GRACE).not_done:
+            self.stop()
+
+    def stop(self) -> None:
+        """End them, whatever they do."""
+        with self._lock:
+            executor, self._loky = self._loky, None
+        if executor is not None:
+            executor.shutdown(wait=True, kill_workers=True)
+
+    def kill(self) -> None:
+        """End them without a lock, which the interrupted code may hold."""
+        for number in tuple(getattr(self._loky, "_processes", None) or ()):
+            with suppress(OSError):  # it is gone
+                os.kill(number, signal.SIGKILL)
+
+
+def threads_of_each(workers: int) -> dict[str, str]:
+    """Environment variables by which the libraries in a process start no more threads than it has cores for itself.
+
+    Where each of several processes starts a thread for every core, a small product of matrices may take ten times as
+    long. What the user has set stays.
+    """
+    threads = str(max(default_workers() // workers, 1))
+    return {name: threads for name in THREADS if name not in os.environ}
+
+
+def _start(loky: Any) -> None:
+    """Start the processes of an executor. Ctrl-C waits in these until `_begin`, which comes behind their imports."""
+    if hasattr(signal, "pthread_sigmask"):
+        resource_tracker.ensure_running()  # first: in some CPythons its start lets Ctrl-C through again
+        signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
+    loky.submit(int)
+
+
+def _begin(parent: int) -> None:
+    """In each process: Ctrl-C is for the process that started it, which ends this one, or takes it along at its end."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
+    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+
+
+def end_with(parent: int) -> None:
+    """End this process when the one that started it is gone: a killed process sends no message."""
+    while os.getppid() == parent:
+        time.sleep(ORPHANED)
+    os._exit(1)
+
+
+_STARTED: Final[list[Processes]] = []
+
+
+@cache
+def local_processes(workers: int) -> Processes:
+    """The processes of this process, by their number."""
+    pool = Processes(workers)
+    _STARTED.append(pool)
+    atexit.register(pool.stop)
+    return pool
+
+
+def end_at_once() -> None:
+    """Kill all processes that this one has started. For a signal handler: it waits for nothing."""
+    for pool in _STARTED:
+        pool.kill()
+
+
+class Cluster(Pool):
+    """The workers of a Dask scheduler. It sends what a worker did that ended to another one, and tells only who asks.
+
+    `settings`: of its executors, for example which workers they use; `local`: whether the workers are of this process.
+    """
+
+    lost = ()
+
+    def __init__(
+        self, client: "Client", name: str, settings: Mapping[str, Any] | None = None, *, local: bool = False
+    ) -> None:
+        self._client, self._name, self._local = client, name, local
+        with self._reached():
+            try:
+                client.wait_for_workers(1, timeout=CONNECTING)
+            except TimeoutError as error:
+                if client.status != "running":
+                    raise
+                raise ClusterLost(f"the cluster {name} has no workers: start some with `dask worker`") from error
+            workers = sum(client.nthreads().values())  # type: ignore[no-untyped-call]  # Dask has few types
+            executor = client.get_executor(**{**(settings or {}), "pure": False})  # type: ignore[no-untyped-call]  # as above
+        super().__init__(executor, max(workers, 1))
+
+    @contextmanager
+    def _reached(self) -> Iterator[None]:
+        """Raise `ClusterLost` where the scheduler does not answer what it is asked within."""
+        from distributed.comm.core import CommClosedError
+
+        try:
+            yield
+        except ClusterLost:
+            raise
+        except (OSError, CommClosedError, CancelledError, RuntimeError, ValueError) as error:
+            raise self._lost(first_line(error)) from error
+
+    def _lost(self, why: str) -> ClusterLost:
+        return ClusterLost(f"the scheduler of the cluster {self._name} does not answer any more ({why})")
+
+    @override
+    def submit(self, task: Callable[[], T]) -> "Future[T]":
+        with self._reached():
+            return submitted(self.executor, task)
+
+    @override
+    def publish(self, content: bytes) -> Any:
+        """The bytes as the result of a task: each worker fetches it once, and one that is lost is made again."""
+        with warnings.catch_warnings(), self._reached():
+            warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent, and only once
+            return self._client.submit(bytes, content, pure=False)
+
+    @override
+    def repeated(self, content: Any) -> bool:
+        with self._reached():
+            return bool(self._client.run_on_scheduler(_suspicious, content.key))  # type: ignore[no-untyped-call]  # as above
+
+    @override
+    def failure(self, error: Exception) -> DPWitnessError:
+        from distributed import KilledWorker
+
+        if isinstance(error, KilledWorker):
+            return MechanismCrashed(
+                f"several workers of the cluster {self._name} ended while they ran the mechanism: {first_line(error)}"
+            )
+        return (
+            self._lost("what was on its way is cancelled")
+            if isinstance(error, CancelledError)
+            else super().failure(error)
+        )
+
+    @override
+    def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
+        """Begin none of these. What a worker runs it runs to its end: others may use the cluster too."""
+        super().end(futures, patience)
+        if self._local and not patience and futures and self._client.status == "running":
+            self._client.restart(wait_for_workers=False)
+
+
+def _suspicious(content: str, dask_scheduler: Any) -> bool:
+    """On the scheduler: whether a worker ended that had a task with this published argument."""
+    return any(task.suspicious for task in dask_scheduler.tasks[content].dependents)
+
+
+_CLIENTS: "dict[tuple[str, int], Client]" = {}
+_OPENING: Final = threading.Lock()
+
+
+def is_of_dask(executor: Executor | None) -> "TypeIs[ClientExecutor]":
+    """Whether an executor is that of a Dask client."""
+    dask = sys.modules.get("distributed.cfexecutor")  # who has such an executor has imported it
+    return dask is not None and isinstance(executor, dask.ClientExecutor)
+
+
+def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluster:
+    """The cluster that is given: "local", with so many workers, an address, a `distributed.Client` or its executor.
+
+    An address is that of a scheduler, such as "tcp://host:8786". Raises `ClusterLost` where no scheduler answers, or it
+    has no workers; `InvalidParameter` where Dask is not installed.
+    """
+    try:
+        import distributed
+    except ImportError as error:
+        raise InvalidParameter(f"cluster={brief(cluster)} needs Dask: pip install '.[cluster]'") from error
+    if isinstance(cluster, distributed.Client):
+        return Cluster(cluster, "of the client")
+    if not isinstance(cluster, str):
+        return Cluster(cluster._client, "of the client", cluster._kwargs)
+    with _OPENING:
+        key = (cluster, workers if cluster == LOCAL else 0)
+        if key not in _CLIENTS or _CLIENTS[key].status != "running":
+            _CLIENTS[key] = _connected(cluster, workers)
+        return Cluster(_CLIENTS[key], cluster, local=cluster == LOCAL)
+
+
+def _connected(address: str, workers: int) -> "Client":
+    """A client of a scheduler; of one that starts processes of this machine, one thread each, where it is local."""
+    from distributed import Client, LocalCluster
+
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `ClusterLost` says that a scheduler is gone
+    scheduler: Any = address
+    if address == LOCAL:
+        scheduler = LocalCluster(  # type: ignore[no-untyped-call]  # Dask has few types
+            n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
+            silence_logs="ERROR",
+        )  # fmt: skip
+        atexit.register(scheduler.close)
+    try:
+        client = Client(scheduler, timeout=CONNECTING, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
+    except (OSError, ValueError) as error:
+        raise ClusterLost(f"no scheduler answers at cluster={brief(address)} ({first_line(error)})") from error
+    atexit.register(client.close)
+    return client
