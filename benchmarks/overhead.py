@@ -27,7 +27,7 @@ import pandas as pd
 import dpwitness as dpw
 from dpwitness.api.loop import confirm_events
 from dpwitness.evidence.bet import log_e_value
-from dpwitness.mechanisms.remote.client import RemoteFunction
+from dpwitness.mechanisms.remote import RemoteFunction
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.search.objectives import GrowthAt
 from dpwitness.search.pairs import finalists

@@ -36,9 +36,9 @@ from dpwitness.files import as_utf8
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import FILE, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
+from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import Mechanism
-from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import Outcome, summary
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism, example_of, mechanism_or_factory
 from dpwitness.mechanisms.signature import name_of, require_no_other, takes

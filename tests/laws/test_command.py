@@ -33,8 +33,10 @@ from dpwitness.errors import (
 )
 from dpwitness.events import Interval
 from dpwitness.events.encoding import exception_code
+from dpwitness.mechanisms import child
 from dpwitness.mechanisms import command as programs
 from dpwitness.mechanisms import mechanism as mechanisms
+from dpwitness.mechanisms.child import Unreadable
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.command import CommandMechanism
 from dpwitness.mechanisms.mechanism import PairedRuns
@@ -200,7 +202,6 @@ def test_numbers_and_other_values_in_turn():
 def test_objects_have_an_entry_for_each_key():
     mechanism = as_mechanism(served("""print(json.dumps({"a": calls, "b": {"c": [1, "x"]}}))"""), [0.0])
     rows = mechanism.outcomes([0.0], np.random.default_rng(0), 3)
-    rows = mechanism.settled(np.stack([rows, rows]), None)[0]
     found = {name: rows[:, k] for k, name in mechanism.places.items()}
     assert np.diff(found["key 'a'"]).tolist() == [1.0, 1.0]
     assert found["key 'b', key 'c', value 1"].tolist() == [1.0] * 3
@@ -226,7 +227,7 @@ INPUTS = [
 
 @pytest.mark.parametrize(("value", "sent"), INPUTS, ids=lambda value: type(value).__name__)
 def test_inputs_as_json(value, sent):
-    assert json.loads(programs.request_line(programs.as_json("it", value), 2, 7)) == {
+    assert json.loads(programs.request_line(served("print(1)").written(value), 2, 7)) == {
         "input": sent,
         "runs": 2,
         "seed": 7,
@@ -234,7 +235,7 @@ def test_inputs_as_json(value, sent):
 
 
 def test_nan_is_sent():
-    assert programs.as_json("it", [math.nan]) == b"[NaN]"
+    assert served("print(1)").written([math.nan]) == b"[NaN]"
 
 
 @pytest.mark.parametrize(
@@ -252,27 +253,27 @@ def test_an_input_that_holds_itself_is_refused():
     itself = []
     itself.append(itself)
     with pytest.raises(InvalidNeighbours, match="cannot be sent"):
-        programs.as_json("it", itself)
+        served("print(1)").written(itself)
 
 
 #: What a program does for a run, the error, and what it says.
 HOSTILE = {
     "exits": ("sys.exit('the last word')", MechanismCrashed, r"ended with exit code 1 \(the last word\) after 0 of 4"),
     "exits later": ("print(1, flush=True) if calls < 3 else sys.exit(3)", MechanismCrashed,
-                    r"ended with exit code 3 after 2 of 4 outcomes"),
+                    r"ended with exit code 3 after 2 of 4 answers"),
     "is killed": ("os.kill(os.getpid(), signal.SIGKILL)", MechanismCrashed, "ended with signal 9 after 0 of 4"),
     "closes": ("os.close(0), os.close(1), time.sleep(60)", MechanismCrashed, "ended by closing its pipes"),
     "raises": ("1 / 0", MechanismCrashed, "ended with exit code 1 .*ZeroDivisionError: division by zero"),
-    "hangs": ("time.sleep(60)", MechanismTimeout, r"0 of 4 outcomes, then none for 0\.5 s, and was ended.*flush"),
-    "hangs later": ("print(1, flush=True) if calls < 3 else time.sleep(60)", MechanismTimeout, "2 of 4 outcomes, then"),
+    "hangs": ("time.sleep(60)", MechanismTimeout, r"0 of 4 answers, then none for 0\.5 s, and was ended.*flush"),
+    "hangs later": ("print(1, flush=True) if calls < 3 else time.sleep(60)", MechanismTimeout, "2 of 4 answers, then"),
     "drips": ("[(sys.stdout.write('1'), sys.stdout.flush(), time.sleep(0.1)) for _ in range(600)]", MechanismTimeout,
-              "0 of 4 outcomes, then none"),
+              "0 of 4 answers, then none"),
     # What is too much comes with the last line that was asked for, in one write: a later one may come after the read.
     "writes too much": ("print(1); calls == 4 and print(22)", MechanismCrashed, "4 lines asked for, as '22'"),
     "writes a part too much": ("print(1); calls == 4 and print(22, end='')", MechanismCrashed, "asked for, as '22'"),
-    "writes nothing": ("pass", MechanismTimeout, "0 of 4 outcomes"),
+    "writes nothing": ("pass", MechanismTimeout, "0 of 4 answers"),
     "never ends a line": ("while True: sys.stdout.write('9' * 65536)", MechanismCrashed,
-                          "more than 1,048,576 bytes without the end of a line, beginning with '999"),
+                          "more than 268,435,456 bytes for 4 answers, the last of them beginning with '999"),
     "never ends": ("while True: print(7)", MechanismCrashed,
                    "more than the 4 lines asked for, as '7|wrote '7.* before it"),
     "prints words": ("print('ready') if calls == 2 else print(1)", InvalidOutcome,
@@ -304,17 +305,17 @@ def test_each_failure_is_one_clear_line(what):
 
 def test_what_is_written_before_it_is_asked_for_is_no_outcome():
     program = dpw.command([*PYTHON, "-c", "import time; print(7, flush=True); time.sleep(60)"])
-    with program.connection() as server:
-        while not _readable(server):
+    with program.child() as child:
+        while not _readable(child):
             time.sleep(0.01)
         with pytest.raises(MechanismCrashed, match="wrote '7' before it was asked"):
-            server.ask(b"{}\n", 1, 5.0)
+            child.ask(b"{}\n", 1, 5.0)
 
 
-def _readable(server):
+def _readable(child):
     import select
 
-    return select.select([server._output], [], [], 0)[0]
+    return select.select([child._output], [], [], 0)[0]
 
 
 @pytest.mark.parametrize("line", ["yes 0", "cat", "sh -c 'exit 3'"])
@@ -335,7 +336,8 @@ def test_what_a_program_has_started_ends_with_it(tmp_path, behind):
     if behind == "echo 1.5":
         assert program([0.0]) == 1.5
     else:
-        with pytest.raises(MechanismTimeout):
+        error, message = (MechanismTimeout, "within") if behind == "wait" else (MechanismCrashed, "with exit code 3")
+        with pytest.raises(error, match=message):
             program([0.0])
     del program
     left = int((tmp_path / "pid").read_text())
@@ -384,7 +386,8 @@ def test_an_error_on_one_side_alone_is_a_difference():
 def test_long_outcomes_are_not_made_twice_where_no_seed_repeats_them():
     mechanism = CommandMechanism(Signature.of(served("print([calls] * (1 + 9 * (calls == 3)))"), {}))
     rows = mechanism.outcomes([0.0], np.random.default_rng(0), 5)
-    assert rows.shape == (5, 10)
+    assert rows.shape == (5, 3)  # one value, and what is known of further ones
+    assert rows[2].tolist() == [3.0, 9.0, rows[2, 2]]
     assert mechanism.run_count == 5
 
 
@@ -453,7 +456,7 @@ LINES = {
     "no program": (["--command", "./no-such"], "'./no-such' is no program"),
     "a batch": (["--command", "cat", "--batch", "0"], "batch=0"),
     "ends": (["--command", "sh -c 'echo so >&2; exit 3'"], r"ended with exit code 3 \(so\) after 0 of"),
-    "hangs": (["--command", "sleep 60", "--max-time", "500ms"], r"none for 0\.5 s, and was ended"),
+    "hangs": (["--command", "sleep 60", "--max-time", "500ms"], r"(none for|within) 0\.5 s, and was ended"),
     "babbles": (["--command", "yes"], "'y"),
     "no JSON": (["--command", "sh -c 'while read -r x; do echo so; done'"], "wrote 'so', which is no JSON, on run 0"),
 }
@@ -520,24 +523,16 @@ def test_in_a_test_of_pytest(pytester, monkeypatch):
     done.stdout.fnmatch_lines(["*leaky.py* is not 1-DP*"])
 
 
-@pytest.mark.parametrize(
-    "held", [b"\n", b"1\n\n", b" \n", b"1,2\n", b"[1\n2]\n", b"1 2\n", b"nul\n", b"1\r2\n", b"--1\n"]
-)
-def test_each_line_is_one_value(held):
-    with pytest.raises(programs.Unreadable):
-        programs._values(held, 0, 2)
+@pytest.mark.parametrize("line", [b"", b" ", b"1,2", b"[1", b"2]", b"1 2", b"nul", b"1\r2", b"--1"])
+def test_each_line_is_one_value(line):
+    with pytest.raises(Unreadable):
+        child._value(line, 0)
 
 
 @pytest.mark.campaign
-@given(
-    st.lists(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists), max_size=8)
-)
-def test_lines_are_read_as_one_by_one(values):
-    held = "".join(f"{json.dumps(value)}\n" for value in values).encode()
-    assert repr(programs._values(held, 0, len(values))) == repr(values)
-    if values:
-        with pytest.raises(MechanismCrashed, match="asked for"):
-            programs._values(held, 0, len(values) - 1)
+@given(st.recursive(st.none() | st.booleans() | st.integers() | st.floats() | st.text(), st.lists))
+def test_a_line_is_read_as_the_value_that_was_written(value):
+    assert repr(child._value(json.dumps(value).encode(), 0)) == repr(value)
 
 
 PAGE = Path(__file__).parents[2] / "docs" / "command.md"

@@ -26,7 +26,7 @@ from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
 from dpwitness.health.explanation import Comparison, _package, entries_of, explained
 from dpwitness.mechanisms.catalog import load_registered
-from dpwitness.mechanisms.process import OutsideMechanism
+from dpwitness.mechanisms.command import OutsideMechanism
 from dpwitness.mechanisms.recording import CannotRecord, Draw, Recorder, Recording
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import Pair

@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.mechanisms.remote import server, wire
 from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json, relation_from_json, relation_to_json
 from dpwitness.neighbours.pair import unlike
 from running import sampled, soon
@@ -311,7 +310,6 @@ def test_tables_like_an_example_differ_in_their_records_alone(name, library, laz
 
 SENT = {
     "to a process": lambda side: pickle.loads(cloudpickle.dumps(side)),
-    "to another interpreter": lambda side: server.unpacked(wire.packed(side)),
     "as a copy": copy.deepcopy,
 }
 

@@ -1,26 +1,29 @@
 """Runs of a mechanism in a new process, which loads it again: noise that this process remembers is drawn again there.
 
-The process is one of those that run remote mechanisms. It calls `answered` once, with a pickled `Request` of this one.
-Before it loads the mechanism itself it forks, and further processes load it for themselves, beside it: noise of few
-values is often the same when it is drawn once more, and seldom when it is drawn twenty times.
+Further processes load it for themselves, beside it: noise of few values is often the same when it is drawn once more,
+and seldom when it is drawn twenty times.
 """
 
+import base64
 import builtins
 import importlib
 import importlib.util
+import json
+import multiprocessing
 import numbers
 import os
 import pickle
 import sys
-import threading
 import time
 import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
+from functools import partial
+from multiprocessing.connection import Connection
 from pathlib import Path
 from types import FunctionType, ModuleType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -28,30 +31,29 @@ from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
 from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
+from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.columns import Columns
+from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
-from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
-from dpwitness.mechanisms.remote import Connection
+from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import LegacyGenerator, Signature
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, default_workers, generator
-
-if TYPE_CHECKING:
-    from multiprocessing.connection import Connection as Pipe
-    from multiprocessing.process import BaseProcess
+from dpwitness.values import value_from_json, value_to_json
 
 #: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
 INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
-#: Runs on each input at most, and seconds at most for the new process to start and to import what it needs.
+#: Runs on each input at most, of calls that make many runs and of others.
 VECTORISED_RUNS: Final = 1 << 16
 PLAIN_RUNS: Final = 1 << 10
-START: Final = 60.0
 CHUNK: Final = 1024
+#: Seconds that a new process has to start and to import what it needs.
+START: Final = 60.0
 #: Processes that are asked just now.
-_RUNNING: Final[set[Connection]] = set()
+_RUNNING: Final[set[Child]] = set()
 
 
 class CannotLoad(Exception):
@@ -131,7 +133,7 @@ def _module(place: Place) -> ModuleType:
 class Request:
     """What the new process is asked: which function, on which inputs, and which events to count."""
 
-    function: Place | OutsideFunction[Any] | SqlFunction | LegacyGenerator  # of the last one's own functions the places
+    function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # of the last one's own functions the places
     outcome: Place | Attributes | None
     errors: str
     columns: Columns | None
@@ -248,124 +250,89 @@ def same_constants(function: Callable[..., object], further: Further | None = No
 
 def _told(question: Request | Place, further: Further) -> list[Any]:
     """What new processes answer: data alone. Raises `CannotLoad`."""
-    path = [str(Path(entry or ".").resolve()) for entry in sys.path]
     try:
-        asked = pickle.dumps(question)
+        asked = base64.b64encode(pickle.dumps(question)).decode()
     except Exception as error:  # whatever an object of the user's raises when it is written
         raise CannotLoad(f"it cannot be written for a new process ({class_and_text(error)})") from error
-    request: dict[str, object] = {"do": "call", "place": __name__, "name": answered.__name__}
-    request["arguments"] = [path, asked, asdict(further)]
+    path = [str(Path(entry or ".").resolve()) for entry in sys.path]
+    request = json.dumps({"path": path, "question": asked, "further": asdict(further)}).encode() + b"\n"
     try:
-        connection = Connection(sys.executable)
+        child = Child([sys.executable, "-c", f"import {__name__} as new_process; new_process.main()"])
     except OSError as error:
         raise CannotLoad(f"no new process could be asked ({error})") from error
-    _RUNNING.add(connection)
+    _RUNNING.add(child)
     try:
-        said = connection.ask(request, further.limit)
+        (said,) = child.ask(request, 1, further.limit)
+        if isinstance(said, list):
+            return [value_from_json(answer) for answer in said]
+        kind, text = said["raised"][2:4]  # type: ignore[index]  # what is no dict raises
+        raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
     except MechanismTimeout as error:
         late = f"a new process did not answer within {further.limit:.3g} s: give a larger max_time"
         raise CannotLoad(late) from error
     except MechanismCrashed as error:
         raise CannotLoad(f"in a new process: {error}") from error
-    except ValueError as error:  # more than one message holds
-        raise CannotLoad(f"no new process could be asked ({error})") from error
+    except (Unreadable, TypeError, ValueError, LookupError) as error:
+        raise CannotLoad(f"a new process answered what cannot be read ({error})") from error
     finally:
-        _RUNNING.discard(connection)
-        connection.end()
-    if "error" in said:
-        kind, text, _ = said["error"]
-        raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
-    return list(said["value"])
+        _RUNNING.discard(child)
+        child.end()
 
 
 def end() -> None:
     """End the new processes that are asked just now: whoever waits for one gets `CannotLoad`."""
-    for connection in tuple(_RUNNING):
-        connection.end()
+    for child in tuple(_RUNNING):
+        child.end()
 
 
-def answered(path: list[str], question: bytes, further: dict[str, Any]) -> list[object]:
-    """Answer a pickled question, in the new process: its own answer, then those of further ones."""
+def main() -> None:
+    """Answer a question, in the new process."""
     os.environ[INSIDE] = "1"
-    sys.path[:] = path
-    more = Further(**further)
-    end = time.monotonic() + more.seconds
-    here, others = _process(_others, question, more)  # first: nothing of the mechanism is loaded yet
-    answers = [] if more.alone else [answer(pickle.loads(question))]
-    with suppress(EOFError):  # all have answered or failed
-        while here.poll(max(end - time.monotonic(), 0.0)):
-            answers.append(here.recv())
-    _end(here, others)
-    return answers
+    serve(answers)
 
 
-def _process(target: Callable[..., None], *arguments: object) -> "tuple[Pipe, BaseProcess]":
-    """A further process that calls a function with a pipe to this one; and the end of the pipe that is read here.
-
-    It begins as this one is now, where the system can fork; else as Python was started.
-    """
-    import multiprocessing
-
-    fork = "fork" in multiprocessing.get_all_start_methods()
-    context: Any = multiprocessing.get_context("fork" if fork else None)
-    here, there = context.Pipe(duplex=False)
-    process = context.Process(target=target, args=(there, *arguments))
-    with warnings.catch_warnings():
-        # The threads of this process: one reads messages, and those of linear algebra are made for forks.
-        warnings.simplefilter("ignore", DeprecationWarning)
-        process.start()
+def answers(request: dict[str, Any]) -> list[object]:
+    """The answers of this process and of further ones, which begin as it is now: with nothing of the mechanism."""
+    sys.path[:], question = request["path"], base64.b64decode(request["question"])
+    further = Further(**request["further"])
+    end = time.monotonic() + further.seconds
+    warnings.simplefilter("ignore", DeprecationWarning)  # forks of a process with a thread, which reads requests
+    here, there = FORK.Pipe(duplex=False)
+    FORK.Process(target=_ask_further, args=(there, question, further)).start()
     there.close()
-    return here, process
+    found = [] if further.alone else [answer(pickle.loads(question))]
+    with suppress(EOFError):  # all have answered
+        while here.poll(max(end - time.monotonic(), 0.0)):
+            found.append(here.recv())
+    return [value_to_json(one) for one in found]
 
 
-def _others(pipe: "Pipe", question: bytes, further: Further) -> None:
-    """Send the answers of further processes through a pipe as they come, until all were asked."""
-    from multiprocessing.connection import wait
-
-    _end_with_parent()
-    asked = iter(range(1, 1 + further.processes))
-    running: dict[Pipe, BaseProcess] = {}
-    while True:
-        while len(running) < default_workers() and (number := next(asked, None)) is not None:
-            here, process = _process(_answer_through, question, number, further)
-            running[here] = process
-        if not running:
-            return
-        ready = wait(list(running))
-        for here in [answered for answered in running if answered in ready]:
-            with suppress(EOFError):  # the mechanism failed there
-                pipe.send(here.recv())
-            _end(here, running.pop(here))
+#: How further processes begin: as forks, where the system has forks.
+FORK: Final[Any] = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
 
 
-def _end(pipe: "Pipe", process: "BaseProcess") -> None:
-    pipe.close()
-    process.kill()
-    process.join()
+def _ask_further(pipe: Connection, question: bytes, further: Further) -> None:
+    """Send the answers of further processes as they come; what fails or hangs there sends nothing."""
+    task = partial(_answer_of, question, further)
+    with FORK.Pool(default_workers(), _silence, maxtasksperchild=1) as pool:
+        for found in pool.imap_unordered(task, range(1, 1 + further.processes)):
+            if found is not None:
+                pipe.send(found)
 
 
-def _end_with_parent() -> None:
-    """End this process, from now on, when the one that began it ends."""
-    from multiprocessing import parent_process
-
-    parent = parent_process()
-    assert parent is not None
-
-    def end() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=end, daemon=True).start()
-
-
-def _answer_through(pipe: "Pipe", question: bytes, number: int, further: Further) -> None:
-    """Send the answer of a further process through a pipe, or nothing where the mechanism fails."""
-    _end_with_parent()
-    with open(os.devnull, "wb") as nothing:  # what the mechanism prints was seen already
+def _silence() -> None:
+    """Drop what this process prints: the first new process prints the same."""
+    with open(os.devnull, "wb") as nothing:
         for output in (1, 2):
             os.dup2(nothing.fileno(), output)
-    asked = pickle.loads(question)
-    pipe.send(answer(replace(asked, number=number) if isinstance(asked, Request) else asked, further))
+
+
+def _answer_of(question: bytes, further: Further, number: int) -> object:
+    """The answer of a further process; None if the mechanism fails there."""
+    with suppress(Exception, SystemExit):
+        asked = pickle.loads(question)
+        return answer(replace(asked, number=number) if isinstance(asked, Request) else asked, further)
+    return None
 
 
 def answer(question: Request | Place, further: Further | None = None) -> object:

@@ -381,7 +381,7 @@ class PythonMechanism(Mechanism):
         row: Row,
     ) -> None:
         """Append what runs return, or what stands for it until all of them are done."""
-        function, single = self.signature.function, SINGLE_VALUES if self._summarise is None else ()
+        function, single = self.signature.function, SINGLE_VALUES if self._outcome is None else ()
         sources = [self.conversion.source(side.data) if shared is None else None for side in sides]
         inputs = [source and source() for source in sources] if shared is None else [one.value for one in shared]
         generators, begins = [side.draws.generator for side in sides], [side.draws.begin for side in sides]
@@ -429,7 +429,7 @@ class PythonMechanism(Mechanism):
         """What stands for an output until the runs are done: nothing that the mechanism could still change."""
         if type(output) is ExceptionOutcome:
             return row.written(output)
-        if self._summarise is None:
+        if self._outcome is None:
             plain = type(output) in (tuple, list) and SINGLE_VALUES.issuperset(map(type, output))
             if plain or (type(output) is np.ndarray and output.ndim == 1 and output.dtype.kind in "biuf"):
                 self.check_length(len(output), run)

@@ -13,12 +13,12 @@ from dpwitness.checks import brief, class_and_text, is_failure
 from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
 from dpwitness.machine import warn
 from dpwitness.mechanisms.columns import Columns, OutputTraits
+from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.compiled.compare import first_difference
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
 from dpwitness.mechanisms.compiled.refusals import Refused, refusal
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
-from dpwitness.mechanisms.process import OutsideFunction
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature, name_of
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism

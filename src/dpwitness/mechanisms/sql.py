@@ -638,7 +638,7 @@ class SqlMechanism(VectorisedMechanism):
         function: Any = self.signature.function
         outputs: list[Any] = []
         generator, begin = side.draws.generator, side.draws.begin
-        single = SINGLE_VALUES if self._summarise is None else ()
+        single = SINGLE_VALUES if self._outcome is None else ()
         with function.loaded(side.data) as batch:
             for i in range(side.runs):
                 if begin is not None:

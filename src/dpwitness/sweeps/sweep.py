@@ -6,6 +6,7 @@ import inspect
 import json
 import os
 import secrets
+import sys
 import textwrap
 import threading
 from collections import Counter
@@ -20,9 +21,10 @@ from typing import Final
 from dpwitness import checks, errors
 from dpwitness.checks import brief, json_value, on_one_line
 from dpwitness.codec import JsonFields
-from dpwitness.errors import InvalidData, InvalidParameter, MechanismError
+from dpwitness.errors import InvalidData, InvalidParameter, MechanismCrashed, MechanismError, MechanismTimeout
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
 from dpwitness.mechanisms.catalog import load_module
+from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.options import MOST_WORKERS
 from dpwitness.results.fields import Alpha, Seed, read_result
 from dpwitness.results.text import table
@@ -30,7 +32,6 @@ from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Plan
 from dpwitness.sweeps.code import SHA, code_of
 from dpwitness.sweeps.describers import Recipe, describer_of
-from dpwitness.sweeps.process import GRACE, answer
 
 #: The probability that anything is refuted that keeps its claim, and seconds for each case.
 ALPHA: Final = 1e-3
@@ -39,6 +40,11 @@ SECONDS: Final = 20.0
 MOST_NAMES: Final = 10_000
 #: Seeds of cases lie below.
 SEEDS: Final = 1 << 62
+
+#: Seconds beside its own that the process of a case has: to start, to import and to compile.
+GRACE: Final = 60.0
+#: Each case has one core: libraries of linear algebra take all that they find, and cases run side by side.
+THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 Told = Callable[[CaseResult, int, int], None]
 
@@ -379,6 +385,33 @@ def run(
             stopped.set()  # their processes are killed
             pool.shutdown(cancel_futures=True)
     return wanted, [results[case.name] for case in wanted.cases if case.name in results], interrupted
+
+
+def answer(
+    request: dict[str, object], *, seconds: float, grace: float = GRACE, stop: Callable[[], bool] = lambda: False
+) -> dict[str, object]:
+    """Return what `worker`, in a new process, answers to a request; an object with `error` and `why` if it does not.
+
+    The process is killed after `seconds`, the time that the request is for, and `grace`. Once `stop` returns True,
+    `KeyboardInterrupt` is raised.
+    """
+    limit = seconds + grace
+    asked = {**request, "limit": limit + 5, "path": [os.getcwd(), *filter(None, sys.path)]}
+    child = Child([sys.executable, "-m", "dpwitness.sweeps.worker"], env={**dict.fromkeys(THREADS, "1"), **os.environ})
+    try:
+        (found,) = child.ask(json.dumps(asked).encode() + b"\n", 1, limit, stop)
+    except (MechanismCrashed, MechanismTimeout) as error:
+        return {"error": type(error).__name__, "why": str(error)}
+    except Unreadable as error:
+        return {"error": MechanismCrashed.__name__, "why": f"its process wrote {error}"}
+    finally:
+        child.end()
+    match found:
+        case {"raised": [*_, str(kind), str(text), str()]}:
+            return {"error": kind, "why": text}
+        case dict():
+            return found
+    return {"error": MechanismCrashed.__name__, "why": "its process gave no answer"}
 
 
 def _error(name: str, message: str) -> errors.DPWitnessError:

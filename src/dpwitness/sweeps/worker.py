@@ -1,10 +1,9 @@
-"""The process of one case: `python -m dpwitness.sweeps.worker` reads a request and writes its answer to a file.
+"""The process of one case: `python -m dpwitness.sweeps.worker` reads a request, a line of JSON, and answers it.
 
-It is started for one case and killed after it. What the mechanism prints goes where its messages go.
+It is started for one case and killed after it.
 """
 
 import faulthandler
-import json
 import sys
 import time
 import warnings
@@ -12,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import islice
 from typing import Any, Final
+
+from dpwitness.mechanisms.server import serve
 
 #: Pairs that an attempt is tried on, those among which one with a missing value is looked for, and how many must run.
 TRIED: Final = 6
@@ -26,16 +27,13 @@ class CannotRun(Exception):
     """No attempt of a case runs; the message says why the first one does not."""
 
 
-def main() -> None:
-    """Answer the request on standard input."""
-    request = json.loads(sys.stdin.buffer.read())
+def answered(request: dict[str, Any]) -> dict[str, object]:
+    """The answer to a request of `sweep.answer`."""
     # From C, so that it ends a process that holds the interpreter, and one whose parent has died.
     faulthandler.dump_traceback_later(request["limit"], exit=True)
     sys.path += [folder for folder in request["path"] if folder not in sys.path]
     warnings.simplefilter("ignore")
-    from dpwitness.files import write_atomically
-
-    write_atomically(request["answer"], json.dumps(answer(request["case"]), allow_nan=False))
+    return answer(request["case"])
 
 
 def answer(given: dict[str, object]) -> dict[str, object]:
@@ -192,4 +190,4 @@ def length(value: object) -> int:
 
 
 if __name__ == "__main__":
-    main()
+    serve(answered)

@@ -1,0 +1,208 @@
+"""A process that runs code which is not this package's. Its answers are lines of JSON: data, never trusted."""
+
+import json
+import os
+import selectors
+import signal
+import subprocess
+import threading
+import time
+import weakref
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from typing import IO, Final
+
+from dpwitness.checks import brief, json_value
+from dpwitness.errors import MechanismCrashed, MechanismTimeout
+
+#: Bytes of all answers to one request, at most.
+LONGEST: Final = 1 << 28
+#: Bytes that are read and written at once: what a pipe holds.
+BLOCK: Final = 1 << 16
+#: Seconds from one look to the next at whether the process still runs: what it started may hold its pipes open.
+LOOK: Final = 0.1
+#: Seconds that a process which closed its pipes has to end by itself.
+ENDING: Final = 1.0
+#: Bytes kept of what a process writes to its standard error, and lines of it and letters of an answer in messages.
+KEPT: Final = 500
+LINES: Final = 3
+LETTERS: Final = 80
+
+
+class Unreadable(Exception):
+    """An answer that is not JSON; `number` counts the answers from 0."""
+
+    def __init__(self, number: int, message: str) -> None:
+        super().__init__(message)
+        self.number = number
+
+
+class Child:
+    """A program in a session of its own, with pipes to it. Processes that it starts end with it."""
+
+    def __init__(self, argv: Sequence[str], *, cwd: str | None = None, env: Mapping[str, str] | None = None) -> None:
+        """Start the program. Raises `OSError` and `ValueError`."""
+        pipe = subprocess.PIPE
+        process = subprocess.Popen(
+            [*argv], bufsize=0, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe,
+            start_new_session=True,  # Ctrl-C is for us: what was counted must be kept
+        )  # fmt: skip
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self._process, self._input, self._output = process, process.stdin, process.stdout
+        os.set_blocking(self._input.fileno(), False)
+        self._said = bytearray()
+        #: Held while the process is asked: its pipes are not closed then.
+        self._asking = threading.RLock()
+        listener = threading.Thread(target=_listen, args=(process.stderr, self._said), daemon=True)
+        listener.start()
+        self._finalizer = weakref.finalize(self, _end, process, listener, self._asking, os.getpid())
+
+    @property
+    def running(self) -> bool:
+        """Whether the process has not ended."""
+        return self._process.poll() is None
+
+    def end(self) -> None:
+        """Kill the process and all processes of its session, in whatever they are doing; any thread may call this."""
+        self._finalizer()
+
+    def ask(
+        self, request: bytes, answers: int, seconds: float, stop: Callable[[], bool] = lambda: False
+    ) -> list[object]:
+        """Send a request, and return the values of the lines that answer it.
+
+        Raises `MechanismCrashed` if the process ends or writes more lines, `Unreadable` for a line that is not JSON,
+        `MechanismTimeout` if no further line comes within `seconds`, and `KeyboardInterrupt` once `stop` returns True;
+        it is called repeatedly. After these two the process is killed.
+        """
+        with self._asking, selectors.DefaultSelector() as selector:
+            if self._output.closed:
+                raise MechanismCrashed("it was ended")
+            selector.register(self._output, selectors.EVENT_READ)
+            if selector.select(0) and (early := os.read(self._output.fileno(), BLOCK)):
+                raise MechanismCrashed(f"it wrote {_beginning(early)} before it was asked")
+            selector.register(self._input, selectors.EVENT_WRITE)
+            unsent, rest, length, found = memoryview(request), bytearray(), 0, list[object]()
+            end = time.monotonic() + seconds
+            while len(found) < answers:
+                ready = [key.fileobj for key, _ in selector.select(min(max(end - time.monotonic(), 0.0), LOOK))]
+                if self._input in ready:
+                    unsent = self._send(unsent, len(found), answers)
+                    if not unsent:
+                        selector.unregister(self._input)
+                if self._output in ready:
+                    block = os.read(self._output.fileno(), BLOCK)
+                    if not block:
+                        raise self._ended(len(found), answers)
+                    rest += block
+                    length += len(block)
+                    if b"\n" in block:
+                        *lines, rest = rest.split(b"\n")
+                        if len(lines) > answers - len(found):
+                            raise _too_many(answers, lines[answers - len(found)])
+                        found += [_value(line, number) for number, line in enumerate(lines, len(found))]
+                        end = time.monotonic() + seconds
+                    if length > LONGEST:
+                        raise MechanismCrashed(
+                            f"it wrote more than {LONGEST:,} bytes for {answers} answers, the last of them beginning "
+                            f"with {_beginning(rest)}"
+                        )
+                elif not ready and not self.running:
+                    raise self._ended(len(found), answers)
+                if stop():
+                    self.end()
+                    raise KeyboardInterrupt
+                if len(found) < answers and time.monotonic() >= end:
+                    self.end()
+                    late = f"it wrote {len(found)} of {answers} answers, then none for {seconds:g} s, and was ended"
+                    if answers == 1:
+                        late = f"it did not answer within {seconds:g} s, and was ended"
+                    raise MechanismTimeout(late + self._last_words())
+            # What comes later is found when the program is asked next. Answers that are taken for those of other runs
+            # until then show less, never more: the order of the sides is random.
+            if not rest and not unsent and selector.select(0):
+                rest += os.read(self._output.fileno(), BLOCK)
+            if rest or unsent:
+                raise _too_many(answers, rest)
+            return found
+
+    def _send(self, unsent: memoryview, done: int, answers: int) -> memoryview:
+        """Write a part of a request; return the rest."""
+        try:
+            return unsent[os.write(self._input.fileno(), unsent[:BLOCK]) :]
+        except BlockingIOError:
+            return unsent
+        except OSError:
+            raise self._ended(done, answers) from None
+
+    def _ended(self, done: int, answers: int) -> MechanismCrashed:
+        """The error for a process that ended: how, with which last words, after how many answers."""
+        closed = False
+        try:
+            self._process.wait(ENDING)  # pipes are closed a moment before there is an exit code
+        except subprocess.TimeoutExpired:
+            closed = True
+        self.end()
+        code = self._process.returncode
+        how = "by closing its pipes" if closed else f"with exit code {code}" if code >= 0 else f"with signal {-code}"
+        after = f" after {done} of {answers} answers" if answers > 1 else ""
+        return MechanismCrashed(f"it ended {how}{self._last_words()}{after}")
+
+    def _last_words(self) -> str:
+        lines = bytes(self._said).decode(errors="replace").strip().splitlines()
+        shown = " / ".join(" ".join(line.split()) for line in lines[-LINES:])
+        return f" ({''.join(letter for letter in shown if letter.isprintable())})" if lines else ""
+
+
+def _listen(stream: IO[bytes], said: bytearray) -> None:
+    """Keep the end of what a process writes to its standard error."""
+    while block := stream.read(BLOCK):
+        said += block
+        del said[:-KEPT]
+
+
+def _end(process: subprocess.Popen[bytes], listener: threading.Thread, asking: threading.RLock, owner: int) -> None:
+    """Kill a session, also where its leader has exited before the others, and close the pipes to it."""
+    if os.getpid() != owner:  # a fork has the pipes of its parent, and no right to end its processes
+        return
+    with suppress(OSError):  # the session has no process any more
+        os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    listener.join(ENDING)
+    with asking:
+        for stream in (process.stdin, process.stdout, None if listener.is_alive() else process.stderr):
+            if stream is not None:
+                stream.close()
+
+
+def _value(line: bytearray, number: int) -> object:
+    try:
+        return json_value(line.decode(), parse_int=_whole)
+    except UnicodeDecodeError as error:
+        raise Unreadable(number, f"{_beginning(line)}, which is no UTF-8") from error
+    except json.JSONDecodeError as error:
+        raise Unreadable(number, f"{_beginning(line)}, which is no JSON") from error
+    except ValueError as error:
+        raise Unreadable(number, f"{_beginning(line)}, which is not read: {error}") from error
+
+
+def _whole(digits: str) -> float:
+    """The value of a number without a point. "-0" is what programs write for the float -0.0.
+
+    Raises `ValueError` for more digits than Python reads.
+    """
+    try:
+        return -0.0 if digits == "-0" else int(digits)
+    except ValueError as error:
+        raise ValueError(f"an integer has {len(digits.lstrip('-')):,} digits, give it as a text") from error
+
+
+def _beginning(held: bytes | bytearray) -> str:
+    """The beginning of what was written, in quotes."""
+    return brief(held[:LETTERS].rstrip().decode(errors="replace"))
+
+
+def _too_many(answers: int, more: bytes | bytearray) -> MechanismCrashed:
+    return MechanismCrashed(f"it wrote more than the {answers} lines asked for, as {_beginning(more)}")

@@ -1,0 +1,251 @@
+"""A function that the interpreter of another environment runs; `server` is what runs there."""
+
+import inspect
+import json
+import os
+import shutil
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, Final
+
+import numpy as np
+from typing_extensions import override
+
+from dpwitness.checks import brief, kind, seconds
+from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout, UnknownTarget
+from dpwitness.mechanisms.child import Child, Unreadable
+from dpwitness.mechanisms.command import OutsideFunction, OutsideMechanism
+from dpwitness.mechanisms.draws import Draws
+from dpwitness.mechanisms.failures import raised
+from dpwitness.mechanisms.mechanism import Order
+from dpwitness.mechanisms.outcomes import ExceptionOutcome
+from dpwitness.mechanisms.python import Attributes, Outcome, Side
+from dpwitness.mechanisms.signature import DATA_FREE, GENERATOR_NAMES, Signature
+from dpwitness.neighbours import Data
+from dpwitness.values import Unreadable as StaysThere
+from dpwitness.values import value_from_json, value_to_json
+
+SERVER: Final = Path(__file__).with_name("server.py")
+#: Seconds that runs may take on average, and that the other interpreter may take to start and to import the function.
+MAX_TIME: Final = 600.0
+#: What can be sent between two interpreters.
+SENDABLE: Final = "numbers, flags, texts, bytes, None, arrays, DataFrames of pandas, or lists, tuples, sets or dicts"
+
+
+class RemoteException(Exception):
+    """What the function raised in the other interpreter, with the traceback of there; of a class of the same name."""
+
+    run = side = 0  # of the runs that were asked for together
+
+
+class RemoteFunction(OutsideFunction):
+    """A function of another interpreter, made by `remote`."""
+
+    advice = "give remote(…, max_time=…) more"
+
+    def __init__(self, python: str, place: str, name: str, max_time: float) -> None:
+        super().__init__(max_time)
+        self.python, self.place = python, place
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = place
+        child, parameters = self._loaded()
+        self._idle.append(child)
+        self.__signature__ = inspect.Signature(parameters)
+
+    @override
+    def _started(self) -> Child:
+        return self._loaded()[0]
+
+    def _loaded(self) -> tuple[Child, list[inspect.Parameter]]:
+        """An interpreter that has imported the function, and the parameters.
+
+        Raises `InvalidParameter` and `UnknownTarget`.
+        """
+        try:
+            child = Child([self.python, str(SERVER)], cwd=self.folder)
+        except OSError as error:
+            raise InvalidParameter(f"python={self.python!r} cannot be started: {error.strerror or error}") from error
+        answer: Any = None
+        try:
+            (answer,) = child.ask(_line({"load": [self.place, self.__name__]}), 1, self.max_time)
+            return child, [_parameter(*one) for one in answer["parameters"]]
+        except MechanismTimeout as error:
+            raise MechanismTimeout(f"{self.python}: {error}: {self.advice}") from error
+        except (MechanismCrashed, Unreadable, TypeError, ValueError, LookupError) as error:
+            child.end()
+            match answer:
+                case {"raised": [*_, str(kind), str(text), str()]}:
+                    where = f"{self.place}:{self.__name__} cannot be loaded by {self.python}"
+                    raise UnknownTarget(f"{where}: {kind}: {text}") from error
+            why = error if answer is None else f"it answered {brief(answer)}"
+            raise InvalidParameter(f"python={self.python!r} must be a Python of 3.8 or later: {why}") from error
+
+    @override
+    def written(self, data: Data) -> bytes:
+        """Write an input as JSON."""
+        return json.dumps(value_to_json(data)).encode()
+
+    def __call__(self, *args: object, **kwargs: object) -> Any:
+        """Run once, as here. A generator gives the seed of the generator that the function gets."""
+        bound = self.__signature__.bind(*args, **kwargs).arguments
+        generator = next((key for key in bound if key in GENERATOR_NAMES), None)
+        data = next((key for key in bound if key not in DATA_FREE), None)
+        if data is None:
+            raise InvalidParameter(f"{self.__name__} takes no data: its first parameter besides the generator is that")
+        parameters = {key: value for key, value in bound.items() if key not in (generator, data)}
+        words = Words(np.random.default_rng() if generator is None else bound[generator], 1)
+        request = {
+            "inputs": [self.written(bound[data]).decode()], "parameters": json.dumps(value_to_json(parameters)),
+            "data": data, "generator": generator, "order": "0", "words": [words.hex], "attributes": (),
+            "errors": False, "seed_globals": False,
+        }  # fmt: skip
+        with self.child() as child:
+            (answer,) = child.ask(_line(request), 1, self.max_time)
+        return self.outcomes(answer, 1, 1)[0][0]
+
+    def outcomes(self, answer: Any, sides: int, runs: int) -> list[list[object]]:
+        """Return the outcomes of each side run by run, as an answer says.
+
+        Raises `RemoteException` and `SystemExit` as the function did, `InvalidParameter` and `InvalidOutcome` for
+        values that cannot be sent, and `MechanismCrashed` for an answer that nobody understands.
+        """
+        try:
+            match answer:
+                case {"outcomes": list(found), "raises": list(raises)} if _shaped(found, sides, runs):
+                    outputs: list[list[object]] = value_from_json(found)
+                    for side, run, name in raises:
+                        outputs[side][run] = ExceptionOutcome(str(name))
+                    return outputs
+                case {"raised": [int(run), int(side), str(kind), str(text), str(trace)]} if side in range(sides):
+                    raise raised_there(run, side, kind, text, trace)
+                case {"exit": int() | str() as code}:
+                    raise SystemExit(code)
+                case {"unsendable": str(what)}:
+                    raise InvalidParameter(
+                        f"an input or a parameter of {self.__name__} holds {what}, which cannot be sent to another "
+                        f"interpreter: give {SENDABLE} of these"
+                    )
+                case {"outcome": [str(shown), str(what)]}:
+                    raise InvalidOutcome(
+                        f"{self.__name__} returned {' '.join(shown.split())}, and {what} cannot be sent from another "
+                        f"interpreter: return {SENDABLE} of these, or name attributes, as outcome='coef_,intercept_'"
+                    )
+                case {"attribute": [str(names), str(text)]}:
+                    raise InvalidOutcome(f"outcome={names!r}: {text}")
+        except (TypeError, OverflowError, LookupError, ValueError) as error:
+            if isinstance(error, InvalidOutcome | InvalidParameter):
+                raise
+        raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer")
+
+
+def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> RemoteFunction:
+    """Return a function that the interpreter of another environment runs; it is checked like any other function.
+
+    Its libraries, such as an old one that needs NumPy 1, need not be installed here, nor dpwitness there. Its
+    parameters are recognised by name. Its generator is a `numpy.random.Generator` of that environment, or a
+    `random.Random` if NumPy is not installed there; dpwitness seeds it.
+
+    Parameters
+    ----------
+    python
+        The interpreter, of Python 3.8 or later: a path, such as "old/bin/python", or a name on the search path.
+    target
+        "path/file.py:function" or "package.module:object", imported by that interpreter.
+    max_time
+        Seconds that the import may take, and that runs may take on average: many are one message, which gets so many
+        seconds for each. After that the process is killed. A `max_time` of the check ends a run that hangs, too.
+
+    Raises
+    ------
+    InvalidParameter
+        If the interpreter cannot be started.
+    UnknownTarget
+        If there is no such file or function, or the import raises an exception.
+    """
+    named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
+    program = shutil.which(named)
+    if program is None:
+        raise InvalidParameter(f"python={named!r} is no program: give the path of an interpreter, as env/bin/python")
+    place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
+    if not place or not name:
+        raise UnknownTarget(f"target={brief(target)} must be path/file.py:FUNCTION or package.module:OBJECT")
+    if place.endswith(".py"):
+        if not Path(place).is_file():
+            raise UnknownTarget(f"there is no file {place}")
+        place = str(Path(place).resolve())
+    return RemoteFunction(os.path.abspath(program), place, name, seconds("max_time", max_time))
+
+
+def raised_there(run: int, side: int, kind: str, text: str, trace: str) -> RemoteException:
+    """Return an exception of the other interpreter as an exception here, of a class of the same name."""
+    error: RemoteException = type(kind, (RemoteException,), {})(text)
+    error.run, error.side = run, side
+    error.add_note(trace)
+    return error
+
+
+def _shaped(found: list[object], sides: int, runs: int) -> bool:
+    return len(found) == sides and all(isinstance(own, list) and len(own) == runs for own in found)
+
+
+def _line(request: Mapping[str, object]) -> bytes:
+    return json.dumps(request).encode() + b"\n"
+
+
+def _parameter(name: str, kind: str, default: list[object]) -> inspect.Parameter:
+    value = value_from_json(default[0]) if default else inspect.Parameter.empty
+    return inspect.Parameter(name, inspect._ParameterKind[kind], default=value)
+
+
+class Words(Draws):
+    """256 random bits for each run, or for the first one alone: those of `Draws`, so that runs draw the same there."""
+
+    def __init__(self, rng: np.random.Generator, runs: int) -> None:
+        self.hex = rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes().hex()
+
+
+class RemoteMechanism(OutsideMechanism):
+    """A function of another interpreter; the function of the signature is a `RemoteFunction`.
+
+    Attributes of an output are read over there: only they are sent.
+    """
+
+    def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
+        super().__init__(signature, outcome, errors=errors)
+        assert isinstance(signature.function, RemoteFunction)
+        self._remote = signature.function
+        if isinstance(self._outcome, Attributes):
+            self._summarise = None  # they are read over there
+        sent = {name: value for name, value in signature.parameters.items() if type(value) is not StaysThere}
+        self._parameters = json.dumps(value_to_json(sent))
+
+    @override
+    def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
+        return Words(rng, runs if shared or self.draws_globally else 1)
+
+    @override
+    def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
+        request = {
+            "inputs": [self._input(side.data).decode() for side in sides],
+            "parameters": self._parameters,
+            "data": self.signature.data,
+            "generator": self.signature.generator,
+            "order": "".join(map(str, order.tolist())),
+            "words": [side.draws.hex for side in sides if isinstance(side.draws, Words)],
+            "attributes": self._attributes,
+            "errors": self.errors == "outcome",
+            "seed_globals": self.draws_globally,
+        }
+        runs = len(order)
+        try:
+            (answer,) = self._ask(_line(request), 1, self._remote.max_time * runs * len(sides), start)
+            return self._remote.outcomes(answer, len(sides), runs)
+        except RemoteException as error:
+            raise raised(self.name, error, start + error.run, sides[error.side].data) from error
+        except Unreadable as error:
+            raise MechanismCrashed(
+                f"{self.name} on runs from {start} on: {self._remote.python} wrote {error}"
+            ) from error
+
+
+RemoteFunction.kind = RemoteMechanism
