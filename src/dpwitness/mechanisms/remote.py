@@ -112,7 +112,7 @@ class RemoteFunction(OutsideFunction):
         try:
             match answer:
                 case {"outcomes": list(found), "raises": list(raises)} if _shaped(found, sides, runs):
-                    outputs: list[list[object]] = value_from_json(found)
+                    outputs: list[list[object]] = value_from_json(found)  # type: ignore[assignment]  # it is checked by `_shaped`
                     for side, run, name in raises:
                         outputs[side][run] = ExceptionOutcome(str(name))
                     return outputs
