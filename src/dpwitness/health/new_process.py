@@ -6,7 +6,6 @@ and seldom when it is drawn twenty times.
 
 import base64
 import builtins
-import importlib
 import importlib.util
 import json
 import multiprocessing
@@ -19,8 +18,9 @@ import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
-from functools import partial
+from functools import cache, partial
 from multiprocessing.connection import Connection
+from operator import attrgetter
 from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, Final
@@ -31,6 +31,7 @@ from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
 from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
+from dpwitness.mechanisms.catalog import load_module
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.command import OutsideFunction
@@ -95,38 +96,21 @@ def place_of(function: object) -> Place:
 
 def load(place: Place) -> Callable[..., object]:
     """The function at a place, of a module that is imported here for the first time."""
-    if place.module == "builtins":
-        return getattr(builtins, place.name)  # type: ignore[no-any-return]
-    found: Any = sys.modules.get(_name(place)) or _module(place)
-    for part in place.name.split("."):
-        found = getattr(found, part)
-    return found  # type: ignore[no-any-return]
+    return attrgetter(place.name)(_module(place.module, place.file))  # type: ignore[no-any-return]
 
 
-def _name(place: Place) -> str:
-    # As in multiprocessing: what stands under `if __name__ == "__main__"` must not run.
-    return "__dpwitness_main__" if place.module == "__main__" else place.module
+@cache
+def _module(name: str, file: str | None) -> ModuleType:
+    """Import a module by its name if that leads to the same file, else run its file under another name.
 
-
-def _module(place: Place) -> ModuleType:
-    """Import a module by its name where that leads to the same file, else from its file under its name."""
-    name = _name(place)
+    Of a script that is another name than `__main__`, too: what stands under `if __name__ == "__main__"` must not run.
+    """
     try:
         spec = importlib.util.find_spec(name)
     except (ImportError, ValueError):
         spec = None
-    if spec is not None and (place.file is None or (spec.origin and str(Path(spec.origin).resolve()) == place.file)):
-        return importlib.import_module(name)
-    if place.file is None:
-        raise ImportError(f"there is no module {name}")
-    sys.path.insert(0, str(Path(place.file).parent))
-    spec = importlib.util.spec_from_file_location(name, place.file)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"{place.file} cannot be loaded as Python")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
+    same = spec is not None and (file is None or str(Path(spec.origin or "").resolve()) == file)
+    return load_module(name if same or file is None else file)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
