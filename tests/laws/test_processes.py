@@ -13,7 +13,7 @@ import sys
 import threading
 import time
 import uuid
-from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor, wait
+from concurrent.futures import CancelledError, ProcessPoolExecutor, ThreadPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
 from contextlib import suppress
 from dataclasses import replace
@@ -382,6 +382,9 @@ def test_real_processes_give_the_same_counts_and_repeat_nobody_s_stream(place):
     there = away(mechanism, place)
     assert last(there.confirm(PAIR, EVENTS, 300)) == last(runner(mechanism).confirm(PAIR, EVENTS, 300))
     assert there.pool.answered == 2  # both have done something
+    mechanism_file = there.pool._sent[1]
+    assert mechanism_file.exists()
+    assert list(mechanism_file.parent.iterdir()) == [mechanism_file]  # that of the work is removed
     for function in (elsewhere.global_numpy, elsewhere.global_random):
         mechanism = python(function)
         x, y = away(mechanism, place).sample(PAIR, 2_000, Role.SEARCH)
@@ -545,19 +548,6 @@ def test_a_process_ends_with_the_one_that_started_it(monkeypatch):
     monkeypatch.setattr(executors.time, "sleep", lambda seconds: None)
     executors.end_with(7)
     assert ended == [1]
-
-
-def test_processes_can_be_ended_without_a_lock():
-    """A handler of signals runs in the midst of whatever holds it."""
-    place = Processes(1)
-    place.kill()  # none was started
-    future = place.submit(partial(time.sleep, 60))
-    assert not wait([future], 0.01).done
-    with place._lock:
-        place.kill()
-    with pytest.raises(place.lost):
-        future.result(30.0)
-    place.stop()
 
 
 SLOW = """

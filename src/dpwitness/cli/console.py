@@ -358,10 +358,7 @@ class Interrupts:
                 raise KeyboardInterrupt
 
     def _end(self) -> None:
-        """End the process at once, and those that it has started."""
-        executors = sys.modules.get("dpwitness.runs.executors")
-        if executors is not None:
-            executors.end_at_once()
+        """End the process at once; those that it has started see that it is gone, and end."""
         if is_terminal(sys.stderr):
             os.write(2, b"\x1b[?25h")  # a progress bar has hidden the cursor
         _EXIT(self.code)

@@ -19,9 +19,9 @@ import time
 import traceback
 import uuid
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
-from contextlib import closing, contextmanager, suppress
+from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache, partial
 from itertools import takewhile
@@ -196,70 +196,51 @@ class SentMechanism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a process says to some shards of a piece of work.
-
-    Attributes
-    ----------
-    shards
-        Their numbers.
-    worker
-        The name of the process.
-    first_runs
-        The first runs that the mechanism made there.
-    results
-        Those of the shards in order, up to the first that raised.
-    error
-        What that raised, pickled.
-    traits
-        What the mechanism's outputs showed while it did these shards.
-    copies
-        Whether the mechanism has changed its input there, so that each run gets a copy.
-    refused
-        Why the process cannot do such work at all; None where it can.
-    """
+    """What a process says to some shards of a piece of work."""
 
     shards: range
-    worker: str
-    first_runs: FirstRuns = FirstRuns(digest="")
-    results: Sequence[Any] = ()
-    error: bytes | None = None
-    traits: OutputTraits | None = None
-    copies: bool = False
-    refused: str | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class _Ready:
-    """A mechanism that this process has, its first runs, and one lock for all who run it."""
-
-    mechanism: Mechanism
-    first_runs: FirstRuns
-    lock: Any  # reentrant, whose type has no name
+    worker: str  # the name of the process
+    refused: str | None = None  # why the process cannot do such work at all
+    first_runs: FirstRuns = FirstRuns(digest="")  # of the mechanism there
+    results: Sequence[Any] = ()  # of the shards in order, up to the first that raised
+    error: bytes | None = None  # what that raised, pickled
+    traits: OutputTraits | None = None  # what the mechanism's outputs showed while it did these shards
+    copies: bool = False  # whether the mechanism has changed its input there, so that each run gets a copy
 
 
 _LOADING: Final = threading.RLock()
 
 
-def execute(mechanism: bytes, work: bytes, first: int, end: int) -> Answer:
+def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -> Answer:
     """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
+    shards = range(first, end)
     try:
         with _LOADING:
-            ready = _ready(mechanism, os.getpid())
-            shards = _work(mechanism, work, os.getpid())
+            sent, first_runs, lock = _ready(mechanism, os.getpid())
+            ready = _work(mechanism, work, os.getpid())
     except CannotSend as error:
-        return Answer(shards=range(first, end), worker=process_name(), refused=str(error))
+        return Answer(shards=shards, worker=process_name(), refused=str(error))
     except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
-        return Answer(shards=range(first, end), worker=process_name(), refused=class_and_text(error))
-    if ready.mechanism.threads:
-        return _done(ready, shards, range(first, end))
-    with ready.lock:  # its own state, if it has any, may not be safe under threads
-        return _done(ready, shards, range(first, end))
+        return Answer(shards=shards, worker=process_name(), refused=class_and_text(error))
+    results: list[Any] = []
+    raised = None
+    with nullcontext() if sent.threads else lock:  # its own state, if it has any, may not be safe under threads
+        sent.forget()
+        try:
+            for shard in shards:
+                results.append(ready(shard))  # noqa: PERF401  # what was done before an error counts
+        except BaseException as error:  # handed to the caller, who raises it where it would have been raised there
+            raised = _dumped_error(error)
+        return Answer(
+            shards=shards, worker=process_name(), first_runs=first_runs, results=results, error=raised,
+            traits=sent.traits, copies=sent.copies,
+        )  # fmt: skip
 
 
 @lru_cache(READY)
-def _ready(content: bytes, process: int) -> _Ready:
-    """A mechanism that was sent; `process`: a fork begins anew."""
-    package: SentMechanism = pickle.loads(content)
+def _ready(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, Any]:
+    """A mechanism that was sent, its first runs here, and a lock for all who run it; a fork, `process`, begins anew."""
+    package: SentMechanism = _loaded(content)
     if package.sender != process_name():  # threads of one process leave its global generators as they are
         if package.sender.partition(" ")[0] == _IMPORTED and not package.mechanism.reproducible:
             raise CannotSend(
@@ -269,34 +250,17 @@ def _ready(content: bytes, process: int) -> _Ready:
         # A file that seeds them when it is imported would have every process draw the same.
         random.seed()
         np.random.seed()  # noqa: NPY002  # the user's functions draw from it
-    return _Ready(package.mechanism, package.first_runs(), threading.RLock())
+    return package.mechanism, package.first_runs(), threading.RLock()
 
 
 @lru_cache(READY)
-def _work(mechanism: bytes, content: bytes, process: int) -> ShardedRuns[Any]:
+def _work(mechanism: bytes | Path, content: bytes | Path, process: int) -> ShardedRuns[Any]:
     """A piece of work that was sent, with its mechanism."""
-    work: ShardedRuns[Any] = pickle.loads(content)
-    return replace(work, mechanism=_ready(mechanism, process).mechanism)
+    return replace(_loaded(content), mechanism=_ready(mechanism, process)[0])
 
 
-def _done(ready: _Ready, work: ShardedRuns[Any], shards: range) -> Answer:
-    results: list[Any] = []
-    error = None
-    ready.mechanism.forget()
-    try:
-        for shard in shards:
-            results.append(work(shard))  # noqa: PERF401  # what was done before an error counts
-    except BaseException as raised:  # handed to the caller, who raises it where it would have been raised there
-        error = _dumped_error(raised)
-    return Answer(
-        shards=shards,
-        worker=process_name(),
-        first_runs=ready.first_runs,
-        results=results,
-        error=error,
-        traits=ready.mechanism.traits,
-        copies=ready.mechanism.copies,
-    )
+def _loaded(content: bytes | Path) -> Any:
+    return pickle.loads(content if isinstance(content, bytes) else content.read_bytes())
 
 
 def _dumped_error(error: BaseException) -> bytes:
@@ -411,27 +375,15 @@ class Dispatcher:
 
     def _do_there(self, work: ShardedRuns[T], first: int, deadline: Deadline | None) -> Iterator[T | None]:
         """Shards in other processes, from `first` on; those that no process there can do are done here."""
-        try:
-            with self._lock:
-                mechanism = self._sent_mechanism(work, deadline)
-            content = None if mechanism is None else self._pool.publish(dumped(replace(work, mechanism=None)))  # type: ignore[arg-type]  # until `_work`
-        except CannotSend as error:
-            self._stay(f"it cannot be sent to another process ({error})")
-            content = None
+        content = self._published(work, deadline)
         if content is not None:
-            # Evidence that no seed repeats is not made again: other runs would take the place of those whose outcomes
-            # may be what ended the worker.
-            once = work.role.evidence and not self._mechanism.reproducible
-            tasks = (partial(execute, mechanism, content, *one) for one in portions(work, first, self.workers))
-            with closing(ordered(self._pool, tasks, deadline, again=0 if once else TRIES)) as answers:
-                for answer in self._received(answers, work):
+            with closing(self._answers(work, content, first, deadline)) as answers:
+                for answer in answers:
                     if answer is None:
                         yield None
                         return
                     if not self._believed(answer):
                         break
-                    if once and self._pool.repeated(content):
-                        raise self._crashed(work, answer.shards, "another one made its runs again")
                     for result in self._results(answer):
                         yield result
                         if result is None:
@@ -450,31 +402,56 @@ class Dispatcher:
             if note not in self._notes:
                 self._notes.append(note)
 
-    def _sent_mechanism(self, work: ShardedRuns[Any], deadline: Deadline | None) -> Any:
-        """The mechanism's bytes as published; None where running changes it, so that it stays here, or it is late."""
-        if self._sent is None and not self._refused:
-            mechanism = self._mechanism
-            package = SentMechanism.of(mechanism, work.pair, self._seed)
-            state = (mechanism.signature, mechanism.outcome)
-            before, lock = dumped(state), self._running
-
-            def made_alone() -> FirstRuns:
-                with lock:
-                    return package.first_runs()
-
-            first_runs = next(Threads().ordered([made_alone], deadline), None)  # None where it is closed
-            if first_runs is None:
-                return None
-            if dumped(state) == before:
-                self._sent = first_runs, self._pool.publish(dumped(package))
-            else:
-                self._stay("it changes while it runs, so that it would not be the same in each process")
-        return None if self._refused or self._sent is None else self._sent[1]
-
-    def _received(self, answers: Iterator[Answer | None], work: ShardedRuns[Any]) -> Iterator[Answer | None]:
-        """The answers. Raises `MechanismCrashed` where a worker ended over its runs, `ClusterLost` where all are."""
+    def _published(self, work: ShardedRuns[Any], deadline: Deadline | None) -> Any:
+        """A piece of work as the pool takes it, behind its mechanism; None where it stays here, or is late."""
         try:
-            yield from answers
+            with self._lock:
+                if self._sent is None and not self._refused:
+                    self._publish_mechanism(work, deadline)
+                if self._refused or self._sent is None:
+                    return None
+            return self._pool.publish(dumped(replace(work, mechanism=None)))  # type: ignore[arg-type]  # until `_work`
+        except CannotSend as error:
+            self._stay(f"it cannot be sent to another process ({error})")
+            return None
+
+    def _publish_mechanism(self, work: ShardedRuns[Any], deadline: Deadline | None) -> None:
+        """Publish the mechanism, unless running changes it, or its first runs here do not end in time."""
+        mechanism = self._mechanism
+        package = SentMechanism.of(mechanism, work.pair, self._seed)
+        state = (mechanism.signature, mechanism.outcome)
+        before, lock = dumped(state), self._running
+
+        def made_alone() -> FirstRuns:
+            with lock:
+                return package.first_runs()
+
+        first_runs = next(Threads().ordered([made_alone], deadline), None)  # None where it is closed
+        if first_runs is None:
+            return
+        if dumped(state) == before:
+            self._sent = first_runs, self._pool.publish(dumped(package))
+        else:
+            self._stay("it changes while it runs, so that it would not be the same in each process")
+
+    def _answers(
+        self, work: ShardedRuns[Any], content: Any, first: int, deadline: Deadline | None
+    ) -> Generator[Answer | None, None, None]:
+        """The answers to portions of published work; None at the deadline.
+
+        Raises `MechanismCrashed` where the mechanism ended its processes, `ClusterLost` where all are out of reach.
+        Evidence that no seed repeats is not made again: other runs would take the place of those whose outcomes may be
+        what ended the process.
+        """
+        assert self._sent is not None
+        once = work.role.evidence and not self._mechanism.reproducible
+        tasks = (partial(execute, self._sent[1], content, *one) for one in portions(work, first, self.workers))
+        try:
+            with closing(ordered(self._pool, tasks, deadline, again=0 if once else TRIES)) as answers:
+                for answer in answers:
+                    if answer is not None and once and self._pool.repeated(content):
+                        raise self._crashed(work, answer.shards, "another one made its runs again")
+                    yield answer
         except WorkerLost as lost:
             if isinstance(lost.__cause__, CancelledError):
                 raise ClusterLost("the executor cancelled work that was on its way") from lost
@@ -484,6 +461,8 @@ class Dispatcher:
             raise
         except Exception as error:  # what the runs raise comes back in an answer
             raise self._pool.failure(error) from error
+        finally:
+            self._pool.withdraw(content)
 
     def _crashed(self, work: ShardedRuns[Any], shards: range, how: str) -> MechanismCrashed:
         runs = f"{shards.start * work.size} to {min(shards.stop * work.size, work.runs) - 1}"

@@ -12,21 +12,23 @@ import signal
 import sys
 import threading
 import time
+import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from typing_extensions import TypeIs, override
 
 from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, DPWitnessError, InvalidParameter, MechanismCrashed, MechanismTimeout
-from dpwitness.machine import OF_THREAD, Deadline
+from dpwitness.machine import OF_THREAD, Deadline, private_folder
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -100,8 +102,11 @@ class Pool:
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
     def publish(self, content: bytes) -> Any:
-        """An argument of tasks that stands for bytes which many tasks need."""
+        """An argument for bytes that many tasks need: the bytes, or the `Path` of a file with them."""
         return content
+
+    def withdraw(self, content: Any) -> None:
+        """Forget a published argument, which no task needs any more."""
 
     def repeated(self, content: Any) -> bool:
         """Whether a worker ended over tasks with this published argument, and another one did them again unasked."""
@@ -297,6 +302,17 @@ class Processes(Pool):
                         self._loky = None
 
     @override
+    def publish(self, content: bytes) -> Path:
+        """A file, which each process reads once: to send 30 MB takes as long as a tenth of a second of runs."""
+        file = private_folder() / uuid.uuid4().hex
+        file.write_bytes(content)
+        return file
+
+    @override
+    def withdraw(self, content: Path) -> None:
+        content.unlink(missing_ok=True)
+
+    @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
         left = [future for future in futures if not future.cancel()]
         if not patience and left and wait(left, GRACE).not_done:
@@ -308,12 +324,6 @@ class Processes(Pool):
             executor, self._loky = self._loky, None
         if executor is not None:
             executor.shutdown(wait=True, kill_workers=True)
-
-    def kill(self) -> None:
-        """End them without a lock, which the interrupted code may hold."""
-        for number in tuple(getattr(self._loky, "_processes", None) or ()):
-            with suppress(OSError):  # it is gone
-                os.kill(number, signal.SIGKILL)
 
 
 def threads_of_each(workers: int) -> dict[str, str]:
@@ -349,22 +359,12 @@ def end_with(parent: int) -> None:
     os._exit(1)
 
 
-_STARTED: Final[list[Processes]] = []
-
-
 @cache
 def local_processes(workers: int) -> Processes:
     """The processes of this process, by their number."""
     pool = Processes(workers)
-    _STARTED.append(pool)
     atexit.register(pool.stop)
     return pool
-
-
-def end_at_once() -> None:
-    """Kill all processes that this one has started. For a signal handler: it waits for nothing."""
-    for pool in _STARTED:
-        pool.kill()
 
 
 class Cluster(Pool):
