@@ -17,6 +17,7 @@ from dpwitness import machine, problem
 from dpwitness.api.loop import work_on
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismTimeout, SlowMechanism
+from dpwitness.events import Interval
 from dpwitness.health import dependence
 from dpwitness.jit import with_numba
 from dpwitness.machine import COMPILING, Deadline, Overdue, Stopwatch, compiled_within
@@ -130,6 +131,15 @@ def test_at_the_deadline_a_search_keeps_the_shards_that_were_done():
         assert np.all((x >= 0) & (x < 1) & (y >= 1))
         with pytest.raises(MechanismTimeout):
             sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.1, partial_too=True)
+    finally:
+        free.set()
+
+
+def test_search_runs_that_are_all_needed_and_end_at_the_deadline_are_no_sample():
+    ready, free = hanging(12)
+    try:
+        with pytest.raises(MechanismTimeout, match="did not finish 100 search runs in time: give more time, or fewer"):
+            sample(ready, PAIR, 100, seed=1, key=(0,), deadline=time.monotonic() + 0.3)
     finally:
         free.set()
 
@@ -282,6 +292,25 @@ def test_a_second_attempt_has_the_time_that_the_first_left(error, monkeypatch):
     work_on(statement, Effort(workers=1), work)
     assert clocks[0] == clocks[1]
     assert given[1] < given[0]  # seconds for its first runs
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
+def test_a_kind_of_output_that_first_comes_in_confirm_runs_is_another_outcome():
+    """Rows stand by columns that are fixed before the runs: none of these runs is made again."""
+    listed = [False]
+
+    def bare_then_listed(data):
+        return [0.5] if listed[0] else 0.5
+
+    def work(problem, runner):
+        for (counts,) in runner.confirm(problem.first, [Interval(coordinate=0)], 10**4):
+            listed[0] = True
+        return counts
+
+    statement = Statement(mechanism=bare_then_listed, claim=1.0, neighbours=PAIRS)
+    counts = work_on(statement, Effort(workers=1), work)
+    assert counts.runs == 10**4
+    assert 0 < counts.n11 < counts.n11 + counts.n00 == 10**4
 
 
 def test_an_infinite_time_is_a_long_one():
