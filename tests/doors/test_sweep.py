@@ -7,6 +7,7 @@ import textwrap
 from dataclasses import replace
 from enum import Enum
 from functools import partial
+from importlib.metadata import version
 from itertools import islice
 from types import SimpleNamespace
 from typing import Literal, Optional
@@ -23,7 +24,6 @@ from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.sweeps import describers, releases, worker
 from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import CaseResult
-from dpwitness.sweeps.code import code_of
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
 from dpwitness.sweeps.sweep import Case, Sweep, answer, cases_of
 from dpwitness.sweeps.worker import checked, trial
@@ -169,52 +169,27 @@ def ran(path, module, monkeypatch):
     sweeps.run(Sweep.of([module], max_time=8, alpha=1e-6, seed=1), output=str(path))
 
 
-@pytest.mark.parametrize(
-    ("changed", "said"),
-    [
-        ("borrowing.py", "is of a sweep before borrowing.py changed: delete it, or choose another --output"),
-        ("lent_of_mine.py", "is of a sweep before lent_of_mine changed: delete it, or choose another --output"),
-        ("numpy", "is of a sweep with numpy 0.1, and not "),
-        ("", "does not say which code its results are of: delete it, or choose another --output"),
-    ],
-)
-def test_results_of_other_code_are_not_shown(changed, said, tmp_path, monkeypatch, capsys):
-    """The code of the module, of what it imports from its folder, of packages; a file that does not say of which."""
+def test_a_file_names_each_version_that_its_results_are_of(tmp_path, monkeypatch):
+    """Results that another version made stay; the sweep goes on with those that are missing."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.delitem(sys.modules, "lent_of_mine", raising=False)  # of another folder
-    (tmp_path / "lent_of_mine.py").write_text("SCALE = 1\n")
-    written(tmp_path, "borrowing", "import numpy\nfrom lent_of_mine import SCALE\ndef sum_of(data, epsilon): ...\n")
-    ran("old.jsonl", "borrowing.py", monkeypatch)
-    command = ["sweep", "borrowing.py", "--alpha", "1e-6", "--max-time", "8", "--output", "old.jsonl", "--quiet"]
-    assert main(command) == 0
-    capsys.readouterr()
-    if changed.endswith(".py"):
-        (tmp_path / changed).write_text((tmp_path / changed).read_text() + "# mended\n")
-    else:
-        lines = (tmp_path / "old.jsonl").read_text().splitlines()
-        first = json.loads(lines[0])
-        code = first["sweep"].pop("code")  # which earlier versions did not write
-        first["sweep"] |= {"code": {**code, changed: "0.1"}} if changed else {}
-        (tmp_path / "old.jsonl").write_text("\n".join([json.dumps(first), *lines[1:]]))
-    before = (tmp_path / "old.jsonl").read_text()
-    assert main(command) == 2
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert f"old.jsonl {said}" in printed.err
-    assert (tmp_path / "old.jsonl").read_text() == before
-
-
-def test_the_code_of_an_installed_package_is_its_version_and_its_source(tmp_path, monkeypatch):
-    place = tmp_path / "site-packages" / "kept_of_mine"
-    place.mkdir(parents=True)
-    written(place, "__init__", "import numpy")
-    written(place, "deeper", "from . import other\nimport tokenize, none_such_of_mine")
-    monkeypatch.syspath_prepend(str(place.parent))
-    before = code_of(["kept_of_mine.deeper"])
-    assert [*before] == ["dpwitness", "kept_of_mine", "numpy"]
-    assert before["numpy"] == np.__version__
-    written(place, "deeper", "")
-    assert code_of(["kept_of_mine"])["kept_of_mine"] != before["kept_of_mine"]
+    place = tmp_path / "colours.jsonl"
+    written(tmp_path, "pytest_of_mine", "def f(data, epsilon): ...\ndef g(data, epsilon): ...")
+    monkeypatch.setattr(sweeps, "packages_distributions", lambda: {"pytest_of_mine": ["pytest"]})
+    ran(place, "pytest_of_mine", monkeypatch)
+    first, *results = place.read_text().splitlines()
+    assert json.loads(first)["sweep"]["code"] == {"dpwitness": version("dpwitness"), "pytest": pytest.__version__}
+    for before, after in (
+        ({"pytest": "0.1"}, {"dpwitness": version("dpwitness"), "pytest": f"0.1, {pytest.__version__}"}),
+        ({"pytest": f"0.1, {pytest.__version__}"},) * 2,
+        ({"numpy": "0.2"}, {"numpy": "0.2", "pytest": pytest.__version__}),
+    ):
+        head = json.loads(first)
+        head["sweep"]["code"] = before
+        place.write_text("\n".join([json.dumps(head), results[0]]))
+        ran(place, "pytest_of_mine", monkeypatch)
+        head, *now = place.read_text().splitlines()
+        assert json.loads(head)["sweep"]["code"].items() >= after.items()
+        assert now == results
 
 
 @pytest.mark.parametrize("command", [["report", "-o", "page.html"], ["replay"]])

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
 from functools import partial
+from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from types import ModuleType
 from typing import Final
@@ -30,7 +31,6 @@ from dpwitness.results.fields import Alpha, Seed, read_result
 from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Plan
-from dpwitness.sweeps.code import SHA, code_of
 from dpwitness.sweeps.describers import Recipe, describer_of
 
 #: The probability that anything is refuted that keeps its claim, and seconds for each case.
@@ -95,7 +95,7 @@ class Sweep(JsonFields):
     seed: Seed
     cases: tuple[Case, ...]  # in the order of the modules and of their names
     records_digest: str = ""  # SHA-256 of the file of records; empty without one
-    code: Mapping[str, str] = field(default_factory=dict)  # what it runs, see `code_of`; empty before `run`
+    code: Mapping[str, str] = field(default_factory=dict)  # versions of the packages that are run; empty before `run`
 
     @classmethod
     def of(
@@ -306,14 +306,25 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
             seed=before.seed,
             cases=tuple(replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases),
         )
-    if before != wanted:
+    if replace(before, code=wanted.code) != wanted:
         raise InvalidData(f"{shown(path)} {difference(before, wanted)}, or choose another --output")
     known = {case.name for case in wanted.cases}
     results: list[CaseResult] = [read_result(CaseResult, "result", value) for value in values[1:]]
     unknown = [one.case for one in results if one.case not in known]
     if unknown:
         raise InvalidData(f"{shown(path)} holds a result of {unknown[0]!r}, which is no case of this sweep")
-    return wanted, {one.case: one for one in results}
+    code = dict(before.code)
+    for name, now in wanted.code.items():
+        then = code.get(name, now)
+        code[name] = then if now in then.split(", ") else f"{then}, {now}"  # a file with results of both names both
+    return replace(wanted, code=code), {one.case: one for one in results}
+
+
+def versions_of(modules: Sequence[str]) -> dict[str, str]:
+    """The versions of dpwitness and of the installed packages that define the modules, by package."""
+    known = packages_distributions()
+    packages = {package for name in modules for package in known.get(name.partition(".")[0], ())}
+    return {name: version(name) for name in sorted({"dpwitness", *packages})}
 
 
 def difference(before: Sweep, wanted: Sweep) -> str:
@@ -329,14 +340,6 @@ def difference(before: Sweep, wanted: Sweep) -> str:
         return f"is of a sweep with seed {before.seed}, and not {wanted.seed}: leave --seed out"
     if before.records_digest != wanted.records_digest:
         return "is of a sweep of other records: give the same --records, or none as before"
-    if not before.code:
-        return "does not say which code its results are of: delete it"
-    changed = [name for name in {**wanted.code, **before.code} if before.code.get(name) != wanted.code.get(name)]
-    for name in sorted(changed, key=lambda name: (SHA not in wanted.code.get(name, ""), name)):
-        old, new = before.code.get(name, "none"), wanted.code.get(name, "none")
-        if SHA in old + new:
-            return f"is of a sweep before {name} changed: delete it"
-        return f"is of a sweep with {name} {old}, and not {new}: delete it"
     return f"is of a sweep of {len(before.cases)} cases with other names or parameters: delete it"
 
 
@@ -357,9 +360,9 @@ def run(
     """
     checks.whole("workers", workers, 1, MOST_WORKERS)
     results: dict[str, CaseResult] = {}
+    wanted = replace(wanted, code=versions_of(wanted.modules))
     if output is not None:
         check_writable(output)
-        wanted = replace(wanted, code=code_of(wanted.modules))
         if Path(output).is_file() and Path(output).stat().st_size:
             wanted, results = results_in(output, wanted, seed_given=seed_given)
 
