@@ -21,7 +21,7 @@ from dpwitness.codec import read_fields
 from dpwitness.errors import MechanismTimeout
 from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_registered
-from dpwitness.sweeps import describers, releases, worker
+from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
@@ -544,7 +544,7 @@ def test_a_case_is_refuted_only_under_all_that_its_claim_may_mean(refuted, tmp_p
         return violation if refuted[len(asked) - 1] else passed
 
     monkeypatch.setattr(sys.modules[dpw.check.__module__], "check", check)
-    monkeypatch.setenv(releases.CASE, "")  # the case's own process sets it
+    monkeypatch.setenv(worker.CASE, "")  # the case's own process sets it
     found = CaseResult.of(case.name, worker.answer(case.to_json()))
     assert found.status == ("refuted" if all(refuted) else "not refuted"), found.why
     assert asked == [(one, beyond, case.alpha) for beyond in (True, False) for one in ("add-remove", "replace-one")]
@@ -559,7 +559,7 @@ def test_what_is_refuted_under_one_of_two_adjacencies_is_not_refuted(tmp_path):
             return 9 * len(data) + expovariate(epsilon) - expovariate(epsilon)
         """
     (case,) = dpw.sweep(written(tmp_path, "either", text), alpha=1e-6, max_time=8, seed=1)
-    found = read_fields(CaseResult, "result", json.loads(json.dumps(checked(case.to_json()))))
+    found = read_fields(CaseResult, "result", json.loads(json.dumps(checked(case.to_json()).to_json())))
     assert found.status == "not refuted"
     assert [other.refuted for other in found.verdict.others] == [True]
     assert found.told.endswith("refuted under another relation")
@@ -821,5 +821,5 @@ def test_what_an_installed_package_releases_is_explained_by_its_own_lines(tmp_pa
     written(folder, "__init__", text)
     monkeypatch.syspath_prepend(str(folder.parent))
     (case,) = dpw.sweep("leaky_of_mine", alpha=1e-6, max_time=20, seed=1)
-    explanation = read_fields(CaseResult, "result", checked(case.to_json())).verdict.witness.explanation
+    explanation = checked(case.to_json()).verdict.witness.explanation
     assert (explanation.file, explanation.line) == ("leaky_of_mine/__init__.py", 6)

@@ -16,7 +16,7 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.sweeps.describers import Attempt, describer_of
-from dpwitness.sweeps.describers.opendp_plans import MARGINS, keeping, neighbours_of
+from dpwitness.sweeps.describers.opendp import MARGINS, frames_of
 from dpwitness.sweeps.worker import trial
 from running import scaled
 
@@ -447,7 +447,7 @@ def test_a_sweep_of_opendp_takes_inputs_of_the_domain(name):
     for recipe in recipes:
         assert not recipe.refused
         (attempt,) = describer.attempts(thing, recipe)
-        domain = describer._make(thing, recipe).input_domain
+        domain = describer.made(thing, recipe)[0].input_domain
         for pair in islice(attempt.relations[0].candidates(), 4):
             assert all(domain.member(in_carrier(side, str(domain.carrier_type))) for side in pair.sides)
         assert trial(attempt) == ""
@@ -481,30 +481,19 @@ def test_a_sweep_of_opendp_runs_plans(made):
 
 
 def test_inputs_of_a_plan_keep_its_margin():
-    """Rows up to the maximum; the same keys, the same rows of each, or as many rows in all, on both sides."""
+    """Rows up to the maximum, and as many rows on both sides where their number is known."""
     _, _, recipes = plans_of()
-    assert {recipe.settings["margin"] for recipe in recipes} == {*MARGINS}
+    assert {recipe.settings["space"].partition("; ")[2] for recipe in recipes} == {*MARGINS}
     for name, margin in MARGINS.items():
-        relation, keep, same = neighbours_of(margin).relation, keeping(margin), MARGIN_KEPT[name]
-        holds_nan, most = False, 0
+        relation, d_in, _ = frames_of(name)
+        assert d_in == (2 if relation.adjacency == "replace-one" else 1)
+        holds_nan = False
         for pair in islice(relation.candidates(), 40):
-            frames = [keep(side).collect() for side in pair.sides]
-            assert len({same(frame) for frame in frames}) == 1
-            most = max(most, *map(len, frames))
+            frames = [side.collect() for side in pair.sides]
+            assert "invariant" not in margin or len({*map(len, frames)}) == 1
+            assert max(map(len, frames)) <= 20
             holds_nan |= any(frame["x"].is_nan().any() for frame in frames)
         assert holds_nan
-        assert most <= (margin.declared or {"max_length": 20})["max_length"] + 1
-
-
-#: What both sides of a pair have in common, by the margin.
-MARGIN_KEPT = {
-    "no margin": lambda frame: None,
-    "at most 20 rows": lambda frame: None,
-    "length known": len,
-    "by key": lambda frame: None,
-    "by key, keys known": lambda frame: frozenset(frame["key"]),
-    "by key, lengths known": lambda frame: tuple(sorted(frame["key"])),
-}
 
 
 @pytest.mark.campaign
@@ -522,12 +511,7 @@ def test_a_sweep_refutes_a_plan_below_its_claim():
     [
         "measurements.make_alp_queryable",
         "transformations.make_count_by",
-        "transformations.make_df_cast_default",
         "transformations.make_index",
-        "transformations.make_split_dataframe",
-        "transformations.make_split_lines",
-        "transformations.make_split_records",
-        "transformations.make_select_column",
     ],
 )
 def test_a_sweep_of_opendp_makes_what_takes_texts_and_keys(name):
@@ -545,7 +529,7 @@ class NoNoise:
         return np.zeros(size)
 
 
-@pytest.mark.parametrize("name", ["make_split_lines", "make_split_dataframe", "make_is_equal", "make_sum"])
+@pytest.mark.parametrize("name", ["make_is_equal", "make_sum", "make_count_by_categories", "make_clamp"])
 def test_outputs_are_no_further_apart_than_the_map_says(name):
     """Without noise: what a sweep refutes of a transformation that keeps its map would be an artefact."""
     describer, thing, recipes = recipes_of("opendp.transformations", name)

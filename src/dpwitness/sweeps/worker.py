@@ -4,27 +4,42 @@ It is started for one case and killed after it.
 """
 
 import faulthandler
+import json
+import os
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from dataclasses import replace
+from functools import cache
 from itertools import islice
 from typing import Any, Final
 
-from dpwitness.mechanisms.server import serve
+import numpy as np
 
-#: Pairs that an attempt is tried on, those among which one with a missing value is looked for, and how many must run.
+from dpwitness.checks import class_and_text, is_ours
+from dpwitness.codec import read_fields
+from dpwitness.errors import InvalidParameter, MechanismCrashed, MechanismTimeout
+from dpwitness.files import read_frame
+from dpwitness.mechanisms.catalog import load_object
+from dpwitness.mechanisms.python import summary
+from dpwitness.mechanisms.server import serve
+from dpwitness.mechanisms.signature import Signature
+from dpwitness.results.verdict import Verdict
+from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan, Status
+from dpwitness.sweeps.describers import Attempt, Recipe, describer_named
+from dpwitness.sweeps.describers.signatures import Released
+
+#: The environment variable that holds the case as JSON, and the number of the attempt that is run.
+CASE: Final = "DPWITNESS_SWEEP_CASE"
+#: Pairs that an attempt is tried on, and pairs among which one with a missing value is looked for.
 TRIED: Final = 6
 MORE: Final = 40
+#: Runs without an error that make an attempt run.
 ENOUGH: Final = 3
-#: Seconds from which on no further attempt is tried, and the same as a part of those of the case.
+#: Seconds from which on no further attempt is tried, and the same as a part of the time of the case.
 TRIAL: Final = 5.0
 PART: Final = 0.25
-
-
-class CannotRun(Exception):
-    """No attempt of a case runs; the message says why the first one does not."""
 
 
 def answered(request: dict[str, Any]) -> dict[str, object]:
@@ -39,40 +54,32 @@ def answered(request: dict[str, Any]) -> dict[str, object]:
 def answer(given: dict[str, object]) -> dict[str, object]:
     """The result of a case as JSON values, or its error."""
     try:
-        return checked(given)
+        return checked(given).to_json()
     except KeyboardInterrupt:
         raise
     except SystemExit as error:
-        return {"error": "MechanismCrashed", "why": f"it called sys.exit({error.code!r})"}
+        return {"error": MechanismCrashed.__name__, "why": f"it called sys.exit({error.code!r})"}
     except BaseException as error:  # of the module, which may raise anything: Rust's panics are no Exception
-        from dpwitness.checks import class_and_text
-
-        ours = type(error).__module__ == "dpwitness.errors" or isinstance(error, CannotRun)
-        name = "InvalidParameter" if isinstance(error, CannotRun) else type(error).__name__
-        return {"error": name, "why": str(error) if ours else class_and_text(error)}
+        return {"error": type(error).__name__, "why": str(error) if is_ours(error) else class_and_text(error)}
 
 
-def checked(given: dict[str, object]) -> dict[str, object]:
+def checked(given: dict[str, object]) -> CaseResult:
     """Check the attempt of a case that runs first, under each relation that its claim may mean."""
-    from dpwitness.api.check import check
-    from dpwitness.codec import read_fields
-    from dpwitness.errors import MechanismTimeout
-    from dpwitness.sweeps import releases
-    from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan, Status
-    from dpwitness.sweeps.describers.signatures import Released
+    from dpwitness.api.check import check  # not above: each new process that loads the mechanism would import it
+    from dpwitness.sweeps import worker  # by the name by which such a process loads it, and not as __main__
 
     case: Plan = read_fields(Plan, "case", given)
-    attempts = releases.attempts_of(case)
-    number, attempt = first_that_runs(attempts, time.monotonic() + max(TRIAL, PART * case.max_time))
+    number, attempt = first_that_runs(attempts_of(case), time.monotonic() + max(TRIAL, PART * case.max_time))
     mechanism, outcome = attempt.mechanism, attempt.outcome
     if isinstance(mechanism, Released):
-        releases.choose(case, number)
-        outcome = outcome or releases.as_it_is
-        own, mechanism = mechanism, releases.drawn if mechanism.generator else releases.released
+        os.environ[CASE] = json.dumps({"case": case.to_json(), "attempt": number})
+        worker.chosen.cache_clear()
+        outcome = outcome or worker.all_of
+        own, mechanism = mechanism, worker.drawn if mechanism.generator else worker.released
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
-    verdicts: list[Any] = []
+    verdicts: list[Verdict] = []
     until, share = time.monotonic() + case.max_time, case.max_time / len(attempt.relations)
     for number, relation in enumerate(attempt.relations):
         # What one leaves of its share, where it is refuted soon, the others have; each has its share at least.
@@ -100,7 +107,7 @@ def checked(given: dict[str, object]) -> dict[str, object]:
     verdict = min(verdicts, key=lambda one: (one.refuted, one.log_e_value))
     verdict = replace(verdict, others=(*verdict.others, *(one for one in verdicts if one is not verdict)))
     status: Status = REFUTED if verdict.refuted else NOT_REFUTED
-    return CaseResult(case=case.name, status=status, adjacency=attempt.adjacency, verdict=verdict).to_json()
+    return CaseResult(case=case.name, status=status, adjacency=attempt.adjacency, verdict=verdict)
 
 
 def finding(verdict: Any) -> str:
@@ -109,10 +116,46 @@ def finding(verdict: Any) -> str:
     return f"; under {verdict.witness.relation!s:.200}: {shown}"
 
 
-def first_that_runs(attempts: Iterator[object], until: float) -> tuple[int, Any]:
-    """The first attempt that runs on some of its own pairs, and its number. Raises `CannotRun`.
+# The mechanism of the case, as functions at the top of a module: the health check of a violation loads it in a new
+# process, where remembered noise would be another one.
 
-    Which it is, no outcome decides: only whether it runs, and how many entries it returns.
+
+def attempts_of(case: Plan) -> Iterator[Attempt]:
+    """The attempts at a case. Raises whatever loading the thing and making the mechanism raises."""
+    thing, describer = load_object(case.place), describer_named(case.describer)
+    records = None if case.records is None else read_frame(case.records)
+    return describer.attempts(thing, Recipe(label=case.label, settings=case.settings), records)
+
+
+@cache
+def chosen() -> Attempt:
+    """The attempt that this process runs, by the environment."""
+    asked = json.loads(os.environ[CASE])
+    return next(islice(attempts_of(read_fields(Plan, "case", asked["case"])), asked["attempt"], None))
+
+
+def released(data: object) -> Any:
+    """Run the mechanism, which draws its own randomness."""
+    return chosen().mechanism(data)
+
+
+def drawn(rng: object, data: object) -> object:
+    """Run the mechanism, which draws from a generator."""
+    return chosen().mechanism(data, rng)
+
+
+def all_of(output: object) -> object:
+    """The part of an output that is released if a describer names none: all of it."""
+    return output
+
+
+# The attempt that is checked.
+
+
+def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Attempt]:
+    """The first attempt that runs on some of its own pairs, and its number. Raises `InvalidParameter`.
+
+    No outcome decides which one it is: only whether it runs, and how many entries it returns.
     """
     said = ""
     for number, attempt in enumerate(attempts):
@@ -122,22 +165,16 @@ def first_that_runs(attempts: Iterator[object], until: float) -> tuple[int, Any]
         said = said or why
         if time.monotonic() > until:
             break
-    raise CannotRun(said or "no input is known that it may take")
+    raise InvalidParameter(said or "no input is known that it may take")
 
 
-def trial(attempt: Any) -> str:
-    """Why an attempt does not run on enough of the first pairs of its relation; empty where it does."""
-    import numpy as np
-
-    from dpwitness.checks import class_and_text
-    from dpwitness.mechanisms.python import summary
-    from dpwitness.mechanisms.signature import Signature
-
-    rng, ran, said, lengths = np.random.default_rng(0), 0, "", []
+def trial(attempt: Attempt) -> str:
+    """Why an attempt does not run on enough of the first pairs of its relation; empty if it does."""
     try:
-        signature, released = Signature.of(attempt.mechanism, attempt.parameters), summary(attempt.outcome)
+        signature, summarise = Signature.of(attempt.mechanism, attempt.parameters), summary(attempt.outcome)
     except ValueError as error:
         return str(error)
+    rng, ran, said, lengths = np.random.default_rng(0), 0, "", []
     first = list(islice(attempt.relations[0].candidates(), MORE))
     missing = [pair for pair in first if any(map(has_missing, pair.sides))][:1]
     smallest = sorted(first, key=lambda pair: sum(map(length, pair.sides)))[:1] if attempt.strict else []
@@ -151,7 +188,7 @@ def trial(attempt: Any) -> str:
                 leak = next((one for one in warned if one.category.__name__ == "PrivacyLeakWarning"), None)
                 if leak is not None:
                     return f"it warns that it leaks: {leak.message}"
-                output = output if released is None else released(output)
+                output = output if summarise is None else summarise(output)
                 if output is None:
                     raise TypeError("it returned nothing")
                 lengths.append((length(side), length(output)))
@@ -169,23 +206,21 @@ def trial(attempt: Any) -> str:
     return "" if ran >= ENOUGH or (ran and not said) else said or "no input is known that it may take"
 
 
-def has_missing(side: object) -> bool:
+def has_missing(side: Any) -> bool:
     """Whether an input holds NaN among its numbers."""
-    import numpy as np
-
     try:
         return bool(np.isnan(np.asarray(side[0] if isinstance(side, tuple) else side, np.float64)).any())
     except (TypeError, ValueError):  # no numbers
         return False
 
 
-def length(value: object) -> int:
+def length(value: Any) -> int:
     """How many entries a value has; 1 for a number."""
+    if isinstance(value, tuple) and value and hasattr(value[0], "shape"):  # features and labels
+        return length(value[0])
     shape = getattr(value, "shape", None)
     if shape is not None:
         return int(shape[0]) if shape else 1
-    if isinstance(value, tuple) and value and hasattr(value[0], "shape"):  # features and labels
-        return length(value[0])
     return len(value) if isinstance(value, list | tuple) else 1
 
 

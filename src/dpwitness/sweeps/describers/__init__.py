@@ -1,65 +1,118 @@
 """Describers: what a name of a module is as a mechanism. One file a library, with one `DESCRIBER`.
 
-The files of this folder are found by themselves; other packages name theirs in the entry point group
-`dpwitness.describers`. The first that describes a thing is asked, and `signatures` is asked last.
+Packages name their describers in the entry point group `dpwitness.describers`, this one too. The first that describes a
+thing is asked, those of other packages before those of this one, and `signatures` last.
 """
 
-import pkgutil
 import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Final
+from typing import Any, Final, Protocol
 
 from dpwitness.checks import on_one_line
+from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter
-from dpwitness.sweeps.describers.describer import Attempt, Describer, Recipe
-
-__all__ = ["GROUP", "Attempt", "Describer", "Recipe", "describer_named", "describer_of", "registered"]
+from dpwitness.mechanisms.python import Outcome
+from dpwitness.neighbours import Relation
 
 GROUP: Final = "dpwitness.describers"
-#: Of the files here those that are no describer, and the one that is asked last.
-PROTOCOL, LAST = "describer", "signatures"
+#: The describer that is asked last.
+LAST: Final = "signatures"
 
 
-class _OfPackage:
-    """A describer of another package: what it fails on is left to others."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Recipe:
+    """How a describer makes a mechanism of a thing, before anything is made."""
 
-    def __init__(self, name: str, describer: Describer) -> None:
-        self._name = name
-        self._describer = describer
-        self.recipes = describer.recipes
-        self.attempts = describer.attempts
+    label: str = ""  # tells the recipe from others of the same thing, as bounds=(0, 10)
+    settings: Mapping[str, Any] = field(default_factory=dict)  # JSON values for the describer in another process
+    refused: str = ""  # why the recipe cannot be run; empty if it can be tried
+    time: float = 1.0  # the time of its case, as a multiple of the usual time
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempt:
+    """A mechanism with its claim and the inputs that are neighbours.
+
+    Attributes
+    ----------
+    mechanism
+        A function as `check` takes it.
+    claim
+        The claim of the mechanism.
+    relations
+        The relations that the claim may mean. Only a mechanism that is refuted under each of them is refuted.
+    adjacency
+        The same for people.
+    parameters
+        Values for parameters of the mechanism, ε among them.
+    outcome
+        The part of an output that is released; None: all of it.
+    of_records
+        Whether the input is records of several people. A mechanism that returns an entry for each of them is not run:
+        its claim is about one record.
+    bits
+        Whether the last bits of floating-point outcomes are looked at; False if the noise is drawn by the describer.
+    strict
+        Whether the attempt is run only if it runs on all of the first pairs and on the smallest inputs: a mechanism
+        that refuses numbers beyond its bounds, or few records, is to be run without them.
+    """
+
+    mechanism: Callable[..., Any]
+    claim: Claim
+    relations: tuple[Relation, ...]
+    adjacency: str
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    outcome: Outcome | None = None
+    of_records: bool = False
+    bits: bool = True
+    strict: bool = False
+
+
+class Describer(Protocol):
+    """Knows what the names of one library are as mechanisms."""
 
     def describes(self, thing: object, place: str) -> bool:
-        """As `Describer.describes`; with a warning not where that fails."""
-        try:
-            return bool(self._describer.describes(thing, place))
-        except Exception as error:
-            _left_out(f"the describer {self._name!r}: its describes raised at {place}: {on_one_line(error)}")
-            return False
+        """Whether it knows the thing; `place`: the module and the name, as package.module:name. Runs nothing."""
 
+    def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
+        """The recipes of the thing, at least one, and the same in every process."""
 
-def _left_out(why: str) -> None:
-    warnings.warn(f"{why}; it is left out", stacklevel=3)
+    def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
+        """The attempts that the recipe may mean, the most likely first: the first that runs is checked.
+
+        This is called in a new process. `records`: a DataFrame of records to start from; None if the user gave none.
+        Raises whatever making the mechanism raises.
+        """
 
 
 @cache
 def registered() -> dict[str, Describer]:
-    """Return all describers by name, those of other packages first; one that is broken is left out with a warning."""
+    """Return all describers by name, in the order in which they are asked; a broken one is left out with a warning."""
     found: dict[str, Describer] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.value.startswith("dpwitness."), one.name)):
         try:
-            found[point.name] = _OfPackage(point.name, point.load())
-        except (Exception, SystemExit) as error:  # what has no such methods included
-            _left_out(f"the describer {point.name!r} ({point.value}) cannot be loaded: {on_one_line(error)}")
-    ours = [one.name for one in pkgutil.iter_modules(__path__) if one.name not in (PROTOCOL, LAST)]
-    return found | {name: import_module(f"{__name__}.{name}").DESCRIBER for name in (*ours, LAST)}
+            describer = point.load()
+            _ = describer.describes, describer.recipes, describer.attempts
+        except (Exception, SystemExit) as error:
+            _warn(f"the describer {point.name!r} ({point.value}) cannot be loaded: {on_one_line(error)}")
+        else:
+            found[point.name] = describer
+    return found | {LAST: import_module(f"{__name__}.{LAST}").DESCRIBER}
 
 
 def describer_of(thing: object, place: str) -> tuple[str, Describer] | None:
-    """Return who describes what a module has under a name; None where nothing shows a claim."""
-    return next(((name, one) for name, one in registered().items() if one.describes(thing, place)), None)
+    """Return the describer of a module's name, by its own name; None if nothing shows a claim."""
+    for name, one in registered().items():
+        try:
+            if one.describes(thing, place):
+                return name, one
+        except Exception as error:
+            _warn(f"the describer {name!r}: its describes raised at {place}: {on_one_line(error)}")
+    return None
 
 
 def describer_named(name: str) -> Describer:
@@ -67,3 +120,7 @@ def describer_named(name: str) -> Describer:
     if name not in registered():
         raise InvalidParameter(f"describer={name!r} is not known here; known: {', '.join(registered())}")
     return registered()[name]
+
+
+def _warn(why: str) -> None:
+    warnings.warn(f"{why}; it is left out", stacklevel=3)

@@ -1,68 +1,47 @@
 """diffprivlib: plain signatures, with values for its own parameters, and mechanisms whose input is no number.
 
-Bounds are always given. What still warns that its defaults leak (`PrivacyLeakWarning`) is not run: see `worker.trial`.
+Bounds are always given. A mechanism that still warns that its defaults leak (`PrivacyLeakWarning`) is not run: see
+`worker.trial`.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from dpwitness.claims import ApproxDP
 from dpwitness.neighbours import Relation, pairs, queries
-from dpwitness.sweeps.describers.describer import Attempt, Recipe
-from dpwitness.sweeps.describers.signatures import EPSILON, Parameters, Released, Signatures
+from dpwitness.sweeps.describers import Attempt, Recipe
+from dpwitness.sweeps.describers.signatures import EPSILON, Parameters, Released, Signatures, parameters_of
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Selection:
-    """A mechanism whose input is no number: its own parameters, its inputs, and how it is run on one.
-
-    `named`: the parameter that is the input; None: it is what is randomised.
-    """
-
-    relation: Relation
-    adjacency: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    named: str | None = None
-
-
-TEXTS: Final = "any two values"
-ONE_DIAGONAL: Final = (np.diag([1.0, 0.0]), np.diag([0.0, 1.0]))
-SCORES: Final = "utilities that move by the sensitivity"
-#: Of mechanisms that select by utilities, which they get as a list.
+#: The parameters of a mechanism by name, the relation, and its description for people.
+Selection = tuple[dict[str, Any], Relation, str]
+ANY_TWO: Final = "any two values"
+MOVED: Final = "utilities that move by the sensitivity"
+UTILITIES: Final = [["a", "b", 1], ["a", "c", 2], ["b", "c", 1]]
+DIAGONALS: Final = (np.zeros((2, 2)), np.diag([1.0, 0.0]), np.diag([0.0, 1.0]))
 BY_UTILITY: Final[Mapping[str, Selection]] = {
-    "": Selection(relation=queries(3), adjacency=SCORES, parameters={"sensitivity": 1.0}, named="utility"),
-    "monotonic": Selection(
-        relation=queries(3, direction="up"), adjacency=f"{SCORES}, all one way",
-        parameters={"sensitivity": 1.0, "monotonic": True}, named="utility",
-    ),
-}  # fmt: skip
-#: Mechanisms by name, each with the recipes that are made of it.
+    "": ({"sensitivity": 1.0}, queries(3), MOVED),
+    "monotonic": ({"sensitivity": 1.0, "monotonic": True}, queries(3, direction="up"), f"{MOVED}, all one way"),
+}
+#: Mechanisms by name, each with its recipes by label.
 OWN: Final[Mapping[str, Mapping[str, Selection]]] = {
-    "Binary": {"": Selection(relation=pairs(("a", "b")), adjacency=TEXTS, parameters={"value0": "a", "value1": "b"})},
+    "Binary": {"": ({"value0": "a", "value1": "b"}, pairs(("a", "b")), ANY_TWO)},
     "Exponential": BY_UTILITY,
     "PermuteAndFlip": BY_UTILITY,
-    "ExponentialCategorical": {
-        "": Selection(
-            relation=pairs(("a", "b"), ("a", "c"), ("b", "c")), adjacency=TEXTS,
-            parameters={"utility_list": [["a", "b", 1], ["a", "c", 2], ["b", "c", 1]]},
-        )
-    },
+    "ExponentialCategorical": {"": ({"utility_list": UTILITIES}, pairs(*combinations("abc", 2)), ANY_TWO)},
     "ExponentialHierarchical": {
-        "": Selection(
-            relation=pairs(("a", "b"), ("a", "c"), ("c", "d")), adjacency=TEXTS,
-            parameters={"hierarchy": [["a", "b"], ["c", "d"]]},
-        )
+        "": ({"hierarchy": [["a", "b"], ["c", "d"]]}, pairs(*combinations("abcd", 2)), ANY_TWO)
     },
     "Bingham": {
-        "": Selection(
-            relation=pairs((np.zeros((2, 2)), ONE_DIAGONAL[0]), ONE_DIAGONAL), adjacency="matrices whose eigenvalues "
-            "move by the sensitivity", parameters={"sensitivity": 1.0},
+        "": (
+            {"sensitivity": 1.0},
+            pairs(DIAGONALS[:2], DIAGONALS[1:]),
+            "matrices whose eigenvalues move by the sensitivity",
         )
     },
-}  # fmt: skip
+}
 
 
 class Diffprivlib(Signatures):
@@ -87,12 +66,19 @@ class Diffprivlib(Signatures):
         if thing.__name__ not in OWN:
             yield from super().attempts(thing, recipe, records)
             return
-        own = OWN[thing.__name__][recipe.label]
+        given, relation, adjacency = OWN[thing.__name__][recipe.label]
+        selects = "utility" in parameters_of(thing)  # and takes the input as a parameter
+
+        def call(value: Any, rng: object) -> object:
+            if selects:
+                return thing(epsilon=EPSILON, utility=np.atleast_1d(value).tolist(), **given).randomise()
+            return thing(epsilon=EPSILON, **given).randomise(value)
+
         yield Attempt(
-            mechanism=Released(thing, thing.__name__, randomised(thing, own), generator=False),
+            mechanism=Released(thing, thing.__name__, call, generator=False),
             claim=ApproxDP(EPSILON),
-            relations=(own.relation,),
-            adjacency=own.adjacency,
+            relations=(relation,),
+            adjacency=adjacency,
         )
 
     def _filled(self, thing: Any, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, object], list[str]]:
@@ -103,17 +89,6 @@ class Diffprivlib(Signatures):
         if thing.__name__ == "histogramdd":
             found |= {"range": [{"tuple": list(ends)}] * 2, "bins": 3}
         return found, unknown
-
-
-def randomised(thing: Any, own: Selection) -> Callable[[object, object], object]:
-    """What makes a mechanism for each run and runs it."""
-
-    def call(value: Any, rng: Any) -> object:
-        if own.named is not None:
-            return thing(epsilon=EPSILON, **own.parameters, **{own.named: np.atleast_1d(value).tolist()}).randomise()
-        return thing(epsilon=EPSILON, **own.parameters).randomise(value)
-
-    return call
 
 
 DESCRIBER = Diffprivlib()

@@ -1,8 +1,9 @@
 """OpenDP: constructors of measurements, whose claim is `map(d_in)`, and of transformations, with noise by their map.
 
-Inputs and neighbours follow from the input domain and the input metric of what a constructor makes. A transformation
-claims that outputs of neighbours are no further apart than `map(d_in)` says. It is tested with noise of that scale,
-drawn here, so that its claim is ε = 1 (or μ = 1 for the L2 distance).
+Inputs and neighbours follow from the input domain and the input metric of what a constructor makes, and for plans on
+frames of Polars from the margin that is declared. A transformation claims that outputs of neighbours are no further
+apart than `map(d_in)` says. It is tested with noise of that scale, drawn here, so that its claim is ε = 1 (or μ = 1 for
+the L2 distance).
 """
 
 import inspect
@@ -11,9 +12,9 @@ import os
 import re
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import islice, product
+from itertools import combinations, product
 from typing import Any, Final
+from zlib import crc32
 
 import numpy as np
 
@@ -22,188 +23,158 @@ from dpwitness.claims import ApproxDP, Claim, GaussianDP
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.mechanisms.libraries.opendp import LIBRARY, in_carrier
 from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records
-from dpwitness.sweeps.describers.describer import Attempt, Recipe
-from dpwitness.sweeps.describers.signatures import Released, from_json
+from dpwitness.sweeps.describers import Attempt, Recipe
+from dpwitness.sweeps.describers.signatures import Released
 from dpwitness.tables import tables_of
 
+#: A relation whose pairs are at a distance of d_in, that distance, and the description for people.
+Neighbours = tuple[Relation, Any, str]
 EMPTY: Final = inspect.Parameter.empty
-#: Plans that are made of one constructor, and of one space; and failures after which a space is left.
-MOST_PLANS: Final = 8
+#: Recipes of one constructor on one input space.
 MOST_OF_SPACE: Final = 2
-MOST_FAILURES: Final = 8
-#: A claim of more is kept by almost anything, and so is one of a larger δ. One of less is of rounding.
+#: Claims of a smaller ε (nats) are of rounding; almost any mechanism keeps claims of a larger ε or δ.
 LEAST_EPSILON: Final = 1e-9
 MOST_EPSILON: Final = 6.0
 MOST_DELTA: Final = 0.3
-#: Values in a histogram of the output of a row-by-row transformation.
-KINDS: Final = 12
+#: Bins of the histogram of a transformation's output records.
+BINS: Final = 16
+#: The largest integer of 32 bits.
 LARGEST: Final = 2**31 - 1
+#: The noisy count from which on a key is released.
+THRESHOLD: Final = 4
+#: The most rows of a frame.
+MOST_ROWS: Final = 20
 
-#: Types of atoms: a low and a high value, and one in between.
+#: Values by the type of an atom: a low one, a high one, and one in between.
 ATOMS: Final[Mapping[str, tuple[Any, Any, Any]]] = {
     "f64": (0.0, 5.0, 1.0), "i32": (0, 5, 1), "String": ("a", "c", "b"), "bool": (False, True, True),
     "usize": (0, 5, 1),
 }  # fmt: skip
-#: Keys of counts that are asked for.
-KEYS: Final = ("a", "b")
-#: Parameters that take an input space.
+#: Values of the parameters of constructors that no atom decides.
+VALUES: Final[Mapping[str, list[Any]]] = {
+    "output_measure": ["max_divergence", "zero_concentrated_divergence"], "scale": [1.0], "prob": [0.75], "f": [0.95],
+    "alpha": [0.5], "k": [2], "total_limit": [10], "value_limit": [10], "threshold": [3], "size": [5],
+    "size_limit": [20], "leaf_count": [4], "branching_factor": [2], "d_in": [1.0], "d_out": [[1.0, 1e-3]],
+    "TOA": ["i32", "f64", "String", "bool"], "TIA": ["String"], "alphas": [[0.5]],
+}  # fmt: skip
+#: Parameters whose values are tuples, those that take the input space, and those that a label names.
+TUPLES: Final = ("bounds", "d_out")
 OF_SPACE: Final = ("input_domain", "input_metric", "domain", "metric")
-#: Parameters with a default that does not do.
-NEEDED: Final = ("value_limit",)
-#: Columns of frames that are read of texts, of which the first is looked at; and lines of such a text.
-COLUMNS: Final = ("a", "b")
-SEPARATOR: Final = ","
-LINES: Final = ("a,1", "b,2", "1,", "a", "")
-#: The noisy count from which on a key is released.
-THRESHOLD: Final = 4
-#: Output measures by the functions that make them.
-MEASURES: Final = ("max_divergence", "zero_concentrated_divergence")
+TOLD: Final = ("output_measure", "TOA", "bounds")
+#: Lists of integers, of which one moves by 1.
+WHOLE_LISTS: Final = (
+    ([0, 0, 0], [1, 0, 0]), ([-1, 5, 0], [0, 5, 0]), ([100, 0, 0], [99, 0, 0]), ([0, 0, LARGEST - 1], [0, 0, LARGEST]),
+)  # fmt: skip
+#: Values by carrier type, any two of which are neighbours.
+ANY_TWO: Final[Mapping[str, Sequence[Any]]] = {
+    "bool": (False, True), "String": ("a", "b", "c"), "i32": (0, 1, 5), "f64": (0.0, 1.0, 5.0),
+    "BitVector": (np.zeros(8, int), np.ones(8, int), np.eye(8, dtype=int)[0]),
+}  # fmt: skip
+#: Metrics of datasets; in those of changes a record is replaced.
+OF_CHANGES: Final = ("ChangeOneDistance", "HammingDistance")
+OF_RECORDS: Final = ("SymmetricDistance", "InsertDeleteDistance", *OF_CHANGES)
 
 
-def listed(dp: Any, metric: Any, size: int | None = None, **atom: Any) -> tuple[Any, Any]:
-    """A space of lists of an atom, with a metric."""
-    return dp.vector_domain(dp.atom_domain(**atom), size=size), metric
-
-
-def by_text(dp: Any, metric: Callable[[Any], Any], **atom: Any) -> tuple[Any, Any]:
-    """A space of dicts from texts to an atom, with a metric of how far its values move."""
-    moved = dp.absolute_distance(T=atom["T"])
-    return dp.map_domain(dp.atom_domain(T=str), dp.atom_domain(**atom)), metric(moved)
-
-
-#: Input spaces by name: a domain and a metric, of `opendp.prelude`.
-SPACES: Final[Mapping[str, Callable[[Any], tuple[Any, Any]]]] = {
-    "f64": lambda dp: (dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)),
-    "i32": lambda dp: (dp.atom_domain(T=int), dp.absolute_distance(T=int)),
-    "bool": lambda dp: (dp.atom_domain(T=bool), dp.discrete_distance()),
-    "list of f64, L1": lambda dp: listed(dp, dp.l1_distance(T=float), T=float, nan=False),
-    "list of i32, L1": lambda dp: listed(dp, dp.l1_distance(T=int), T=int),
-    "list of f64, L2": lambda dp: listed(dp, dp.l2_distance(T=float), T=float, nan=False),
-    "list of i32, L2": lambda dp: listed(dp, dp.l2_distance(T=int), T=int),
-    "list of f64, L∞": lambda dp: listed(dp, dp.linf_distance(T=float), T=float, nan=False),
-    "list of i32, L∞": lambda dp: listed(dp, dp.linf_distance(T=int), T=int),
-    "list of i32, L∞ up": lambda dp: listed(dp, dp.linf_distance(T=int, monotonic=True), T=int),
-    "counts by text": lambda dp: by_text(dp, dp.l01inf_distance, T=int),
-    "counts by text, L2": lambda dp: by_text(dp, dp.l02inf_distance, T=int),
-    "sums by text": lambda dp: by_text(dp, dp.l01inf_distance, T=float, nan=False),
-    "records of f64 in bounds": lambda dp: listed(dp, dp.symmetric_distance(), bounds=(0.0, 5.0), nan=False),
-    "records of i32 in bounds": lambda dp: listed(dp, dp.symmetric_distance(), bounds=(-1, 5)),
-    "5 records of f64 in bounds": lambda dp: listed(dp, dp.symmetric_distance(), 5, bounds=(-1.0, 5.0), nan=False),
-    "5 records of i32 in bounds": lambda dp: listed(dp, dp.symmetric_distance(), 5, bounds=(0, 5)),
-    "5 records of f64, one changed": lambda dp: listed(dp, dp.change_one_distance(), 5, bounds=(0.0, 5.0), nan=False),
-    "records of f64": lambda dp: listed(dp, dp.symmetric_distance(), T=float, nan=False),
-    "records of f64, NaN among them": lambda dp: listed(dp, dp.symmetric_distance(), T=float),
-    "records of i32": lambda dp: listed(dp, dp.symmetric_distance(), T=int),
-    "records of text": lambda dp: listed(dp, dp.symmetric_distance(), T=str),
-    "records of bool": lambda dp: listed(dp, dp.symmetric_distance(), T=bool),
-    "records of i32 in order": lambda dp: listed(dp, dp.insert_delete_distance(), T=int),
-    "records of usize": lambda dp: listed(dp, dp.symmetric_distance(), T="usize"),
-    "frames of text": lambda dp: frames_of_text(dp).output_space,
-    "8 bits": lambda dp: (dp.bitvector_domain(max_weight=8), dp.discrete_distance()),
-}
-#: Where a constructor takes no space.
-OWN: Final = "its own"
-
-
-@dataclass(frozen=True, slots=True)
-class Neighbours:
-    """Which inputs of a domain are neighbours at a distance of `d_in`."""
-
-    relation: Relation
-    d_in: Any
-    adjacency: str
+def spaces(dp: Any) -> dict[str, tuple[str, Any, Any]]:
+    """Input spaces by name: the type of the atom, the domain, and the metric."""
+    vector, symmetric = dp.vector_domain, dp.symmetric_distance()
+    real, whole = dp.atom_domain(T=float, nan=False), dp.atom_domain(T=int)
+    reals, wholes = vector(real), vector(whole)
+    within, between = dp.atom_domain(bounds=(0.0, 5.0), nan=False), dp.atom_domain(bounds=(-1, 5))
+    counts, by_text = dp.absolute_distance(T=int), dp.map_domain(dp.atom_domain(T=str), whole)
+    sums = dp.map_domain(dp.atom_domain(T=str), real)
+    return {
+        "f64": ("f64", real, dp.absolute_distance(T=float)),
+        "i32": ("i32", whole, counts),
+        "bool": ("bool", dp.atom_domain(T=bool), dp.discrete_distance()),
+        "list of f64, L1": ("f64", reals, dp.l1_distance(T=float)),
+        "list of i32, L1": ("i32", wholes, dp.l1_distance(T=int)),
+        "list of f64, L2": ("f64", reals, dp.l2_distance(T=float)),
+        "list of i32, L2": ("i32", wholes, dp.l2_distance(T=int)),
+        "list of f64, L∞": ("f64", reals, dp.linf_distance(T=float)),
+        "list of i32, L∞": ("i32", wholes, dp.linf_distance(T=int)),
+        "list of i32, L∞ up": ("i32", wholes, dp.linf_distance(T=int, monotonic=True)),
+        "counts by text": ("String", by_text, dp.l01inf_distance(counts)),
+        "counts by text, L2": ("String", by_text, dp.l02inf_distance(counts)),
+        "sums by text": ("f64", sums, dp.l01inf_distance(dp.absolute_distance(T=float))),
+        "records of f64 in bounds": ("f64", vector(within), symmetric),
+        "records of i32 in bounds": ("i32", vector(between), symmetric),
+        "5 records of f64 in bounds": ("f64", vector(dp.atom_domain(bounds=(-1.0, 5.0), nan=False), 5), symmetric),
+        "5 records of i32 in bounds": ("i32", vector(dp.atom_domain(bounds=(0, 5)), 5), symmetric),
+        "5 records of f64, one changed": ("f64", vector(within, 5), dp.change_one_distance()),
+        "records of f64": ("f64", reals, symmetric),
+        "records of f64, NaN among them": ("f64", vector(dp.atom_domain(T=float)), symmetric),
+        "records of i32": ("i32", wholes, symmetric),
+        "records of text": ("String", vector(dp.atom_domain(T=str)), symmetric),
+        "records of bool": ("bool", vector(dp.atom_domain(T=bool)), symmetric),
+        "records of i32 in order": ("i32", wholes, dp.insert_delete_distance()),
+        "records of usize": ("usize", vector(dp.atom_domain(T="usize")), symmetric),
+        "8 bits": ("bool", dp.bitvector_domain(max_weight=8), dp.discrete_distance()),
+    }
 
 
 class OpenDP:
     """Constructors `make_…` of the modules of OpenDP, and measurements and transformations that a module holds."""
 
     def describes(self, thing: object, place: str) -> bool:
-        """Whether it is of OpenDP; the functions `then_…` make the same things."""
+        """Whether the thing is of OpenDP; functions `then_…` make the same as functions `make_…`."""
         module, _, name = place.rpartition(":")
         if inspect.isroutine(thing):
-            of_plan = name.endswith(("_lazyframe", "_expr"))  # see `opendp_plans`
-            return module.startswith("opendp.") and name.startswith("make_") and not of_plan
+            return module.startswith("opendp.") and name.startswith("make_")
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_metric")
 
-    def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
-        """A recipe for each space and choice of parameters for which it makes something that has a map."""
+    def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
+        """A recipe for each input space, or plan, and values of parameters that make something with a map."""
         if not inspect.isroutine(thing):
             return [Recipe()]
-        dp = prelude()
-        own = inspect.signature(thing).parameters
-        takes_space = "input_domain" in own or "domain" in own
-        found: list[Recipe] = []
-        refused = ["no input space that is known fits it"]
-        for space in SPACES if takes_space else (OWN,):
-            atoms = [*ATOMS]
-            if takes_space:
-                domain = str(SPACES[space](dp)[0])
-                atoms = [atom for atom in ATOMS if re.search(rf"\b{atom}\b", domain)][:1]
-            made = failed = 0
-            for settings in choices(own, atoms, approximate="threshold" in str(thing.__name__)):
-                if isinstance(settings, str):
-                    return [Recipe(refused=f"no value is known for its parameter {settings!r}")]
-                recipe = Recipe(label=label_of(space, settings), settings={"space": space, "parameters": settings})
-                why = why_not(self.attempts(thing, recipe))
-                if why:
-                    failed += 1
-                    refused.append(why)
-                elif recipe.label not in [one.label for one in found]:
-                    made += 1
-                    found.append(recipe)
-                if made == MOST_OF_SPACE or failed == MOST_FAILURES:
-                    break
-        return spread(found, MOST_PLANS) or [Recipe(refused=min(refused, key=wrong_space))]
+        if thing.__name__.endswith("_expr"):
+            return [Recipe(refused="expressions are run as parts of plans, of which make_…_lazyframe makes some")]
+        made: list[Recipe] = []
+        refused = ""
+        for space, values in choices(thing):
+            if unknown := next((name for name, value in values.items() if value is None), None):
+                return [Recipe(refused=f"no value is known for its parameter {unknown!r}")]
+            recipe = Recipe(label=label_of(space, values), settings={"space": space, "parameters": values})
+            before = [one.settings["space"] for one in made].count(space)
+            if before == MOST_OF_SPACE or recipe.label in [one.label for one in made]:
+                continue
+            if why := why_not(self.attempts(thing, recipe)):
+                refused = refused or why
+            else:
+                made.append(recipe)
+        return made or [Recipe(refused=refused)]
 
     def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
         """The measurement, or the transformation with noise."""
-        made = self._make(thing, recipe)
-        neighbours = neighbours_of(made)
-        if hasattr(made, "output_measure"):
-            call, claim = LIBRARY.function(made), LIBRARY.claim(made, neighbours.d_in)
-            yield attempt_of(thing, lambda value, rng: answers(call(value)), claim, neighbours, noisy=False)
-        else:
-            call, claim = with_noise(made, neighbours)
-            yield attempt_of(thing, call, claim, neighbours, noisy=True)
+        made, (relation, d_in, adjacency) = self.made(thing, recipe)
+        is_exact = not hasattr(made, "output_measure")
+        call, claim = with_noise(made, relation, d_in) if is_exact else (released(made), LIBRARY.claim(made, d_in))
+        yield Attempt(
+            mechanism=Released(thing, str(getattr(thing, "__name__", type(thing).__name__)), call, generator=is_exact),
+            claim=claim,
+            relations=(relation,),
+            adjacency=adjacency,
+            bits=not is_exact,
+        )
 
-    def _make(self, thing: object, recipe: Recipe) -> object:
+    def made(self, thing: Any, recipe: Recipe) -> tuple[Any, Neighbours]:
+        """The measurement or transformation of a recipe, and its neighbours. Raises whatever OpenDP raises."""
         if not inspect.isroutine(thing):
-            return thing
-        dp, settings = prelude(), recipe.settings
-        named = {name: of_dp(dp, value) for name, value in settings["parameters"].items()}
-        space = () if settings["space"] == OWN else SPACES[settings["space"]](dp)
-        made = undeprecated(thing, *space, **named)
+            return thing, neighbours_of(thing)
+        dp, space, values = prelude(), recipe.settings["space"], recipe.settings["parameters"]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of constructors that will be gone one day
+            if thing.__name__.endswith("_lazyframe"):
+                query, _, margin = space.partition("; ")
+                return plan_of(dp, thing, query, margin), frames_of(margin)
+            named: dict[str, Any] = {name: tuple(one) if name in TUPLES else one for name, one in values.items()}
+            if "output_measure" in named:
+                measure = getattr(dp, named["output_measure"])()
+                named["output_measure"] = dp.approximate(measure) if "threshold" in named else measure
+            made = thing(*spaces(dp)[space][1:] if space else (), **named)
         if not hasattr(made, "input_domain"):
             raise InvalidParameter("it is post-processing, which claims nothing")
-        # Python can neither make nor read a frame: it is read of a text, and a column of it is looked at.
-        if str(getattr(made, "output_domain", "")).startswith("VectorDomain(VectorDomain"):
-            made = made >> undeprecated(dp.t.make_create_dataframe, [*COLUMNS])
-        if "key" in named and named.get("TOA") != "String":
-            raise InvalidParameter("the columns of a frame that is read are texts")
-        if "DataFrame" in str(made.input_domain):
-            made = frames_of_text(dp) >> made
-        if "DataFrame" in str(getattr(made, "output_domain", "")):
-            kind = named.get("TOA", "String") if "cast" in thing.__name__ else "String"
-            kind = "bool" if "is_equal" in thing.__name__ else kind
-            made = made >> undeprecated(dp.t.make_select_column, COLUMNS[0], kind)
-        return made
-
-
-def why_not(attempts: Iterator[Attempt]) -> str:
-    """Why a recipe makes nothing to be tested, by its attempts: it fails, or nothing could refute its claim."""
-    try:
-        claim = next(attempts).claim
-    except KeyboardInterrupt:
-        raise
-    except BadInput as error:
-        return str(error)
-    except BaseException as error:  # of a constructor: panics of Rust are no Exception
-        return first_line(error)
-    found = getattr(claim, "points", None) or [(claim.parameter, getattr(claim, "delta", 0.0))]
-    # What is known of all neighbours is released without noise, and rounding alone is claimed of some sums.
-    if any(LEAST_EPSILON < epsilon <= MOST_EPSILON and delta <= MOST_DELTA for epsilon, delta in found):
-        return ""
-    return f"it claims {claim}, which nothing could refute"
+        return made, neighbours_of(made)
 
 
 def prelude() -> Any:
@@ -215,283 +186,247 @@ def prelude() -> Any:
     return dp
 
 
-def undeprecated(make: Callable[..., object], *given: Any, **named: Any) -> Any:
-    """What a constructor makes, without a warning where it will be gone one day."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", DeprecationWarning)
-        warnings.simplefilter("ignore", FutureWarning)
-        return make(*given, **named)
+def choices(thing: Any) -> Iterator[tuple[str, dict[str, Any]]]:
+    """Input spaces by name, each with values of the parameters that need one; None stands for an unknown value.
+
+    The space of a plan is the plan with its margin; the space of a constructor without an input domain is "".
+    """
+    if thing.__name__.endswith("_lazyframe"):
+        listed = product(QUERIES, MARGINS) if "private" in thing.__name__ else product(ROWS, [WITHOUT_MARGIN])
+        yield from ((f"{query}; {margin}", {}) for query, margin in listed)
+        return
+    own = inspect.signature(thing).parameters
+    needed = [name for name, one in own.items() if one.default is EMPTY or name == "value_limit"]
+    needed = [name for name in needed if name not in OF_SPACE]
+    known = spaces(prelude()) if {"input_domain", "domain"} & set(own) else {"": ("", None, None)}
+    for space, (of_space, *_) in known.items():
+        for atom, (low, high, middle) in ATOMS.items():
+            ends, edges = [low, high], [low, middle, high]
+            values: dict[str, list[Any]] = {
+                "bounds": [ends, [type(low)(-1), high]] if atom in ("f64", "i32") else [ends],
+                "categories": [["a", "b", "c"] if atom == "String" else edges],
+                "candidates": [edges], "edges": [edges], "bin_edges": [edges],
+                "constant": [middle], "value": [middle], "null": [low],
+                **VALUES,
+            }  # fmt: skip
+            if atom in (of_space or atom):
+                yield from (
+                    (space, dict(zip(needed, chosen, strict=True)))
+                    for chosen in product(*(values.get(name, [None]) for name in needed))
+                )
 
 
-def frames_of_text(dp: Any) -> Any:
-    """What reads a frame of a text."""
-    return undeprecated(dp.t.make_split_dataframe, SEPARATOR, [*COLUMNS])
+def label_of(space: str, values: Mapping[str, Any]) -> str:
+    """The text that tells a recipe from others of its constructor."""
+    told = [f"{name}={tuple(one) if isinstance(one, list) else one}" for name, one in values.items() if name in TOLD]
+    return ", ".join([*([space] if space else []), *told])
 
 
-def wrong_space(why: str) -> bool:
-    """Whether a constructor only said that a domain or a metric is not one that it takes."""
-    return any(part in why for part in ("FailedCast", "No match", "no attribute", "no input space", "list index"))
-
-
-def spread(found: list[Recipe], most: int) -> list[Recipe]:
-    """So many of the recipes, from all places of the list."""
-    step = max(len(found) / most, 1.0)
-    return [found[int(k * step)] for k in range(min(most, len(found)))]
-
-
-def label_of(space: str, settings: Mapping[str, object]) -> str:
-    """What tells a recipe from others of its constructor."""
-    told = [
-        f"{name}={value['measure']}"
-        for name, value in settings.items()
-        if isinstance(value, dict) and "measure" in value
-    ]
-    told += [f"{name}={value}" for name, value in settings.items() if name in ("TOA", "T", "bounds")]
-    told = [re.sub(r"\{'tuple': \[(.*)\]\}", r"(\1)", one) for one in told]
-    return ", ".join([*([] if space == OWN else [space]), *told])
-
-
-def choices(
-    own: Mapping[str, inspect.Parameter], atoms: Sequence[str], *, approximate: bool
-) -> "Iterator[dict[str, Any] | str]":
-    """Values for the parameters that have no default; the name of one alone, for which none is known."""
-    for atom in atoms or ["f64"]:
-        known = {
-            name: values_of(name, atom, approximate=approximate)
-            for name, one in own.items()
-            if name not in OF_SPACE and (one.default is EMPTY or name in NEEDED)
-        }
-        if unknown := [name for name, values in known.items() if not values]:
-            yield unknown[0]
-            return
-        for chosen in product(*known.values()):
-            yield dict(zip(known, chosen, strict=True))
-
-
-def values_of(name: str, atom: str, *, approximate: bool) -> list[object]:
-    """Values to try for a parameter, as JSON; none where it is not known."""
-    low, high, middle = ATOMS[atom]
-    known: dict[str, list[Any]] = {
-        "output_measure": [{"measure": measure, "approximate": approximate} for measure in MEASURES],
-        "scale": [1.0], "prob": [0.75], "f": [0.95], "alpha": [0.5], "k": [2], "total_limit": [10],
-        "threshold": [3], "size": [5], "size_limit": [20], "leaf_count": [4],
-        "branching_factor": [2], "d_in": [1.0], "d_out": [{"tuple": [1.0, 1e-3]}],
-        "bounds": [{"tuple": [low, high]}, {"tuple": [-1 if atom == "i32" else -1.0, high]}],
-        "categories": [["a", "b", "c"]] if atom == "String" else [[low, middle, high]],
-        "candidates": [[low, middle, high]], "edges": [[low, middle, high]], "constant": [middle], "value": [middle],
-        "TOA": ["i32", "f64", "String", "bool"], "TIA": ["String"], "null": [low], "value_limit": [10],
-        "separator": [SEPARATOR], "col_names": [[*COLUMNS]], "column_name": [COLUMNS[0]], "key": [COLUMNS[0]],
-        "bin_edges": [[low, middle, high]], "alphas": [[0.5]],
-    }  # fmt: skip
-    return known.get(name, [])
-
-
-def of_dp(dp: Any, value: Any) -> object:
-    """A value of a recipe as OpenDP takes it."""
-    if isinstance(value, dict) and "measure" in value:
-        measure = getattr(dp, value["measure"])()
-        return dp.approximate(measure) if value.get("approximate") else measure
-    return from_json(value)
+def why_not(attempts: Iterator[Attempt]) -> str:
+    """Why a recipe makes nothing to be tested: it fails, or nothing could refute its claim; empty if it can be."""
+    try:
+        claim: Any = next(attempts).claim
+    except KeyboardInterrupt:
+        raise
+    except BadInput as error:
+        return str(error)
+    except BaseException as error:  # of a constructor: panics of Rust are no Exception
+        return first_line(error)
+    found = getattr(claim, "points", None) or [(claim.parameter, getattr(claim, "delta", 0.0))]
+    # An ε of 0 is claimed of what is known of all neighbours, and of sums an ε of rounding.
+    if any(LEAST_EPSILON < epsilon <= MOST_EPSILON and delta <= MOST_DELTA for epsilon, delta in found):
+        return ""
+    return f"it claims {claim}, which nothing could refute"
 
 
 def neighbours_of(made: Any) -> Neighbours:
-    """Neighbours by the input domain and the input metric. Raises `InvalidParameter` where they are not known."""
-    domain, metric = str(made.input_domain), str(made.input_metric)
-    carrier = str(made.input_domain.carrier_type)
-    kind = metric.partition("(")[0]
-    if kind == "AbsoluteDistance" and carrier in ("f64", "f32", "i32", "i64"):
-        return close_numbers(made, carrier)
-    if kind in ("L1Distance", "L2Distance") and carrier in ("Vec<f64>", "Vec<i32>", "Vec<i64>"):
-        return close_lists(kind, carrier)
-    if kind == "LInfDistance" and carrier in ("Vec<f64>", "Vec<i32>", "Vec<i64>"):
+    """Neighbours by the input domain and the input metric. Raises `InvalidParameter` if they are not known."""
+    relation: Relation
+    domain, metric, carrier = map(str, (made.input_domain, made.input_metric, made.input_domain.carrier_type))
+    kind, whole = metric.partition("(")[0], not ("f64" in carrier or "f32" in carrier)
+    one = 1 if whole else 1.0
+    if kind == "AbsoluteDistance":
+        values: tuple[float, ...] = (0, -1, 4, 100, LARGEST - 1) if whole else (0.0, -1.0, 0.5, 4.0, 100.0, 2.0**52)
+        inside = [(value, value + one) for value in values]
+        if inside := [pair for pair in inside if all(map(made.input_domain.member, pair))]:
+            return pairs(*inside), one, "numbers that differ by 1"
+    if kind in ("L1Distance", "L2Distance"):
+        relation = pairs(*WHOLE_LISTS) if whole else queries(3, may_move="one")
+        return relation, one, f"lists at an {kind[:2]} distance of 1"
+    if kind == "LInfDistance":
         up = "monotonic" in metric
         relation = queries(3, direction="up" if up else "any")
-        return Neighbours(relation, one_in(carrier), f"lists whose numbers move by 1{', all one way' if up else ''}")
-    if kind in ("L01InfDistance", "L02InfDistance") and carrier in ("HashMap<String, i32>", "HashMap<String, f64>"):
-        one = one_in(carrier)
-        told = pairs(
-            ({"a": one}, {}), ({"a": one, "b": 3 * one}, {"b": 3 * one}), ({"a": 3 * one}, {"a": 2 * one}),
-            ({"a": one, "b": one}, {"b": one}),
-        )  # fmt: skip
-        return Neighbours(told, (1, one, one), "one value of a dict moves by 1")
-    if kind == "DiscreteDistance":
-        return any_two(made, domain, carrier)
-    if kind == "SymmetricDistance" and carrier == "String":
-        lines = records(categories(*LINES), size=(0, 20), form="list")
-        return Neighbours(lines, 1, "texts of which one has a line more")
-    if kind in ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance"):
-        return datasets(domain, kind, carrier)
-    raise InvalidParameter(f"no neighbours are known for {domain} and {metric}")
-
-
-def one_in(carrier: str) -> Any:
-    """One, as a number of the type that a carrier holds."""
-    return 1.0 if "f64" in carrier or "f32" in carrier else 1
-
-
-def close_numbers(made: Any, carrier: str) -> Neighbours:
-    """Numbers that differ by 1, the ends of their type and of bounds among them."""
-    one = one_in(carrier)
-    values = [0, -1, 100, 4, LARGEST - 1] if isinstance(one, int) else [0.0, -1.0, 0.5, 100.0, 4.0, 2.0**52]
-    inside = [(value, value + one) for value in values]
-    inside = [pair for pair in inside if all(made.input_domain.member(side) for side in pair)]
-    if not inside:
-        raise InvalidParameter(f"no two numbers of {made.input_domain} are known that differ by 1")
-    return Neighbours(pairs(*inside), one, "numbers that differ by 1")
-
-
-def close_lists(kind: str, carrier: str) -> Neighbours:
-    """Lists of which one number moves by 1: at a distance of 1 in every norm."""
-    if "i" not in carrier.removeprefix("Vec"):
-        return Neighbours(queries(3, may_move="one"), 1.0, f"lists at an {kind[:2]} distance of 1")
-    told = pairs(
-        ([0, 0, 0], [1, 0, 0]),
-        ([-1, 5, 0], [0, 5, 0]),
-        ([0, 0, LARGEST - 1], [0, 0, LARGEST]),
-        ([100, 0, 0], [99, 0, 0]),
-    )
-    return Neighbours(told, 1, f"lists at an {kind[:2]} distance of 1")
-
-
-def any_two(made: object, domain: str, carrier: str) -> Neighbours:
-    """Any two values of a domain."""
-    told = "any two values"
-    if carrier == "BitVector":
-        zeros, ones, first = [0] * 8, [1] * 8, [1] + [0] * 7
-        return Neighbours(pairs((np.array(zeros), np.array(ones)), (np.array(zeros), np.array(first))), 1, told)
-    values = {"bool": (False, True), "String": ("a", "b", "c"), "i32": (0, 1, 5), "f64": (0.0, 1.0, 5.0)}.get(carrier)
-    if values is None:
-        raise InvalidParameter(f"no values are known of {domain}")
-    return Neighbours(pairs(*((values[0], other) for other in values[1:]), (values[-2], values[-1])), 1, told)
-
-
-def datasets(domain: str, kind: str, carrier: str) -> Neighbours:
-    """Lists of records: one more or fewer, or one replaced where their number is fixed."""
-    atom = carrier.removeprefix("Vec<").removesuffix(">")
+        return relation, one, f"lists whose numbers move by 1{', all one way' if up else ''}"
+    if kind in ("L01InfDistance", "L02InfDistance"):
+        dicts: Any = ({"a": one}, {}), ({"a": one, "b": 3 * one}, {"b": 3 * one}), ({"a": 3 * one}, {"a": 2 * one})
+        return pairs(*dicts, ({"a": one, "b": one}, {"b": one})), (1, one, one), "one value of a dict moves by 1"
+    if kind == "DiscreteDistance" and carrier in ANY_TWO:
+        return pairs(*combinations(ANY_TWO[carrier], 2)), 1, "any two values"
+    record = record_of(domain, carrier[len("Vec<") : -1]) if carrier.startswith("Vec<") else None
+    if kind not in OF_RECORDS or record is None:
+        raise InvalidParameter(f"no neighbours are known for {domain} and {metric}")
     sized = re.search(r"size=(\d+)", domain)
-    size = None if sized is None else int(sized[1])
-    bounds = re.search(r"bounds=\[(\S+), (\S+)\]", domain)
-    record: Any
-    match atom:
-        case "f64":
-            low, high = (float(bounds[1]), float(bounds[2])) if bounds else (-10.0, 10.0)
-            record = numbers(low, high, clipped=bounds is None, missing=False)
-        case "i32" | "i64":
-            low, high = (int(bounds[1]), int(bounds[2])) if bounds else (-LARGEST - 1, LARGEST)
-            record = integers(int(low), int(high))
-        case "usize":
-            record = integers(0, LARGEST)
-        case "String":
-            record = categories("a", "b", "c", "1", "a,1", "")
-        case "bool":
-            record = flags()
-        case _:
-            raise InvalidParameter(f"no records are known of {domain}")
-    if "nan=true" in domain:
-        record = numbers(-10.0, 10.0, missing=True)
-    replaced = size is not None or kind in ("ChangeOneDistance", "HammingDistance")
+    replaced = sized is not None or kind in OF_CHANGES
     adjacency = "replace-one" if replaced else "add-remove"
-    relation = records(record, adjacency=adjacency, size=size or (0, 20), form="list")
-    # One replaced is one removed and one added.
-    d_in = 2 if replaced and kind in ("SymmetricDistance", "InsertDeleteDistance") else 1
-    return Neighbours(relation, d_in, f"{adjacency}, {kind} {d_in}")
+    relation = records(record, adjacency=adjacency, size=int(sized[1]) if sized else (0, MOST_ROWS), form="list")
+    d_in = 2 if replaced and kind not in OF_CHANGES else 1  # one record replaced is one removed and one added
+    return relation, d_in, f"{adjacency}, {kind} {d_in}"
 
 
-def attempt_of(
-    thing: object, call: Callable[[object, object], object], claim: Claim, neighbours: Neighbours, *, noisy: bool
-) -> Attempt:
-    """An attempt at what a constructor has made."""
-    name = str(getattr(thing, "__name__", type(thing).__name__))
-    return Attempt(
-        mechanism=Released(thing, name, call, generator=noisy),
-        claim=claim,
-        relations=(neighbours.relation,),
-        adjacency=neighbours.adjacency,
-        bits=not noisy,
-    )
+def record_of(domain: str, atom: str) -> Any:
+    """The domain of one record of a list; None if it is not known."""
+    bounds = re.search(r"bounds=\[(\S+), (\S+)\]", domain)
+    if atom == "f64":
+        low, high = (float(bounds[1]), float(bounds[2])) if bounds else (-10.0, 10.0)
+        return numbers(low, high, clipped=bounds is None, missing="nan=true" in domain)
+    if atom in ("i32", "i64", "usize"):
+        least = 0 if atom == "usize" else -LARGEST - 1
+        return integers(int(bounds[1]), int(bounds[2])) if bounds else integers(least, LARGEST)
+    return {"String": categories("a", "b", "c", "1", "a,1", ""), "bool": flags()}.get(atom)
 
 
-def with_noise(made: Any, neighbours: Neighbours) -> tuple[Callable[[object, object], object], Claim]:
+def released(measurement: Any) -> Callable[[Any, Any], object]:
+    """A function that runs a measurement; an interactive one answers two questions."""
+    run = LIBRARY.function(measurement)
+
+    def call(value: Any, rng: object) -> object:
+        output: Any = run(value)
+        return [output(key) for key in ("a", "b")] if callable(output) else output
+
+    return call
+
+
+def with_noise(made: Any, relation: Relation, d_in: Any) -> tuple[Callable[[Any, Any], object], Claim]:
     """A transformation with noise of the scale of its map, and what that claims. Raises `InvalidParameter`."""
     if not hasattr(made, "output_metric"):
         raise InvalidParameter("it is post-processing, which claims nothing")
-    dp = prelude()
+    dp, carrier = prelude(), str(made.input_domain.carrier_type)
     if "Option" in str(made.output_domain.carrier_type):
         made = made >> dp.t.then_drop_null()  # Python cannot read optional values
-    d_out = made.map(neighbours.d_in)
-    if str(made.output_metric).startswith("L01InfDistance"):
-        _, scale, _ = d_out
-        counted = made >> dp.m.then_laplace_threshold(scale=float(scale), threshold=THRESHOLD)
-        call = LIBRARY.function(counted)
-        return lambda value, rng: call(value), LIBRARY.claim(counted, neighbours.d_in)
-    metric, carrier = str(made.output_metric).partition("(")[0], str(made.input_domain.carrier_type)
-    if isinstance(d_out, tuple) or not 0 < d_out < math.inf:
-        raise InvalidParameter(f"its map gives {d_out!r} for {neighbours.d_in!r}: there is no noise for that")
-    scale = float(d_out)
-
-    def transformed(value: Any) -> Any:
-        text = carrier == "String" and isinstance(value, list)
-        # Each line ends: else a text of one empty line would be one of none.
-        return made("".join(f"{line}\n" for line in value) if text else in_carrier(value, carrier))
-
-    if metric in ("AbsoluteDistance", "L1Distance"):
-        return lambda value, rng: noisy(rng.laplace, transformed(value), scale), ApproxDP(1.0)
-    if metric == "L2Distance":
-        return lambda value, rng: noisy(rng.normal, transformed(value), scale), GaussianDP(1.0)
+    metric, d_out = str(made.output_metric).partition("(")[0], made.map(d_in)
+    if metric == "L01InfDistance":
+        counted = made >> dp.m.then_laplace_threshold(scale=float(d_out[1]), threshold=THRESHOLD)
+        return released(counted), LIBRARY.claim(counted, d_in)
+    of_records, normal = metric in (*OF_RECORDS, "FrameDistance"), metric == "L2Distance"
+    scale = d_out[0].per_group if metric == "FrameDistance" else d_out
+    if not of_records and metric not in ("AbsoluteDistance", "L1Distance", "L2Distance", "LInfDistance"):
+        raise InvalidParameter(f"no noise is known for a transformation to {metric}")
+    if not 0 < scale < math.inf:
+        raise InvalidParameter(f"its map gives {d_out!r} for {d_in!r}: there is no noise for that")
+    if metric in OF_CHANGES:
+        scale *= 2  # one record replaced lowers one count of the histogram and raises another
     if metric == "LInfDistance":
-        length = np.size(transformed(example_of(neighbours)))
-        return lambda value, rng: noisy(rng.laplace, transformed(value), scale * length), ApproxDP(1.0)
-    if metric in ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance", "HammingDistance"):
-        # A replaced record lowers one count of the histogram and raises another.
-        scale *= 2 if metric in ("ChangeOneDistance", "HammingDistance") else 1
-        known = kinds_of(transformed, neighbours)
-        return lambda value, rng: noisy(rng.laplace, histogram(transformed(value), known), scale), ApproxDP(1.0)
-    raise InvalidParameter(f"no noise is known for a transformation to {metric}")
+        scale *= np.size(made(in_carrier(next(relation.candidates()).data, carrier)))
+
+    def call(value: Any, rng: Any) -> object:
+        output = made(in_carrier(value, carrier))
+        exact = np.asarray(histogram(output) if of_records else output, np.float64)
+        return exact + (rng.normal if normal else rng.laplace)(0.0, float(scale), exact.shape)
+
+    return call, GaussianDP(1.0) if normal else ApproxDP(1.0)
 
 
-def answers(released: object) -> object:
-    """What is released; of an interactive one, what it answers to two questions."""
-    return [released(key) for key in KEYS] if callable(released) else released
+def histogram(output: Any) -> object:
+    """How many records of a dataset fall into each bin, by a hash of their texts. Raises `InvalidParameter`."""
+    tables = tables_of(output)
+    if tables is None and not isinstance(output, list | tuple | np.ndarray):
+        raise InvalidParameter(f"it returns {type(output).__name__}, whose records are not known")
+    rows = output if tables is None else tables.rows(output)
+    return np.bincount([crc32(repr(row).encode()) % BINS for row in rows], minlength=BINS)
 
 
-def noisy(draw: Callable[[float, float, tuple[int, ...]], Any], values: object, scale: float) -> object:
-    """Numbers with noise of a scale, by a method of the generator."""
-    exact = np.asarray(values, np.float64)
-    return exact + draw(0.0, scale, exact.shape)
+# Plans on frames of Polars: queries, each with a margin, which declares what is known of the frame.
 
 
-def example_of(neighbours: Neighbours) -> object:
-    """One input."""
-    return next(neighbours.relation.candidates()).data
+def of_numbers(pl: Any) -> Any:
+    """The column of floats without null and NaN."""
+    return pl.col("x").fill_null(0.0).fill_nan(0.0)
 
 
-def kinds_of(transformed: Callable[[object], object], neighbours: Neighbours) -> list[str]:
-    """Records that a transformation makes of the first candidates: the bins of the histogram, the same for all runs."""
-    found: dict[str, None] = {}
-    for pair in islice(neighbours.relation.candidates(), 24):
-        for side in pair.sides:
-            try:
-                found |= dict.fromkeys(map(repr, rows_of(transformed(side))))
-            except Exception:  # an input that it refuses
-                continue
-    return [*found][:KINDS]
+def whole(column: Any, pl: Any) -> Any:
+    """A column as integers without null."""
+    return column.cast(pl.Int32, strict=False).fill_null(0)
 
 
-def rows_of(value: object) -> list[Any]:
-    """The records of a dataset that a transformation returned."""
-    tables = tables_of(value)
-    if tables is not None:
-        return tables.rows(value)
-    if not isinstance(value, list | tuple | np.ndarray):
-        raise InvalidParameter(f"it returns {type(value).__name__}, whose records are not known")
-    return list(value)
+#: Aggregates by name, each with noise of about ε = 1.
+QUERIES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "len": lambda dp, pl: dp.len(scale=1.0),
+    "count": lambda dp, pl: pl.col("x").dp.count(scale=1.0),
+    "null_count": lambda dp, pl: pl.col("x").dp.null_count(scale=1.0),
+    "n_unique": lambda dp, pl: pl.col("x").dp.n_unique(scale=1.0),
+    "sum of floats": lambda dp, pl: of_numbers(pl).dp.sum((0.0, 5.0), scale=5.0),
+    "sum of integers": lambda dp, pl: pl.col("n").fill_null(0).dp.sum((-1, 5), scale=5.0),
+    "mean": lambda dp, pl: of_numbers(pl).dp.mean((0.0, 5.0), scale=5.0),
+    "quantile": lambda dp, pl: of_numbers(pl).dp.quantile(0.25, [0.0, 1.0, 2.0, 5.0], scale=6.0),
+    "median": lambda dp, pl: pl.col("n").fill_null(0).dp.median([0, 1, 2, 5], scale=2.0),
+    "sum of texts, cast": lambda dp, pl: whole(pl.col("text"), pl).dp.sum((0, 5), scale=5.0),
+    "sum of floats, cast": lambda dp, pl: whole(pl.col("x"), pl).dp.sum((0, 5), scale=5.0),
+    "sum of a cut": lambda dp, pl: whole(of_numbers(pl).cut([1.0, 2.0]).to_physical(), pl).dp.sum((0, 2), scale=2.0),
+}
+#: Plans that keep each row or leave it out, by name.
+ROWS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
+    "filter": lambda frame, pl: frame.filter(pl.col("x") > 1.0),
+    "fill_null": lambda frame, pl: frame.with_columns(pl.col("x").fill_null(0.0)),
+    "fill_nan": lambda frame, pl: frame.with_columns(pl.col("x").fill_nan(0.0)),
+    "cast": lambda frame, pl: frame.with_columns(pl.col("text").cast(pl.Int32, strict=False)),
+    "cut": lambda frame, pl: frame.with_columns(pl.col("x").cut([1.0, 2.0])),
+    "select": lambda frame, pl: frame.select(pl.col("n"), pl.col("key")),
+}
+#: Margins by name: what is declared to be known of a frame. Without an invariant only the rows of a frame are limited.
+WITHOUT_MARGIN: Final = "no margin"
+MARGINS: Final[Mapping[str, Mapping[str, Any]]] = {
+    WITHOUT_MARGIN: {},
+    "at most 20 rows": {"max_length": MOST_ROWS},
+    "length known": {"max_length": MOST_ROWS, "invariant": "lengths"},
+    "by key": {"by": ("key",), "max_length": MOST_ROWS, "max_groups": MOST_ROWS},
+}
 
 
-def histogram(value: object, known: Sequence[str]) -> list[int]:
-    """How often each known record occurs, and how many others there are."""
-    rows = [repr(row) for row in rows_of(value)]
-    counts = [rows.count(one) for one in known]
-    return [*counts, len(rows) - sum(counts)]
+def schema_of(pl: Any) -> dict[str, Any]:
+    """The columns of the frames."""
+    return {"x": pl.Float64, "n": pl.Int64, "text": pl.String, "key": pl.String}
+
+
+def plan_of(dp: Any, thing: Any, query: str, margin: str) -> Any:
+    """What a constructor makes of a query on frames of which a margin is known. Raises what OpenDP raises."""
+    import polars as pl
+
+    declared = MARGINS[margin]
+    atoms = {"x": dp.atom_domain(T="f64"), "n": dp.atom_domain(T="i64")}
+    columns = {name: dp.option_domain(one) for name, one in atoms.items()}
+    columns |= dict.fromkeys(("text", "key"), dp.atom_domain(T="String"))
+    domain = dp.lazyframe_domain([dp.series_domain(name, one) for name, one in columns.items()])
+    if declared:
+        by = [pl.col(name) for name in declared.get("by", ())]
+        domain = dp.with_margin(domain, dp.polars.Margin(**{**declared, "by": by}))
+    frame = pl.LazyFrame(schema=schema_of(pl))
+    if query in ROWS:
+        return thing(domain, dp.symmetric_distance(), ROWS[query](frame, pl))
+    aggregate = QUERIES[query](dp, pl)
+    if "by" not in declared:
+        return thing(domain, dp.symmetric_distance(), dp.max_divergence(), frame.select(aggregate))
+    # Keys are released where their noisy count is large enough, so each group is counted.
+    plan = frame.group_by("key").agg(*([] if query == "len" else [dp.len(scale=2.0)]), aggregate)
+    return thing(domain, dp.symmetric_distance(), dp.approximate(dp.max_divergence()), plan, threshold=THRESHOLD)
+
+
+def frames_of(margin: str) -> Neighbours:
+    """Frames that keep what a margin declares, with numbers beyond the bounds of the queries, null and NaN."""
+    import polars as pl
+
+    columns: dict[str, Any] = {
+        "x": numbers(0.0, 5.0, clipped=True, missing=True),
+        "n": integers(-1, 5, clipped=True, missing=True),
+        "text": categories("1", "2.5", "", "x", "99999999999"),
+        "key": categories("a", "b", "c", ""),
+    }
+    # NaN comes only in columns that hold it at the start.
+    rows = {"x": [math.nan, 1.0, None], "n": [None, 0, 5], "text": ["1", "x", ""], "key": ["a", "b", "a"]}
+    known = "invariant" in MARGINS[margin]
+    adjacency, d_in = ("replace-one", 2) if known else ("add-remove", 1)  # replaced: one removed and one added
+    base, size = pl.LazyFrame(rows, schema=schema_of(pl)), (int(known), MOST_ROWS)
+    relation = records(columns, adjacency=adjacency, size=size, base=base, form="polars-lazy")
+    return relation, d_in, adjacency + (", length kept" if known else "")
 
 
 DESCRIBER = OpenDP()

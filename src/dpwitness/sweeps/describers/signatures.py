@@ -21,7 +21,7 @@ from dpwitness.mechanisms.catalog import load_object
 from dpwitness.mechanisms.libraries.library import number
 from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, SIZE_NAMES
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
-from dpwitness.sweeps.describers.describer import Attempt, Recipe
+from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.targets import Target, target_of
 
 Parameters = Mapping[str, inspect.Parameter]
