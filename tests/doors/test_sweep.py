@@ -25,7 +25,8 @@ from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
-from dpwitness.sweeps.sweep import Case, Sweep, answer, cases_of
+from dpwitness.sweeps.process import answer
+from dpwitness.sweeps.sweep import Case, Sweep, answer
 from dpwitness.sweeps.worker import checked, trial
 from dpwitness.targets import target_of
 
@@ -315,9 +316,9 @@ def test_names_that_a_module_only_imports_are_not_swept(tmp_path):
         """
     (tmp_path / "other_of_mine.py").write_text("def borrowed(data, epsilon): ...\n")
     place = written(tmp_path, "imports", text)
-    assert [str(case) for case in cases_of(place)] == ["imports.again"]
+    assert [str(case) for case in dpw.sweep(place)] == ["imports.again"]
     (tmp_path / "imports.py").write_text("__all__ = ['borrowed', 'gone', 3]\n" + (tmp_path / "imports.py").read_text())
-    assert [str(case) for case in cases_of(place)] == ["imports.borrowed"]
+    assert [str(case) for case in dpw.sweep(place)] == ["imports.borrowed"]
 
 
 def test_a_thing_that_cannot_be_looked_at_is_not_swept(tmp_path):
@@ -331,7 +332,7 @@ def test_a_thing_that_cannot_be_looked_at_is_not_swept(tmp_path):
         proxy, stubborn = Proxy(), Stubborn()
         def own(data, epsilon): ...
         """
-    assert [str(case) for case in cases_of(written(tmp_path, "proxies", text))] == ["proxies.own"]
+    assert [str(case) for case in dpw.sweep(written(tmp_path, "proxies", text))] == ["proxies.own"]
 
 
 def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
@@ -597,7 +598,7 @@ def test_targets_say_all_of_themselves():
     attempt = first_running(load_registered("svt"))
     assert attempt.relations == (target_of(load_registered("svt")).neighbours,)
     assert attempt.parameters == {"epsilon": 1.0}
-    cases = cases_of("dpwitness.algorithms.noise_addition")
+    cases = dpw.sweep("dpwitness.algorithms.noise_addition")
     assert "dpwitness.algorithms.noise_addition.histogram" in [str(case) for case in cases]
 
 
@@ -662,7 +663,7 @@ def test_a_broken_describer_hides_nothing(of_packages, broken, warning):
 def test_recipes_of_no_use_are_a_case_that_is_not_run(of_packages, tmp_path, recipes, why):
     place = written(tmp_path, "theirs", "def f(data, epsilon): ...\ndef g(data, epsilon): ...")
     of_packages(theirs=knowing(lambda thing, place: place.endswith("f"), lambda thing, place: recipes))
-    case, other = cases_of(place)
+    case, other = dpw.sweep(place)
     assert (str(case), case.refused) == ("theirs.f", f"it cannot be described: {why}")
     assert (str(other), other.describer, other.refused) == ("theirs.g", "signatures", "")
 

@@ -1,10 +1,10 @@
 """A sweep: the cases of some modules, which share one α, run in processes, the file that it goes on from, its table."""
 
 import hashlib
-import importlib.util
 import inspect
 import json
 import os
+import pkgutil
 import secrets
 import sys
 import textwrap
@@ -13,7 +13,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field, replace
-from functools import partial
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from types import ModuleType
@@ -32,12 +31,12 @@ from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Plan
 from dpwitness.sweeps.describers import Recipe, describer_of
+from dpwitness.sweeps.describers.signatures import from_json
+from dpwitness.sweeps.process import GRACE, answer
 
 #: The probability that anything is refuted that keeps its claim, and seconds for each case.
 ALPHA: Final = 1e-3
 SECONDS: Final = 20.0
-#: Names of a module that are looked at, and cases of one.
-MOST_NAMES: Final = 10_000
 #: Seeds of cases lie below.
 SEEDS: Final = 1 << 62
 
@@ -108,11 +107,9 @@ class Sweep(JsonFields):
         records: str | None = None,
     ) -> "Sweep":
         """List the cases of modules, as `sweep` does. Raises `InvalidData` too, for records that cannot be read."""
-        if isinstance(modules, str):
-            modules = (modules,)
         once: dict[str, str] = {}  # each module by the first name that it is given
         for name in (checks.text("module", name) for name in checks.items("modules", modules)):
-            once.setdefault(_place_of(name), name)
+            once.setdefault(os.path.abspath(name) if name.endswith(".py") else name, name)
         names = tuple(once.values())
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
@@ -126,32 +123,33 @@ class Sweep(JsonFields):
                 raise InvalidParameter(f"records={brief(records)} must be the path of a CSV file")
             read_frame(records)  # now, and not in each process
             digest = hashlib.sha256(read_text(records).encode()).hexdigest()
-        found = told_apart([case for name in names for case in cases_of(name)])
+        found = [one for name in names for one in recipes_of(name)]
         if not found:
+            inside = pkgutil.iter_modules(getattr(load_module(names[0]), "__path__", ()), f"{names[0]}.")
+            within = ", ".join([one.name for one in inside][:8])
             raise InvalidParameter(
                 f"{', '.join(names)}: nothing that it defines carries a claim or has a parameter epsilon"
-                + hint(names[0])
+                + (f"; modules within: {within}" if within else "")
             )
-        place = None if records is None else str(Path(records).resolve())
-        cases = tuple(
-            replace(
-                case,
+        number: Counter[str] = Counter()  # results are known by names: the second case of a name gets a number
+        cases = []
+        for name, place, describer, recipe in found:
+            number[name] += 1
+            own = f"{name} #{number[name]}" if number[name] > 1 else name
+            case = Case(
+                name=own,
+                place=place,
+                describer=describer,
+                label=recipe.label,
+                settings=recipe.settings,
+                refused=recipe.refused,
                 alpha=alpha / len(found),
-                max_time=case.max_time * limit,
-                seed=seed_of(chosen, case.name),
-                records=place,
+                max_time=recipe.time * limit,
+                seed=seed_of(chosen, own),
+                records=None if records is None else str(Path(records).resolve()),
             )
-            for case in found
-        )
-        return cls(modules=names, alpha=alpha, max_time=limit, seed=chosen, cases=cases, records_digest=digest)
-
-
-def _place_of(module: str) -> str:
-    """The real path of a module that is named as a file; of others the name."""
-    try:
-        return os.path.realpath(module) if module.endswith(".py") else module
-    except (OSError, ValueError):  # there is no such file
-        return module
+            cases.append(case)
+        return cls(modules=names, alpha=alpha, max_time=limit, seed=chosen, cases=tuple(cases), records_digest=digest)
 
 
 def seed_of(seed: int, name: str) -> int:
@@ -160,54 +158,24 @@ def seed_of(seed: int, name: str) -> int:
     return int.from_bytes(digest[:8], "big") % SEEDS
 
 
-def cases_of(place: str) -> list[Case]:
-    """The cases of a module, without their shares, and with how many times the usual time as `max_time`.
-
-    Raises `UnknownTarget`.
-    """
-    module = load_module(place)
-    cases: list[Case] = []
-    for name, thing in names_of(module):
-        where = f"{place}:{name}"
-        try:
-            found = describer_of(thing, where)
-        except Exception:  # it fails when it is looked at, as a proxy does without what it stands for: no mechanism
-            continue
+def recipes_of(module: str) -> Iterator[tuple[str, str, str, Recipe]]:
+    """The recipes of a module, each with the name of its case, its place and its describer. Raises `UnknownTarget`."""
+    stem = Path(module).stem if module.endswith(".py") else module
+    for name, thing in names_of(load_module(module)):
+        place = f"{module}:{name}"
+        found = describer_of(thing, place)
         if found is None:
             continue
         describer, own = found
-        stem = Path(place).stem if place.endswith(".py") else place
-        of = partial(_case, f"{stem}.{name}", where, describer)
-        try:
-            described = [of(recipe) for recipe in own.recipes(thing, where)]
+        try:  # settings as a file will have them
+            recipes = [
+                replace(one, settings=json.loads(json.dumps(dict(one.settings))), time=float(one.time))
+                for one in own.recipes(thing, place)
+            ]
         except Exception as error:  # of a signature that no one expected: the case is listed, and not run
-            described = [of(Recipe(refused=f"it cannot be described: {on_one_line(error)}"))]
-        cases += described or [of(Recipe(refused="it cannot be described: there is no recipe"))]
-    return told_apart(cases)
-
-
-def _case(name: str, where: str, describer: str, recipe: Recipe) -> Case:
-    return Case(
-        name=f"{name}({recipe.label})" if recipe.label else name,
-        place=where,
-        describer=describer,
-        label=recipe.label,
-        settings=json.loads(json.dumps(dict(recipe.settings))),  # as a file will have it
-        refused=recipe.refused,
-        alpha=0.5,
-        max_time=float(recipe.time),
-        seed=0,
-    )
-
-
-def told_apart(cases: Sequence[Case]) -> list[Case]:
-    """The cases, with a number behind a name that came before: results are known by names."""
-    seen: dict[str, int] = {}
-    found = []
-    for case in cases:
-        seen[case.name] = number = seen.get(case.name, 0) + 1
-        found.append(replace(case, name=f"{case.name} #{number}") if number > 1 else case)
-    return found
+            recipes = [Recipe(refused=f"it cannot be described: {on_one_line(error)}")]
+        for one in recipes or [Recipe(refused="it cannot be described: there is no recipe")]:
+            yield f"{stem}.{name}({one.label})" if one.label else f"{stem}.{name}", place, describer, one
 
 
 def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
@@ -215,7 +183,7 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
     listed = getattr(module, "__all__", None)
     names = [name for name in (listed if isinstance(listed, list | tuple) else vars(module)) if isinstance(name, str)]
     seen: set[int] = set()
-    for name in sorted(set(names))[:MOST_NAMES]:
+    for name in sorted(set(names)):
         try:
             thing = getattr(module, name)
             own = listed is not None or (not name.startswith("_") and defined_in(module, thing))
@@ -232,18 +200,6 @@ def defined_in(module: ModuleType, thing: object) -> bool:
     """Whether a thing is of that module or of one within it; an object of no module is."""
     home = getattr(thing, "__module__", None) if callable(thing) else module.__name__
     return home is None or home == module.__name__ or str(home).startswith(f"{module.__name__}.")
-
-
-def hint(name: str) -> str:
-    """The modules within a package, where it is one."""
-    try:
-        spec = importlib.util.find_spec(name)
-    except (ImportError, ValueError):
-        return ""
-    places = (spec.submodule_search_locations or []) if spec is not None else []
-    within = {path.stem for place in places for path in Path(place).glob("[a-z]*.py")}
-    within |= {path.parent.name for place in places for path in Path(place).glob("[a-z]*/__init__.py")}
-    return f"; modules within: {', '.join(f'{name}.{one}' for one in sorted(within)[:8])}" if within else ""
 
 
 def sweep(
@@ -327,20 +283,20 @@ def versions_of(modules: Sequence[str]) -> dict[str, str]:
     return {name: version(name) for name in sorted({"dpwitness", *packages})}
 
 
-def difference(before: Sweep, wanted: Sweep) -> str:
-    """In what a file's sweep differs from another, and how to go on, for people."""
-    if before.modules != wanted.modules:
-        return f"is of a sweep of {', '.join(before.modules)}, and not of {', '.join(wanted.modules)}: name the same"
-    if before.alpha != wanted.alpha:
-        return f"is of a sweep with α = {before.alpha:g}, and not {wanted.alpha:g}: give --alpha {before.alpha!r}"
-    if before.max_time != wanted.max_time:
-        seconds = f"{before.max_time:g}"
-        return f"is of a sweep with {seconds} s a case, and not {wanted.max_time:g} s: give --max-time {seconds}"
-    if before.seed != wanted.seed:
-        return f"is of a sweep with seed {before.seed}, and not {wanted.seed}: leave --seed out"
-    if before.records_digest != wanted.records_digest:
+def difference(old: Sweep, new: Sweep) -> str:
+    """The difference between a file's sweep and a new one, and how to go on, for people."""
+    if old.modules != new.modules:
+        return f"is of a sweep of {', '.join(old.modules)}, and not of {', '.join(new.modules)}: name the same"
+    if old.alpha != new.alpha:
+        return f"is of a sweep with α = {old.alpha:g}, and not {new.alpha:g}: give --alpha {old.alpha!r}"
+    if old.max_time != new.max_time:
+        seconds = f"{old.max_time:g}"
+        return f"is of a sweep with {seconds} s a case, and not {new.max_time:g} s: give --max-time {seconds}"
+    if old.seed != new.seed:
+        return f"is of a sweep with seed {old.seed}, and not {new.seed}: leave --seed out"
+    if old.records_digest != new.records_digest:
         return "is of a sweep of other records: give the same --records, or none as before"
-    return f"is of a sweep of {len(before.cases)} cases with other names or parameters: delete it"
+    return f"is of a sweep of {len(old.cases)} cases with other names or parameters: delete it"
 
 
 def run(
@@ -427,57 +383,42 @@ def _error(name: str, message: str) -> errors.DPWitnessError:
 
 #: Columns of the table.
 WIDTH: Final = 80
-#: Letters of a reason why a case was not run: an error of a library may be pages long.
+#: Characters of the reason why a case was not run: an error of a library may be pages long.
 LONGEST: Final = 160
+#: The order of the cases in the table.
 ORDER: Final = (REFUTED, NOT_REFUTED, NOT_RUN)
 
 
 def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = False) -> str:
     """A line of numbers, the table, and below it the report of each violation."""
-    counted = Counter(one.status for one in results)
     left, cases = len(sweep.cases) - len(results), "1 case" if len(sweep.cases) == 1 else f"{len(sweep.cases)} cases"
+    ordered = sorted(results, key=lambda one: ORDER.index(one.status))
+    counted = Counter(one.status for one in results)
     head = ", ".join(f"{counted[status]} {status}" for status in ORDER)
+    only = sweep.modules[0]
+    common = f"{Path(only).stem if only.endswith('.py') else only}." if len(sweep.modules) == 1 else ""
+    rows = [(one.case.removeprefix(common), one.status, shows(one)) for one in ordered]
     lines = [
         f"{cases} of {', '.join(sweep.modules)}: {head}" + (f", {left} left" if left else ""),
         f"α = {sweep.alpha:g} for all of them, {sweep.alpha / len(sweep.cases):.3g} a case; seed {sweep.seed}",
         *(["interrupted: the same command with the same --output goes on"] if interrupted and left else []),
         "",
-        table(("CASE", "RESULT", "WHAT IT SHOWS"), rows(sweep, results), width=WIDTH),
+        table(("CASE", "RESULT", "WHAT IT SHOWS"), rows, width=WIDTH),
     ]
-    given = {case.name: values_of(case) for case in sweep.cases}
-    for one in results:
+    given = {
+        case.name: {**case.settings.get("parameters", {}), **case.settings.get("of_method", {})} for case in sweep.cases
+    }
+    for one in ordered:
         if one.status == REFUTED:
-            head = f"{one.case}; neighbours: {one.adjacency}{given[one.case]}"
+            values = ", ".join(f"{name}={brief(from_json(value))}" for name, value in given[one.case].items())
+            head = f"{one.case}; neighbours: {one.adjacency}" + (f"; parameters: {values}" if values else "")
             lines += ["", *textwrap.wrap(head, WIDTH, subsequent_indent="  "), str(one.verdict)]
     if counted[NOT_REFUTED]:
         lines += ["", "Not refuted is no proof of privacy."]
     return "\n".join(lines)
 
 
-def values_of(case: Case) -> str:
-    """The values that the parameters of a case were given, for people; empty where there are none."""
-    found = {**case.settings.get("parameters", {}), **case.settings.get("of_method", {})}
-    told = ", ".join(f"{name}={brief(_plain(value))}" for name, value in found.items())
-    return f"; parameters: {told}" if told else ""
-
-
-def _plain(value: object) -> object:
-    return tuple(value["tuple"]) if isinstance(value, dict) and set(value) == {"tuple"} else value
-
-
-def rows(sweep: Sweep, results: Sequence[CaseResult]) -> list[tuple[str, str, str]]:
-    """What was refuted first, then the others, then what could not be run."""
-    only = sweep.modules[0]
-    common = f"{Path(only).stem if only.endswith('.py') else only}." if len(sweep.modules) == 1 else ""
-    return [
-        (one.case.removeprefix(common), one.status, told(one))
-        for status in ORDER
-        for one in results
-        if one.status == status
-    ]
-
-
-def told(one: CaseResult) -> str:
+def shows(one: CaseResult) -> str:
     """What a case shows, and which inputs were neighbours."""
     text = " ".join(one.told.split())
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
