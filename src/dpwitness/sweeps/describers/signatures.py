@@ -12,11 +12,13 @@ import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
+from functools import partial
+from itertools import combinations
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
-from dpwitness.claims import ApproxDP, Claim
+from dpwitness.claims import ApproxDP
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.mechanisms.libraries.library import number
 from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, SIZE_NAMES
@@ -75,26 +77,65 @@ METHODS: Final = (
 )  # fmt: skip
 #: Attributes of a fitted estimator that describe the fit and are not learned from the data.
 NOT_LEARNED: Final = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")
+#: Numbers for a mechanism with a sensitivity and without bounds.
+NEAR_ZERO: Final = (0.0, 1.0, -1.0, 0.5, 10.0)
 #: The adjacencies that a claim about records may mean.
 ADJACENCIES: Final = ("add-remove", "replace-one")
+
+
+def alone(value: Any) -> tuple[object, ...]:
+    """An input as the value of the parameter for data."""
+    return (value,)
 
 
 @dataclass(frozen=True, slots=True)
 class Shape:
     """One form of the input: the relations that the claim may then mean, and their description for people.
 
-    `labelled`: the input is features and labels; `of_records`: it is records of several people; `of_number`: it is a
-    number and not an array of one; `strict`: see `Attempt`; `public`: the low end of features, of which a record of
-    each class is added to every input, since many classifiers refuse a single class.
+    `values`: the values of the parameters for data and for labels, of an input; `of_records` and `strict` as in
+    `Attempt`.
     """
 
     relations: tuple[Relation, ...]
     adjacency: str
-    labelled: bool = False
+    values: Callable[[Any], tuple[object, ...]] = alone
     of_records: bool = False
-    of_number: bool = False
     strict: bool = False
-    public: float | None = None
+
+
+class Taking:
+    """A function or a class, its parameters, the method of a class that takes data, and the parameters for data."""
+
+    def __init__(self, thing: Any) -> None:
+        self.thing, self.own = thing, parameters_of(thing)
+        self.method = method_of(thing) if inspect.isclass(thing) else None
+        self.taking = self.own if self.method is None else parameters_of(getattr(thing, self.method), bound=True)
+        self.all = {**self.taking, **self.own}
+        self.data = data_of(self.taking)
+        self.labels = next((name for name in LABELS if name in self.taking), None)
+        self.labelled = any(self.taking[name].default is EMPTY for name in LABELS if name in self.taking)
+        self.bounded = any(name in self.all for name in BOUNDS) or any(set(names) <= set(self.all) for names in ENDS)
+        self.of_number = self.data in SINGLE or (
+            self.data is not None and self.taking[self.data].annotation in (float, int, "float", "int")
+        )
+
+    def caller(
+        self, given: Mapping[str, object], of_method: Mapping[str, object], shape: Shape
+    ) -> Callable[..., object]:
+        """A function that runs the thing once on an input, with an object of its own if it is a class."""
+        generators = [
+            name for name, one in self.own.items()
+            if name in GENERATOR_NAMES and (name != "random_state" or one.default is EMPTY)
+        ]  # fmt: skip
+
+        def call(value: Any, rng: Any) -> object:
+            values = dict(zip((str(self.data), str(self.labels)), shape.values(value), strict=False))
+            named = {**given, **dict.fromkeys(generators, rng)}
+            if self.method is None:
+                return self.thing(**named, **values)
+            return getattr(self.thing(**named), self.method)(**of_method, **values)
+
+        return call
 
 
 class Released:
@@ -127,28 +168,27 @@ class Signatures:
             return False
         return target_of(thing) is not None or bool(EPSILON_NAMES & set(parameters_of(thing)))
 
-    def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
+    def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
         """One recipe for each choice of bounds; one that is refused if a parameter has no known value."""
         if target_of(thing) is not None:
             return [Recipe()]
         chosen = []
-        own, method, taking = taken_by(thing)
-        bounded = has_bounds({**taking, **own})
-        for ends in RANGES if bounded else (RANGES[0],):
-            found, unknown = self._filled(thing, own, ends)
+        taken = Taking(thing)
+        for ends in RANGES if taken.bounded else RANGES[:1]:
+            found, unknown = self._filled(thing, taken.own, ends)
             settings = {"parameters": found, "ends": list(ends)}
-            if method is not None:
-                settings["of_method"], more = self._filled(getattr(thing, method), taking, ends)
+            if taken.method is not None:
+                settings["of_method"], more = self._filled(getattr(thing, taken.method), taken.taking, ends)
                 unknown += more
             if unknown:
                 why = ", which may restrict its claim" if may_restrict(unknown[0]) else ""
                 return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}{why}")]
-            if not inspect.isclass(thing) and data_of(own) is None:
-                return [Recipe(refused="none of its parameters takes data")]
-            if inspect.isclass(thing) and method is None:
+            if inspect.isclass(thing) and taken.method is None:
                 return [Recipe(refused="none of its methods is known to release anything of data")]
-            label = f"{ends[0]:g} to {ends[1]:g}" if bounded else ""
-            chosen.append(Recipe(label=label, settings=settings, time=FITTING if method == "fit" else 1.0))
+            if taken.data is None:
+                return [Recipe(refused="none of its parameters takes data")]
+            label = f"{ends[0]:g} to {ends[1]:g}" if taken.bounded else ""
+            chosen.append(Recipe(label=label, settings=settings, time=FITTING if taken.method == "fit" else 1.0))
         return chosen
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
@@ -157,20 +197,25 @@ class Signatures:
         if mark is not None:
             yield of_target(thing, mark)
             return
-        given = {name: from_json(value) for name, value in recipe.settings["parameters"].items()}
-        low, high = recipe.settings["ends"]
-        own, method, taking = taken_by(thing)
-        of_method = {name: from_json(value) for name, value in recipe.settings.get("of_method", {}).items()}
-        claim = claim_of({**of_method, **given}, {**taking, **own})
-        generator = any(name in GENERATOR_NAMES - {"random_state"} for name in own)
-        for shape in shapes(thing, low, high, records):
-            call = caller(thing, given, of_method, shape)
+        taken, (low, high) = Taking(thing), recipe.settings["ends"]
+        given, of_method = (
+            {name: from_json(value) for name, value in recipe.settings.get(key, {}).items()}
+            for key in ("parameters", "of_method")
+        )
+        defaults = {name: taken.all[name].default for name in DELTA_NAMES if name in taken.all}
+        delta = next(
+            iter((defaults | {name: one for name, one in {**of_method, **given}.items() if name in defaults}).values()),
+            0.0,
+        )
+        generator = any(name in GENERATOR_NAMES - {"random_state"} for name in taken.own)
+        for shape in shapes(taken, low, high, records):
+            call = taken.caller(given, of_method, shape)
             yield Attempt(
                 mechanism=Released(thing, str(thing.__name__), call, generator=generator),
-                claim=claim,
+                claim=ApproxDP(EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
                 relations=shape.relations,
                 adjacency=shape.adjacency,
-                outcome=learned if method == "fit" else None,
+                outcome=learned if taken.method == "fit" else None,
                 of_records=shape.of_records,
                 strict=shape.strict,
             )
@@ -259,13 +304,6 @@ def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
     return dict(list(found.items())[1:]) if bound else found
 
 
-def taken_by(thing: object) -> tuple[Parameters, str | None, Parameters]:
-    """The parameters of a function or a class, the method of a class that takes data, and those of what takes it."""
-    own = parameters_of(thing)
-    method = method_of(thing) if inspect.isclass(thing) else None
-    return own, method, own if method is None else parameters_of(getattr(thing, method), bound=True)
-
-
 def may_restrict(name: str) -> bool:
     """Whether the name of a parameter shows that it may restrict the claim."""
     return bool(LIMITS.search(name) or MOST.search(name))
@@ -276,11 +314,6 @@ def is_limit(name: str, default: object) -> bool:
     if isinstance(default, bool) or not isinstance(default, int | float) or "clip" in name:
         return False
     return bool(LIMITS.search(name) or (isinstance(default, float) and MOST.search(name)))
-
-
-def has_bounds(own: Parameters) -> bool:
-    """Whether the parameters hold bounds."""
-    return any(name in own for name in BOUNDS) or any(set(names) <= set(own) for names in ENDS)
 
 
 def data_of(own: Parameters) -> str | None:
@@ -298,12 +331,6 @@ def method_of(thing: object) -> str | None:
     return next((name for name in own if data_of(parameters_of(getattr(thing, name), bound=True)) is not None), None)
 
 
-def claim_of(given: Mapping[str, object], own: Parameters) -> Claim:
-    """(ε, δ)-DP at the values of the parameters."""
-    delta = next((given.get(name, own[name].default) for name in DELTA_NAMES if name in own), 0.0)
-    return ApproxDP(EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0)
-
-
 def of_target(thing: Any, mark: Target) -> Attempt:
     """The attempt of a function that states its claim and its relation by `@target`."""
     states = mark.states or (lambda epsilon: ApproxDP(epsilon, mark.delta))
@@ -316,41 +343,10 @@ def of_target(thing: Any, mark: Target) -> Attempt:
     )
 
 
-def caller(
-    thing: Any, given: Mapping[str, object], of_method: Mapping[str, object], shape: Shape
-) -> Callable[[Any, Any], Any]:
-    """A function that runs the thing once on an input with a generator; an object of a class is made for each run."""
-    own, method, taking = taken_by(thing)
-    data = data_of(taking)
-    labels = next((name for name in LABELS if name in taking), None)
-    generators = [
-        name for name in own if name in GENERATOR_NAMES and (name != "random_state" or own[name].default is EMPTY)
-    ]
-
-    def call(value: Any, rng: Any) -> object:
-        values = {str(data): number(value) if shape.of_number else value}
-        if shape.labelled:
-            features, classes = value if shape.public is None else with_public(value, shape.public)
-            values = {str(data): features, str(labels): classes}
-        named = {**given, **dict.fromkeys(generators, rng)}
-        if method is None:
-            return positional(thing, own, {**named, **values})
-        return positional(getattr(thing(**named), method), taking, {**of_method, **values})
-
-    return call
-
-
-def with_public(value: Any, low: float) -> tuple[object, object]:
-    """Features and labels with a public record of each class."""
+def with_public(low: float, value: Any) -> tuple[object, object]:
+    """Features and labels with a public record of each class, since many classifiers refuse a single class."""
     features, classes = np.asarray(value[0]), np.asarray(value[1])
     return np.vstack([features, np.full((2, features.shape[1]), low)]), np.append(classes, [0, 1])
-
-
-def positional(function: Callable[..., object], own: Parameters, values: Mapping[str, object]) -> object:
-    """Call a function by names, except for parameters that are positional only."""
-    only = [name for name, one in own.items() if one.kind is one.POSITIONAL_ONLY and name in values]
-    rest = {name: value for name, value in values.items() if name not in only}
-    return function(*(values[name] for name in only), **rest)
 
 
 def learned(estimator: object) -> dict[str, object]:
@@ -365,92 +361,75 @@ def learned(estimator: object) -> dict[str, object]:
     }
 
 
-def shapes(thing: Any, low: float, high: float, given: Any) -> Iterator[Shape]:
-    """The shapes that the input of a function or a class may have, the most likely first."""
-    of_class, _, taking = taken_by(thing)
-    own, name = {**taking, **of_class}, data_of(taking)
-    bounded = has_bounds(own)
-    if any(one in own for one in SENSITIVITIES):
-        yield from of_sensitivity(low, high, bounded=bounded)
+def shapes(taken: Taking, low: float, high: float, given: Any) -> Iterator[Shape]:
+    """The shapes that the input of a function or a class may have, the most likely first; `given`: the user's records.
+
+    Numbers are relations of their own where they go beyond the bounds: a signature does not say whether it claims them.
+    """
+    bounded, middle = taken.bounded, (low + high) / 2
+    if any(name in taken.all for name in SENSITIVITIES):
+        told, values = "numbers that differ by the sensitivity", [low, low + 1, high - 1] if bounded else NEAR_ZERO
+        for kind in (float, int):
+            yield Shape((pairs(*((kind(one), kind(one) + 1) for one in values)),), told, as_number)
+        if not bounded:
+            yield Shape((queries(3, may_move="one"),), "lists of which one number differs by the sensitivity")
         return
-    one_value = name in SINGLE or (name is not None and taking[name].annotation in (float, int, "float", "int"))
-    if one_value and not inspect.isclass(thing):
-        yield from of_one_value(low, high, bounded=bounded)
-    labelled = any(one in taking and taking[one].default is EMPTY for one in LABELS)
-    yield from of_records(thing, own, low, high, labelled=labelled, given=given)
-    if not labelled:
-        yield from of_one_record(low, high, bounded=bounded)
+    if taken.of_number and not inspect.isclass(taken.thing):
+        if bounded:
+            span, within = high - low, ((low, high), (low, middle))
+            outside = ((low - span, high + span), (low, high + 10 * span))
+            told = f"any two numbers from {low:g} to {high:g}"
+            yield Shape((pairs(*outside, *within), pairs(*within)), f"{told}, and beyond", as_number, strict=True)
+            yield Shape((pairs(*within),), told, as_number)
+        else:
+            for kind in (float, int):
+                near = pairs(*((kind(one), kind(one) + 1) for one in (0, 1, 10)))
+                yield Shape((near,), "numbers that differ by 1, which is assumed", as_number)
+    yield from of_records(taken, low, high, given)
+    if not taken.labelled:  # a mechanism that answers for each record: its claim is about one record
+        told = "any two values of one record"
+        yield Shape((pairs(*combinations((["a"], ["b"], ["c"]), 2)),), told)
+        if bounded:
+            yield Shape((pairs(*((np.array([low]), np.array([other])) for other in (high, middle))),), told)
 
 
-def of_sensitivity(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
-    """A number that moves by a sensitivity of 1, then a list of which one number does."""
-    inside = [low, low + 1, high - 1] if bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
-    told = "numbers that differ by the sensitivity"
-    yield Shape((pairs(*((value, value + 1) for value in inside)),), told, of_number=True)
-    yield Shape((pairs(*((int(value), int(value) + 1) for value in inside)),), told, of_number=True)
-    if not bounded:
-        yield Shape((queries(3, may_move="one"),), "lists of which one number differs by the sensitivity")
+def as_number(value: Any) -> tuple[object, ...]:
+    """An input as one number, and not an array of one."""
+    return (number(value),)
 
 
-def of_one_value(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
-    """Any two numbers beyond the bounds and within; without bounds a number that moves by 1."""
-    if bounded:
-        span, within = high - low, ((low, high), (low, (low + high) / 2))
-        inside, told = pairs(*within), f"any two numbers from {low:g} to {high:g}"
-        outside = pairs((low - span, high + span), (low, high + 10 * span), *within)
-        yield Shape((outside, inside), f"{told}, and beyond", of_number=True, strict=True)
-        yield Shape((inside,), told, of_number=True)
-    else:
-        told = "numbers that differ by 1, which is assumed"
-        yield Shape((pairs((0.0, 1.0), (1.0, 2.0), (10.0, 11.0)),), told, of_number=True)
-        yield Shape((pairs((0, 1), (1, 2), (10, 11)),), told, of_number=True)
-
-
-def of_one_record(low: float, high: float, *, bounded: bool) -> Iterator[Shape]:
-    """A list of any one record, for mechanisms that answer for each record: their claim is about one record."""
-    told = "any two values of one record"
-    yield Shape((pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"])),), told)
-    if bounded:
-        middle = (low + high) / 2
-        yield Shape((pairs(*((np.array([low]), np.array([other])) for other in (high, middle))),), told)
-
-
-def of_records(
-    thing: Any, own: Parameters, low: float, high: float, *, labelled: bool, given: object
-) -> Iterator[Shape]:
+def of_records(taken: Taking, low: float, high: float, given: object) -> Iterator[Shape]:
     """Records in the forms that libraries take, under both adjacencies."""
-    told, bounded = " and ".join(ADJACENCIES), has_bounds(own)
-    regression = BOUNDS_Y in own  # its labels are numbers and not classes
+    told, bounded, labelled = " and ".join(ADJACENCIES), taken.bounded, taken.labelled
+    values = tuple if labelled else alone
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
         try:
             relations = tuple(records(base=given, adjacency=one, form=form) for one in ADJACENCIES)
         except ValueError:  # the records cannot have this form
             continue
-        yield Shape(relations, f"{told}, of the records given", labelled, True)
-    # Two records are too few for two clusters, one class for a classifier: an estimator is right to refuse them. Only
-    # an attempt that runs on all of the first pairs is taken, except for the last.
-    public = [None, low] if labelled and not regression else [None]
-    at_last: list[tuple[int, bool, float | None]] = [(4, False, None)]
-    of_estimator = [(least, True, one) for least in (1, 4) for one in public]
+        yield Shape(relations, f"{told}, of the records given", values, of_records=True)
+    # An estimator is right to refuse few records or a single class: of its attempts all but the last are strict.
+    estimator, regression = inspect.isclass(taken.thing), BOUNDS_Y in taken.all  # labels of a regression are no classes
+    added = (values, partial(with_public, low)) if labelled and not regression else (values,)
+    of_estimator = [(least, True, one) for least in (1, 4) for one in added]
     # Functions named as NumPy's nan… ignore missing values, some of them in one form alone.
-    for missing in (True, False) if str(thing.__name__).startswith("nan") else (False,):
-        of_domains = [
-            forms(low, high, clipped=clipped, missing=missing, labelled=labelled, regression=regression)
-            for clipped in ((True, False) if bounded else (False,))
-        ]
-        for (beyond, form, base), *rest in zip(*of_domains, strict=True):
-            domains = [beyond, *(within for within, _, _ in rest if within != beyond)]
-            for claimed in (domains, domains[1:]) if len(domains) > 1 else (domains,):
-                last = claimed[0] is domains[-1]
-                choices = of_estimator + at_last * last if inspect.isclass(thing) else [(1, not last, None)]
-                for least, strict, class_of in choices:
+    for missing in (True, False) if str(taken.thing.__name__).startswith("nan") else (False,):
+        clippings = (True, False) if bounded else (False,)
+        listed = forms(low, high, clippings, missing=missing)
+        if labelled:
+            listed = forms_of_labels(low, high, clippings, regression=regression)
+        for domains, form, base in listed:
+            for first in range(len(domains)):
+                claimed, last = domains[first:], first == len(domains) - 1
+                choices = of_estimator + [(4, False, values)] * last if estimator else [(1, not last, values)]
+                for least, strict, one in choices:
                     relations = tuple(
-                        records(domain, adjacency=one, size=(least, 20), form=form, base=base)
+                        records(domain, adjacency=adjacency, size=(least, 20), form=form, base=base)
                         for domain in claimed
-                        for one in ADJACENCIES
+                        for adjacency in ADJACENCIES
                     )
-                    ranged = range_of(relations[-1], low, high, bounded=bounded, beyond=len(claimed) > 1)
-                    yield Shape(relations, told + ranged, labelled, True, strict=strict, public=class_of)
+                    said = range_of(relations[-1], low, high, bounded=bounded, beyond=not last)
+                    yield Shape(relations, told + said, one, of_records=True, strict=strict)
 
 
 def range_of(relation: Relation, low: float, high: float, *, bounded: bool, beyond: bool) -> str:
@@ -462,29 +441,37 @@ def range_of(relation: Relation, low: float, high: float, *, bounded: bool, beyo
     return f"; numbers from {low:g} to {high:g}, which is assumed"
 
 
-def forms(
-    low: float, high: float, *, clipped: bool, missing: bool, labelled: bool, regression: bool
-) -> Iterator[tuple[object, str, Any]]:
-    """Domains of records, the form of the input, and records to start from."""
-    real, whole = numbers(low, high, clipped=clipped, missing=missing), integers(int(low), int(high))
-    texts = categories("a", "b", "c")
-    if labelled:
-        # Both classes are there from the start: many classifiers refuse a single one.
-        steps = np.linspace(0.0, 1.0, 10)
-        features = low + (high - low) * steps
-        plane = np.stack([features, features[-np.arange(10)]], axis=1)
-        classes, values = [k % 2 for k in range(10)], numbers(*RANGE_Y, clipped=clipped)
-        if not regression:
-            yield ((real, real), categories(0, 1)), "xy", (plane, classes)
-            yield ((real,), categories(0, 1)), "xy", (plane[:, :1], classes)
-        yield ((real,), values), "xy", (plane[:, :1], steps)
-        return
-    for domain, form in (
-        (real, "array"), (real, "list"), (whole, "list"), ((real, real), "array"), ((real,), "array"),
-        (whole, "array"), (texts, "list"), ({"x": real}, "dataframe"), ({"x": real, "y": texts}, "dataframe"),
-        (categories(False, True), "list"),
-    ):  # fmt: skip
-        yield domain, form, None
+#: Domains of records, once for each choice of clipping; the form of the input; and records to start from.
+Forms = Iterator[tuple[list[Any], str, Any]]
+
+
+def forms(low: float, high: float, clippings: Sequence[bool], *, missing: bool) -> Forms:
+    """The forms of records without labels."""
+    reals = [numbers(low, high, clipped=clipped, missing=missing) for clipped in clippings]
+    whole, texts = integers(int(low), int(high)), categories("a", "b", "c")
+    yield reals, "array", None
+    yield reals, "list", None
+    yield [whole], "list", None
+    yield [(real, real) for real in reals], "array", None
+    yield [(real,) for real in reals], "array", None
+    yield [whole], "array", None
+    yield [texts], "list", None
+    yield [{"x": real} for real in reals], "dataframe", None
+    yield [{"x": real, "y": texts} for real in reals], "dataframe", None
+    yield [categories(False, True)], "list", None
+
+
+def forms_of_labels(low: float, high: float, clippings: Sequence[bool], *, regression: bool) -> Forms:
+    """The forms of features with labels; the records to start from have both classes, as many classifiers require."""
+    steps = np.linspace(0.0, 1.0, 10)
+    features = low + (high - low) * steps
+    plane, classes = np.stack([features, features[-np.arange(10)]], axis=1), [k % 2 for k in range(10)]
+    reals = [numbers(low, high, clipped=clipped) for clipped in clippings]
+    if not regression:
+        yield [((real, real), categories(0, 1)) for real in reals], "xy", (plane, classes)
+        yield [((real,), categories(0, 1)) for real in reals], "xy", (plane[:, :1], classes)
+    labels = [numbers(*RANGE_Y, clipped=clipped) for clipped in clippings]
+    yield [((real,), label) for real, label in zip(reals, labels, strict=True)], "xy", (plane[:, :1], steps)
 
 
 DESCRIBER = Signatures()
