@@ -25,7 +25,6 @@ from dpwitness.mechanisms.libraries.opendp import LIBRARY, in_carrier
 from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records
 from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.sweeps.describers.signatures import Released
-from dpwitness.tables import tables_of
 
 #: A relation whose pairs are at a distance of d_in, that distance, and the description for people.
 Neighbours = tuple[Relation, Any, str]
@@ -65,6 +64,9 @@ TOLD: Final = ("output_measure", "TOA", "bounds")
 WHOLE_LISTS: Final = (
     ([0, 0, 0], [1, 0, 0]), ([-1, 5, 0], [0, 5, 0]), ([100, 0, 0], [99, 0, 0]), ([0, 0, LARGEST - 1], [0, 0, LARGEST]),
 )  # fmt: skip
+#: The constructor of plans, and those of their parts.
+PLAN: Final = "make_private_lazyframe"
+PARTS: Final = ("make_private_expr", "make_stable_expr", "make_stable_lazyframe")
 #: Values by carrier type, any two of which are neighbours.
 ANY_TWO: Final[Mapping[str, Sequence[Any]]] = {
     "bool": (False, True), "String": ("a", "b", "c"), "i32": (0, 1, 5), "f64": (0.0, 1.0, 5.0),
@@ -127,8 +129,8 @@ class OpenDP:
         """A recipe for each input space, or plan, and values of parameters that make something with a map."""
         if not inspect.isroutine(thing):
             return [Recipe()]
-        if thing.__name__.endswith("_expr"):
-            return [Recipe(refused="expressions are run as parts of plans, of which make_…_lazyframe makes some")]
+        if thing.__name__ in PARTS:
+            return [Recipe(refused="expressions and plans without noise are run as parts of make_private_lazyframe")]
         made: list[Recipe] = []
         refused = ""
         for space, values in choices(thing):
@@ -164,7 +166,7 @@ class OpenDP:
         dp, space, values = prelude(), recipe.settings["space"], recipe.settings["parameters"]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of constructors that will be gone one day
-            if thing.__name__.endswith("_lazyframe"):
+            if thing.__name__ == PLAN:
                 query, _, margin = space.partition("; ")
                 return plan_of(dp, thing, query, margin), frames_of(margin)
             named: dict[str, Any] = {name: tuple(one) if name in TUPLES else one for name, one in values.items()}
@@ -191,9 +193,8 @@ def choices(thing: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
     The space of a plan is the plan with its margin; the space of a constructor without an input domain is "".
     """
-    if thing.__name__.endswith("_lazyframe"):
-        listed = product(QUERIES, MARGINS) if "private" in thing.__name__ else product(ROWS, [WITHOUT_MARGIN])
-        yield from ((f"{query}; {margin}", {}) for query, margin in listed)
+    if thing.__name__ == PLAN:
+        yield from ((f"{query}; {margin}", {}) for query, margin in product(QUERIES, MARGINS))
         return
     own = inspect.signature(thing).parameters
     needed = [name for name, one in own.items() if one.default is EMPTY or name == "value_limit"]
@@ -307,8 +308,7 @@ def with_noise(made: Any, relation: Relation, d_in: Any) -> tuple[Callable[[Any,
     if metric == "L01InfDistance":
         counted = made >> dp.m.then_laplace_threshold(scale=float(d_out[1]), threshold=THRESHOLD)
         return released(counted), LIBRARY.claim(counted, d_in)
-    of_records, normal = metric in (*OF_RECORDS, "FrameDistance"), metric == "L2Distance"
-    scale = d_out[0].per_group if metric == "FrameDistance" else d_out
+    of_records, normal, scale = metric in OF_RECORDS, metric == "L2Distance", d_out
     if not of_records and metric not in ("AbsoluteDistance", "L1Distance", "L2Distance", "LInfDistance"):
         raise InvalidParameter(f"no noise is known for a transformation to {metric}")
     if not 0 < scale < math.inf:
@@ -328,11 +328,9 @@ def with_noise(made: Any, relation: Relation, d_in: Any) -> tuple[Callable[[Any,
 
 def histogram(output: Any) -> object:
     """How many records of a dataset fall into each bin, by a hash of their texts. Raises `InvalidParameter`."""
-    tables = tables_of(output)
-    if tables is None and not isinstance(output, list | tuple | np.ndarray):
+    if not isinstance(output, list):
         raise InvalidParameter(f"it returns {type(output).__name__}, whose records are not known")
-    rows = output if tables is None else tables.rows(output)
-    return np.bincount([crc32(repr(row).encode()) % BINS for row in rows], minlength=BINS)
+    return np.bincount([crc32(repr(row).encode()) % BINS for row in output], minlength=BINS)
 
 
 # Plans on frames of Polars: queries, each with a margin, which declares what is known of the frame.
@@ -363,19 +361,9 @@ QUERIES: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
     "sum of floats, cast": lambda dp, pl: whole(pl.col("x"), pl).dp.sum((0, 5), scale=5.0),
     "sum of a cut": lambda dp, pl: whole(of_numbers(pl).cut([1.0, 2.0]).to_physical(), pl).dp.sum((0, 2), scale=2.0),
 }
-#: Plans that keep each row or leave it out, by name.
-ROWS: Final[Mapping[str, Callable[[Any, Any], Any]]] = {
-    "filter": lambda frame, pl: frame.filter(pl.col("x") > 1.0),
-    "fill_null": lambda frame, pl: frame.with_columns(pl.col("x").fill_null(0.0)),
-    "fill_nan": lambda frame, pl: frame.with_columns(pl.col("x").fill_nan(0.0)),
-    "cast": lambda frame, pl: frame.with_columns(pl.col("text").cast(pl.Int32, strict=False)),
-    "cut": lambda frame, pl: frame.with_columns(pl.col("x").cut([1.0, 2.0])),
-    "select": lambda frame, pl: frame.select(pl.col("n"), pl.col("key")),
-}
 #: Margins by name: what is declared to be known of a frame. Without an invariant only the rows of a frame are limited.
-WITHOUT_MARGIN: Final = "no margin"
 MARGINS: Final[Mapping[str, Mapping[str, Any]]] = {
-    WITHOUT_MARGIN: {},
+    "no margin": {},
     "at most 20 rows": {"max_length": MOST_ROWS},
     "length known": {"max_length": MOST_ROWS, "invariant": "lengths"},
     "by key": {"by": ("key",), "max_length": MOST_ROWS, "max_groups": MOST_ROWS},
@@ -400,8 +388,6 @@ def plan_of(dp: Any, thing: Any, query: str, margin: str) -> Any:
         by = [pl.col(name) for name in declared.get("by", ())]
         domain = dp.with_margin(domain, dp.polars.Margin(**{**declared, "by": by}))
     frame = pl.LazyFrame(schema=schema_of(pl))
-    if query in ROWS:
-        return thing(domain, dp.symmetric_distance(), ROWS[query](frame, pl))
     aggregate = QUERIES[query](dp, pl)
     if "by" not in declared:
         return thing(domain, dp.symmetric_distance(), dp.max_divergence(), frame.select(aggregate))

@@ -10,6 +10,7 @@ import re
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import Enum
 from functools import partial
@@ -224,7 +225,6 @@ class Signatures:
         """Values of the thing's parameters as JSON, and the names of the parameters without a known value."""
         data = None if inspect.isclass(thing) else data_of(own)
         labels = () if inspect.isclass(thing) else LABELS
-        hints = annotations_of(thing)
         found: dict[str, Any] = {}
         unknown = []
         of_ends = {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
@@ -246,7 +246,7 @@ class Signatures:
                 # Whatever its default: the numbers move by 1. Some mechanisms accept only integers.
                 found[name] = 1 if isinstance(one.default, int) else 1.0
             elif one.default is EMPTY:
-                value = VALUES.get(name, annotated(hints.get(name), ends))
+                value = VALUES.get(name, annotated(one.annotation, ends))
                 if value is None or (may_restrict(name) and isinstance(value, int | float)):
                     unknown.append(name)
                 else:
@@ -254,15 +254,6 @@ class Signatures:
             elif is_limit(name, one.default):
                 unknown.append(name)
         return found, unknown
-
-
-def annotations_of(thing: object) -> dict[str, object]:
-    """The annotations of the parameters of a function or a class; texts if they name what cannot be imported."""
-    function = thing.__init__ if inspect.isclass(thing) else thing
-    try:
-        return typing.get_type_hints(function)
-    except Exception:  # of a name that is only there for type checkers, or of an extension
-        return dict(getattr(function, "__annotations__", {}))
 
 
 def annotated(annotation: object, ends: tuple[float, float]) -> object:
@@ -297,10 +288,10 @@ def from_json(value: object) -> object:
 
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
     """The parameters of a function or a class; empty if they cannot be read. `bound`: without the first, self."""
-    try:
-        found = dict(inspect.signature(thing).parameters)
-    except (TypeError, ValueError):  # of an extension
-        return {}
+    found: Parameters = {}
+    for evaluated in (True, False):  # annotations may be texts that name what is there only for type checkers
+        with suppress(Exception):
+            found = found or inspect.signature(thing, eval_str=evaluated).parameters
     return dict(list(found.items())[1:]) if bound else found
 
 
