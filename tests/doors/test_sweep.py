@@ -25,7 +25,6 @@ from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
-from dpwitness.sweeps.process import answer
 from dpwitness.sweeps.sweep import Case, Sweep, answer
 from dpwitness.sweeps.worker import checked, trial
 from dpwitness.targets import target_of

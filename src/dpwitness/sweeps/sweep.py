@@ -32,7 +32,6 @@ from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Plan
 from dpwitness.sweeps.describers import Recipe, describer_of
 from dpwitness.sweeps.describers.signatures import from_json
-from dpwitness.sweeps.process import GRACE, answer
 
 #: The probability that anything is refuted that keeps its claim, and seconds for each case.
 ALPHA: Final = 1e-3
