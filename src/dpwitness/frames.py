@@ -1,0 +1,687 @@
+"""Frames: DataFrames of pandas, DataFrames and LazyFrames of Polars, Tables of Arrow.
+
+This is the only file that knows the three libraries, and it imports one of them only where a frame, or a form that asks
+for one, is there. A frame without rows, the *blank*, is the template of every frame that is built: types of columns,
+categories, kind of index, attributes and class are those that the library itself keeps in it.
+"""
+
+import json
+import pickle
+import re
+import sys
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
+from decimal import Decimal
+from importlib import import_module
+from itertools import count, islice
+from typing import Any, Final
+
+from typing_extensions import override
+
+from dpwitness.checks import brief, one_line
+from dpwitness.errors import InvalidNeighbours
+
+Frame = Any
+#: A column as an object of its library: a Series of pandas or Polars, a `Field` of Arrow with its values.
+Column = Any
+Value = Any
+Columns = Mapping[Any, Sequence[Value]]
+#: The function that writes a cell as JSON values, and the function that reads one.
+Cell = Callable[[Any], Any]
+
+
+#: The NumPy types of floats, by the names that the libraries have for them.
+_FLOATS: Final = {
+    **{name: name.lower() for name in ("float16", "float32", "float64", "Float16", "Float32", "Float64")},
+    **{"halffloat": "float16", "float": "float32", "double": "float64"},
+}
+
+
+class Frames(ABC):
+    """The frames of one library, in one form."""
+
+    form: str
+    library: str
+    kind: str  # the name of the library's class
+    noun: str
+
+    def module(self) -> Any:
+        """The library. Raises `InvalidNeighbours` where it is not installed."""
+        try:
+            return import_module(self.library)
+        except ImportError as error:
+            raise InvalidNeighbours(
+                f"form={self.form!r} needs {self.library}, which cannot be imported: pip install {self.library}"
+            ) from error
+
+    def holds(self, data: object) -> bool:
+        """Whether an object is a frame of this form. Imports nothing."""
+        library = sys.modules.get(self.library)
+        return library is not None and type(data) is getattr(library, self.kind, None)
+
+    @abstractmethod
+    def blank(self, data: Frame) -> Frame:
+        """A frame without rows that has the schema of a frame."""
+
+    def schema(self, data: Frame) -> dict[str, str]:
+        """All that a frame is besides its records, as texts by their names: two frames are alike where they are equal.
+
+        Labels of single rows are left out.
+        """
+        columns = self._columns(self.blank(data))
+        types = {f"the type of column {name!r}": self._type(column) for name, column in columns}
+        return {"their columns": f"{[name for name, _ in columns]}", **types, **self._besides(data)}
+
+    def columns(self, data: Frame) -> dict[Any, list[Value]]:
+        """The values of each column, by name. Missing values are None; those of pandas stay as they are.
+
+        Raises `InvalidNeighbours` for two columns of one name, and for times that `datetime` cannot hold.
+        """
+        found: dict[Any, list[Value]] = {}
+        for name, column in self._columns(data):
+            if name in found:
+                raise InvalidNeighbours(f"several columns are called {brief(name)}: give each a name of its own")
+            try:
+                found[name] = self._values(column)
+            except (ValueError, OverflowError) as error:
+                raise InvalidNeighbours(
+                    f"column {brief(name)} cannot be read ({one_line(error):.80}): give times in whole microseconds, "
+                    "of the years 1 to 9999"
+                ) from error
+        return found
+
+    def records(self, data: Frame) -> list[dict[Any, Value]]:
+        """The rows of a frame."""
+        columns = self.columns(data)
+        return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]
+
+    def labels(self, data: Frame) -> Any:
+        """The index of a frame whose rows have labels of their own; None for any other frame."""
+        return None
+
+    def build(self, blank: Frame, columns: Columns, labels: Any = None, without: Sequence[int] = ()) -> Frame:
+        """A frame of these columns that has the schema of a blank.
+
+        `labels`: the index of an example. A row takes the label of its place in it; rows behind its last one get labels
+        of the same kind. `without`: places, counted before any is left out, whose labels no row takes.
+
+        Raises `ValueError`, `TypeError` or `OverflowError` for values that a type cannot hold.
+        """
+        given = zip(self._columns(blank), columns.values(), strict=True)
+        return self._frame({name: self._column(values, column) for (name, column), values in given}, blank)
+
+    def infer(self, columns: Columns) -> Frame:
+        """A blank of the types that the library itself takes for values.
+
+        Raises `ValueError`, `TypeError` or `OverflowError` for values without one type.
+        """
+        return self.blank(self._frame({name: self._column(values) for name, values in columns.items()}))
+
+    def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
+        """A blank whose columns of these names have the types that they have in another blank."""
+        others = dict(self._columns(other))
+        return self._frame({n: others[n] if n in names else column for n, column in self._columns(blank)}, blank)
+
+    def floats(self, blank: Frame) -> dict[Any, str]:
+        """The NumPy types of the columns of floats, by name."""
+        types = {name: _FLOATS.get(self._type(column)) for name, column in self._columns(blank)}
+        return {name: kind for name, kind in types.items() if kind is not None}
+
+    def copy(self, data: Frame) -> Frame:
+        """A frame that shares nothing that can be changed."""
+        return data
+
+    def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
+        """A frame as JSON values; None where no file holds it."""
+        columns = []
+        for name, column in self._columns(data):
+            written = self._column_to_json(column, write)
+            if written is None:
+                return None
+            columns.append([write(name), *written])
+        # Rows without columns are held by no file.
+        return {"table": self.form, "columns": columns} if columns or not len(data) else None
+
+    def from_json(self, value: Mapping[str, Any], read: Cell) -> Frame:
+        """Build a frame from unchecked JSON. Raises `ValueError`."""
+        columns = value["columns"]
+        if not all(isinstance(c, list) and len(c) == 3 and isinstance(c[2], list) for c in columns):
+            raise ValueError("a column must have a name, a type and a list of values")
+        names = [name for name, _, _ in columns]
+        if not all(isinstance(name, str) for name in names):
+            raise ValueError("the name of a column must be a text")
+        if len({len(items) for _, _, items in columns}) > 1 or len(set(names)) != len(names):
+            raise ValueError("the columns of a table must be of one length, and of different names")
+        try:
+            return self._frame({name: self._column_from_json(kind, items, read) for name, kind, items in columns})
+        except Exception as error:  # what a library raises for types, values and time zones that it does not know
+            raise ValueError(f"a {self.noun} cannot be made of these columns: {one_line(error):.200}") from error
+
+    def _column_to_json(self, column: Column, write: Cell) -> list[Any] | None:
+        """The type and the values of a column, times as whole numbers of their unit; None where no file holds them."""
+        kind = self._type_to_json(column, write)
+        values = [str(value) if type(value) is Decimal else write(value) for value in self._physical(column)]
+        lost = kind is None or any(isinstance(value, dict) and "object" in value for value in values)
+        return None if lost else [kind, values]
+
+    def _column_from_json(self, kind: Any, items: Sequence[Any], read: Cell) -> Column:
+        values = [read(item) for item in items]
+        if "ecimal" in str(kind):
+            values = [value if value is None else Decimal(value) for value in values]
+        return self._column(values, self._type_from_json(kind, read))
+
+    @abstractmethod
+    def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
+        """The columns by their names."""
+
+    @abstractmethod
+    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+        """A frame of columns; all else is as in a blank."""
+
+    @abstractmethod
+    def _besides(self, data: Frame) -> dict[str, str]:
+        """The part of the schema that no column holds."""
+
+    @abstractmethod
+    def _column(self, values: Sequence[Value], like: Column = None) -> Column:
+        """A column of values, of the type of another column; by default of the type that the library takes for them."""
+
+    @abstractmethod
+    def _type(self, column: Column) -> str: ...
+
+    @abstractmethod
+    def _values(self, column: Column) -> list[Value]: ...
+
+    @abstractmethod
+    def _physical(self, column: Column) -> list[Value]:
+        """The values of a column; times are whole numbers of their unit."""
+
+    @abstractmethod
+    def _type_to_json(self, column: Column, write: Cell) -> Any:
+        """The type of a column as JSON values; None where no file holds it."""
+
+    def _type_from_json(self, kind: Any, read: Cell) -> Column:
+        """A column without values, of a type. Raises any error for a JSON value that is no type."""
+        raise NotImplementedError
+
+
+#: The dtypes of columns that pandas makes again from their texts and a list of values.
+_DTYPES: Final = re.compile(
+    r"bool|boolean|object|str|string\[(python|pyarrow)\]|string|([iI]nt|uint|UInt)(8|16|32|64)|float16|[fF]loat(32|64)"
+    r"|datetime64\[(s|ms|us|ns)(, [\w/+:-]+)?\]|timedelta64\[(s|ms|us|ns)\]"
+)
+
+
+class PandasFrames(Frames):
+    """DataFrames of pandas, and of classes derived from it.
+
+    An index that counts the rows counts those that are there. Any other index belongs to the rows.
+    """
+
+    form = "dataframe"
+    library = "pandas"
+    kind = "DataFrame"
+    noun = "DataFrame"
+
+    @override
+    def holds(self, data: object) -> bool:
+        library = sys.modules.get("pandas")
+        return library is not None and isinstance(data, getattr(library, "DataFrame", ()))
+
+    @override
+    def blank(self, data: Frame) -> Frame:
+        return data.iloc[:0]
+
+    @override
+    def labels(self, data: Frame) -> Any:
+        return None if hasattr(data.index, "step") else data.index
+
+    @override
+    def build(self, blank: Frame, columns: Columns, labels: Any = None, without: Sequence[int] = ()) -> Frame:
+        frame, index = super().build(blank, columns), blank.index
+        n = len(next(iter(columns.values()), ()))
+        if hasattr(index, "step"):
+            index = type(index)(index.start, index.start + n * index.step, index.step, name=index.name)
+        else:
+            index = _continued(index if labels is None else labels, n + len(without)).delete([*without])
+        return frame.set_axis(index)
+
+    @override
+    def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
+        return blank.astype({name: other.dtypes[name] for name in names})
+
+    @override
+    def copy(self, data: Frame) -> Frame:
+        # A deep copy of pandas' own shares labels, categories and the objects in columns. Protocol 4: with 5, arrays
+        # that cannot be written to come back as such.
+        return pickle.loads(pickle.dumps(data, 4))
+
+    def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
+        return list(data.items()) if data.ndim == 2 else [(data.name, data)]
+
+    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+        pd = self.module()
+        frame, kind = pd.DataFrame(dict(enumerate(columns.values()))), type(blank)
+        frame.columns = pd.Index(list(columns)) if blank is None else blank.columns
+        try:
+            return frame if blank is None else (frame if kind is pd.DataFrame else kind(frame)).__finalize__(blank)
+        except Exception as error:  # whatever that class raises
+            raise InvalidNeighbours(
+                f"a {kind.__name__} cannot be made of a DataFrame ({brief(str(error))}): give pandas.DataFrame(…)"
+            ) from error
+
+    def _besides(self, data: Frame) -> dict[str, str]:
+        index, names = data.index, data.columns
+        counted = f", from {index.start} in steps of {index.step}" if hasattr(index, "step") else ""
+        named = list(index.names) if index.nlevels > 1 else index.name
+        return {
+            "their index": f"{type(index).__name__} of {dtype_text(index.dtype)}, name {named!r}{counted}",
+            "the names of their columns": f"{list(names.names)}",
+            "the type of the names of their columns": dtype_text(names.dtype),
+            "their attrs": f"{data.attrs!r}",
+            "their class": f"{type(data).__module__}.{type(data).__qualname__}",
+        }
+
+    def _column(self, values: Sequence[Value], like: Column = None) -> Column:
+        pd, dtype = self.module(), None if like is None else like.dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            codes = {category: code for code, category in enumerate(dtype.categories.tolist())}
+            return pd.Series(pd.Categorical.from_codes([codes.get(value, -1) for value in values], dtype=dtype))
+        return pd.Series(list(values), dtype=dtype)  # else pandas would take texts in an object column for texts
+
+    def _type(self, column: Column) -> str:
+        return dtype_text(column.dtype)
+
+    def _values(self, column: Column) -> list[Value]:
+        values: list[Value] = column.tolist()
+        return values
+
+    @override
+    def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
+        """A DataFrame or a Series; None also for a class that is derived from one of them."""
+        pd, written = self.module(), super().to_json(data, write)
+        index = self._index_to_json(data.index, write)
+        if type(data) not in (pd.DataFrame, pd.Series) or index is None or written is None:
+            return None
+        columns: Any = written["columns"]
+        if type(data) is pd.Series:
+            return {"series": columns[0][2], "dtype": columns[0][1], "name": columns[0][0], "index": index}
+        names, usual = (self._index_to_json(own, write) for own in (data.columns, pd.Index(list(data.columns))))
+        more = {} if names == usual else {"columns": names}
+        return None if names is None else {"dataframe": columns, "index": index, **more}
+
+    @override
+    def from_json(self, value: Mapping[str, Any], read: Cell) -> Frame:
+        """A DataFrame or a Series. Their `attrs` and `freq`, which earlier releases wrote, are left out."""
+        pd, kind = self.module(), "series" if "series" in value else "dataframe"
+        keys = {kind, "index"} | ({"dtype", "name"} if kind == "series" else set())
+        if not keys <= set(value) <= keys | ({"columns", "attrs"} if kind == "dataframe" else set()):
+            raise ValueError(f"a {kind} must have the keys {', '.join(sorted(keys))}, and nothing else")
+        columns = value[kind] if kind == "dataframe" else [[value["name"], value["dtype"], value[kind]]]
+        if not all(isinstance(column, list) and len(column) == 3 for column in columns):
+            raise ValueError("a column must have a name, a dtype and a list of values")
+        try:
+            names, index = [read(name) for name, _, _ in columns], self._index_from_json(value["index"], read)
+            hash(tuple(names))  # an array is no name
+            made = [self._column_from_json(dtype, items, read).set_axis(index) for _, dtype, items in columns]
+            if kind == "series":
+                return made[0].rename(names[0])
+            frame = pd.DataFrame(dict(enumerate(made)), index=index)
+            frame.columns = self._index_from_json(value["columns"], read) if "columns" in value else pd.Index(names)
+        except (TypeError, ValueError, OverflowError, KeyError, ImportError) as error:  # of a time zone, or a library
+            raise ValueError(f"a {kind} cannot be made of these columns: {error}") from error
+        return frame
+
+    def _physical(self, column: Column) -> list[Value]:
+        dtype = column.dtype
+        if getattr(dtype, "categories", None) is not None:
+            return list(column.cat.codes.tolist())
+        if getattr(dtype, "kind", "") in ("m", "M"):
+            missing = column.isna()
+            return [None if gone else time for time, gone in zip(column.astype("int64").tolist(), missing, strict=True)]
+        absent = None if dtype == "object" else self.module().NA  # an object column holds NA as it is, a file does not
+        return [None if value is absent else value for value in column.tolist()]
+
+    def _type_to_json(self, column: Column, write: Cell) -> Any:
+        pd, dtype = self.module(), column.dtype
+        if isinstance(dtype, pd.CategoricalDtype):
+            known = self._column_to_json(pd.Series(dtype.categories, dtype=dtype.categories.dtype), write)
+            return known and {"categories": known[1], "dtype": known[0], "ordered": bool(dtype.ordered)}
+        name = dtype_text(dtype)
+        return name if _DTYPES.fullmatch(name) and pd.api.types.pandas_dtype(name) == dtype else None
+
+    def _column_from_json(self, kind: Any, items: Any, read: Cell) -> Column:
+        pd = self.module()
+        if isinstance(kind, Mapping) and set(kind) == {"categories", "dtype", "ordered"}:
+            known = self._column_from_json(kind["dtype"], kind["categories"], read)
+            categories = pd.CategoricalDtype(pd.Index(known, dtype=known.dtype), kind["ordered"] is True)
+            return pd.Series(pd.Categorical.from_codes(items, dtype=categories))
+        if not isinstance(kind, str) or not _DTYPES.fullmatch(kind):
+            raise ValueError(f"a column has no dtype {brief(kind)}: numbers, texts, flags, times or categories")
+        if "[" in kind and "64" in kind and not all(item is None or type(item) is int for item in items):
+            raise ValueError("times are whole numbers of their unit, or null")
+        return pd.Series([read(item) for item in items], dtype=kind)
+
+    def _index_to_json(self, index: Any, write: Cell) -> dict[str, object] | None:
+        """An index; None for one of several levels, or of a class that does not follow from the type of its labels."""
+        pd = self.module()
+        if isinstance(index, pd.RangeIndex):
+            return {"range": [index.start, index.stop, index.step], "name": write(index.name)}
+        if index.nlevels > 1 or type(pd.Index([], dtype=index.dtype)) is not type(index):
+            return None
+        column = self._column_to_json(pd.Series(index, dtype=index.dtype), write)
+        return None if column is None else {"labels": column[1], "dtype": column[0], "name": write(index.name)}
+
+    def _index_from_json(self, value: Any, read: Cell) -> Any:
+        pd = self.module()
+        match value:
+            case list():
+                return pd.Index(read(value))
+            case {"labels": labels, "dtype": kind, "name": name, **rest} if set(rest) <= {"freq"}:
+                column = self._column_from_json(kind, labels, read)
+                return pd.Index(column, dtype=column.dtype, name=read(name))
+            case {"range": [int(), int(), int()] as ends, "name": name, **rest} if not rest:
+                if all(abs(end) < 1 << 31 for end in ends):
+                    return pd.RangeIndex(*ends, name=read(name))
+        raise ValueError(
+            "an index must be a list, or have the keys range (whole numbers: start, stop, step) and name, or labels, "
+            "dtype and name"
+        )
+
+
+def dtype_text(dtype: Any) -> str:
+    """A dtype of pandas with all its settings, categories in their order."""
+    categories, storage = getattr(dtype, "categories", None), getattr(dtype, "storage", None)
+    if categories is not None:
+        ordered = ", ordered" if dtype.ordered else ""
+        return f"category of {dtype_text(categories.dtype)} {categories.tolist()}{ordered}"
+    return f"string[{storage}]" if str(dtype) == "string" and storage else str(dtype)
+
+
+def _continued(labels: Any, n: int) -> Any:
+    """The first n labels of an index, and behind its last one further labels of the same kind, each different.
+
+    Numbers, times and periods go on from the greatest label, texts are numbered; labels of other kinds, and labels that
+    repeat, are reused from the start. Raises `InvalidNeighbours` if the index is empty.
+    """
+    pd, have = import_module("pandas"), len(labels)
+    if n > have:
+        following = _following(labels, n - have) if labels.is_unique else None
+        if following is not None:
+            more = labels.append(pd.Index(following, dtype=labels.dtype, name=labels.name))
+            labels = pd.Index(more, dtype=labels.dtype)  # again: pandas may make texts of objects
+        elif have:
+            labels = labels.take([place % have for place in range(n)])
+        else:
+            raise InvalidNeighbours(
+                f"the index of a DataFrame without rows is a {type(labels).__name__}, whose labels cannot be made up: "
+                "give rows, or reset_index(drop=True)"
+            )
+    labels = labels[:n].copy()
+    if isinstance(labels, pd.DatetimeIndex | pd.TimedeltaIndex):
+        labels.freq = None  # without one row, times are not evenly spaced
+    return labels
+
+
+def _following(labels: Any, n: int) -> list[Value] | None:
+    """Further labels, n of them; None for a kind of labels that has no next one."""
+    pd, kind, present = import_module("pandas"), labels.inferred_type, labels.dropna()
+    if kind in ("string", "empty"):
+        known = set(labels)
+        return list(islice((str(k) for k in count(len(labels)) if str(k) not in known), n))
+    first = {
+        "integer": 0, "floating": 0.0, "timedelta64": pd.Timedelta(0), "period": None,
+        "datetime64": pd.Timestamp(0, tz=getattr(labels, "tz", None)),
+    }  # fmt: skip
+    last = present.max() if len(present) else first.get(kind)
+    if kind not in first or last is None:
+        return None
+    step = pd.Timedelta(days=1) if kind in ("timedelta64", "datetime64") else 1
+    with suppress(OverflowError, ValueError):  # a narrow type may not hold them
+        following = [last + k * step for k in range(1, n + 1)]
+        return following if list(pd.Index(following, dtype=labels.dtype)) == following else None
+    return None
+
+
+class PolarsFrames(Frames):
+    """DataFrames of Polars."""
+
+    form = "polars"
+    library = "polars"
+    kind = "DataFrame"
+    noun = "Polars DataFrame"
+    #: The types that files hold, with the attributes that are their settings.
+    settings: Mapping[str, tuple[str, ...]] = {
+        **dict.fromkeys(("Int8", "Int16", "Int32", "Int64", "UInt8", "UInt16", "UInt32", "UInt64"), ()),
+        **dict.fromkeys(
+            ("Float32", "Float64", "Boolean", "String", "Binary", "Date", "Time", "Null", "Categorical"), ()
+        ),
+        "Datetime": ("time_unit", "time_zone"),
+        "Duration": ("time_unit",),
+        "Decimal": ("precision", "scale"),
+        "Enum": ("categories",),
+    }
+
+    @override
+    def blank(self, data: Frame) -> Frame:
+        return data.clear()
+
+    @override
+    def copy(self, data: Frame) -> Frame:
+        if objects := [name for name, kind in data.collect_schema().items() if kind == self.module().Object]:
+            raise InvalidNeighbours(
+                f"column {objects[0]!r} of the {self.noun} holds Python objects, which are not copied with it: give "
+                "columns of Polars' own types, or a list of dicts"
+            )
+        return data.clone()  # of the same columns: only the list of these can be changed
+
+    def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
+        try:
+            return [(column.name, column) for column in data.lazy().collect().get_columns()]
+        except Exception as error:  # whatever the plan of a LazyFrame raises
+            raise InvalidNeighbours(f"a LazyFrame cannot be collected: {' '.join(str(error).split()):.200}") from error
+
+    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+        return self.module().DataFrame([column.alias(name) for name, column in columns.items()])
+
+    def _besides(self, data: Frame) -> dict[str, str]:
+        return {"their class": self.noun}
+
+    def _column(self, values: Sequence[Value], like: Column = None) -> Column:
+        pl = self.module()
+        try:
+            return pl.Series(values, dtype=None if like is None else like.dtype, strict=True)
+        except pl.exceptions.PolarsError as error:
+            raise ValueError(str(error)) from error
+
+    def _type(self, column: Column) -> str:
+        return str(column.dtype)
+
+    def _values(self, column: Column) -> list[Value]:
+        kind, values = column.dtype, column.to_list()
+        if (getattr(kind, "time_unit", "") == "ns" or kind == self.module().Time) and any(
+            time % 1_000 for time in self._physical(column) if time is not None
+        ):
+            raise ValueError("times of nanoseconds")
+        return values  # type: ignore[no-any-return]
+
+    def _physical(self, column: Column) -> list[Value]:
+        values: list[Value] = (column.to_physical() if column.dtype.is_temporal() else column).to_list()
+        return values
+
+    def _type_to_json(self, column: Column, write: Cell) -> Any:
+        kind, name = column.dtype, column.dtype.base_type().__name__
+        if name not in self.settings:
+            return None
+        given = [getattr(kind, setting) for setting in self.settings[name]]
+        written = (
+            {name: [value.to_list() if hasattr(value, "to_list") else value for value in given]} if given else name
+        )
+        # Categories with a name would come back without it.
+        return written if self._type_from_json(written, write).dtype == kind else None
+
+    def _type_from_json(self, kind: Any, read: Cell) -> Column:
+        ((name, given),) = kind.items() if isinstance(kind, Mapping) else ((kind, []),)
+        if len(given) != len(self.settings[name]):
+            raise ValueError(f"{name} has {len(self.settings[name])} settings")
+        return self.module().Series([], dtype=getattr(self.module(), name)(*given))
+
+
+class LazyPolarsFrames(PolarsFrames):
+    """LazyFrames of Polars: of rows that are there, which only the mechanism collects."""
+
+    form = "polars-lazy"
+    kind = "LazyFrame"
+    noun = "Polars LazyFrame"
+
+    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+        return super()._frame(columns).lazy()
+
+
+class ArrowFrames(Frames):
+    """Tables of Arrow. A column is its field and its values; the values of a dictionary are part of its type."""
+
+    form = "arrow"
+    library = "pyarrow"
+    kind = "Table"
+    noun = "PyArrow Table"
+
+    @override
+    def blank(self, data: Frame) -> Frame:
+        return data[:0]
+
+    def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
+        return [(field.name, (field, column)) for field, column in zip(data.schema, data.columns, strict=True)]
+
+    def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
+        pa, arrays = self.module(), [array for _, array in columns.values()]
+        metadata = None if blank is None else _of_rows(blank.schema.metadata, len(arrays[0]) if arrays else 0)
+        schema = pa.schema([field.with_name(name) for name, (field, _) in columns.items()], metadata=metadata)
+        return pa.Table.from_arrays(arrays, schema=schema)
+
+    def _besides(self, data: Frame) -> dict[str, str]:
+        return {"their metadata": f"{_of_rows(data.schema.metadata, 0)}", "their class": self.noun}
+
+    def _dictionary(self, array: Any) -> Any:
+        """The values of all chunks of a dictionary; None for an array of another type."""
+        pa = self.module()
+        if not pa.types.is_dictionary(array.type):
+            return None
+        chunks = array.unify_dictionaries().chunks if hasattr(array, "chunks") else [array]
+        return chunks[0].dictionary if chunks else pa.array([], array.type.value_type)
+
+    def _column(self, values: Sequence[Value], like: Column = None) -> Column:
+        pa, (field, array) = self.module(), like or (None, self.module().array(values))
+        if field is None:
+            return pa.field("", array.type), array
+        known, kind = self._dictionary(array), field.type
+        if not field.nullable and any(value is None for value in values):
+            raise ValueError("a column that is not null cannot hold None")
+        if known is None:
+            return field, pa.array(values, kind)
+        # With the example's dictionary: Arrow itself would keep the values that happen to be there.
+        places = {None: None, **{value: place for place, value in enumerate(known.to_pylist())}}
+        if not places.keys() >= set(values):
+            raise ValueError("a value is not in the dictionary")
+        codes = pa.array([places[value] for value in values], kind.index_type)
+        return field, pa.DictionaryArray.from_arrays(codes, known, ordered=kind.ordered)
+
+    def _type(self, column: Column) -> str:
+        field, known = column[0], self._dictionary(column[1])
+        text = f"{field.type}{'' if field.nullable else ' not null'}{field.metadata or ''}"
+        return text if known is None else f"{text} of {known.to_pylist()}"
+
+    def _values(self, column: Column) -> list[Value]:
+        pa, kind = self.module(), column[0].type
+        if getattr(kind, "unit", "") == "ns":  # which to_pylist leaves to pandas
+            time = pa.time64("us") if pa.types.is_time(kind) else pa.duration("us")
+            kind = pa.timestamp("us", kind.tz) if pa.types.is_timestamp(kind) else time
+        values: list[Value] = column[1].cast(kind).to_pylist()
+        return values
+
+    def _physical(self, column: Column) -> list[Value]:
+        array, kind = column[1], column[0].type
+        values: list[Value] = (
+            array.cast(f"int{kind.bit_width}") if self.module().types.is_temporal(kind) else array
+        ).to_pylist()
+        return values
+
+    @override
+    def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
+        written, metadata = super().to_json(data, write), data.schema.metadata or {}
+        with suppress(UnicodeDecodeError):
+            texts = {name.decode(): text.decode() for name, text in metadata.items()}
+            return written if written is None or not texts else {**written, "metadata": texts}
+        return None
+
+    @override
+    def from_json(self, value: Mapping[str, Any], read: Cell) -> Frame:
+        metadata = value.get("metadata", {})
+        if not isinstance(metadata, Mapping) or not all(isinstance(text, str) for text in metadata.values()):
+            raise ValueError("metadata must be texts by name")
+        return super().from_json(value, read).replace_schema_metadata(metadata or None)
+
+    def _type_to_json(self, column: Column, write: Cell) -> Any:
+        (field, array), types = column, self.module().types
+        kind, known = field.type, self._dictionary(array)
+        written: Any = str(kind)
+        if known is not None:
+            values = known.to_pylist()
+            if not all(type(value) in (str, int, bool) for value in values):
+                return None
+            written = {"dictionary": [str(kind.index_type), str(kind.value_type), values, kind.ordered]}
+        elif types.is_timestamp(kind):
+            written = {"timestamp": [kind.unit, kind.tz]}
+        elif types.is_decimal128(kind):
+            written = {"decimal128": [kind.precision, kind.scale]}
+        with suppress(ValueError):
+            again = self._type_from_json(written, write)[0]
+            return None if again.type != kind else written if field.nullable else {"not null": [written]}
+        return None
+
+    def _type_from_json(self, kind: Any, read: Cell) -> Column:
+        """A column of a type. Metadata of its field, which earlier releases wrote, are left out."""
+        pa = self.module()
+        match kind:
+            case {"not null": [inner], **rest} if not rest:
+                field, array = self._type_from_json(inner, read)
+                return field.with_nullable(False), array
+            case {"with metadata": [inner, Mapping()], **rest} if not rest:
+                return self._type_from_json(inner, read)
+            case {"dictionary": [str(index), str(of), list(entries), bool(ordered)], **rest} if not rest:
+                known, codes = pa.array(entries, pa.type_for_alias(of)), pa.array([], pa.type_for_alias(index))
+                array = pa.DictionaryArray.from_arrays(codes, known, ordered=ordered)
+            case {"timestamp": [unit, zone], **rest} if not rest:
+                array = pa.array([], pa.timestamp(unit, zone))
+                pa.scalar(0, array.type).as_py()  # an unknown time zone is noticed here
+            case {"decimal128": [precision, scale], **rest} if not rest:
+                array = pa.array([], pa.decimal128(precision, scale))
+            case _:
+                array = pa.array([], pa.type_for_alias(kind))
+        return pa.field("", array.type), array
+
+
+def _of_rows(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
+    """The metadata of a table of so many rows: an index that counts rows, kept there by pandas, has their number."""
+    try:
+        kept = json.loads((metadata or {})[b"pandas"])
+        for index in kept["index_columns"]:
+            if isinstance(index, dict) and index["kind"] == "range":
+                index["stop"] = index["start"] + rows * index["step"]
+    except (KeyError, TypeError, ValueError):  # there is none, or another program wrote it
+        return metadata
+    return {**(metadata or {}), b"pandas": json.dumps(kept).encode()}
+
+
+PANDAS: Final = PandasFrames()
+POLARS: Final = PolarsFrames()
+LAZY_POLARS: Final = LazyPolarsFrames()
+ARROW: Final = ArrowFrames()
+#: The frames of all libraries.
+FRAMES: Final[tuple[Frames, ...]] = (PANDAS, POLARS, LAZY_POLARS, ARROW)
+
+
+def frames_of(data: object) -> Frames | None:
+    """The frames that an object is one of; None for any other object. Imports nothing."""
+    return next((frames for frames in FRAMES if frames.holds(data)), None)
