@@ -118,6 +118,10 @@ class Frames(ABC):
         """
         return self.blank(self._frame({name: self._column(values) for name, values in columns.items()}))
 
+    def held(self, blank: Frame, name: Any, values: Sequence[Value]) -> list[Value]:
+        """The values that a column of a blank has when it is given values. Raises as `build`."""
+        return self._values(self._column(values, dict(self._columns(blank))[name]))
+
     def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
         """A blank whose columns of these names have the types that they have in another blank."""
         others = dict(self._columns(other))
@@ -140,8 +144,7 @@ class Frames(ABC):
             if written is None:
                 return None
             columns.append([write(name), *written])
-        # Rows without columns are held by no file.
-        return {"table": self.form, "columns": columns} if columns or not len(data) else None
+        return {"table": self.form, "columns": columns}
 
     def from_json(self, value: Mapping[str, Any], read: Cell) -> Frame:
         """Build a frame from unchecked JSON. Raises `ValueError`."""
@@ -316,7 +319,8 @@ class PandasFrames(Frames):
         """A DataFrame or a Series. Their `attrs` and `freq`, which earlier releases wrote, are left out."""
         pd, kind = self.module(), "series" if "series" in value else "dataframe"
         keys = {kind, "index"} | ({"dtype", "name"} if kind == "series" else set())
-        if not keys <= set(value) <= keys | ({"columns", "attrs"} if kind == "dataframe" else set()):
+        known = keys <= set(value) <= keys | ({"columns", "attrs"} if kind == "dataframe" else set())
+        if not known or not isinstance(value.get("attrs", {}), Mapping):
             raise ValueError(f"a {kind} must have the keys {', '.join(sorted(keys))}, and nothing else")
         columns = value[kind] if kind == "dataframe" else [[value["name"], value["dtype"], value[kind]]]
         if not all(isinstance(column, list) and len(column) == 3 for column in columns):
@@ -478,7 +482,8 @@ class PolarsFrames(Frames):
 
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
         try:
-            return [(column.name, column) for column in data.lazy().collect().get_columns()]
+            frame = data.collect() if hasattr(data, "collect") else data
+            return [(column.name, column) for column in frame.get_columns()]
         except Exception as error:  # whatever the plan of a LazyFrame raises
             raise InvalidNeighbours(f"a LazyFrame cannot be collected: {' '.join(str(error).split()):.200}") from error
 
@@ -610,6 +615,8 @@ class ArrowFrames(Frames):
     @override
     def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
         written, metadata = super().to_json(data, write), data.schema.metadata or {}
+        if data.num_rows and not data.num_columns:
+            return None
         with suppress(UnicodeDecodeError):
             texts = {name.decode(): text.decode() for name, text in metadata.items()}
             return written if written is None or not texts else {**written, "metadata": texts}
@@ -618,7 +625,7 @@ class ArrowFrames(Frames):
     @override
     def from_json(self, value: Mapping[str, Any], read: Cell) -> Frame:
         metadata = value.get("metadata", {})
-        if not isinstance(metadata, Mapping) or not all(isinstance(text, str) for text in metadata.values()):
+        if not _are_texts(metadata):
             raise ValueError("metadata must be texts by name")
         return super().from_json(value, read).replace_schema_metadata(metadata or None)
 
@@ -647,7 +654,7 @@ class ArrowFrames(Frames):
             case {"not null": [inner], **rest} if not rest:
                 field, array = self._type_from_json(inner, read)
                 return field.with_nullable(False), array
-            case {"with metadata": [inner, Mapping()], **rest} if not rest:
+            case {"with metadata": [inner, metadata], **rest} if not rest and _are_texts(metadata):
                 return self._type_from_json(inner, read)
             case {"dictionary": [str(index), str(of), list(entries), bool(ordered)], **rest} if not rest:
                 known, codes = pa.array(entries, pa.type_for_alias(of)), pa.array([], pa.type_for_alias(index))
@@ -660,6 +667,10 @@ class ArrowFrames(Frames):
             case _:
                 array = pa.array([], pa.type_for_alias(kind))
         return pa.field("", array.type), array
+
+
+def _are_texts(metadata: object) -> bool:
+    return isinstance(metadata, Mapping) and all(isinstance(text, str) for text in metadata.values())
 
 
 def _of_rows(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
@@ -685,3 +696,9 @@ FRAMES: Final[tuple[Frames, ...]] = (PANDAS, POLARS, LAZY_POLARS, ARROW)
 def frames_of(data: object) -> Frames | None:
     """The frames that an object is one of; None for any other object. Imports nothing."""
     return next((frames for frames in FRAMES if frames.holds(data)), None)
+
+
+def is_series(data: object) -> bool:
+    """Whether an object is a Series of pandas. Imports nothing."""
+    library = sys.modules.get("pandas")
+    return library is not None and isinstance(data, getattr(library, "Series", ()))

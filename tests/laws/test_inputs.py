@@ -372,8 +372,7 @@ def test_arrays_without_entries_keep_shape_and_dtype_in_files(data):
 def test_arrays_keep_their_order_in_memory(data):
     for given_as in (data, np.asfortranarray(data)):
         held = as_input(given_as)
-        read = as_input(input_from_json(json.loads(json.dumps(input_to_json(held)))))
-        for found in (held, read, copier(held)(), copier([held])()[0], copier({"a": read})()["a"]):
+        for found in (held, copier(held)(), copier([held])()[0], copier({"a": held})()["a"]):
             assert found.flags.f_contiguous == given_as.flags.f_contiguous
             assert found.dtype == given_as.dtype
 
@@ -409,14 +408,13 @@ TIMES = pd.DataFrame({
 @pytest.mark.parametrize("rows", [0, 1, 2])
 def test_tables_come_back_from_files_with_their_types_index_and_names(index, rows):
     frame = TIMES.set_axis(index).iloc[:rows].rename_axis("fields", axis=1)
-    frame.attrs["source"] = ["survey"]
     again = input_from_json(json.loads(json.dumps(input_to_json(frame), allow_nan=False)))
-    pd.testing.assert_frame_equal(again, frame)
+    pd.testing.assert_frame_equal(again, frame, check_freq=False)
     assert list(again.dtypes) == list(frame.dtypes)
-    assert (type(again.index), again.index.name, again.attrs) == (type(index), index.name, frame.attrs)
+    assert (type(again.index), again.index.name) == (type(index), index.name)
     for name in frame:
         column = input_from_json(json.loads(json.dumps(input_to_json(frame[name]))))
-        pd.testing.assert_series_equal(column, frame[name])
+        pd.testing.assert_series_equal(column, frame[name], check_freq=False)
 
 
 def test_a_table_that_no_file_holds_says_so():
@@ -424,26 +422,14 @@ def test_a_table_that_no_file_holds_says_so():
         pd.DataFrame({"a": [date(2020, 1, 1)]}),
         pd.DataFrame({"a": [1]}, index=pd.MultiIndex.from_tuples([(1, 2)])),
         pd.DataFrame({"a": pd.period_range("2020-01", periods=1, freq="M")}),
-        pd.DataFrame({"a": [1]}, index=pd.date_range("2020", periods=1, freq=pd.offsets.CDay(holidays=["2020-05-01"]))),
-        pd.DataFrame({"a": [1]}, index=pd.date_range("2020", periods=1, freq=pd.DateOffset(months=1, days=1))),
     ):
         assert set(input_to_json(frame)) == {"object"}
 
 
-@pytest.mark.parametrize(
-    ("more", "said"),
-    [
-        ({"freq": "h"}, "does not conform to passed frequency h"),
-        ({"freq": "no step"}, "Invalid frequency"),
-        ({"freq": None}, "only an index of times has a freq, a text such as 'D'"),
-        ({"dtype": "int64", "freq": "D"}, "only an index of times has a freq, a text such as 'D'"),
-        ({"range": [0, 2, 1], "freq": "D"}, "an index must be a list, or have the keys range and name, or labels"),
-    ],
-)
-def test_a_step_between_times_in_a_file_is_that_of_its_labels(more, said):
-    index = {"labels": [0, 86_400], "dtype": "datetime64[s]", "name": None, **more}
-    with pytest.raises(InvalidNeighbours, match=re.escape(said)):
-        input_from_json({"series": [1, 2], "dtype": "int64", "name": None, "index": index})
+def test_tables_of_earlier_files_are_read_without_the_step_of_times_and_attributes():
+    index = {"labels": [0, 86_400], "dtype": "datetime64[s]", "name": None, "freq": "D"}
+    frame = input_from_json({"dataframe": [["a", "int64", [1, 2]]], "index": index, "attrs": {"dict": {"n": 1}}})
+    assert (frame.index.freq, frame.attrs, frame["a"].tolist()) == (None, {}, [1, 2])
 
 
 @pytest.mark.parametrize("shape", [[2, 3], [0, -1], [0, 1.0], [0, 2**40], ["0"]])

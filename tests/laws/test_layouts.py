@@ -132,15 +132,15 @@ ARROW = {
     "list": pa.array([[1], [], None, [1, None]], pa.list_(pa.int8())),
     "struct": pa.array([{"u": 1, "v": "a"}, {"u": 2, "v": None}, {"u": 1, "v": "a"}, {"u": 3, "v": "b"}]),
 }
-NESTED = ("List", "Struct", "list", "struct", "string_view", "Object")
+NESTED = ("List", "Struct", "list", "struct", "Object")
 
 
-def tables(name, library, lazy=False):
-    """An example table of a column of this kind and another."""
+def tables(name, library, lazy=False, metadata=None):
+    """An example table of a column of this kind and another, `metadata` of whose field a file does not hold."""
     if library == "polars":
         made = pl.DataFrame({name: POLARS[name], "n": pl.Series([1, 2, 3, 4], dtype=pl.Int16)})
         return made.lazy() if lazy else made
-    fields = [pa.field(name, ARROW[name].type), pa.field("n", pa.int16(), nullable=False, metadata={"unit": "years"})]
+    fields = [pa.field(name, ARROW[name].type), pa.field("n", pa.int16(), nullable=False, metadata=metadata)]
     return pa.Table.from_arrays(
         [ARROW[name], pa.array([1, 2, 3, 4], "int16")], schema=pa.schema(fields, metadata={"source": "survey"})
     )
@@ -301,7 +301,7 @@ def test_frames_like_an_example_differ_in_their_records_alone(example, size):
     [table if k % 4 == 0 else pytest.param(*table, marks=pytest.mark.campaign) for k, table in enumerate(TABLES)],
 )
 def test_tables_like_an_example_differ_in_their_records_alone(name, library, lazy):
-    example = tables(name, library, lazy)
+    example = tables(name, library, lazy, metadata={"unit": "years"})
     for size in SIZES[:-1]:
         found, wrong = differences(dpw.like(example), size, expected=besides(example))
         assert found
@@ -569,16 +569,16 @@ def test_tables_come_back_from_files(name, library, lazy):
         assert relation_from_json(json.loads(json.dumps(described))).layout == relation.layout
 
 
-def test_arrays_come_back_from_files_in_their_order_in_memory():
-    for name, fortran in product(("float32", "int8", "float64"), (False, True)):
-        for example in list(arrays(name, fortran))[:3]:
+def test_arrays_come_back_from_files():
+    for name in ("float32", "int8", "float64"):
+        for example in list(arrays(name))[:3]:
             relation = dpw.records(dpw.like(example))
             again = relation_from_json(json.loads(json.dumps(relation_to_json(relation))))
             assert again == relation
             pair = next(iter(relation.candidates()))
             for side in pair.sides:
                 read = input_from_json(json.loads(json.dumps(input_to_json(side))))
-                assert (besides(copier(read)()), order(read)) == (besides(copier(side)()), order(side))
+                assert besides(copier(read)()) == besides(copier(side)())
 
 
 def test_what_a_file_calls_a_dataset_without_records_is_checked():
@@ -667,12 +667,6 @@ def test_a_witness_of_tables_is_replayed_as_it_was(tmp_path):
     assert isinstance(dpw.replay(again, leaks_times, neighbours=relation, seed=2, workers=1), dpw.Violation)
 
 
-def with_attributes(n):
-    frame = pd.DataFrame({"x": [1]})
-    frame.attrs["n"] = n
-    return frame
-
-
 @pytest.mark.parametrize(
     ("data", "neighbour", "note"),
     [
@@ -698,7 +692,6 @@ def with_attributes(n):
             pd.DataFrame({"x": [1]}),
             "the names of their columns (['a'] and [None])",
         ),
-        (with_attributes(1), with_attributes(2), "their attrs ({'n': 1} and {'n': 2})"),
         (pd.DataFrame({"x": [1]}), np.array([[1]]), "their type (DataFrame and ndarray)"),
         ([1, 2], [1, 2.5], None),
         (1, 2.5, None),
