@@ -132,6 +132,10 @@ class Frames(ABC):
         types = {name: _FLOATS.get(self._type(column)) for name, column in self._columns(blank)}
         return {name: kind for name, kind in types.items() if kind is not None}
 
+    def categories(self, data: Frame) -> dict[Any, list[Value]]:
+        """The only values that a column can hold, by the names of columns of categories."""
+        return {name: found for name, column in self._columns(data) if (found := self._categories(column))}
+
     def copy(self, data: Frame) -> Frame:
         """A frame that shares nothing that can be changed."""
         return data
@@ -197,6 +201,9 @@ class Frames(ABC):
     def _values(self, column: Column) -> list[Value]: ...
 
     @abstractmethod
+    def _categories(self, column: Column) -> list[Value] | None: ...
+
+    @abstractmethod
     def _physical(self, column: Column) -> list[Value]:
         """The values of a column; times are whole numbers of their unit."""
 
@@ -237,6 +244,10 @@ class PandasFrames(Frames):
         return data.iloc[:0]
 
     @override
+    def records(self, data: Frame) -> list[dict[Any, Value]]:
+        return super().records(data) if data.columns.size else [{} for _ in data.index]
+
+    @override
     def labels(self, data: Frame) -> Any:
         return None if hasattr(data.index, "step") else data.index
 
@@ -259,6 +270,17 @@ class PandasFrames(Frames):
         # A deep copy of pandas' own shares labels, categories and the objects in columns. Protocol 4: with 5, arrays
         # that cannot be written to come back as such.
         return pickle.loads(pickle.dumps(data, 4))
+
+    def state(self, data: Frame) -> bytes | None:
+        """A frame as bytes that differ whenever it was changed; None for objects in columns that may hide a change."""
+        pd, columns = self.module(), [column for _, column in data.items()]
+        plain = {str, bytes, int, float, bool, type(None), pd.NA.__class__, pd.Timestamp, pd.Timedelta}
+        if not all(set(map(type, column)) <= plain for column in columns if column.dtype.kind == "O"):
+            return None
+        categories = [column.dtype.categories for column in columns if isinstance(column.dtype, pd.CategoricalDtype)]
+        # Neither attributes that a function added nor values that an index works out once would be pickled.
+        worked_out = [axis.values for axis in data.axes if type(axis) in (pd.RangeIndex, pd.MultiIndex)]
+        return pickle.dumps((data, worked_out, [*map(list, map(vars, (data, *data.axes, *categories)))]), 5)
 
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
         return list(data.items()) if data.ndim == 2 else [(data.name, data)]
@@ -299,6 +321,10 @@ class PandasFrames(Frames):
     def _values(self, column: Column) -> list[Value]:
         values: list[Value] = column.tolist()
         return values
+
+    def _categories(self, column: Column) -> list[Value] | None:
+        categories = getattr(column.dtype, "categories", None)
+        return None if categories is None else categories.tolist()
 
     @override
     def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
@@ -430,7 +456,7 @@ def _continued(labels: Any, n: int) -> Any:
 
 def _following(labels: Any, n: int) -> list[Value] | None:
     """Further labels, n of them; None for a kind of labels that has no next one."""
-    pd, kind, present = import_module("pandas"), labels.inferred_type, labels.dropna()
+    pd, kind = import_module("pandas"), labels.inferred_type
     if kind in ("string", "empty"):
         known = set(labels)
         return list(islice((str(k) for k in count(len(labels)) if str(k) not in known), n))
@@ -438,12 +464,12 @@ def _following(labels: Any, n: int) -> list[Value] | None:
         "integer": 0, "floating": 0.0, "timedelta64": pd.Timedelta(0), "period": None,
         "datetime64": pd.Timestamp(0, tz=getattr(labels, "tz", None)),
     }  # fmt: skip
-    last = present.max() if len(present) else first.get(kind)
-    if kind not in first or last is None:
+    last = max(labels.dropna().tolist(), default=first[kind]) if kind in first else None
+    if last is None:
         return None
     step = pd.Timedelta(days=1) if kind in ("timedelta64", "datetime64") else 1
+    following = [last + k * step for k in range(1, n + 1)]
     with suppress(OverflowError, ValueError):  # a narrow type may not hold them
-        following = [last + k * step for k in range(1, n + 1)]
         return following if list(pd.Index(following, dtype=labels.dtype)) == following else None
     return None
 
@@ -502,6 +528,9 @@ class PolarsFrames(Frames):
 
     def _type(self, column: Column) -> str:
         return str(column.dtype)
+
+    def _categories(self, column: Column) -> list[Value] | None:
+        return column.dtype.categories.to_list() if column.dtype == self.module().Enum else None
 
     def _values(self, column: Column) -> list[Value]:
         kind, values = column.dtype, column.to_list()
@@ -596,6 +625,10 @@ class ArrowFrames(Frames):
         field, known = column[0], self._dictionary(column[1])
         text = f"{field.type}{'' if field.nullable else ' not null'}{field.metadata or ''}"
         return text if known is None else f"{text} of {known.to_pylist()}"
+
+    def _categories(self, column: Column) -> list[Value] | None:
+        known = self._dictionary(column[1])
+        return None if known is None else known.to_pylist()
 
     def _values(self, column: Column) -> list[Value]:
         pa, kind = self.module(), column[0].type

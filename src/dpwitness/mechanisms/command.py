@@ -19,6 +19,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, flag, items, seconds, text, too_deep, whole
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout
+from dpwitness.frames import frames_of
 from dpwitness.mechanisms.catalog import PROGRAM
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.draws import Draws
@@ -28,7 +29,6 @@ from dpwitness.mechanisms.outcomes import SINGLE_VALUES, ExceptionOutcome, Row
 from dpwitness.mechanisms.python import BACKWARDS, Outcome, Outputs, PythonMechanism, Side
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, shown
-from dpwitness.tables import tables_of
 
 #: Seconds that a program has for each further outcome.
 MAX_TIME: Final = 30.0
@@ -278,19 +278,15 @@ def request_line(written: bytes, runs: int, seed: int) -> bytes:
 
 def _plain(value: Any) -> object:
     """The JSON value for an object of another type. Raises `TypeError`."""
-    tables = tables_of(value)
-    if tables is not None:
-        _refuse_equal_names(tables.schema(tables.eager(value)).names)
-        return tables.rows(value)
+    frames = frames_of(value)
+    if frames is not None:
+        records = frames.records(value)
+        if records and len(set(map(str, records[0]))) < len(records[0]):
+            raise TypeError("two columns of one name")
+        return records
     family = type(value).__module__.partition(".")[0]
     if family == "pandas" and str(value) in ("<NA>", "NaT"):
         return None
-    if family == "pandas" and hasattr(value, "itertuples"):
-        names = list(value.columns)
-        _refuse_equal_names(names)
-        if not names:
-            return [{} for _ in range(len(value))]
-        return [dict(zip(names, row, strict=True)) for row in value.itertuples(index=False, name=None)]
     if hasattr(value, "isoformat"):
         return value.isoformat()
     if family in ("numpy", "pandas") and hasattr(value, "tolist"):
@@ -298,11 +294,6 @@ def _plain(value: Any) -> object:
         if type(plain) is not type(value):
             return plain
     raise TypeError(f"{type(value).__name__} has no form in JSON")
-
-
-def _refuse_equal_names(names: Sequence[object]) -> None:
-    if len({str(name) for name in names}) < len(names):
-        raise TypeError("two columns of one name")
 
 
 class Seeds(Draws):

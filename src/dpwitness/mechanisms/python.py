@@ -49,7 +49,7 @@ from dpwitness.mechanisms.outcomes import (
 )
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
-from dpwitness.neighbours.shared_input import SharedInput, items_of, shared_input
+from dpwitness.neighbours.inputs import SharedInput, items_of, shared_input
 
 #: What a user gives as `outcome=`: a function from an output to an outcome, or names of its attributes, as
 #: "coef_,intercept_" or ("coef_", "intercept_").

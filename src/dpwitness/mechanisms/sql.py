@@ -24,6 +24,7 @@ from typing_extensions import override
 
 from dpwitness.checks import brief, is_failure, items
 from dpwitness.errors import DPWitnessError, InvalidOutcome, InvalidParameter, MechanismError, MechanismTimeout
+from dpwitness.frames import frames_of
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
 from dpwitness.mechanisms.mechanism import LONGEST_ROW
@@ -31,7 +32,6 @@ from dpwitness.mechanisms.outcomes import SINGLE_VALUES, ExceptionOutcome, Row
 from dpwitness.mechanisms.python import Outputs, PythonMechanism, Side, VectorisedMechanism
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
 from dpwitness.neighbours import Data, shown
-from dpwitness.tables import tables_of
 
 #: A connection of PEP 249, and what it gives for a query; drivers have no common types.
 Connection = Any
@@ -144,13 +144,10 @@ class Rows:
     @classmethod
     def of(cls, data: Data) -> "Rows":
         """The rows that an input is. Raises `MechanismError` for what is no dataset of records."""
-        tables = tables_of(data)
-        if tables is not None:
-            contents = tables.contents(tables.eager(data))
-            return cls(tuple(contents), _rows([*contents.values()]))
-        if hasattr(data, "columns") and hasattr(data, "iloc"):
-            names = tuple(map(str, data.columns))
-            return cls(names, _rows([data.iloc[:, k].tolist() for k in range(len(names))]))
+        frames = frames_of(data)
+        if frames is not None:
+            columns = frames.columns(data)
+            return cls(tuple(map(str, columns)), _rows([*columns.values()]))
         if isinstance(data, Mapping):
             return cls(tuple(map(str, data)), _rows([_listed(column) for column in data.values()]))
         if isinstance(data, np.ndarray) and data.ndim in (1, 2):

@@ -5,13 +5,14 @@ sorts by the noisy values). What order columns and labels had is one more entry.
 """
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 from dpwitness.events.encoding import symbol
+from dpwitness.frames import ARROW, POLARS, Frames, dtype_text
 from dpwitness.mechanisms.columns import Columns, Node, OutputTraits
 from dpwitness.mechanisms.outcomes import LISTED, Row, flatten, listed, put_list
-from dpwitness.tables import ARROW, POLARS, Tables, dtype_text
 
 
 def put_table(
@@ -67,17 +68,19 @@ def _each_again(row: Row, node: Node, word: str, names: Sequence[object]) -> lis
     return nodes
 
 
-def _add(library: Tables, table: type, *columns: type) -> None:
-    """Register the types of a library: of tables, and of columns by themselves."""
+def _add(frames: Frames, table: type, as_frame: Callable[[Any], Any], *columns: type) -> None:
+    """Register the types of a library: of tables, and of columns by themselves, each of which is made a frame."""
 
     def of_table(value: Any, row: Row, node: Node) -> None:
-        schema = library.schema(value)
-        kinds, more = [*map(str, schema.kinds)], "" if schema.more is None else repr(schema.more)
-        put_table(schema.names, [*library.contents(value).values()], kinds, len(value), None, more, row, node)
+        schema, values = frames.schema(value), frames.columns(value)
+        kinds, more = [schema[f"the type of column {name!r}"] for name in values], schema.get("their metadata", "")
+        put_table([*values], [*values.values()], kinds, len(value), None, more, row, node)
 
     def of_column(value: Any, row: Row, node: Node) -> None:
-        kind, name = library.kind(value), getattr(value, "name", None)
-        put_column(name, library.entries(value, kind), str(kind), None, "", row, node)
+        frame = as_frame(value)
+        ((name, values),) = frames.columns(frame).items()
+        kind = frames.schema(frame)[f"the type of column {name!r}"]
+        put_column(getattr(value, "name", None), values, kind, None, "", row, node)
 
     flatten.register(table, of_table)
     for column in columns:
@@ -151,9 +154,10 @@ def register() -> None:
     """Register the types of the libraries that are imported."""
     polars, arrow, pandas = (sys.modules.get(name) for name in ("polars", "pyarrow", "pandas"))
     if polars is not None:
-        _add(POLARS, polars.DataFrame, polars.Series)
+        _add(POLARS, polars.DataFrame, polars.Series.to_frame, polars.Series)
     if arrow is not None:
-        _add(ARROW, arrow.Table, arrow.ChunkedArray, arrow.Array)
+        as_table = partial(arrow.table, names=[""])
+        _add(ARROW, arrow.Table, lambda column: as_table([column]), arrow.ChunkedArray, arrow.Array)
         flatten.register(arrow.Scalar, lambda value, row, node: row.add(value.as_py(), node))
     if pandas is not None:
         _add_pandas(pandas)

@@ -10,8 +10,8 @@ from typing import Final, NamedTuple
 import numpy as np
 
 from dpwitness.checks import brief
+from dpwitness.frames import PANDAS, Frames, dtype_text, frames_of
 from dpwitness.neighbours.inputs import Data, shown
-from dpwitness.tables import Tables, dtype_text, tables_of
 
 #: Differing entries that are listed.
 LISTED: Final = 12
@@ -75,7 +75,7 @@ def difference(data: Data, neighbour: Data) -> str:
         text = _of_dicts(data, neighbour)
     elif isinstance(data, set | frozenset):
         text = _of_sets(data, neighbour)
-    elif tables_of(data) is not None or (hasattr(data, "index") and hasattr(data, "iloc")):
+    elif frames_of(data) is not None or (hasattr(data, "index") and hasattr(data, "iloc")):
         text = _of_tables(data, neighbour)
     if text is not None:
         return text
@@ -102,7 +102,7 @@ def same(data: Data, other: Data) -> bool:
             return False
         return not _differing(data, other) if data.ndim else same(data[()], other[()])
     # A table, in which 1 and 1.0 are of other dtypes.
-    if tables_of(data) is not None or (hasattr(data, "equals") and hasattr(data, "index")):
+    if frames_of(data) is not None or (hasattr(data, "equals") and hasattr(data, "index")):
         return _of_tables(data, other) is None
     try:
         return bool(data == other)
@@ -237,7 +237,7 @@ def _of_units(data: Data, other: Data, unit: str | int) -> str | None:
     if len(gone) > 1 or len(new) > 1 or not same(*split([*gone, *new], those=False)):
         return None
     own = split([*gone, *new])
-    tabular = tables_of(data) is not None or hasattr(data, "iloc") or isinstance(data, np.ndarray)
+    tabular = frames_of(data) is not None or hasattr(data, "iloc") or isinstance(data, np.ndarray)
     word = "row" if tabular else "record"
     name = unit if isinstance(unit, str) else f"field {unit + 1}"
 
@@ -273,11 +273,9 @@ def _dtypes(data: Data) -> list[object]:
 
 def _records(data: Data) -> list[Data]:
     """The records of a dataset; none of what is not one."""
-    tables = tables_of(data)
-    if tables is not None:
-        return [*tables.rows(data)]
-    if hasattr(data, "columns") and hasattr(data, "iloc"):
-        return _rows(data, labels=False)
+    frames = frames_of(data)
+    if frames is not None:
+        return _rows(data, labels=False) if frames is PANDAS else frames.records(data)
     if isinstance(data, dict):
         columns = [list(column) for column in data.values()]
         return [dict(zip(data, row, strict=True)) for row in zip(*columns, strict=False)]
@@ -343,9 +341,9 @@ def _of_sets(data: Data, other: Data) -> str:
 
 def _of_tables(data: Data, other: Data) -> str | None:
     """How two tables differ, in columns, types, rows or index; None where they do not."""
-    tables = tables_of(data)
-    if tables is not None:
-        return _of_schemas(tables, data, other)
+    frames = frames_of(data)
+    if frames is not None and frames is not PANDAS:
+        return _of_schemas(frames, data, other)
     frame = hasattr(data, "columns")
     if frame and not same(list(data.columns), list(other.columns)):
         return f"columns {_item(list(other.columns))}, where D has {_item(list(data.columns))}"
@@ -382,18 +380,13 @@ def told_apart(before: object, after: object) -> tuple[str, str] | None:
     return None
 
 
-def _of_schemas(tables: Tables, data: Data, other: Data) -> str | None:
-    """How two tables without an index differ."""
-    first, second = (tables.schema(tables.eager(table)) for table in (data, other))
-    if first.names != second.names:
-        return f"columns {_item(list(second.names))}, where D has {_item(list(first.names))}"
-    rows = tables.rows(data), tables.rows(other)
-    for name, before, after in zip(first.names, first.kinds, second.kinds, strict=True):
-        if before != after:
-            kinds = [str(kind) if str(before) != str(after) else repr(kind) for kind in (before, after)]
-            return f"{len(rows[1])} rows, column {name!r} of dtype {kinds[1]:.80}, where D has {kinds[0]:.80}"
-    if first.more != second.more:
-        return f"{len(rows[1])} rows, with other metadata than D"
+def _of_schemas(frames: Frames, data: Data, other: Data) -> str | None:
+    """How two frames without an index differ."""
+    first, second, rows = frames.schema(data), frames.schema(other), (frames.records(data), frames.records(other))
+    for what in {**first, **second}:
+        if first.get(what) != second.get(what):
+            name = what.replace("the type of column", "column").replace("their ", "")
+            return f"{len(rows[1])} rows, {name} of dtype {second.get(what)}, where D has {first.get(what)}"
     return None if same(*rows) else _of_items(*rows, "row")
 
 

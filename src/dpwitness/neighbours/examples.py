@@ -1,7 +1,7 @@
 """Domains read from examples: records like given ones, and those that a hypothesis strategy draws."""
 
 import math
-from collections import Counter, OrderedDict
+from collections import OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -10,6 +10,7 @@ import numpy as np
 
 from dpwitness.checks import brief, items
 from dpwitness.errors import InvalidNeighbours
+from dpwitness.frames import frames_of
 from dpwitness.neighbours.domains import (
     LEAST,
     MOST,
@@ -25,10 +26,8 @@ from dpwitness.neighbours.domains import (
     plain,
 )
 from dpwitness.neighbours.fields import Fields, fields_of
-from dpwitness.neighbours.forms import FORMS, form_of_data
+from dpwitness.neighbours.forms import FORMS, Layout, form_of_data
 from dpwitness.neighbours.inputs import Array, Data, require_shallow
-from dpwitness.neighbours.layouts import Layout
-from dpwitness.tables import Column, Tables, tables_of
 
 #: Records that are drawn from a hypothesis strategy.
 DRAWN: Final = 100
@@ -110,14 +109,15 @@ def like(examples: Data) -> Like:
     require_shallow(examples, "the list of examples")
     form = form_of_data("examples", examples)
     structure: object
-    tables = tables_of(examples)
-    if tables is not None:
-        structure = _domains_of_table(tables, examples)
+    frames = frames_of(examples)
+    if frames is not None:
+        known = frames.categories(examples)
+        columns = frames.columns(examples)
+        structure = {name: _domain_of_column(values, known.get(name, ()), name) for name, values in columns.items()}
     elif form == "list":
         structure = _structure(examples)
-    elif form in ("dataframe", "columns"):
-        _require_own_names(list(examples))
-        structure = {name: _domain_of_column(examples[name], f"column {brief(name)}") for name in examples}
+    elif form == "columns":
+        structure = {name: _domain_of_column(column, (), name) for name, column in examples.items()}
     elif form == "xy":
         structure = (_domains_of_rows(examples[0].reshape(len(examples[0]), -1)), _domain(list(examples[1]), "labels"))
     elif examples.ndim == 2:
@@ -127,35 +127,11 @@ def like(examples: Data) -> Like:
     return Like(fields=fields_of(structure), form=form, layout=FORMS[form].of(examples))
 
 
-def _domain_of_column(column: Column, what: str) -> Domain:
-    """The domain of a column: a Series, an array or a list."""
-    if not hasattr(column, "isna"):
-        return _domain(items(what, column, InvalidNeighbours), what)
-    categories = getattr(column.dtype, "categories", None)
-    return _domain_of_values(column.tolist(), None if categories is None else categories.tolist(), what)
-
-
-def _require_own_names(names: Sequence[object]) -> None:
-    """Raise `InvalidNeighbours` where two columns have one name."""
-    repeated = [name for name, count in Counter(names).items() if count > 1]
-    if repeated:
-        raise InvalidNeighbours(f"several columns are called {brief(repeated[0])}: give each a name of its own")
-
-
-def _domains_of_table(tables: Tables, examples: Data) -> dict[str, Domain]:
-    """The domains of the columns of a table."""
-    table = tables.eager(examples)
-    schema = tables.schema(table)
-    _require_own_names(schema.names)
-    return {
-        name: _domain_of_values(tables.entries(column, kind), tables.categories(column), f"column {brief(name)}")
-        for name, kind, column in zip(schema.names, schema.kinds, tables.columns(table), strict=True)
-    }
-
-
-def _domain_of_values(values: Sequence[Value], categories: Sequence[Value] | None, what: str) -> Domain:
-    """The domain of a column; `categories` are the only values that it can hold, however few of them are there."""
-    if categories is not None and {type(value) for value in categories} <= {str, int, float, bool}:
+def _domain_of_column(column: Any, categories: Sequence[Value], name: object) -> Domain:
+    """The domain of a column; `categories` are the only values that its type can hold, though few of them are there."""
+    what = f"column {brief(name)}"
+    values = items(what, column, InvalidNeighbours)
+    if categories and {type(value) for value in categories} <= {str, int, float, bool}:
         missing = any(map(is_missing, values))
         if len(categories) + missing >= 2:
             return Categories(values=tuple(categories), missing=missing)

@@ -1,39 +1,174 @@
-"""How a dataset is handed to the mechanism: an array, a list, a table, columns, features and labels, a record."""
+"""How a dataset is handed to the mechanism: an array, a list, a frame, columns, features and labels, a record.
 
-import copy
+Neighbours differ in their records and in nothing else. So both are built in one layout, which comes from an example or
+from the domain, never from the records that happen to be there.
+"""
+
 import math
-from collections.abc import Mapping, MutableMapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Final, Self
+from itertools import cycle, islice
+from typing import Any, ClassVar, Final, Self
 
 import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import Domain, Value
+from dpwitness.frames import ARROW, FRAMES, LAZY_POLARS, PANDAS, POLARS, Frame, Frames, frames_of
+from dpwitness.neighbours.domains import Domain, Numbers, Value, key_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Array, Data, require_unmasked
-from dpwitness.neighbours.layouts import (
-    NUMERIC,
-    ArrowLayout,
-    DType,
-    FrameLayout,
-    Layout,
-    LazyPolarsLayout,
-    NamedLayout,
-    PolarsLayout,
-    array_of,
-    columns_of,
-    fits,
-    read_columns,
-)
-from dpwitness.tables import TABLES, is_frame, tables_of
+
+DType = np.dtype[Any]
+Column = Any
+#: Types of columns that an array can hold.
+NUMERIC: Final = ("float64", "int64", "bool")
+
+
+class Layout(ABC):
+    """A form, and what a dataset in it is besides its records: class, types of columns, index, order in memory.
+
+    Two datasets of a form are alike besides their records if and only if their layouts are equal.
+    """
+
+    __slots__ = ()
+
+    @classmethod
+    def needs(cls, fields: Fields) -> str | None:
+        """The records that the form asks for, if the fields do not give them; else None."""
+        return None
+
+    @classmethod
+    @abstractmethod
+    def read(cls, fields: Fields, data: Data) -> list[Record] | None:
+        """The flat records of a dataset; None for another form, or where a record does not belong."""
+
+    @classmethod
+    @abstractmethod
+    def rows(cls, data: Data) -> list[Value]:
+        """The records of a dataset in this form as the mechanism gets them: no value is read as a domain holds it."""
+
+    @classmethod
+    def row_labels(cls, data: Data) -> list[Value] | None:
+        """The labels of the rows; None where rows have no labels of their own."""
+        return None
+
+    @classmethod
+    def of(cls, data: Data) -> Self:
+        """The layout of a dataset in this form."""
+        return cls()
+
+    @classmethod
+    def usual(cls, fields: Fields) -> Self:
+        """The layout of datasets without an example."""
+        return cls()
+
+    @property
+    def missing(self) -> tuple[float | None, ...]:
+        """How a missing number is held: as NaN, as None, or as either, which are then two values."""
+        return (math.nan,)
+
+    def fitted(self, fields: Fields) -> "Layout":
+        """The same, with the domain's own type wherever a type cannot hold all that the domain does."""
+        return self
+
+    @abstractmethod
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+        """A dataset of these records.
+
+        `without`: rows with labels of their own have those of a dataset of so many records more, without these.
+        """
+
+
+class Columnar(Layout):
+    """A form that holds the values of each field together."""
+
+    __slots__ = ()
+
+    @classmethod
+    @abstractmethod
+    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
+        """The values of each field, as the dataset holds them; None for another form, or other `fields`."""
+
+    @classmethod
+    @override
+    def read(cls, fields: Fields, data: Data) -> list[Record] | None:
+        columns = cls.columns(fields, data)
+        if columns is None or len(columns) != len(fields.domains) or len({len(column) for column in columns}) != 1:
+            return None
+        read = []
+        for domain, column in zip(fields.domains, columns, strict=True):
+            flags = domain.dtype == "bool"
+            values = domain.read_all([flag_of(domain, value) for value in column] if flags else column)
+            if values is None:
+                return None
+            read.append(values)
+        return list(zip(*read, strict=True))
+
+    @classmethod
+    @override
+    def rows(cls, data: Data) -> list[Value]:
+        return list(zip(*cls.columns(None, data) or (), strict=True))
+
+
+def flag_of(domain: Domain, value: Value) -> Value:
+    """A flag that an array of numbers holds as 0 or 1."""
+    return bool(value) if domain.dtype == "bool" and isinstance(value, int | float) and value in (0, 1) else value
+
+
+def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Column:
+    """A column as an array of that type, or as a list where there is none."""
+    if dtype is None:
+        return list(values)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # beyond a narrow type it is infinite, which no domain holds
+            array = np.array([np.nan if value is None else value for value in values], np.float64).astype(dtype)
+        if dtype.itemsize < np.dtype(np.float64).itemsize:
+            for place, value in enumerate(array.tolist()):
+                if not domain.holds(value):  # rounding took it out of its domain: the next one towards the middle
+                    array[place] = np.nextafter(array[place], array.dtype.type(domain.middle()))
+        return array
+    if dtype.kind == "O":
+        array = np.empty(len(values), object)
+        for place, value in enumerate(values):  # one by one: a list is an entry, not an axis
+            array[place] = value
+        return array
+    return np.array(list(values), dtype)
+
+
+def fits(
+    dtype: object,
+    domain: Domain,
+    build: Callable[[Any, Domain, Sequence[Value]], Column] = array_of,
+    entries: Callable[[Column], list[Value]] = list,
+    *,
+    floats: bool | None = None,
+) -> bool:
+    """Whether a column of a type gives back what a domain holds; numbers may be rounded, but stay in their range.
+
+    `floats`: whether it is a type of floats; by default as the type itself says.
+    """
+    values = domain.samples()
+    try:
+        again = [flag_of(domain, value) for value in entries(build(dtype, domain, values))]
+    except (OverflowError, TypeError, ValueError):  # what libraries raise for values that a type does not hold
+        return False
+    if isinstance(domain, Numbers) and (getattr(dtype, "kind", "") == "f" if floats is None else floats):
+        return True
+    pairs = zip(values, again, strict=True)
+    return all(key_of(domain.read(one)) == key_of(domain.read(other)) for one, other in pairs)
 
 
 def _is_numeric(fields: Fields) -> bool:
     """Whether a record is a number, or a tuple of numbers."""
     return fields.flat and fields.kind != "dict" and all(domain.dtype in NUMERIC for domain in fields.domains)
+
+
+def _named(fields: Fields) -> str | None:
+    named = fields.flat and fields.kind == "dict"
+    return None if named else "records that are dicts of single values: their names become columns"
 
 
 def _column_type(domain: Domain) -> DType | None:
@@ -45,14 +180,6 @@ def _fitted_column(dtype: DType | None, domain: Domain) -> DType | None:
     return dtype if dtype is None or fits(dtype, domain) else _column_type(domain)
 
 
-def _matrix(dtype: DType, order: str, domains: Sequence[Domain], records: Sequence[Record]) -> Array:
-    """Records by fields."""
-    matrix = np.empty((len(records), len(domains)), dtype, order="F" if order == "F" else "C")
-    for k, domain in enumerate(domains):
-        matrix[:, k] = array_of(dtype, domain, [record[k] for record in records])
-    return matrix
-
-
 def _matrix_type(domains: Sequence[Domain]) -> DType:
     """Floats where one of the fields needs them, integers otherwise."""
     return np.dtype(np.float64 if any(domain.dtype == "float64" for domain in domains) else np.int64)
@@ -61,6 +188,14 @@ def _matrix_type(domains: Sequence[Domain]) -> DType:
 def _fitted_matrix(dtype: DType, domains: Sequence[Domain]) -> DType:
     fit = all(fits(dtype, domain, entries=lambda column: column.tolist()) for domain in domains)
     return dtype if fit else _matrix_type(domains)
+
+
+def _matrix(dtype: DType, order: str, domains: Sequence[Domain], records: Sequence[Record]) -> Array:
+    """Records by fields."""
+    matrix = np.empty((len(records), len(domains)), dtype, order="F" if order == "F" else "C")
+    for k, domain in enumerate(domains):
+        matrix[:, k] = array_of(dtype, domain, [record[k] for record in records])
+    return matrix
 
 
 def _order(array: Array) -> str:
@@ -76,14 +211,14 @@ class ListLayout(Layout):
 
     kind: type = list
 
-    @staticmethod
+    @classmethod
     @override
-    def read(fields: Fields, data: Data) -> list[Record] | None:
+    def read(cls, fields: Fields, data: Data) -> list[Record] | None:
         return fields.read_all(data) if isinstance(data, list) else None
 
-    @staticmethod
+    @classmethod
     @override
-    def rows(data: Data) -> list[Value]:
+    def rows(cls, data: Data) -> list[Value]:
         return list(data)
 
     @classmethod
@@ -103,14 +238,14 @@ class RecordLayout(Layout):
 
     missing = (math.nan, None)
 
-    @staticmethod
+    @classmethod
     @override
-    def read(fields: Fields, data: Data) -> list[Record] | None:
-        return fields.read_all(RecordLayout.rows(data))
+    def read(cls, fields: Fields, data: Data) -> list[Record] | None:
+        return fields.read_all(cls.rows(data))
 
-    @staticmethod
+    @classmethod
     @override
-    def rows(data: Data) -> list[Value]:
+    def rows(cls, data: Data) -> list[Value]:
         # A number is held as an array without axes.
         return [data.item() if isinstance(data, np.ndarray) and data.ndim == 0 else data]
 
@@ -120,32 +255,26 @@ class RecordLayout(Layout):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayLayout(Layout):
+class ArrayLayout(Columnar):
     """An array of numbers, of one axis or of records by fields."""
 
     dtype: DType
     order: str = field(default="C", compare=False)  # which one cannot be told of a single row
 
-    @staticmethod
+    @classmethod
     @override
-    def needs(fields: Fields) -> str | None:
+    def needs(cls, fields: Fields) -> str | None:
         return None if _is_numeric(fields) else "records that are numbers, or tuples of numbers"
 
-    @staticmethod
+    @classmethod
     @override
-    def read(fields: Fields, data: Data) -> list[Record] | None:
-        if not isinstance(data, np.ndarray) or not data.ndim or data.dtype.kind not in "biuf":
+    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
+        if not isinstance(data, np.ndarray) or data.ndim not in (1, 2) or data.dtype.kind not in "biuf":
             return None
-        width = len(fields.domains)
-        if data.shape != ((len(data),) if fields.kind == "value" else (len(data), width)):
+        if fields is not None and data.ndim != (1 if fields.kind == "value" else 2):
             return None
-        return read_columns(fields, data.reshape(-1, width).T.tolist())
-
-    @staticmethod
-    @override
-    def rows(data: Data) -> list[Value]:
-        rows: list[Value] = data.tolist()
-        return rows
+        columns: list[list[Value]] = data.reshape(len(data), data.shape[1] if data.ndim == 2 else 1).T.tolist()
+        return columns
 
     @classmethod
     @override
@@ -169,37 +298,31 @@ class ArrayLayout(Layout):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnsLayout(NamedLayout):
+class ColumnsLayout(Columnar):
     """A dict of arrays and lists."""
 
     dtypes: tuple[DType | None, ...]  # None: a list
     kind: type = dict
-    empty: Data = field(default_factory=dict, compare=False)
 
-    @staticmethod
+    @classmethod
     @override
-    def read(fields: Fields, data: Data) -> list[Record] | None:
-        if not isinstance(data, Mapping) or not fields.has_names(data):
+    def needs(cls, fields: Fields) -> str | None:
+        return _named(fields)
+
+    @classmethod
+    @override
+    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
+        if not isinstance(data, Mapping) or (fields is not None and not fields.has_names(data)):
             return None
         columns = list(data.values())
-        if not all(isinstance(c, list) or (isinstance(c, np.ndarray) and c.ndim == 1) for c in columns):
-            return None
-        return read_columns(fields, list(map(list, columns)))
-
-    @staticmethod
-    @override
-    def rows(data: Data) -> list[Value]:
-        return list(zip(*data.values(), strict=True))
+        known = all(isinstance(c, list) or (isinstance(c, np.ndarray) and c.ndim == 1) for c in columns)
+        return list(map(list, columns)) if known else None
 
     @classmethod
     @override
     def of(cls, data: Data) -> Self:
-        empty: Data = {}
-        if isinstance(data, MutableMapping):
-            empty = copy.copy(data)  # its settings, such as what a defaultdict makes
-            empty.clear()
         dtypes = tuple(column.dtype if isinstance(column, np.ndarray) else None for column in data.values())
-        return cls(dtypes=dtypes, kind=type(empty), empty=empty)
+        return cls(dtypes=dtypes, kind=type(data) if isinstance(data, dict) else dict)
 
     @classmethod
     @override
@@ -212,44 +335,35 @@ class ColumnsLayout(NamedLayout):
 
     @override
     def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
-        columns = copy.copy(self.empty)
-        arrays = map(array_of, self.dtypes, fields.domains, columns_of(fields, records))
-        for name, array in zip(fields.names, arrays, strict=True):
-            columns[name] = array
+        columns = self.kind()
+        for k, (name, domain) in enumerate(zip(fields.names, fields.domains, strict=True)):
+            columns[name] = array_of(self.dtypes[k], domain, [record[k] for record in records])
         return columns
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class XYLayout(Layout):
+class XYLayout(Columnar):
     """A tuple of an array of features and an array or a list of labels."""
 
     features: DType
     labels: DType | None
     order: str = field(default="C", compare=False)
 
-    @staticmethod
+    @classmethod
     @override
-    def needs(fields: Fields) -> str | None:
+    def needs(cls, fields: Fields) -> str | None:
         if fields.kind == "tuple" and len(fields.parts) == 2 and not isinstance(fields.parts[1], Fields):
             features = fields.parts[0]
             if _is_numeric(features) if isinstance(features, Fields) else features.dtype in NUMERIC:
                 return None
         return "records ((x1, …, xk), y) of numbers x and a label y"
 
-    @staticmethod
+    @classmethod
     @override
-    def read(fields: Fields, data: Data) -> list[Record] | None:
-        if not _is_xy(data):
+    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
+        if not _is_xy(data) or data[0].ndim != 2 or getattr(data[1], "ndim", 1) != 1:
             return None
-        features, labels = data[0], np.asarray(data[1], None if isinstance(data[1], np.ndarray) else object)
-        if features.ndim != 2 or labels.ndim != 1 or features.shape != (len(labels), len(fields.domains) - 1):
-            return None
-        return read_columns(fields, [*features.T.tolist(), labels.tolist()])
-
-    @staticmethod
-    @override
-    def rows(data: Data) -> list[Value]:
-        return list(zip(data[0].tolist(), data[1], strict=True))
+        return [*data[0].T.tolist(), data[1].tolist() if isinstance(data[1], np.ndarray) else data[1]]
 
     @classmethod
     @override
@@ -278,16 +392,142 @@ class XYLayout(Layout):
 
 
 def _is_xy(data: Data) -> bool:
-    """Whether it is a tuple of an array of features and an array or a list of labels."""
+    """Whether an object is a tuple of an array of features and an array or a list of labels."""
     both = type(data) is tuple and len(data) == 2
     return both and isinstance(data[0], np.ndarray) and isinstance(data[1], np.ndarray | list)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class FrameLayout(Columnar):
+    """A frame of a library: `blank` has all but the records and the labels of rows.
+
+    In Polars and Arrow a missing number is null, and NaN stands only in the columns `nan`, in which an example has it.
+    """
+
+    frames: ClassVar[Frames]
+
+    blank: Frame
+    labels: Any = None  # the index of an example
+    example: Frame = None
+    nan: frozenset[Any] = frozenset()
+
+    @property
+    @override
+    def missing(self) -> tuple[float | None, ...]:
+        return (math.nan,) if self.frames is PANDAS else (None, math.nan) if self.nan else (None,)
+
+    @classmethod
+    @override
+    def needs(cls, fields: Fields) -> str | None:
+        texts = cls.frames is PANDAS or all(isinstance(name, str) for name in fields.names)
+        return _named(fields) or (None if texts else "names of columns that are texts")
+
+    @classmethod
+    @override
+    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
+        columns = cls.frames.columns(data) if cls.frames.holds(data) else None
+        return None if columns is None or (fields and not fields.has_names(columns)) else list(columns.values())
+
+    @classmethod
+    @override
+    def row_labels(cls, data: Data) -> list[Value] | None:
+        labels = cls.frames.labels(data)
+        return None if labels is None else labels.tolist()
+
+    @classmethod
+    @override
+    def of(cls, data: Data) -> Self:
+        return cls(blank=cls.frames.blank(data), labels=cls.frames.labels(data), example=data)
+
+    @classmethod
+    @override
+    def usual(cls, fields: Fields) -> Self:
+        return cls(blank=cls._usual(fields, fields.names))
+
+    @classmethod
+    def _usual(cls, fields: Fields, names: Sequence[Any]) -> Frame:
+        """A blank of types for values of the whole domain; they must not follow from those that are present."""
+        cls.frames.module()
+        samples = {n: domain.samples() for n, domain in zip(fields.names, fields.domains, strict=True) if n in names}
+        longest = max(map(len, samples.values()))
+        try:
+            return cls.frames.infer({name: [*islice(cycle(values), longest)] for name, values in samples.items()})
+        except (OverflowError, TypeError, ValueError) as error:
+            raise InvalidNeighbours(
+                f"a {cls.frames.noun} has no type of column for all of {fields!s:.80}: give values of one type"
+            ) from error
+
+    @override
+    def fitted(self, fields: Fields) -> Layout:
+        floats, nan, blank = self.frames.floats(self.blank), self.nan, self.blank
+
+        def build(name: Any, domain: Domain, values: Sequence[Value]) -> Column:
+            return self.frames.held(blank, name, values)
+
+        domains = zip(fields.names, fields.domains, strict=True)
+        odd = [name for name, domain in domains if not fits(name, domain, build, floats=name in floats)]
+        if odd:
+            blank = self.frames.retyped(blank, self._usual(fields, odd), odd)
+        if self.example is not None:
+            columns = self.frames.columns(self.example)
+            nan = frozenset(name for name in floats if any(value != value for value in columns[name]))
+        return replace(self, blank=blank, example=None, nan=nan)
+
+    @override
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+        floats, columns = self.frames.floats(self.blank), {}
+        for k, (name, domain) in enumerate(zip(fields.names, fields.domains, strict=True)):
+            values: Sequence[Value] = [record[k] for record in records]
+            if name in floats and isinstance(domain, Numbers):
+                rounded = array_of(np.dtype(floats[name]), domain, values).tolist()
+                null = self.frames is not PANDAS and name not in self.nan
+                values = [
+                    None if value is None or (value != value and null) else number
+                    for value, number in zip(values, rounded, strict=True)
+                ]
+            columns[name] = values
+        return self.frames.build(self.blank, columns, self.labels, without)
+
+    def __eq__(self, other: object) -> bool:
+        return type(other) is type(self) and self.frames.schema(self.blank) == other.frames.schema(other.blank)
+
+    def __hash__(self) -> int:
+        return hash(tuple(self.frames.schema(self.blank).items()))
+
+
+class PandasLayout(FrameLayout):
+    """A DataFrame of pandas."""
+
+    __slots__ = ()
+    frames = PANDAS
+
+
+class PolarsLayout(FrameLayout):
+    """A DataFrame of Polars."""
+
+    __slots__ = ()
+    frames = POLARS
+
+
+class LazyPolarsLayout(FrameLayout):
+    """A LazyFrame of Polars."""
+
+    __slots__ = ()
+    frames = LAZY_POLARS
+
+
+class ArrowLayout(FrameLayout):
+    """A Table of Arrow."""
+
+    __slots__ = ()
+    frames = ARROW
 
 
 #: The forms by name.
 FORMS: Final[dict[str, type[Layout]]] = {
     "array": ArrayLayout,
     "list": ListLayout,
-    "dataframe": FrameLayout,
+    "dataframe": PandasLayout,
     "polars": PolarsLayout,
     "polars-lazy": LazyPolarsLayout,
     "arrow": ArrowLayout,
@@ -295,9 +535,6 @@ FORMS: Final[dict[str, type[Layout]]] = {
     "xy": XYLayout,
     "record": RecordLayout,
 }
-
-
-OF_TABLES: Final = frozenset(tables.form for tables in TABLES)
 
 
 def usual_form(fields: Fields) -> str:
@@ -311,16 +548,14 @@ def form_meant(form: object, known: str | None) -> Any:
     """The form that a name means; `known` is that of a base or of examples. Other names mean themselves."""
     if form == "pandas":
         return "dataframe"
-    return known if form == "dataframe" and known in OF_TABLES else form
+    return known if form == "dataframe" and known in [frames.form for frames in FRAMES] else form
 
 
 def form_of_data(name: str, data: object) -> str:
     """The form in which a dataset was given as an argument of that name. Raises `InvalidNeighbours`."""
-    if is_frame(data):
-        return "dataframe"
-    tables = tables_of(data)
-    if tables is not None:
-        return tables.form
+    frames = frames_of(data)
+    if frames is not None:
+        return frames.form
     require_unmasked(data)
     if isinstance(data, np.ndarray) and data.ndim in (1, 2):
         return "array"

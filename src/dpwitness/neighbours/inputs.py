@@ -1,12 +1,15 @@
-"""What a mechanism is run on: any Python object.
+"""Inputs of a mechanism: any Python objects.
 
-Numbers and numeric arrays are read-only arrays, the fast path. Everything else stays as it was given, and the mechanism
-gets a fresh copy where it could change it.
+Numbers and numeric arrays are read-only arrays, the fast path. Any other object stays as it was given, and a mechanism
+that could change it gets a fresh copy. A copy for each run would cost more than most runs, so that many runs of plain
+Python share one input as long as no run changes it.
 """
 
 import copy
-import sys
+import pickle
 from collections.abc import Callable, Hashable, Mapping
+from contextlib import suppress
+from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from fractions import Fraction
@@ -20,7 +23,7 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief, too_deep
 from dpwitness.codec import Codec
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.tables import tables_of
+from dpwitness.frames import PANDAS, frames_of, is_series
 from dpwitness.values import value_from_json, value_to_json
 
 #: An input: any Python object.
@@ -155,7 +158,7 @@ def _too_large(values: object, array: Array) -> bool:
 
 
 def copier(data: Data) -> Callable[[], Data]:
-    """What hands out an input, a fresh copy each time where it could be changed.
+    """A function that hands out an input, a fresh copy each time if it could be changed.
 
     An array without axes is a number. Any other array can be written to, and lies in memory as it was given, whatever
     its length: neighbours must not differ in either.
@@ -167,96 +170,93 @@ def copier(data: Data) -> Callable[[], Data]:
         return partial(data.copy, order="K")
     if _immutable(data):
         return lambda: data
-    tables = tables_of(data)
-    if tables is not None:
-        return tables.lent(data)
-    if type(data) is list:
-        return _list_copier(data)
-    if type(data) is dict and all(map(_immutable, data)):
-        parts = {name: copier(item) for name, item in data.items()}
-        return lambda: {name: copied() for name, copied in parts.items()}
-    if type(data) is tuple:
-        items = _list_copier(list(data))
-        return lambda: tuple(items())
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(data, pandas.DataFrame | pandas.Series):
-        return _pandas_copier(data)
-    if pandas is not None and isinstance(data, pandas.Index):
-        return _index_copier(data)
-    return lambda: copy.deepcopy(data)
-
-
-def _pandas_copier(data: Any) -> Callable[[], Data]:
-    """Of a DataFrame or a Series: a deep copy of pandas' shares its labels, its categories and objects in columns."""
-    import pandas as pd  # type: ignore[import-untyped]  # no stubs
-
-    single = isinstance(data, pd.Series)
-    columns = [data] if single else [data.iloc[:, k] for k in range(data.shape[1])]
-    labels = [*map(_index_copier, data.axes)]
-    # Of each column what copies the values in it that can be changed, by row; in most there are none.
-    found = {
-        k: {i: copier(v) for i, v in enumerate(column) if not (pd.api.types.is_scalar(v) or _immutable(v))}
-        for k, column in enumerate(columns)
-        if column.dtype == object
-    }
-    changeable = {k: copiers for k, copiers in found.items() if copiers}
-    categorical = [k for k, column in enumerate(columns) if isinstance(column.dtype, pd.CategoricalDtype)]
-
-    def own(k: int) -> Any:
-        column = columns[k]
-        if k in categorical:
-            return pd.Series(copy.deepcopy(column.array), index=data.index, name=column.name)
-        values = column.to_numpy(object, copy=True)
-        for i, copied in changeable[k].items():
-            values[i] = copied()
-        return pd.Series(values, index=data.index, name=column.name, dtype=object)
-
-    def copied() -> Data:
-        whole = copy.deepcopy(data)
-        if single and (changeable or categorical):
-            whole = type(data)(own(0)).__finalize__(whole)
-        elif not single:
-            for k in (*changeable, *categorical):
-                whole.isetitem(k, own(k))
-        whole.index = labels[0]()
-        if not single:
-            whole.columns = labels[1]()
-        return whole
-
-    return copied
-
-
-def _index_copier(index: Any) -> Callable[[], Any]:
-    """Of an index: a deep copy of pandas' shares what a RangeIndex or a MultiIndex works out once, and objects."""
-    import pandas as pd
-
-    if type(index) is pd.Index and (index.dtype != object or all(map(_immutable, index))):
-        return partial(index.copy, deep=True)
-    make, given = index.__reduce__()[:2]
-    parts = copier(given)
-    return lambda: make(*parts())
-
-
-def _list_copier(items: list[Data]) -> Callable[[], list[Data]]:
-    if all(map(_immutable, items)):
-        return items.copy
-    if all(_is_flat(item) for item in items):
-        return lambda: [item.copy() for item in items]
-    parts = [copier(item) for item in items]
-    return lambda: [copied() for copied in parts]
-
-
-def _is_flat(item: Data) -> bool:
-    """Whether a shallow copy is enough."""
-    return type(item) in (list, dict) and all(
-        map(_immutable, chain(item, item.values()) if type(item) is dict else item)
-    )
+    frames = frames_of(data)
+    if frames is not None:
+        return partial(frames.copy, data)
+    try:
+        # Deep copies of pandas' objects share labels and the objects in columns. Protocol 4: with 5, arrays that cannot
+        # be written to come back as such.
+        return partial(pickle.loads, pickle.dumps(data, 4))
+    except Exception:  # whatever an object raises that cannot be pickled, such as a function
+        return partial(copy.deepcopy, data)
 
 
 def _immutable(value: Data) -> bool:
     if type(value) in (tuple, frozenset):
         return all(map(_immutable, value))
     return type(value) in ATOMS or (isinstance(value, np.generic) and not isinstance(value, np.void))
+
+
+#: Kinds whose pickles hold all that can be changed in them, beside `ATOMS` and arrays of numbers, texts and times.
+CONTAINERS: Final = (list, dict, tuple, set, frozenset)
+#: Bytes of an array or a frame that are compared as fast as an item of a list, and items that a frame takes besides.
+BYTES_AN_ITEM: Final = 256
+ITEMS_A_FRAME: Final = 1_000
+#: Levels of nesting up to which it is seen whether an input was changed.
+DEEPEST: Final = 32
+
+
+@dataclass(slots=True)
+class SharedInput:
+    """An object that many runs get, and that nothing else uses."""
+
+    value: Data
+    #: Its pickle before the first run.
+    before: bytes
+    #: About how many items it holds; see `items_of`.
+    items: int
+    #: How many runs have left it as it was.
+    runs: int = 0
+
+    @property
+    def changed(self) -> bool:
+        """Whether a run changed it."""
+        return _pickled(self.value) != self.before
+
+
+def shared_input(value: Data) -> SharedInput | None:
+    """An object of its own as an input that many runs get; None where a change could go unseen."""
+    before = _pickled(value) if PANDAS.holds(value) or _pickles_show_all(value) else None
+    return None if before is None else SharedInput(value, before, items_of(value))
+
+
+def _pickled(data: Data) -> bytes | None:
+    """An input as bytes, which show also whether arrays can be written to; None where it cannot be pickled."""
+    with suppress(Exception):  # whatever an object raises that a run put into it
+        return PANDAS.state(data) if PANDAS.holds(data) else pickle.dumps(data, 5)
+    return None
+
+
+def _pickles_show_all(data: Data) -> bool:
+    """Whether an input holds `CONTAINERS`, `ATOMS` and arrays alone: other objects may keep what no pickle holds."""
+    level: list[Any] = [data]
+    for _ in range(DEEPEST):
+        inner: list[Any] = []
+        for kind in set(map(type, level)):
+            if kind in ATOMS or (issubclass(kind, np.generic) and kind is not np.void):
+                continue
+            own: list[Any] = [item for item in level if type(item) is kind]
+            if kind in CONTAINERS:
+                inner += chain.from_iterable(own)
+                inner += chain.from_iterable(map(dict.values, own)) if kind is dict else ()
+            elif kind is not np.ndarray or any(item.dtype.kind not in "biufcSUmM" for item in own):
+                return False
+        if not inner:
+            return True
+        level = inner
+    return False
+
+
+def items_of(data: Data) -> int:
+    """About how many items an input holds, those of the containers in it included: what comparing it costs.
+
+    Of lists in a list all count as much as the first. An item of an array or a frame is `BYTES_AN_ITEM`.
+    """
+    if type(data) in CONTAINERS and data:
+        return len(data) * (2 * items_of(next(iter(data))) if type(data) is not dict else 2)
+    if type(data) is np.ndarray:
+        return 1 + int(data.nbytes) // BYTES_AN_ITEM
+    return ITEMS_A_FRAME + int(data.size) * 8 // BYTES_AN_ITEM if PANDAS.holds(data) else 1
 
 
 def input_key(data: Data) -> Hashable:
@@ -310,25 +310,20 @@ def shown(data: Data) -> str:
     """An input on one line; of a long one only the ends."""
     if isinstance(data, np.ndarray):
         return " ".join(np.array2string(data, threshold=12, separator=", ").split())
-    tables = tables_of(data)
-    if tables is not None:
-        table = tables.eager(data)
-        return _shown_table(tables.noun, len(table), tables.contents(table))
-    pandas = sys.modules.get("pandas")
-    if pandas is not None and isinstance(data, pandas.DataFrame):
-        return _shown_table("DataFrame", len(data), {name: column.tolist() for name, column in data.items()})
-    if pandas is not None and isinstance(data, pandas.Series):
+    frames = frames_of(data)
+    if frames is not None:
+        with suppress(InvalidNeighbours):  # times that Python does not hold
+            columns = frames.columns(data)
+            rows = len(next(iter(columns.values()), ()))
+            text = ", ".join(f"{name}: {_brief_list(column)}" for name, column in columns.items())
+            return f"{frames.noun} of {rows} {'row' if rows == 1 else 'rows'} ({text:.200})"
+    if is_series(data):
         return f"Series {_brief_list(data.tolist())}"
     if type(data) is list:
         return _brief_list(data)
     if type(data) is tuple:
         return f"({', '.join(map(shown, data))})"
     return brief(data)
-
-
-def _shown_table(noun: str, rows: int, columns: Mapping[Any, list[Data]]) -> str:
-    text = ", ".join(f"{name}: {_brief_list(column)}" for name, column in columns.items())
-    return f"{noun} of {rows} {'row' if rows == 1 else 'rows'} ({text:.200})"
 
 
 def _brief_list(items: list[Data]) -> str:

@@ -7,9 +7,9 @@ from typing import ClassVar, Final
 
 import numpy as np
 
-from dpwitness.neighbours.difference import difference, same, told_apart
+from dpwitness.frames import frames_of, is_series
+from dpwitness.neighbours.difference import difference, same
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, copied, input_key, require_shallow, shown
-from dpwitness.tables import Schema, tables_of
 
 #: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
 ATTACK: Final = "attack: "
@@ -103,49 +103,26 @@ def alike(pair: Pair) -> bool:
 
 
 def unlike(pair: Pair) -> str | None:
-    """What the types of two arrays or tables differ in; None where it is nothing, or where they are neither.
+    """What two arrays or frames differ in besides their records; None where it is nothing, or where they are neither.
 
     A verdict on such a pair may rest on that alone. The relations of this package make none, but a user may give one.
     """
-    first, second = pair.sides
-    if isinstance(first, np.ndarray) and isinstance(second, np.ndarray) and first.ndim and second.ndim:
-        return _contrast("the type of their arrays", first.dtype, second.dtype)
-    forms = [tables_of(side) for side in pair.sides]
-    if forms[0] is not None and forms[0] is forms[1]:
-        return _unlike_schemas(*(forms[0].schema(forms[0].eager(side)) for side in pair.sides))
-    kinds = [type(side).__name__ if form is None else form.noun for form, side in zip(forms, pair.sides, strict=True)]
-    if kinds == ["DataFrame", "DataFrame"]:
-        return _unlike_frames(first, second)
-    tabular = {"DataFrame", "Series", "ndarray", *(form.noun for form in forms if form is not None)} & set(kinds)
+    first, second = map(_schema, pair.sides)
+    if not first or not second:
+        first, second = ({"their type": type(side).__name__} if first or second else {} for side in pair.sides)
     numbers = any(isinstance(side, np.ndarray) and not side.ndim for side in pair.sides)
-    return _contrast("their type", *kinds) if tabular and not numbers else None
+    for what in {} if numbers else {**first, **second}:
+        texts = first.get(what, "none"), second.get(what, "none")
+        if texts[0] != texts[1]:
+            return f"{what} ({texts[0]:.60} and {texts[1]:.60})"
+    return None
 
 
-def _unlike_frames(first: Data, second: Data) -> str | None:
-    if list(first.columns) != list(second.columns):
-        return _contrast("their columns", list(first.columns), list(second.columns))
-    for name, *dtypes in zip(first.columns, first.dtypes, second.dtypes, strict=True):
-        if texts := told_apart(*dtypes):
-            return _contrast(f"the type of column {name!r}", *texts)
-    kinds = [
-        f"{type(frame.index).__name__} of {frame.index.dtype}, name {frame.index.name!r}" for frame in (first, second)
-    ]
-    return (
-        _contrast("their index", *kinds)
-        or _contrast("the type of their index", *(told_apart(first.index.dtype, second.index.dtype) or ("", "")))
-        or _contrast("the names of their columns", list(first.columns.names), list(second.columns.names))
-        or _contrast("their attrs", first.attrs, second.attrs)
-    )
-
-
-def _unlike_schemas(first: Schema, second: Schema) -> str | None:
-    if first.names != second.names:
-        return _contrast("their columns", list(first.names), list(second.names))
-    for name, *kinds in zip(first.names, first.kinds, second.kinds, strict=True):
-        if kinds[0] != kinds[1]:
-            return f"the type of column {name!r} ({kinds[0]!s:.60} and {kinds[1]!s:.60})"
-    return _contrast("their metadata", first.more, second.more)
-
-
-def _contrast(what: str, first: object, second: object) -> str | None:
-    return None if repr(first) == repr(second) else f"{what} ({first!s:.60} and {second!s:.60})"
+def _schema(data: Data) -> dict[str, str]:
+    """All that an array or a frame is besides its records, as texts by their names; nothing for any other object."""
+    if isinstance(data, np.ndarray) and data.ndim:
+        return {"their type": "ndarray", "the type of their arrays": str(data.dtype)}
+    frames = frames_of(data)
+    if frames is None:
+        return {"their type": "Series"} if is_series(data) else {}
+    return {"their type": frames.noun, **frames.schema(data)}

@@ -24,9 +24,8 @@ from dpwitness.neighbours.dataset_pairs import (
 from dpwitness.neighbours.domains import Value, in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
-from dpwitness.neighbours.forms import FORMS, check_form, form_meant, form_of_data, usual_form
+from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_meant, form_of_data, usual_form
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
-from dpwitness.neighbours.layouts import Layout
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
 from dpwitness.neighbours.units import UnitChange, UnitProposals, Units

@@ -20,9 +20,9 @@ from dpwitness.checks import brief, class_and_text, is_ours, items
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register, require_free
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
+from dpwitness.frames import frames_of
 from dpwitness.neighbours.inputs import Data, Input, as_array, as_input, copied
 from dpwitness.neighbours.pair import Pair, holds
-from dpwitness.tables import is_frame, tables_of
 
 #: Candidates that are compared with a pair, of a relation without a `contains` of its own.
 MOST_COMPARED: Final = 10_000
@@ -482,7 +482,7 @@ def as_relation(given: Relation | Sequence[Data]) -> Relation:
         return given
     if not isinstance(given, list | tuple):
         own = hasattr(given, "candidates") and not isinstance(given, type)
-        if is_frame(given) or tables_of(given) is not None:
+        if frames_of(given) is not None:
             raise InvalidNeighbours("neighbours= is a table, and no relation: give dpw.records(dpw.like(frame))")
         raise InvalidNeighbours(
             f"neighbours={brief(given)} is no relation: give one, such as records(…) or queries(…), or a list of pairs"

@@ -11,8 +11,8 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.claims import ZCDP, ApproxDP, Claim, PrivacyProfile
 from dpwitness.errors import InvalidClaim, InvalidParameter
+from dpwitness.frames import LAZY_POLARS, POLARS
 from dpwitness.mechanisms.libraries.library import EPSILONS, Library
-from dpwitness.tables import PolarsTables, tables_of
 
 #: The feature without which no function of the user's can be part of a measurement.
 USERS_OWN: Final = "honest-but-curious"
@@ -127,7 +127,7 @@ def in_carrier(value: Any, carrier: str) -> object:
     values where it takes one, for one where it takes a list, and for what is no frame of Polars where it takes one.
     """
     if carrier == LAZY:
-        if not isinstance(tables_of(value), PolarsTables):
+        if not (POLARS.holds(value) or LAZY_POLARS.holds(value)):
             raise InvalidParameter(
                 f"the measurement takes a LazyFrame of Polars, not a {type(value).__name__}: "
                 "use records(…, form='polars-lazy')"
