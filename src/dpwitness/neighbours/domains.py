@@ -1,10 +1,12 @@
 """Domains: which values one field of a record may take, and which of them break code."""
 
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import Any, ClassVar, Final, TypeVar
 
 import numpy as np
@@ -20,15 +22,8 @@ T = TypeVar("T")
 Value = Any
 
 
-class NotInDomain:
-    """The type of `NOT_IN_DOMAIN`."""
-
-    def __repr__(self) -> str:
-        return "NOT_IN_DOMAIN"
-
-
-#: What `Domain.read` gives for a value that the domain does not hold.
-NOT_IN_DOMAIN: Final = NotInDomain()
+#: `Domain.read` returns this mark for a value outside the domain.
+NOT_IN_DOMAIN: Final = object()
 
 
 class Domain(ABC):
@@ -138,9 +133,9 @@ def _call(name: str, *arguments: str, **flags: bool) -> str:
     return f"{name}({', '.join([*arguments, *(f'{flag}=True' for flag, is_set in flags.items() if is_set)])})"
 
 
-#: Values of a domain of which each is tried.
+#: All values of a domain of at most this many are special.
 SMALL: Final = 128
-#: Listed values that are tried as an end, and those that are shown to people.
+#: Listed values that are tried as an end, and that are shown to people.
 TRIED: Final = 24
 SHOWN: Final = 6
 #: Columns of one of these types have a NumPy type of their own.
@@ -148,10 +143,27 @@ DTYPES: Final = {bool: "bool", int: "int64", float: "float64"}
 
 
 class Listed(Domain):
-    """A domain that is a list of values, an ordinary one first."""
+    """A domain that is a list of values, all different, an ordinary one first."""
 
     __slots__ = ()
     values: tuple[Value, ...]
+    _places: dict[Hashable, int]
+
+    @property
+    @override
+    def dtype(self) -> str:
+        kinds = {type(value) for value in self.values}
+        return "object" if len(kinds) > 1 or self.holds(None) else DTYPES.get(kinds.pop(), "object")
+
+    @override
+    def ends(self) -> tuple[Value, ...]:
+        """The last and the first, then the others; of a single one also what else may come, or the same one again."""
+        first, *others = self.values
+        return (others[-1], first, *others[:-1])[:TRIED] if others else (first, *(self.odd() or (first,)))
+
+    @override
+    def special(self, scale: float) -> tuple[Value, ...]:
+        return self.values[:SMALL]
 
     @override
     def middle(self) -> Value:
@@ -162,12 +174,21 @@ class Listed(Domain):
         return self.values[int(rng.integers(len(self.values)))]
 
     @override
-    def special(self, scale: float) -> tuple[Value, ...]:
-        return self.values[:SMALL]
+    def near(self, value: Value) -> Iterator[Value]:
+        yield from (*self.odd(), *self.ends())
+
+    @override
+    def simpler(self, value: Value) -> Iterator[Value]:
+        yield from self.values[: min(self._places.get(key_of(value), TRIED), TRIED)]
 
     @override
     def samples(self) -> list[Value]:
         return [*self.values, *Domain.samples(self)]
+
+
+def _places_of(values: Sequence[Value]) -> dict[Hashable, int]:
+    """The places of values by their keys, the first of equal ones."""
+    return {key_of(value): place for place, value in reversed(list(enumerate(values)))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,7 +203,7 @@ class Categories(JsonFields, Listed):
     values: tuple[Value, ...]
     other: bool = False
     missing: bool = False
-    _known: frozenset[Hashable] = field(init=False, repr=False, compare=False)
+    _places: dict[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         _check_flags(other=self.other, missing=self.missing)
@@ -191,48 +212,26 @@ class Categories(JsonFields, Listed):
                 f"categories {brief(self.values)} must be texts, whole numbers, numbers or flags, all of one type, "
                 "each given by itself: categories('red', 'blue')"
             )
-        known = frozenset(map(key_of, self.values))
-        if len(known) != len(self.values) or "NaN" in known:
+        places = _places_of(self.values)
+        if len(places) != len(self.values) or "NaN" in places:
             raise InvalidNeighbours(f"categories {brief(self.values)} must differ from each other, NaN left out")
         if self.other and type(self.values[0]) is bool:
             raise InvalidNeighbours("categories of flags have no other value: leave out other=True")
-        object.__setattr__(self, "_known", known)
+        object.__setattr__(self, "_places", places)
 
     def __str__(self) -> str:
         more = [f"… {len(self.values) - SHOWN} more"] if len(self.values) > SHOWN else []
         return _call("categories", *map(repr, self.values[:SHOWN]), *more, other=self.other, missing=self.missing)
-
-    @property
-    @override
-    def dtype(self) -> str:
-        return "object" if self.missing else DTYPES.get(type(self.values[0]), "object")
-
-    @override
-    def ends(self) -> tuple[Value, ...]:
-        """The last and the first, then the others; of a single one also what else may come, or the same one again."""
-        first, *others = self.values
-        return (others[-1], first, *others[:-1])[:TRIED] if others else (first, *(self.odd() or (first,)))
 
     @override
     def odd(self) -> tuple[Value, ...]:
         return (*([self._new()] if self.other else []), *([None] if self.missing else []))
 
     def _new(self) -> Value:
+        """A value that is not listed."""
         if type(self.values[0]) is not str:
             return max(self.values) + 1
-        new = "other"
-        while new in self.values:
-            new += "_"
-        return new
-
-    @override
-    def near(self, value: Value) -> Iterator[Value]:
-        yield from (*self.odd(), *self.ends())
-
-    @override
-    def simpler(self, value: Value) -> Iterator[Value]:
-        place = self.values.index(value) if key_of(value) in self._known else len(self.values)
-        yield from self.values[: min(place, TRIED)]
+        return next(new for k in count() if (new := "other" + "_" * k) not in self.values)
 
     @override
     def read(self, value: Value) -> Value:
@@ -245,7 +244,7 @@ class Categories(JsonFields, Listed):
             value = float(value)
         if kind is int and type(value) is float and value.is_integer():
             value = int(value)  # of a column of floats
-        belongs = type(value) is kind and (self.other or key_of(value) in self._known)
+        belongs = type(value) is kind and (self.other or key_of(value) in self._places)
         return value if belongs else NOT_IN_DOMAIN
 
     @override
@@ -266,10 +265,6 @@ def flags(*, missing: bool = False) -> Categories:
     return Categories(values=(False, True), missing=missing)
 
 
-#: Examples that are tried in one place.
-EXAMPLES_TRIED: Final = 8
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples(Listed):
     """Records of any kind, those given and no others: what a hypothesis strategy drew, for example.
@@ -282,36 +277,14 @@ class Examples(Listed):
     _places: dict[Hashable, int] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        places: dict[Hashable, int] = {}
-        for place, value in enumerate(self.values):
-            places.setdefault(key_of(value), place)
-        if len(places) < 2:
-            raise InvalidNeighbours(f"{self.source}: give at least two records that differ, not {len(places)}")
-        object.__setattr__(self, "_places", places)
+        first = sorted(_places_of(self.values).values())
+        if len(first) < 2:
+            raise InvalidNeighbours(f"{self.source}: give at least two records that differ, not {len(first)}")
+        object.__setattr__(self, "values", tuple(self.values[place] for place in first))
+        object.__setattr__(self, "_places", _places_of(self.values))
 
     def __str__(self) -> str:
-        return f"{len(self._places)} {self.source}"
-
-    @property
-    @override
-    def dtype(self) -> str:
-        kinds = {type(value) for value in self.values}
-        return DTYPES.get(kinds.pop(), "object") if len(kinds) == 1 else "object"
-
-    @override
-    def ends(self) -> tuple[Value, ...]:
-        """The last (hypothesis draws the simplest first), the first, and some between."""
-        distinct = [self.values[place] for place in self._places.values()]
-        return (distinct[-1], distinct[0], *distinct[-2:0:-1])[:EXAMPLES_TRIED]
-
-    @override
-    def near(self, value: Value) -> Iterator[Value]:
-        place = self._places.get(key_of(value), 0)
-        yield from self.values[max(place - EXAMPLES_TRIED // 2, 0) : place + EXAMPLES_TRIED // 2]
-
-    @override
-    def simpler(self, value: Value) -> Iterator[Value]:
-        yield from self.values[: min(self._places.get(key_of(value), 0), EXAMPLES_TRIED)]
+        return f"{len(self.values)} {self.source}"
 
     @override
     def read(self, value: Value) -> Value:
@@ -377,139 +350,123 @@ def text(max_length: int = 20, *, missing: bool = False) -> Text:
     return Text(max_length=max_length, missing=missing)
 
 
-#: Magnitudes at which sums overflow, or all digits are lost.
+#: Sums of numbers of this magnitude overflow, and lose all digits of others.
 HUGE: Final = 1e308
-#: The smallest positive number, which is subnormal.
+#: The smallest positive double, which is subnormal.
 TINY: Final = 5e-324
 #: The least and the greatest integer of 64 bits.
 LEAST: Final = -(2**63)
 MOST: Final = 2**63 - 1
-#: Whole numbers in a range of which each is tried.
+#: All integers of a range are ends of it where these are fewer.
 EVERY: Final = 24
-#: Where types of fewer bits end, whole numbers stop to be exact floats, and digits or codes of missing values do.
+#: Places where types of fewer bits end, floats stop to hold all integers, and digits or codes of missing values end.
 BORDERS: Final = (99, 999, 2**7, 2**8, 2**15, 2**16, 2**24, 2**31, 2**32, 2**53, 9, 9999)
-
-
 #: Magnitudes in scales of the noise that the claim asks for: a mechanism's own scale is not known.
 LADDER: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0, 30.0, 100.0)
 #: Numbers that stand for a missing one, the last ones of some numbers of digits and bits, and large counts.
 SPECIAL: Final = (-1, 99, 999, 500, -99, -999, 9999, 64, 127, 255, 65_535, 1_000_000)
-
 #: Places of a range that are tried, as shares of it from its low end on.
 SHARES: Final = (0.01, 0.99, 0.25, 0.75, 0.1, 0.9, 0.001, 0.999, 0.4, 0.6)
 
 
-class Range(JsonFields, Domain):
-    """Numbers from `low` to `high`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Range(Domain):
+    """Numbers from `low` to `high`: integers of 64 bits where `whole`, else doubles.
 
-    `clipped`: the mechanism promises to clip to that range itself, so any finite number is allowed; `missing`: NaN and
-    None are allowed. Only inputs of the claim's domain can violate it, so both are for the user to state.
+    `clipped`: the mechanism promises to clip to the range itself, so any finite number is allowed; `missing`: NaN and
+    None are allowed. Only inputs of the claim's domain can violate it, so both are for the user to state. A missing
+    integer is None. A missing double is NaN or None, two different values where records are Python objects, both NaN in
+    an array or a column of floats.
     """
 
-    __slots__ = ()
-    kind: ClassVar[str]  # the function that makes the domain, and the key of both ends in JSON
     low: float
     high: float
-    clipped: bool
-    missing: bool
+    whole: bool
+    clipped: bool = False
+    missing: bool = False
 
     def __post_init__(self) -> None:
+        for name, end in (("low", self.low), ("high", self.high)):
+            if self.whole and (type(end) is not int or not LEAST <= end <= MOST):
+                raise InvalidNeighbours(f"{name}={brief(end)} must be a whole number of 64 bits")
+            if not self.whole and not (isinstance(end, float) and math.isfinite(end)):
+                raise InvalidNeighbours(f"{name}={brief(end)} must be a finite number")
         if not self.low < self.high:
             raise InvalidNeighbours(f"{self.kind} from low={self.low} to high={self.high}: low must be below high")
         _check_flags(clipped=self.clipped, missing=self.missing)
+
+    @property
+    def kind(self) -> str:
+        """The function that makes the domain; in JSON the key of both ends."""
+        return "integers" if self.whole else "numbers"
 
     def __str__(self) -> str:
         ends = (f"{end:g}" if isinstance(end, float) else str(end) for end in (self.low, self.high))
         return _call(self.kind, *ends, clipped=self.clipped, missing=self.missing)
 
-    def _special(self, scale: float) -> Iterator[float]:
-        """Magnitudes, in scales of the noise and in parts of the range, and special numbers, inside the range."""
-        span = self.high / 2 - self.low / 2
-        signed = [sign * size * scale for size in LADDER for sign in (1, -1)]
-        shares = [self.low + 2 * span * share for share in SHARES]
-        yield from (v for v in (*SPECIAL, *shares, *signed) if self.low < v < self.high)
-
-    @abstractmethod
-    def rounder(self, value: Value) -> Iterator[Value]:
-        """Zero, half of a value, and the value with fewer digits."""
-
     @override
-    def simpler(self, value: Value) -> Iterator[Value]:
-        """Those and the ends, where they are shorter to write."""
-        if value is None or not math.isfinite(value):
-            yield self.high
-            return
-        for other in (*self.rounder(value), self.low, self.high):
-            if self.holds(other) and _length(other) < _length(value):
-                yield other
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Numbers(Range):
-    """Doubles; see `Range`.
-
-    A missing number is NaN or None, two different values where records are Python objects, both NaN in an array or a
-    column of floats.
-    """
-
-    kind: ClassVar[str] = "numbers"
-    json_keys: ClassVar[tuple[str, ...]] = ("numbers: range", "clipped", "missing")
-
-    low: float
-    high: float
-    clipped: bool = False
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        for name, value in (("low", self.low), ("high", self.high)):
-            if not isinstance(value, float) or not math.isfinite(value):
-                raise InvalidNeighbours(f"{name}={brief(value)} must be a finite number")
-        Range.__post_init__(self)
-
-    @property
-    def range(self) -> tuple[float, float]:
-        """Both ends."""
-        return self.low, self.high
-
-    @classmethod
-    def from_keys(cls, numbers: tuple[float, float], clipped: bool, missing: bool) -> "Numbers":
-        """Build it from what a file holds. Raises `InvalidNeighbours`."""
-        return cls(low=numbers[0], high=numbers[1], clipped=clipped, missing=missing)
+    def to_json(self) -> dict[str, object]:
+        return {self.kind: [self.low, self.high], "clipped": self.clipped, "missing": self.missing}
 
     @property
     @override
     def dtype(self) -> str:
-        return "float64"
+        return "int64" if self.whole and not self.missing else "float64"
 
     @override
     def ends(self) -> tuple[float, ...]:
-        return _ends_of_numbers(self.low, self.high)
+        return _ends(self.low, self.high, self.whole)
 
     @override
     def inside(self, end: float) -> float:
-        """A hundredth of the range away from it: not so near that a sum of squares vanishes."""
-        hundredth = self.high / 100 - self.low / 100
-        return end + hundredth if end == self.low else end - hundredth
+        """A hundredth of the range away from an end, of a long range of integers at least 1.
+
+        Nearer to zero a sum of squares would vanish.
+        """
+        step = self.high / 100 - self.low / 100
+        if self.whole:
+            step = max((self.high - self.low) // 100, int(self.high - self.low > 1))
+        return end + step if end == self.low else end - step
 
     @override
     def odd(self) -> tuple[float | None, ...]:
-        """NaN, None and what lies outside, near and far, where these may come."""
+        """Missing numbers, and numbers outside the range, near and far, where these are allowed."""
         span = min(self.high - self.low, HUGE)
-        outside = [HUGE, self.low - span, self.high + span, -HUGE, TINY, -TINY] if self.clipped else []
-        missing = [math.nan, None] if self.missing else []
-        return (*missing, *(v for v in outside if not self.low <= v <= self.high))
+        near = (self.low - span, self.high + span)
+        outside = (MOST, *near, LEAST) if self.whole else (HUGE, *near, -HUGE, TINY, -TINY)
+        missing = [None] if self.whole else [math.nan, None]
+        return (
+            *(missing if self.missing else ()),
+            *dict.fromkeys(v for v in outside if not self.low <= v <= self.high and self.holds(v)),
+        )
 
     @override
     def special(self, scale: float) -> tuple[float, ...]:
-        return tuple(dict.fromkeys(map(float, self._special(scale))))
+        """Integers of a small range; else magnitudes, in scales of the noise and in shares of the range, and codes."""
+        if self.whole and self.high - self.low < SMALL:
+            return tuple(range(int(self.low), int(self.high) + 1))
+        span = self.high / 2 - self.low / 2
+        shares = [self.low + 2 * span * share for share in SHARES]
+        signed = [sign * size * scale for size in LADDER for sign in (1, -1)]
+        tried = [v for v in (*SPECIAL, *shares, *signed) if self.low < v < self.high]
+        return tuple(v for v in dict.fromkeys(map(self._rounded, tried)) if self.low < v < self.high)
+
+    def _rounded(self, value: float) -> float:
+        return round(value) if self.whole else float(value)
+
+    def _between(self, value: float, other: float) -> float:
+        """The number in the middle of two; doubles are halved first, so that the sum does not overflow."""
+        return (value + other) // 2 if self.whole else value / 2 + other / 2
 
     @override
     def middle(self) -> float:
-        return self.low / 2 + self.high / 2  # halved first, so that the sum does not overflow
+        return self._between(self.low, self.high)
 
     @override
     def draw(self, rng: np.random.Generator) -> float:
-        """Uniform in the range, with two decimal digits where these are enough."""
+        """A uniform draw, of a long range of doubles with two decimal digits."""
+        if self.whole:
+            return int(rng.integers(int(self.low), int(self.high), endpoint=True))
         value = self.low + float(rng.random()) * min(self.high - self.low, HUGE)
         value = round(value, 2) if self.high - self.low > 1 else value
         return min(max(value, self.low), self.high)
@@ -517,163 +474,77 @@ class Numbers(Range):
     @override
     def near(self, value: float | None) -> Iterator[float | None]:
         if value is not None and math.isfinite(value):
-            yield from (value / 2 + other / 2 for other in (self.middle(), self.low, self.high))
+            steps = (value + 1, value - 1) if self.whole else (self._between(value, self.middle()),)
+            between = (self._between(value, end) for end in (self.low, self.high))
+            yield from filter(self.holds, (*between, *steps))
         yield from (self.high, self.low, *self.odd())
 
     @override
-    def rounder(self, value: float) -> Iterator[float]:
-        yield from (0.0, *(float(f"{value:.{digits}g}") for digits in (1, 2, 3)), value / 2)
+    def simpler(self, value: float | None) -> Iterator[float]:
+        """Zero, the value with fewer digits, half of it, and the ends, where these are shorter to write."""
+        if value is None or not math.isfinite(value):
+            yield self.high
+            return
+        rounder = (float(f"{value:.{digits}g}") for digits in (1, 2, 3))
+        for other in (*map(self._rounded, (0, *rounder, value / 2)), self.low, self.high):
+            if self.holds(other) and _length(other) < _length(value):
+                yield other
 
     @override
     def read(self, value: Value) -> Value:
+        """A float, or an int, also where a column of floats held it; NaN among integers is None."""
         value = plain(value)
         if value is None:
             return None if self.missing else NOT_IN_DOMAIN
         if isinstance(value, bool) or not isinstance(value, int | float):
             return NOT_IN_DOMAIN
+        if value != value:
+            return (None if self.whole else math.nan) if self.missing else NOT_IN_DOMAIN
         try:
-            value = float(value)
-        except OverflowError:
+            number = int(value) if self.whole else float(value)
+        except OverflowError:  # an infinity as an integer, or an integer that no double can hold
             return NOT_IN_DOMAIN
-        if math.isnan(value):
-            return math.nan if self.missing else NOT_IN_DOMAIN
-        belongs = self.low <= value <= self.high or (self.clipped and math.isfinite(value))
-        return value if belongs else NOT_IN_DOMAIN
+        if self.whole and number != value:
+            return NOT_IN_DOMAIN
+        low, high = self.low, self.high
+        if self.clipped:
+            low, high = (LEAST, MOST) if self.whole else (-sys.float_info.max, sys.float_info.max)
+        return number if low <= number <= high else NOT_IN_DOMAIN
 
     @override
     def read_all(self, values: Sequence[Value]) -> list[Value] | None:
-        # Most columns are floats in the range; the sum is NaN where one of them is, and that has no order.
-        plain_floats = set(map(type, values)) == {float} and not math.isnan(sum(values))
-        if plain_floats and self.low <= min(values) and max(values) <= self.high:
+        # Most columns are numbers of one type in the range. Their sum is NaN where one is NaN, which has no order.
+        one_type = set(map(type, values)) == {int if self.whole else float}
+        if one_type and (total := sum(values)) == total and self.low <= min(values) and max(values) <= self.high:
             return list(values)
         return Domain.read_all(self, values)
 
 
-def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = False) -> Numbers:
-    """Numbers from `low` to `high`, both included; see `Numbers`. Raises `InvalidNeighbours`."""
+def numbers(low: float, high: float, *, clipped: bool = False, missing: bool = False) -> Range:
+    """Numbers from `low` to `high`, both included; see `Range`. Raises `InvalidNeighbours`."""
     ends = {}
     for name, value in (("low", plain(low)), ("high", plain(high))):
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        ends[name] = checks.number(name, value, InvalidNeighbours) if whole else value
-    return Numbers(**ends, clipped=clipped, missing=missing)
+        ends[name] = checks.number(name, value, InvalidNeighbours) if type(value) is int else value
+    return Range(**ends, whole=False, clipped=clipped, missing=missing)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Integers(Range):
-    """Whole numbers; see `Range`. A missing one is None."""
-
-    kind: ClassVar[str] = "integers"
-    json_keys: ClassVar[tuple[str, ...]] = ("integers: range", "clipped", "missing")
-
-    low: int
-    high: int
-    clipped: bool = False
-    missing: bool = False
-
-    def __post_init__(self) -> None:
-        for name, value in (("low", self.low), ("high", self.high)):
-            if isinstance(value, bool) or not isinstance(value, int) or not LEAST <= value <= MOST:
-                raise InvalidNeighbours(f"{name}={brief(value)} must be a whole number of 64 bits")
-        Range.__post_init__(self)
-
-    @property
-    def range(self) -> tuple[int, int]:
-        """Both ends."""
-        return self.low, self.high
-
-    @classmethod
-    def from_keys(cls, integers: tuple[int, int], clipped: bool, missing: bool) -> "Integers":
-        """Build it from what a file holds. Raises `InvalidNeighbours`."""
-        return cls(low=integers[0], high=integers[1], clipped=clipped, missing=missing)
-
-    @property
-    @override
-    def dtype(self) -> str:
-        return "float64" if self.missing else "int64"
-
-    @override
-    def ends(self) -> tuple[int, ...]:
-        return _ends_of_integers(self.low, self.high)
-
-    @override
-    def inside(self, end: int) -> int:
-        """A hundredth of the range away from it, at least 1 where that is not the other end."""
-        step = max((self.high - self.low) // 100, 1 if self.high - self.low > 1 else 0)
-        return end + step if end == self.low else end - step
-
-    @override
-    def odd(self) -> tuple[int | None, ...]:
-        """None and what lies outside, near and far, where these may come."""
-        span = self.high - self.low
-        outside = [MOST, self.low - span, self.high + span, LEAST] if self.clipped else []
-        outside = [v for v in outside if self.holds(v) and not self.low <= v <= self.high]
-        return (*([None] if self.missing else []), *dict.fromkeys(outside))
-
-    @override
-    def special(self, scale: float) -> tuple[int, ...]:
-        if self.high - self.low < SMALL:
-            return tuple(range(self.low, self.high + 1))
-        return tuple(v for v in dict.fromkeys(map(round, self._special(scale))) if self.low < v < self.high)
-
-    @override
-    def middle(self) -> int:
-        return (self.low + self.high) // 2
-
-    @override
-    def draw(self, rng: np.random.Generator) -> int:
-        return int(rng.integers(self.low, self.high, endpoint=True))
-
-    @override
-    def near(self, value: int | None) -> Iterator[int | None]:
-        if value is not None:
-            steps = ((value + self.low) // 2, (value + self.high) // 2, value + 1, value - 1)
-            yield from filter(self.holds, steps)
-        yield from (self.high, self.low, *self.odd())
-
-    @override
-    def rounder(self, value: int) -> Iterator[int]:
-        digits = len(str(abs(value)))
-        yield from (0, *(round(value, -places) for places in range(digits - 1, 0, -1)), int(value / 2))
-
-    @override
-    def read(self, value: Value) -> Value:
-        """An int; NaN is None, and a float is whole where a column of floats held it."""
-        value = plain(value)
-        if value is None or (isinstance(value, float) and math.isnan(value)):
-            return None if self.missing else NOT_IN_DOMAIN
-        if isinstance(value, float) and value.is_integer():
-            value = int(value)
-        if isinstance(value, bool) or not isinstance(value, int):
-            return NOT_IN_DOMAIN
-        belongs = self.low <= value <= self.high or (self.clipped and LEAST <= value <= MOST)
-        return value if belongs else NOT_IN_DOMAIN
-
-    @override
-    def read_all(self, values: Sequence[Value]) -> list[Value] | None:
-        if set(map(type, values)) == {int} and self.low <= min(values) and max(values) <= self.high:
-            return list(values)
-        return Domain.read_all(self, values)
+def integers(low: int, high: int, *, clipped: bool = False, missing: bool = False) -> Range:
+    """Integers from `low` to `high`, both included; see `Range`. Raises `InvalidNeighbours`."""
+    return Range(low=plain(low), high=plain(high), whole=True, clipped=clipped, missing=missing)
 
 
-def integers(low: int, high: int, *, clipped: bool = False, missing: bool = False) -> Integers:
-    """Whole numbers from `low` to `high`, both included; see `Integers`. Raises `InvalidNeighbours`."""
-    return Integers(low=plain(low), high=plain(high), clipped=clipped, missing=missing)
+def is_real(domain: Domain) -> bool:
+    """Whether a domain is a range of doubles, which may be rounded in it."""
+    return isinstance(domain, Range) and not domain.whole
 
 
 @lru_cache(1 << 14)  # asked for with every record that is made
-def _ends_of_numbers(low: float, high: float) -> tuple[float, ...]:
-    """Both ends, zero; round numbers, just inside the ends, the tiniest number, by turns."""
-    inside = [math.nextafter(high, low), math.nextafter(low, high), TINY]
-    ends = (high, low, 0.0, *in_turn((map(float, _round_numbers(low, high)), iter(inside))))
-    return tuple(dict.fromkeys(v for v in ends if low <= v <= high))
-
-
-@lru_cache(1 << 14)
-def _ends_of_integers(low: int, high: int) -> tuple[int, ...]:
-    """Both ends, zero; round numbers and just inside the ends, by turns; all numbers of a small range."""
-    every = range(low, high + 1) if high - low < EVERY else ()
-    ends = (high, low, 0, *in_turn((iter(_round_numbers(low, high)), iter([high - 1, low + 1]))), *every)
-    return tuple(dict.fromkeys(v for v in ends if low <= v <= high))
+def _ends(low: float, high: float, whole: bool) -> tuple[float, ...]:
+    """Both ends, zero; round numbers and numbers just inside the ends, by turns; all integers of a small range."""
+    inside = [high - 1, low + 1] if whole else [math.nextafter(high, low), math.nextafter(low, high), TINY]
+    every = range(int(low), int(high) + 1) if whole and high - low < EVERY else ()
+    tried = (high, low, 0, *in_turn((iter(_round_numbers(low, high)), iter(inside))), *every)
+    return tuple(dict.fromkeys(int(v) if whole else float(v) for v in tried if low <= v <= high))
 
 
 def in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:

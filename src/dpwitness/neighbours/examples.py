@@ -17,8 +17,7 @@ from dpwitness.neighbours.domains import (
     Categories,
     Domain,
     Examples,
-    Integers,
-    Numbers,
+    Range,
     Text,
     Value,
     is_missing,
@@ -168,13 +167,14 @@ def _domain(given: Sequence[Value], what: str) -> Domain:
     if kinds == {bool}:
         return Categories(values=(False, True), missing=missing)
     if kinds == {int} and min(present) >= LEAST and max(present) < MOST:
-        low, high = min(present), max(present)
-        return Integers(low=low, high=max(high, low + 1), missing=missing)
+        low = min(present)
+        return Range(low=low, high=max(*present, low + 1), whole=True, missing=missing)
     if kinds <= {int, float} and all(abs(value) < LARGEST_NUMBER for value in present if type(value) is int):
         least, most = float(min(present)), float(max(present))
         if not (math.isfinite(least) and math.isfinite(most)):
             raise InvalidNeighbours(f"{what}: there are infinite numbers; leave these out, or give numbers(low, high)")
-        return Numbers(low=least, high=most if least < most else math.nextafter(least + 1, math.inf), missing=missing)
+        high = most if least < most else math.nextafter(least + 1, math.inf)
+        return Range(low=least, high=high, whole=False, missing=missing)
     if kinds == {str}:
         distinct = sorted(set(present))
         if 1 < len(distinct) <= max(FEW_KINDS, len(present) // REPEATS):

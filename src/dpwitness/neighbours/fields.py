@@ -7,12 +7,18 @@ from typing import Annotated, Any, Final, TypeAlias
 import numpy as np
 
 from dpwitness.checks import brief
-from dpwitness.codec import Codec, Definitions, Schema, codec_of, keys_of, read_fields
+from dpwitness.codec import AnyCodec, Codec, Definitions, Schema, codec_of, keys_of, read_fields
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import Categories, Domain, Integers, Numbers, Text, Value, key_of
+from dpwitness.neighbours.domains import Categories, Domain, Range, Text, Value, key_of
 
 #: A record inside: the values of its fields in order, nesting left out.
 Record = tuple[Value, ...]
+#: The codec of both ends of a range, by the key that tells the range from other domains; and its other keys.
+RANGES: Final[Mapping[str, AnyCodec]] = {
+    "numbers": codec_of(tuple[float, float]),
+    "integers": codec_of(tuple[int, int]),
+}
+RANGE_FLAGS: Final = ("clipped", "missing")
 #: Fields of a record and levels of nesting that a file may hold.
 MOST_FIELDS: Final = 10_000
 DEEPEST: Final = 32
@@ -206,10 +212,15 @@ def _read(value: object, levels: int) -> object:
         names, parts = value["names"], [_read(part, levels - 1) for part in value["dict"]]
         if len(names) == len(parts) and {type(name) for name in names} <= {str, int} and len(set(names)) == len(names):
             return dict(zip(names, parts, strict=True))
-    for kind in WRITTEN:
+    for name, ends in RANGES.items():
+        if keys == {name, *RANGE_FLAGS}:
+            low, high = ends.read(name, value[name])
+            flags = {flag: codec_of(bool).read(flag, value[flag]) for flag in RANGE_FLAGS}
+            return Range(low=low, high=high, whole=name == "integers", **flags)
+    for kind in (Categories, Text):
         if keys == {key.name for key in keys_of(kind)}:
             return read_fields(kind, "domain", value)
-    known = ", ".join(keys_of(kind)[0].name for kind in WRITTEN)
+    known = ", ".join([*RANGES, "categories", "text"])
     raise InvalidNeighbours(f"domain {brief(value)} must hold one of tuple, list, dict, {known}, and its settings")
 
 
@@ -227,16 +238,21 @@ def _schema(definitions: Definitions) -> Schema:
             {"properties": {"dict": by_name}, "required": ["dict"]},
             {"properties": {"dict": parts, "names": names}, "required": ["dict", "names"]},
         ]
+        ranges: list[Schema] = [
+            {
+                "type": "object",
+                "properties": {name: ends.schema(definitions), **{key: {"type": "boolean"} for key in RANGE_FLAGS}},
+                "required": [name, *RANGE_FLAGS],
+            }
+            for name, ends in RANGES.items()
+        ]
         definitions["Domain"] = {
             "description": "The values of a field, or the structure of a record.",
             "type": "object",
-            "anyOf": [*(codec_of(kind).schema(definitions) for kind in WRITTEN), *structures],
+            "anyOf": [*ranges, *(codec_of(kind).schema(definitions) for kind in (Categories, Text)), *structures],
         }
     return whole
 
-
-#: The domains that files hold: each is told apart by its keys.
-WRITTEN: Final[tuple[type[Domain], ...]] = (Numbers, Integers, Categories, Text)
 
 #: A structure with its form in JSON: an object that a domain's name, or "tuple", "list" or "dict", tells apart.
 DescribedFields: TypeAlias = Annotated[Fields, Codec(Fields.to_json, lambda _, value: fields_from_json(value), _schema)]
