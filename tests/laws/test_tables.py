@@ -16,7 +16,7 @@ from dpwitness.errors import InvalidNeighbours, InvalidOutcome
 from dpwitness.frames import frames_of
 from dpwitness.mechanisms.remote import server, wire
 from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json
-from dpwitness.neighbours.difference import difference, same
+from dpwitness.neighbours.difference import difference
 from dpwitness.neighbours.inputs import shown
 from dpwitness.neighbours.pair import unlike
 
@@ -133,17 +133,15 @@ def test_rows_are_not_copied_for_a_run():
 def test_two_tables_differ_in_words_where_they_differ(form):
     data = ALL[form]
     other = data.slice(0, 2)
-    assert same(data, ALL[form])
-    assert not same(data, other)
+    assert difference(data, ALL[form]) == "the same as D"
     assert difference(data, other).startswith("2 rows: D without row 3: {'age': 31")
     assert unlike(Pair(data, other)) is None
     assert "age: [31, 47, 31]" in shown(data)
     narrow = FRAME.with_columns(FRAME["age"].cast(pl.Int16))
     wide = {"polars": narrow, "polars-lazy": narrow.lazy(), "arrow": narrow.to_arrow()}[form]
-    assert not same(data, wide)
     names = "int8 and int16" if form == "arrow" else "Int8 and Int16"
     assert unlike(Pair(data, wide)) == f"the type of column 'age' ({names})"
-    assert "column 'age' of dtype" in difference(data, wide)
+    assert "column 'age' of " in difference(data, wide)
     assert unlike(Pair(data, pd.DataFrame({"age": [1]}))).startswith("their type (")
 
 
@@ -151,7 +149,7 @@ def test_a_category_more_is_another_type():
     data = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0]), ["a"])})
     other = pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0]), ["a", "b"])})
     assert unlike(Pair(data, other)).startswith("the type of column 'c'")
-    assert not same(data, other)
+    assert difference(data, other) != "the same as D"
     relation = dpw.records({"c": dpw.categories("a", "b")}, form="arrow")
     assert not relation.contains(
         Pair(data, pa.table({"c": pa.DictionaryArray.from_arrays(pa.array([0, 0]), ["a", "b"])}))
@@ -162,7 +160,7 @@ def test_a_category_more_is_another_type():
 def test_a_table_without_columns_comes_back(table):
     again = input_from_json(json.loads(json.dumps(input_to_json(table))))
     assert type(again) is type(table)
-    assert same(again, table)
+    assert difference(again, table) == "the same as D"
 
 
 def test_rows_without_columns_say_that_no_file_holds_them():

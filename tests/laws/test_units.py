@@ -19,7 +19,6 @@ from dpwitness.neighbours import (
     relation_to_json,
     same_relation,
 )
-from dpwitness.neighbours.difference import both
 from dpwitness.neighbours.units import Units
 
 ids = st.sampled_from([integers(1, 1000), integers(0, 3), categories("ann", "bob", "cid", "dan"), text(4)])
@@ -328,36 +327,3 @@ def test_few_units_have_several_records_each_and_a_domain_of_too_few_gives_what_
     assert max(len(side) for pair in found for side in pair.sides) <= 4
     alone = records({"person": integers(0, 99)}, unit="person", at_most=2)  # a record is its unit
     assert len(list(alone.candidates())) >= 4
-
-
-MANY = [{"person": k // 3, "age": k} for k in range(102)]
-LESS = [record for record in MANY if record["person"] != 7]
-
-
-@pytest.mark.parametrize(
-    ("data", "neighbour", "said"),
-    [
-        (MANY, LESS, "99 records: D without the 3 records of person 7: {'person': 7, 'age': 21}, "
-         "{'person': 7, 'age': 22}, {'person': 7, 'age': 23}"),
-        (LESS, MANY, "102 records: D with the 3 records of person 7: {'person': 7, 'age': 21}, "
-         "{'person': 7, 'age': 22}, {'person': 7, 'age': 23}"),
-        (MANY, [*LESS, {"person": 700, "age": 1}], "100 records: D with the record of person 700 in place of "
-         "the 3 records of person 7: {'person': 700, 'age': 1}"),
-        (MANY, [*LESS, {"person": 7, "age": 1}], "100 records: D with the record of person 7 in place of "
-         "the 3 records of person 7: {'person': 7, 'age': 1}"),
-        (MANY, MANY[:-1], "101 records: D with the 2 records of person 33 in place of the 3 records of person 33: "
-         "{'person': 33, 'age': 99}, {'person': 33, 'age': 100}"),
-        (MANY, MANY[1:-1], "100 records, where D has 102: the first that differs is record 1: 'age': 0 → 1"),
-        (pd.DataFrame(MANY), pd.DataFrame(LESS), "99 rows: D without the 3 rows of person 7: "
-         "{'person': 7, 'age': 21}, {'person': 7, 'age': 22}, {'person': 7, 'age': 23}"),
-    ],
-)  # fmt: skip
-def test_what_differs_is_said_by_unit(data, neighbour, said):
-    first, second = both(data, neighbour, "person")
-    assert second == said
-    assert first != said
-
-
-def test_units_of_arrays_are_said_by_number():
-    data = np.array([[k // 3, k] for k in range(30)])
-    assert both(data, data[3:], 0)[1] == "27 rows: D without the 3 rows of field 1 0: [0, 0], [0, 1], [0, 2]"

@@ -17,7 +17,7 @@ from typing_extensions import override
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.frames import ARROW, FRAMES, LAZY_POLARS, PANDAS, POLARS, Frame, Frames, frames_of
-from dpwitness.neighbours.domains import Domain, Numbers, Value, key_of
+from dpwitness.neighbours.domains import Domain, Value, is_real, key_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Array, Data, require_unmasked
 
@@ -155,7 +155,7 @@ def fits(
         again = [flag_of(domain, value) for value in entries(build(dtype, domain, values))]
     except (OverflowError, TypeError, ValueError):  # what libraries raise for values that a type does not hold
         return False
-    if isinstance(domain, Numbers) and (getattr(dtype, "kind", "") == "f" if floats is None else floats):
+    if is_real(domain) and (getattr(dtype, "kind", "") == "f" if floats is None else floats):
         return True
     pairs = zip(values, again, strict=True)
     return all(key_of(domain.read(one)) == key_of(domain.read(other)) for one, other in pairs)
@@ -478,7 +478,7 @@ class FrameLayout(Columnar):
         floats, columns = self.frames.floats(self.blank), {}
         for k, (name, domain) in enumerate(zip(fields.names, fields.domains, strict=True)):
             values: Sequence[Value] = [record[k] for record in records]
-            if name in floats and isinstance(domain, Numbers):
+            if name in floats and is_real(domain):
                 rounded = array_of(np.dtype(floats[name]), domain, values).tolist()
                 null = self.frames is not PANDAS and name not in self.nan
                 values = [

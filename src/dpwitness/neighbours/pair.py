@@ -8,7 +8,7 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpwitness.frames import frames_of, is_series
-from dpwitness.neighbours.difference import difference, same
+from dpwitness.neighbours.difference import difference
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, copied, input_key, require_shallow, shown
 
 #: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
@@ -74,7 +74,7 @@ class Pair:
 
     def __str__(self) -> str:
         first, second = shown(self.data), shown(self.neighbour)
-        if first == second and same(self.data, self.neighbour):
+        if first == second and len(self.key) == 1:
             return f"{first}, twice"
         return f"{first} and {second if first != second else difference(self.data, self.neighbour)}"
 

@@ -420,8 +420,7 @@ def _inputs(result: Shown) -> Markup:
     if isinstance(result, Curve):
         return Markup()
     pair = result.pair if isinstance(result, Profile) and result.witness is None else _pair(result)
-    relation = None if result.witness is None else result.witness.relation
-    first, second = marked(pair, None if relation is None else relation.unit)
+    first, second = marked(pair)
     return table((), [("Input D", first), ("Neighbour D′", second)], caption="What differs is underlined")
 
 
@@ -431,9 +430,9 @@ def _pair(result: Verdict | Bound | Profile) -> Pair:
     return witness.pair
 
 
-def marked(pair: Pair, unit: str | int | None = None) -> tuple[Markup, Markup]:
+def marked(pair: Pair) -> tuple[Markup, Markup]:
     """Both inputs as text; where both are short, the entries that differ are marked, else what differs is said."""
-    first, second = both(pair.data, pair.neighbour, unit)
+    first, second = both(pair.data, pair.neighbour)
     whole = (summary(pair.data), summary(pair.neighbour)) == (first, second)
     entries = [ENTRY.findall(text) for text in (first, second)]
     if not whole or max(map(len, entries)) > COMPARED:

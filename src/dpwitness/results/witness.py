@@ -308,8 +308,7 @@ class Witness(CheckedFields):
 
     def lines(self, *, tested: bool = True) -> list[str]:
         """Inputs, event, observed rates and, where a claim was tested, what it allows, a line each."""
-        unit = None if self.relation is None else self.relation.unit
-        first, second = both(self.pair.data, self.pair.neighbour, unit)
+        first, second = both(self.pair.data, self.pair.neighbour)
         proposal = self.pair.label.removeprefix(ATTACK)
         lines = [
             label("input D", first),
