@@ -4,7 +4,7 @@ import copy
 import json
 import math
 from decimal import Decimal
-from itertools import combinations, islice, product
+from itertools import islice, product
 
 import numpy as np
 import pandas as pd
@@ -25,7 +25,6 @@ from dpwitness.neighbours import (
     relation_to_json,
     same_relation,
 )
-from dpwitness.neighbours.dataset_pairs import covering
 from dpwitness.neighbours.domains import NOT_IN_DOMAIN
 from dpwitness.neighbours.fields import DescribedFields
 from dpwitness.neighbours.inputs import exact_key
@@ -354,16 +353,6 @@ def test_no_pair_is_tried_twice_where_none_is_nan(form, domain):
     found = list(relation.candidates())
     assert len({pair.key for pair in found}) == len(found)
     assert all(len(pair.key) == 2 for pair in found)
-
-
-@settings(max_examples=60, deadline=None)
-@given(st.lists(st.integers(1, 5), min_size=2, max_size=6))
-def test_combinations_hold_every_two_values_of_two_lists(lengths):
-    values = [[(k, number) for number in range(length)] for k, length in enumerate(lengths)]
-    rows = list(covering(values))
-    assert len(rows) <= math.prod(lengths)
-    for (i, first), (j, second) in combinations(enumerate(values), 2):
-        assert {(row[i], row[j]) for row in rows} == set(product(first, second))
 
 
 def test_every_value_of_a_small_range_and_round_numbers_of_a_large_one_are_values_to_try():

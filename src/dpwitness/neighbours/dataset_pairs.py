@@ -1,100 +1,26 @@
-"""Pairs of datasets that differ in one record: those that break real code, and steps from one pair to others.
+"""Pairs of datasets that differ in one record: those that break real code.
 
 A slow mechanism sees the first few candidates only, so kinds of them come in turn.
 """
 
 import math
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from itertools import chain, combinations, islice, product, repeat
-from typing import Any, Final, TypeVar
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import chain, combinations, islice, permutations, repeat
+from typing import Final, TypeVar
 
 import numpy as np
 
+from dpwitness.neighbours.dataset_changes import FIELDS, Change, order_of, same_record, setting, with_value
 from dpwitness.neighbours.domains import Domain, Value, in_turn, key_of
 from dpwitness.neighbours.fields import Fields, Record
 
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """Records that both datasets hold, and at `place` the record `after`, in the other dataset `before` or nothing."""
-
-    others: tuple[Record, ...]
-    after: Record
-    before: Record | None = None
-    place: int | None = None  # None: the end
-    label: str = "given"
-
-    @property
-    def position(self) -> int:
-        """Where `after` stands among the others."""
-        return len(self.others) if self.place is None else min(self.place, len(self.others))
-
-    @property
-    def replaces(self) -> bool:
-        """Whether a record is replaced, not added."""
-        return self.before is not None
-
-    @property
-    def differs(self) -> bool:
-        """Whether the two datasets do."""
-        return self.before is None or not same_record(self.before, self.after)
-
-    @property
-    def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of a dataset with a place for each record of both, the places that are empty in the one and in the other."""
-        return () if self.replaces else (self.position,), ()
-
-    @property
-    def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-        """The two datasets, the one without `after` first."""
-        place = self.position
-        head, tail = self.others[:place], self.others[place:]
-        first = head + tail if self.before is None else (*head, self.before, *tail)
-        return first, (*head, self.after, *tail)
-
-
-def change_between(first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-    """What was added or replaced between two datasets, the order of the other records unchanged.
-
-    None where they are equal, or where more than one record differs. Order counts, since mechanisms see it: the same
-    records in another order are another dataset.
-    """
-    if len(first) > len(second):
-        first, second = second, first
-    if len(second) - len(first) > 1:
-        return None
-    pairs = enumerate(zip(first, second, strict=False))
-    place = next((k for k, (a, b) in pairs if not same_record(a, b)), len(first))
-    replaced = len(first) == len(second)
-    if replaced and place == len(first):
-        return None
-    if not all(map(same_record, first[place + replaced :], second[place + 1 :])):
-        return None
-    return Change(
-        others=(*first[:place], *first[place + replaced :]),
-        before=first[place] if replaced else None,
-        after=second[place],
-        place=place,
-    )
-
-
 def _same(first: Value, second: Value) -> bool:
     """Whether two values are equal; arrays are where they are one object."""
-    try:
-        return bool(first == second)
-    except (ValueError, ArithmeticError):
-        return first is second
-
-
-def same_record(first: Record, second: Record) -> bool:
-    """Whether two records hold the same values. A domain reads equal values, NaN included, as one object."""
-    try:
-        return first == second
-    except (ValueError, ArithmeticError):  # arrays inside, which are compared entry by entry; a signalling NaN
-        return all(a is b for a, b in zip(first, second, strict=True))
+    return same_record((first,), (second,))
 
 
 def _key_of_side(records: tuple[Record, ...]) -> Hashable:
@@ -106,27 +32,8 @@ def _key_of_side(records: tuple[Record, ...]) -> Hashable:
     return records, tuple(map(type, chain.from_iterable(records)))
 
 
-def _rank(record: Record) -> tuple[tuple[int, Value], ...]:
-    """By what records are put in order: numbers, then texts, then all else, where NaN and None are."""
-    return tuple(
-        (0, value) if isinstance(value, int | float) and value == value
-        else (1, value) if isinstance(value, str)
-        else (2, repr(value))
-        for value in record
-    )  # fmt: skip
-
-
-def _setting(path: str, value: Value) -> str:
-    return f"{path}={value!r:.20}"
-
-
-def with_value(record: Record, k: int, value: object) -> Record:
-    """A record with another value at place k."""
-    return (*record[:k], value, *record[k + 1 :])
-
-
-def distinct(changes: Iterable[Any]) -> Iterator[Any]:
-    """Changes, of records or units, of which the two datasets differ, none twice."""
+def distinct(changes: Iterable[Change]) -> Iterator[Change]:
+    """The changes whose two datasets differ, each of them once."""
     seen: set[object] = set()
     for change in changes:
         if change.differs and (key := frozenset(map(_key_of_side, change.datasets))) not in seen:
@@ -136,17 +43,16 @@ def distinct(changes: Iterable[Any]) -> Iterator[Any]:
 
 #: Candidates in total: few enough that each gets runs.
 MOST: Final = 64
-#: Fields that are changed one by one, and values that are tried one by one.
-FIELDS: Final = 8
+#: Values that are tried one by one.
 VALUES: Final = 24
-#: How many named records are tried at one size before the first of them is tried at the next.
+#: Named records that are tried at one size before the first of them is tried at the next.
 CORNERS_A_SIZE: Final = 1
 VALUES_A_SIZE: Final = 6
-#: Values of a field that are combined with those of every other field.
+#: Values of a field that are combined with those of other fields, and exchanged for each other.
 COMBINED: Final = 5
 #: Numbers of records in the larger dataset that are tried besides a relation's own.
 MORE_SIZES: Final = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
-#: Of the records that fill a dataset; any fixed number will do.
+#: The seed of the records that fill a dataset; any fixed number will do.
 SEED: Final = 20_060_101
 
 #: A record and what people call it.
@@ -155,7 +61,7 @@ Named = tuple[str, Record]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """Changes to try of datasets of such records; of `base` alone where it is `pinned`.
+    """Changes to try of datasets of single records; of `base` alone where it is `pinned`.
 
     `missing`: how the datasets hold a missing number where a field may be NaN or None.
     """
@@ -173,17 +79,24 @@ class Proposals:
         The first is an ordinary dataset: what a run costs is measured on it. The first four are all that a very slow
         mechanism sees, the first twelve all that a slow one does.
         """
-        of_any_data = (
-            self._among_drawn(), self._outliers(near=True), self._odd_values(), self._alone(), self._among_odd(),
-            self._lone_values(), self._outliers(near=False), self._among_ordinary(), self._in_order(),
-            self._among_equal(), self._exchanged(), self._two_alike(), self._single_fields(),
-        )  # fmt: skip
-        kinds = () if self.base is None else (self._more_than_base(), self._less_than_base())
-        yield from distinct(in_turn(kinds if self.pinned else (*kinds, *of_any_data)))
+        yield from distinct(in_turn([*self.of_base(), *self.of_any_data()]))
+
+    def of_any_data(self) -> list[Iterator[Change]]:
+        """Changes of datasets that need not be the base, by kind."""
+        if self.pinned:
+            return []
+        return [
+            self._among_drawn(), self._outliers(), self._among_ordinary(), self._alone(), self._among_odd(),
+            self._single_fields(), self._in_order(), self._among_equal(),
+        ]  # fmt: skip
+
+    def of_base(self) -> list[Iterator[Change]]:
+        """Changes of the base, by kind."""
+        return [] if self.base is None else [self._more_than_base(), self._less_than_base()]
 
     def plain(self) -> Iterator[Change]:
         """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
-        yield next(self._outliers(near=True))
+        yield next(self._outliers())
         yield next(self._among_equal())
 
     def unusual(self, scale: float) -> Iterator[Change]:
@@ -217,9 +130,10 @@ class Proposals:
         """Ordinary records with one value of one field, the first of each field before the second of any."""
         middle, paths = self.fields.middle(), self.fields.paths
         places = in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(values)])
-        return [(_setting(paths[k], value), with_value(middle, k, value)) for k, value in islice(places, most)]
+        return [(setting(paths[k], value), with_value(middle, k, value)) for k, value in islice(places, most)]
 
     def _odd_of(self, domain: Domain) -> tuple[Value, ...]:
+        """The values of a field that code often mishandles, as datasets of this form hold them."""
         values, held = domain.odd(), set(map(key_of, self.missing))
         left_out = {key_of(None), "NaN"} - held if "NaN" in map(key_of, values) else set()
         return tuple(value for value in values if key_of(value) not in left_out)
@@ -228,29 +142,27 @@ class Proposals:
         return self._single([self._odd_of(domain) for domain in self.fields.domains])
 
     def notable(self, part: int) -> list[Named]:
-        """Corners and odd values, then combinations and single values, of which one third comes first.
+        """Corners and odd values, then combinations and single values.
 
-        So three kinds that begin with different thirds try each early, among one kind of others at least.
+        `part`, 0 to 2: every third single value comes first, and combinations are others, so that three kinds of
+        changes try all of them early.
         """
-        odd = self._odd()
-        odd[1:] = _from_third(odd[1:], part)  # the first one matters most: it is missing, or new
-        corners = self._corners()[:2]
-        combined = [named for named in self._combined() if named[1] not in (corner for _, corner in corners)]
         single = self._single([domain.ends()[2:] for domain in self.fields.domains])
-        return [*in_turn((iter(corners), iter(odd))), *_from_third(combined, part), *_from_third(single, part)]
+        return [
+            *in_turn((iter(self._corners()), iter(self._odd()))), *self._combined(part), *single[part::3], *single,
+        ]  # fmt: skip
 
-    def _combined(self) -> list[Named]:
-        """Records in which every two values of two fields come together at least once."""
+    def _combined(self, part: int) -> list[Named]:
+        """Records of which each field has one of a few notable values, drawn at random."""
         domains, paths, middle = self.fields.domains, self.fields.paths, self.fields.middle()
         places = range(len(domains))[-FIELDS:]
-        if len(places) < 2:
-            return []
-        values = [(*domains[k].ends()[:COMBINED], *self._odd_of(domains[k])[:1]) for k in places]
+        values = {k: (*domains[k].ends()[:COMBINED], *self._odd_of(domains[k])[:1]) for k in places}
+        rng = np.random.default_rng([SEED, part])
         named = []
-        for combination in covering(values):
-            record = (*middle[: places[0]], *combination)
-            text = ", ".join(_setting(paths[k], record[k]) for k in places)
-            named.append((f"{text:.60}", record))
+        for _ in range(VALUES // 2 if len(places) > 1 else 0):
+            chosen = {k: own[int(rng.integers(len(own)))] for k, own in values.items()}
+            text = ", ".join(setting(paths[k], value) for k, value in chosen.items())
+            named.append((f"{text:.60}", (*middle[: places[0]], *chosen.values())))
         return named
 
     def opposite(self, record: Record) -> Record:
@@ -261,14 +173,13 @@ class Proposals:
     def _change(
         self, others: Sequence[Record], before: Record, named: Named, rest: str, place: int | None = None
     ) -> Change:
-        """A record added, or put in the place of `before`."""
+        """A record added, or put in the place of `before`; at the end unless `place` is given."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
         what = "replaces another" if self.replace else "added"
         label = f"{name} record {what}{where}, {len(others)} others {rest}"
-        return Change(
-            others=tuple(others), before=before if self.replace else None, after=after, place=place, label=label
-        )
+        place = len(others) if place is None else min(place, len(others))
+        return Change.of(others, [after], [before] if self.replace else [], place, label)
 
     def _sized(
         self, tried: Sequence[T], a_size: int, *, least: int = 1, large: bool = False
@@ -285,23 +196,41 @@ class Proposals:
         for rank, k in sorted(both, key=lambda one: (one[0] + a_size * one[1], one[1])):
             yield sizes[k], tried[rank], 0 if (rank + k) % 2 else None
 
-    def _outliers(self, *, near: bool) -> Iterator[Change]:
-        """A record at one end, all others at the opposite end, or near it.
+    def _among_drawn(self) -> Iterator[Change]:
+        """A record at an end, or odd, all others drawn at random."""
+        for size, named, _ in self._sized(self.notable(1), VALUES_A_SIZE):
+            *others, last = self._drawn(size)
+            yield self._change(others, last, named, "drawn at random")
 
-        At the very end many computations are degenerate, and slow.
-        """
-        rest = "nearly opposite" if near else "opposite"
-        for size, named, place in self._sized(self._corners(), CORNERS_A_SIZE):
+    def _outliers(self) -> Iterator[Change]:
+        """A record at one end, all others near the opposite end, or at it, where many computations are degenerate."""
+        tried = [(named, near) for named in self._corners() for near in (True, False)]
+        for size, (named, near), place in self._sized(tried, CORNERS_A_SIZE):
             other = self.opposite(named[1])
             if near:
                 other = tuple(domain.inside(end) for domain, end in zip(self.fields.domains, other, strict=True))
-            yield self._change([other] * (size - 1), other, named, rest, place)
+            else:
+                place = 0 if place is None else None  # where the nearly opposite one of this size stood
+            yield self._change([other] * (size - 1), other, named, f"{'nearly ' * near}opposite", place)
 
-    def _odd_values(self) -> Iterator[Change]:
-        """A value that code often mishandles, all other records ordinary."""
+    def _among_ordinary(self) -> Iterator[Change]:
+        """A record that is odd, at an end, or of a value to try, all others in the middle."""
         middle = self.fields.middle()
-        for size, named, place in self._sized(self._odd(), VALUES_A_SIZE):
+        tried = list(in_turn((iter(self._odd()), iter(self.notable(0)))))
+        for size, named, place in self._sized(tried, VALUES_A_SIZE):
             yield self._change([middle] * (size - 1), middle, named, "ordinary", place)
+
+    def _alone(self) -> Iterator[Change]:
+        """One record, or none; and each of a few values of a field in the place of each other one."""
+        alone = (self._change([], self.opposite(named[1]), named, "") for named in self.notable(2))
+        yield from in_turn((alone, self._exchanged()))
+
+    def _exchanged(self) -> Iterator[Change]:
+        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
+        pairs = [combinations(domain.ends()[:COMBINED], 2) for domain in domains] if self.replace else []
+        for k, (value, other) in in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(pairs)]):
+            named = (setting(paths[k], value), with_value(middle, k, value))
+            yield self._change([middle] * (self.sizes[0] - 1), with_value(middle, k, other), named, "ordinary")
 
     def _among_odd(self) -> Iterator[Change]:
         """A record at an end, all others missing, outside of the range, or new: what is left of them is one record."""
@@ -317,47 +246,20 @@ class Proposals:
                 mixed = [other if k % 2 else record for k, record in enumerate(self._drawn(size - 1))]
                 yield self._change(mixed, self.opposite(named[1]), named, f"drawn at random, half {rest}")
 
-    def _among_drawn(self) -> Iterator[Change]:
-        """A record at an end, or odd, all others drawn at random."""
-        for size, named, _ in self._sized(self.notable(1), VALUES_A_SIZE):
-            *others, last = self._drawn(size)
-            yield self._change(others, last, named, "drawn at random")
+    def _single_fields(self) -> Iterator[Change]:
+        """One field at an end, a flipped label among them; also where no other record has the value.
 
-    def _alone(self) -> Iterator[Change]:
-        """One record, or none."""
-        for named in self.notable(2):
-            yield self._change([], self.opposite(named[1]), named, "")
-
-    def _lone_values(self) -> Iterator[Change]:
-        """A category or a value that no other record has: without the record its class is empty."""
-        paths = self.fields.paths
-        for size in self.sizes if len(self.fields.domains) > 1 else ():
+        Without the record a class is then empty. The last field comes first: a label usually comes last.
+        """
+        domains, paths = self.fields.domains, self.fields.paths
+        for size in self.sizes if len(domains) > 1 else ():
             *drawn, last = self._drawn(size)
-            for k, domain in self._last_fields():
-                value, other = domain.ends()[:2]
-                named = (f"the only {_setting(paths[k], value)}", with_value(last, k, value))
-                yield self._change(
-                    [with_value(r, k, other) for r in drawn], with_value(last, k, other), named, "without it"
-                )
-
-    def _last_fields(self) -> list[tuple[int, Domain]]:
-        """The last few fields, the very last first: a label usually comes last."""
-        return list(enumerate(self.fields.domains))[::-1][:FIELDS]
-
-    def _exchanged(self) -> Iterator[Change]:
-        """Each of a few values of a field in the place of each other one."""
-        middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
-        pairs = [combinations(domain.ends()[:COMBINED], 2) for domain in domains] if self.replace else []
-        for k, (value, other) in in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(pairs)]):
-            named = (_setting(paths[k], value), with_value(middle, k, value))
-            others = [middle] * (self.sizes[0] - 1)
-            yield self._change(others, with_value(middle, k, other), named, "ordinary")
-
-    def _among_ordinary(self) -> Iterator[Change]:
-        """A record at an end, or of a value to try, all others in the middle."""
-        middle = self.fields.middle()
-        for size, named, _ in self._sized(self.notable(0), VALUES_A_SIZE):
-            yield self._change([middle] * (size - 1), middle, named, "ordinary")
+            for k in reversed(range(len(domains))[-FIELDS:]):
+                for value, other in permutations(domains[k].ends()[:2]):
+                    name, record = setting(paths[k], value), with_value(last, k, value)
+                    without = [with_value(r, k, other) for r in drawn]
+                    yield self._change(without, with_value(last, k, other), (f"the only {name}", record), "without it")
+                    yield self._change(drawn, last, (name, record), "drawn at random")
 
     def _in_order(self) -> Iterator[Change]:
         """Records in rising or falling order, those of the base first, one at an end in the middle of them."""
@@ -370,38 +272,24 @@ class Proposals:
             yield self._ordered(self._drawn(size), named, falling)
 
     def _ordered(self, records: Sequence[Record], named: Named, falling: bool) -> Change:
-        ordered = sorted(records, key=_rank, reverse=falling)
+        ordered = sorted(records, key=order_of, reverse=falling)
         place = len(ordered) // 2
         others = ordered[:place] + ordered[place + 1 :]
         return self._change(others, ordered[place], named, f"in {'falling' if falling else 'rising'} order", place)
 
     def _among_equal(self) -> Iterator[Change]:
-        """All records equal, with one more or fewer, or one that is ordinary."""
-        for size, named, _ in self._sized(self._corners(), CORNERS_A_SIZE, large=True):
-            yield self._change([named[1]] * (size - 1), self.fields.middle(), named, "equal to it")
-
-    def _two_alike(self) -> Iterator[Change]:
-        """All records equal but one, behind or before them; another one like that, or another one like the rest."""
-        for size, ((name, one), behind), _ in self._sized(
-            [(named, behind) for behind in (True, False) for named in self._corners()], CORNERS_A_SIZE, least=3
-        ):
-            rest = self.opposite(one)
-            equal = [rest] * (size - 2)
-            others = [*equal, one] if behind else [one, *equal]
-            where = "behind" if behind else "before"
-            yield self._change(others, rest, (name, one), f"opposite but one like it {where} them")
-            named = ("opposite", rest)
-            yield self._change(others, self.fields.middle(), named, f"equal to it but one {where} them", 0)
-
-    def _single_fields(self) -> Iterator[Change]:
-        """One field at an end; a flipped label among them."""
-        paths = self.fields.paths
-        for size in self.sizes if len(self.fields.domains) > 1 else ():
-            *others, last = self._drawn(size)
-            for k, domain in self._last_fields():
-                for end in domain.ends()[:2]:
-                    named = (_setting(paths[k], end), with_value(last, k, end))
-                    yield self._change(others, last, named, "drawn at random")
+        """All records equal, with one more or fewer, or one that is ordinary; or all opposite but one like it."""
+        tried = [(named, where) for named in self._corners() for where in ("", "behind", "before")]
+        for size, (named, where), _ in self._sized(tried, CORNERS_A_SIZE, large=True):
+            one = named[1]
+            if not where:
+                yield self._change([one] * (size - 1), self.fields.middle(), named, "equal to it")
+            elif size > 2:
+                rest = self.opposite(one)
+                others = [*[rest] * (size - 2), one] if where == "behind" else [one, *[rest] * (size - 2)]
+                yield self._change(others, rest, named, f"opposite but one like it {where} them")
+                equal = f"equal to it but one {where} them"
+                yield self._change(others, self.fields.middle(), ("opposite", rest), equal, 0)
 
     def _more_than_base(self) -> Iterator[Change]:
         """The base with a notable record more, or in the place of its last one."""
@@ -416,57 +304,18 @@ class Proposals:
         """The base without one of its records, or with one moved to the other end; the outermost ones first."""
         base = self.base or ()
         for k in _outermost(base):
-            others, record = (*base[:k], *base[k + 1 :]), base[k]
+            others, record, name = (*base[:k], *base[k + 1 :]), base[k], f"record {k + 1} of the base"
             if self.replace:
-                label = f"record {k + 1} of the base at the opposite end"
-                yield Change(others=others, before=record, after=self.opposite(record), place=k, label=label)
+                yield Change.of(others, [self.opposite(record)], [record], k, f"{name} at the opposite end")
             else:
-                yield Change(others=others, after=record, place=k, label=f"record {k + 1} of the base removed")
+                yield Change.of(others, [record], [], k, f"{name} removed")
 
     def _drawn(self, n: int) -> list[Record]:
-        """So many records as real data may hold them, the same ones every time; of the base where there is one."""
+        """Records as real data may hold them, the same ones every time; of the base where there is one."""
         rng = np.random.default_rng(SEED)
         if self.base:
             return [self.base[int(k)] for k in rng.integers(len(self.base), size=n)]
         return self.fields.draw(rng, n)
-
-
-def _from_third(values: list[T], part: int) -> list[T]:
-    """The same from that third on, then those before it."""
-    first = len(values) * part // 3
-    return values[first:] + values[:first]
-
-
-def covering(values: Sequence[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-    """Combinations, one value of each of two or more lists, that hold every pair of values of two lists.
-
-    Greedy: a combination begins with a pair that is still to come, and takes of each other list the value that brings
-    most of these. Its number is not the least, but near the product of the two longest lists.
-    """
-    lists = range(len(values))
-    pairs = [
-        (i, a, j, b)
-        for i, j in combinations(lists, 2)
-        for a, b in product(range(len(values[i])), range(len(values[j])))
-    ]
-    # The first values of all lists first. A dict is a set that keeps its order.
-    missing = dict.fromkeys(sorted(pairs, key=lambda pair: pair[1] + pair[3]))
-    while missing:
-        i, a, j, b = next(iter(missing))
-        chosen = {i: a, j: b}
-        for k in lists:
-            if k not in chosen:
-                gains = [
-                    sum(_joint(k, c, one, d) in missing for one, d in chosen.items()) for c in range(len(values[k]))
-                ]
-                chosen[k] = gains.index(max(gains))
-        for i, j in combinations(lists, 2):
-            missing.pop((i, chosen[i], j, chosen[j]), None)
-        yield tuple(values[k][chosen[k]] for k in lists)
-
-
-def _joint(i: int, a: int, j: int, b: int) -> tuple[int, int, int, int]:
-    return (i, a, j, b) if i < j else (j, b, i, a)
 
 
 def _outermost(base: Sequence[Record]) -> list[int]:
@@ -478,94 +327,3 @@ def _outermost(base: Sequence[Record]) -> list[int]:
         numbers = [(r[k], place) for place, r in enumerate(base) if isinstance(r[k], int | float) and r[k] == r[k]]
         places += [max(numbers)[1], min(numbers)[1]] if numbers else []
     return list(dict.fromkeys([*places, len(base) - 1, 0, len(base) // 2]))
-
-
-#: Values that are tried for a field.
-NEAR_VALUES: Final = 4
-#: Records that are left out one by one.
-SINGLES: Final = 16
-#: Records that variations go up to.
-LARGEST: Final = 1000
-
-
-def varied_changes(fields: Fields, change: Change) -> Iterator[Change]:
-    """Other records beside it, other numbers of them, another place, other values of the record that differs."""
-    middle, paths, others, n = fields.middle(), fields.paths, change.others, len(change.others)
-    for size in (2 * n + 1, n // 2, 10 * n, n + 1, 1):
-        if size <= max(LARGEST, n) and size != n:
-            repeated = others or (middle,)
-            resized = tuple(repeated[k % len(repeated)] for k in range(size))
-            yield replace(change, others=resized, place=None, label=f"{size} other records")
-    yield replace(change, place=0, label="as the first record")
-    yield replace(change, place=n // 2, label="as the middle record")
-    for name, record in (("ordinary", middle), ("equal", change.after), ("equal", change.before)):
-        if record is not None:
-            yield replace(change, others=(record,) * n, label=f"all others {name}")
-    for name, falling in (("rising", False), ("falling", True)):
-        ordered = tuple(sorted(others, key=_rank, reverse=falling))
-        yield replace(change, others=ordered, place=n // 2, label=f"others in {name} order")
-    for k, domain in list(enumerate(fields.domains))[::-1][:FIELDS]:
-        for value in domain.odd()[:1]:
-            yield _with_in_others(change, k, value, paths[k])
-        yield from _with_values(change, k, domain.near, paths[k])
-        for value in domain.ends()[:2]:
-            yield _with_in_others(change, k, value, paths[k])
-
-
-def _with_values(change: Change, k: int, to_try: Callable[[Value], Iterator[Value]], path: str) -> Iterator[Change]:
-    """One field of the record that differs with a few values, then of the one that it replaces."""
-    for name, record in (("after", change.after), ("before", change.before)):
-        if record is not None:
-            for value in islice(to_try(record[k]), NEAR_VALUES):
-                changed: Any = {name: with_value(record, k, value)}
-                yield replace(change, **changed, label=_setting(path, value))
-
-
-def _with_in_others(change: Change, k: int, value: Value, path: str) -> Change:
-    others = tuple(with_value(record, k, value) for record in change.others)
-    return replace(change, others=others, label=f"{_setting(path, value)} in all others")
-
-
-def simpler_changes(fields: Fields, change: Change) -> Iterator[Change]:
-    """Fewer records, fewer fields that differ, fewer kinds of records, rounder values; the largest steps first."""
-    before = _length(change)
-    for step in _steps(fields, change):
-        if _length(step) < before:
-            yield replace(step, label="shrunk")
-
-
-def _steps(fields: Fields, change: Change) -> Iterator[Change]:
-    others = change.others
-    for keep in fewer(len(others)):
-        kept = tuple(others[k] for k in keep)
-        yield replace(change, others=kept, place=sum(k < change.position for k in keep))
-    if change.before is not None:
-        for k in range(len(change.after)):
-            yield replace(change, after=with_value(change.after, k, change.before[k]))
-            yield replace(change, before=with_value(change.before, k, change.after[k]))
-    for record in (fields.middle(), *others[:1], change.after, change.before):
-        if record is not None:
-            yield replace(change, others=(record,) * len(others))
-    for k, domain in enumerate(fields.domains):
-        yield from _with_values(change, k, domain.simpler, fields.paths[k])
-        simplest = (with_value(record, k, next(domain.simpler(record[k]), record[k])) for record in others)
-        yield replace(change, others=tuple(simplest))
-
-
-def fewer(n: int) -> Iterator[Sequence[int]]:
-    """Places to keep: none, without halves, quarters, … and single ones."""
-    if n:
-        yield ()
-    chunk = n // 2
-    while chunk and n // chunk <= SINGLES:
-        for start in range(0, n, chunk):
-            yield [k for k in range(n) if not start <= k < start + chunk]
-        chunk //= 2
-
-
-def _length(change: Change) -> tuple[int, int, int, int]:
-    """How many records, fields that differ, kinds of records, and characters; less is simpler."""
-    kinds = {tuple(map(key_of, record)): record for record in (*change.others, change.after, change.before or ())}
-    pairs = zip(change.after, change.before or change.after, strict=True)
-    differing = len(change.after) if change.before is None else sum(key_of(a) != key_of(b) for a, b in pairs)
-    return len(change.others), differing, len(kinds), sum(len(repr(v)) for record in kinds.values() for v in record)

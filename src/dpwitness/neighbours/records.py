@@ -12,15 +12,8 @@ from typing_extensions import override
 from dpwitness.checks import brief
 from dpwitness.codec import OMITTED, Codec, write_fields
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.dataset_pairs import (
-    MOST,
-    Change,
-    Proposals,
-    change_between,
-    same_record,
-    simpler_changes,
-    varied_changes,
-)
+from dpwitness.neighbours.dataset_changes import AFTER, BEFORE, Change, Steps, change_between, same_record
+from dpwitness.neighbours.dataset_pairs import MOST, Proposals
 from dpwitness.neighbours.domains import Value, in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
@@ -28,7 +21,7 @@ from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_meant, fo
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
-from dpwitness.neighbours.units import UnitChange, UnitProposals, Units
+from dpwitness.neighbours.units import UnitProposals, Units
 from dpwitness.values import value_from_json, value_to_json
 
 #: A number of records, the least and the most, or None for any number.
@@ -212,7 +205,7 @@ class Records(Relation):
             if self._contains(pair, data, built=True):
                 yield pair
 
-    def _sized(self, kinds: Iterable[Iterator[Change | UnitChange]], most: int) -> Iterator[Change | UnitChange]:
+    def _sized(self, kinds: Iterable[Iterator[Change]], most: int) -> Iterator[Change]:
         """The first so many changes of datasets that may have so many records, one of each kind in turn."""
         changes = in_turn([*kinds])
         return islice((change for change in changes if _allowed(self.size, *map(len, change.datasets))), most)
@@ -274,20 +267,17 @@ class Records(Relation):
         first, second = self._read(pair.data), self._read(pair.neighbour)
         if first is None or second is None:
             return
-        steps: Iterator[Change | UnitChange]
-        match self._between(first, second):
-            case Change() as single:
-                steps = varied_changes(self.fields, single) if varied else simpler_changes(self.fields, single)
-            case UnitChange() as several if self._units is not None:
-                steps = self._units.varied(several) if varied else self._units.simpler(several)
-            case _:
-                return
+        change = self._between(first, second)
+        if change is None:
+            return
+        steps = Steps(fields=self.fields, unit=None if self._units is None else self._units.place)
+        changes = steps.varied(change) if varied else steps.simpler(change)
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
         # Of a unit that has other records, equal ones may be other objects, such as 0.0 and −0.0.
         contains = partial(self._contains, built=self._units is None)
-        yield from filter(contains, (self._pair(step, layout) for step in steps))
+        yield from filter(contains, (self._pair(step, layout) for step in changes))
 
-    def _between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | UnitChange | None:
+    def _between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
         """What was added, removed or replaced; None where more differs than may, or nothing."""
         return change_between(first, second) if self._units is None else self._units.change_between(first, second)
 
@@ -352,9 +342,9 @@ class Records(Relation):
     def _alike(self, first: list[Record], second: list[Record]) -> bool:
         """Whether records, each with its row's label last, differ in one, which keeps its label, or in one unit."""
         change = self._between(first, second)
-        if not isinstance(change, Change) or change.before is None:
+        if change is None or self._units is not None or not change.replaces:
             return change is not None
-        return bool(change.before[-1] == change.after[-1])
+        return bool(change.on(BEFORE)[0][-1] == change.on(AFTER)[0][-1])
 
     @property
     def empty(self) -> Any:
@@ -407,7 +397,7 @@ class Records(Relation):
         """The layout of a dataset in this form, as far as it can hold the whole domain."""
         return FORMS[self.form].of(data).fitted(self.fields)
 
-    def _pair(self, change: Change | UnitChange, layout: Layout) -> Pair:
+    def _pair(self, change: Change, layout: Layout) -> Pair:
         """The two datasets, alike in all but their records; the smaller one has the labels of the larger one's rows."""
         first, second = map(partial(self._build, layout=layout), change.datasets, change.absent)
         return Pair(first, second, change.label)

@@ -1,30 +1,21 @@
-"""Datasets of which neighbours differ in all records of one unit, such as a person, whose records a field names.
+"""Datasets whose neighbours differ in all records of one unit, such as a person, whose records a field names.
 
-What is tried of single records (`dataset_pairs`) is tried of units: each of their records becomes one of several of a
-unit, alike or different, together or apart.
+A change of single records (`dataset_pairs`) becomes a change of units: each of their records becomes one of several of
+a unit, alike or different.
 """
 
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass
 from itertools import islice
-from typing import Final
+from typing import Final, NamedTuple
 
 import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.dataset_pairs import (
-    SEED,
-    Change,
-    Proposals,
-    distinct,
-    fewer,
-    same_record,
-    simpler_changes,
-    varied_changes,
-    with_value,
-)
+from dpwitness.neighbours.dataset_changes import AFTER, BEFORE, BOTH, Change, same_record
+from dpwitness.neighbours.dataset_pairs import SEED, Proposals, distinct
 from dpwitness.neighbours.domains import Domain, Value, flags, in_turn, key_of
 from dpwitness.neighbours.fields import Fields, Record
 
@@ -34,62 +25,6 @@ CONTRIBUTIONS: Final = (3, 1, 10, 100, 2)
 MOST_UNITS: Final = 24
 #: Whether two numbers of records may be those of neighbours.
 Allowed = Callable[[int, int], bool]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UnitChange:
-    """Records that both datasets hold, and those of one unit: `before` in one of them, `after` in the other.
-
-    Each record of the unit stands in a gap: gap k is before record k of the others, counted from 0, and the last one
-    behind all. `before` is empty where the unit is added.
-    """
-
-    others: tuple[Record, ...]
-    after: tuple[Record, ...]
-    gaps: tuple[int, ...]
-    before: tuple[Record, ...] = ()
-    gaps_before: tuple[int, ...] = ()
-    label: str = "given"
-
-    @property
-    def replaces(self) -> bool:
-        """Whether other records of a unit are replaced."""
-        return bool(self.before)
-
-    @property
-    def differs(self) -> bool:
-        """Whether the two datasets do."""
-        first, second = self.datasets
-        return len(first) != len(second) or not all(map(same_record, first, second))
-
-    @property
-    def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-        """The two datasets, the one without `after` first."""
-        return _inserted(self.others, self.before, self.gaps_before), _inserted(self.others, self.after, self.gaps)
-
-    @property
-    def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of a dataset with a place for each record of both, the places that are empty in the one and in the other."""
-        counts = Counter(self.gaps_before), Counter(self.gaps)
-        empty: tuple[list[int], list[int]] = ([], [])
-        used = 0
-        for gap in sorted({*self.gaps_before, *self.gaps}):
-            places = max(count[gap] for count in counts)
-            for own, count in zip(empty, counts, strict=True):
-                own += range(gap + used + count[gap], gap + used + places)
-            used += places
-        return tuple(empty[0]), tuple(empty[1])
-
-
-def _inserted(others: Sequence[Record], records: Sequence[Record], gaps: Sequence[int]) -> tuple[Record, ...]:
-    """The others with records in these gaps, which rise."""
-    found: list[Record] = []
-    start = 0
-    for gap, record in zip(gaps, records, strict=True):
-        found += others[start:gap]
-        found.append(record)
-        start = gap
-    return (*found, *others[start:])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,139 +78,64 @@ class Units:
 
     def record(self, rest: Record, unit: Value) -> Record:
         """A record of a unit."""
-        if len(self.fields.domains) == 1:
-            return (unit,)
-        return (*rest[: self.place], unit, *rest[self.place :])
+        return (*rest[: self.place], unit, *rest[self.place :]) if len(self.fields.domains) > 1 else (unit,)
+
+    def key(self, record: Record) -> Hashable:
+        """The unit of a record: equal units have equal keys."""
+        return key_of(record[self.place])
 
     def too_many(self, records: Sequence[Record]) -> str | None:
-        """What exceeds the bound, for messages; None where nothing does."""
+        """The unit that exceeds the bound, for messages; None where there is none."""
         if self.at_most is None:
             return None
-        counts = Counter(key_of(record[self.place]) for record in records)
+        counts = Counter(map(self.key, records))
         if not counts or max(counts.values()) <= self.at_most:
             return None
         key, count = counts.most_common(1)[0]
-        value = next(record[self.place] for record in records if key_of(record[self.place]) == key)
+        value = next(record[self.place] for record in records if self.key(record) == key)
         return f"{count} records of {self.fields.paths[self.place]} {brief(value)}, and at_most={self.at_most}"
 
-    def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> UnitChange | None:
+    def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
         """The unit that was added, or whose records were replaced; None where more differs, or nothing.
 
         The records of all other units are the same, in the same order.
         """
-        keys = [{key_of(record[self.place]) for record in side} for side in (first, second)]
+        keys = [set(map(self.key, side)) for side in (first, second)]
         gone, new = keys[0] - keys[1], keys[1] - keys[0]
         if len(gone) > 1 or len(new) > 1:
             return None
         if gone or new:
             if gone and not new:
                 first, second, gone, new = second, first, new, gone
-            return self._between(first, second, next(iter(gone), None), next(iter(new)))
+            return self._merged(first, second, next(iter(gone), None), next(iter(new)))
         # The same units: at the first record that differs one of the two is of the unit, or the others would differ.
         place = next((k for k, (a, b) in enumerate(zip(first, second, strict=False)) if not same_record(a, b)), None)
         if place is None:
             place = min(len(first), len(second))
-        for side in (first, second):
-            if place < len(side):
-                unit = key_of(side[place][self.place])
-                found = self._between(first, second, unit, unit)
-                if found is not None:
-                    return found
-        return None
+        units = [self.key(side[place]) for side in (first, second) if place < len(side)]
+        return next(filter(None, (self._merged(first, second, unit, unit) for unit in units)), None)
 
-    def _between(
+    def _merged(
         self, first: Sequence[Record], second: Sequence[Record], gone: Hashable | None, new: Hashable
-    ) -> UnitChange | None:
+    ) -> Change | None:
         """The change from the records of one unit to those of another, or from none, all others being equal."""
-        others, before, gaps_before = self.apart(first, gone)
-        rest, after, gaps = self.apart(second, new)
-        if len(others) != len(rest) or not all(map(same_record, others, rest)):
-            return None
-        change = UnitChange(others=others, after=after, gaps=gaps, before=before, gaps_before=gaps_before)
-        return change if change.differs else None
-
-    def apart(
-        self, records: Sequence[Record], unit: Hashable | None
-    ) -> tuple[tuple[Record, ...], tuple[Record, ...], tuple[int, ...]]:
-        """The records of all other units, those of this one, by its key, and the gaps in which these stand."""
-        others: list[Record] = []
-        own: list[Record] = []
-        gaps: list[int] = []
-        for record in records:
-            if key_of(record[self.place]) == unit:
-                own.append(record)
-                gaps.append(len(others))
+        records: list[Record] = []
+        sides: list[int] = []
+        i = j = 0
+        while i < len(first) or j < len(second):
+            if i < len(first) and self.key(first[i]) == gone:
+                side = BEFORE
+            elif j < len(second) and self.key(second[j]) == new:
+                side = AFTER
+            elif i < len(first) and j < len(second) and same_record(first[i], second[j]):
+                side = BOTH
             else:
-                others.append(record)
-        return tuple(others), tuple(own), tuple(gaps)
-
-    def varied(self, change: UnitChange) -> Iterator[UnitChange]:
-        """Other numbers of records of the unit, in other places, other units; then what varies single records."""
-        n, template = len(change.others), change.after
-        for count in self.contributions:
-            alike = replace(change, after=template[:1] * count, gaps=(change.gaps[0],) * count, label=f"{count} alike")
-            yield alike
-            yield replace(alike, gaps=_spread(count, n), label=f"{count} alike, apart")
-        if len(template) > 1:
-            yield replace(change, gaps=_spread(len(template), n), label="apart")
-        own = {key_of(record[self.place]) for record in (*change.after, *change.before)}
-        units = _Identifiers(self.domain)
-        one_each = [value for value in units.first(n + 3) if key_of(value) not in own][:n]
-        if len(one_each) == n:
-            others = tuple(map(self.record, map(self.stripped, change.others), one_each))
-            yield replace(change, others=others, label="all other units of one record")
-        single = self._single(change)
-        yield from (found for step in varied_changes(self.rest, single) if (found := self._again(step, single, change)))
-
-    def simpler(self, change: UnitChange) -> Iterator[UnitChange]:
-        """Fewer other records, fewer of the unit, alike, together; then what simplifies single records."""
-        length = self._length(change)
-        for step in self._simpler(change):
-            if self._length(step) < length:
-                yield replace(step, label="shrunk")
-
-    def _simpler(self, change: UnitChange) -> Iterator[UnitChange]:
-        others, after, before = change.others, change.after, change.before
-        for keep in fewer(len(others)):
-            kept = set(keep)
-            left = [0]  # of the first k others
-            for k in range(len(others)):
-                left.append(left[-1] + (k in kept))
-            yield replace(
-                change,
-                others=tuple(others[k] for k in keep),
-                gaps=tuple(left[gap] for gap in change.gaps),
-                gaps_before=tuple(left[gap] for gap in change.gaps_before),
-            )
-        for keep in list(fewer(len(after)))[1:]:
-            yield replace(change, after=tuple(after[k] for k in keep), gaps=tuple(change.gaps[k] for k in keep))
-        for keep in list(fewer(len(before)))[1:]:
-            gaps_before = tuple(change.gaps_before[k] for k in keep)
-            yield replace(change, before=tuple(before[k] for k in keep), gaps_before=gaps_before)
-        yield replace(change, after=after[:1] * len(after), before=before[:1] * len(before))
-        yield replace(change, gaps=(len(others),) * len(after), gaps_before=(len(others),) * len(before))
-        if before:
-            yield replace(change, after=tuple(with_value(r, self.place, before[0][self.place]) for r in after))
-        single = self._single(change)
-        for step in simpler_changes(self.rest, single):
-            if len(step.others) == len(others) and (found := self._again(step, single, change)):
-                yield found
-
-    def _length(self, change: UnitChange) -> tuple[int, ...]:
-        """How many records, of the unit and others, kinds of them, those apart, and characters; less is simpler."""
-        rows = (*change.after, *change.before)
-        units = {key_of(record[self.place]) for record in rows}
-        kinds = {tuple(map(key_of, self.stripped(record))) for record in (*rows, *change.others)}
-        n = len(change.others)
-        apart = sum(gap != n for gap in (*change.gaps, *change.gaps_before))
-        if change.before:
-            pairs = zip(change.after[0], change.before[0], strict=True)
-            differing = sum(key_of(a) != key_of(b) for a, b in pairs)
-        else:
-            differing = len(change.after[0])
-        of_unit = len({tuple(map(key_of, record)) for record in rows})
-        letters = sum(len(repr(value)) for record in kinds for value in record)
-        return n, len(rows), differing, of_unit, len(units), len(kinds), apart, letters
+                return None
+            records.append(second[j] if side == AFTER else first[i])
+            sides.append(side)
+            i, j = i + (side != AFTER), j + (side != BEFORE)
+        change = Change(records=tuple(records), sides=tuple(sides))
+        return change if change.differs else None
 
     @property
     def contributions(self) -> tuple[int, ...]:
@@ -284,251 +144,140 @@ class Units:
             return CONTRIBUTIONS
         return tuple(dict.fromkeys((self.at_most, 1, min(2, self.at_most), max(self.at_most - 1, 1))))
 
-    def _single(self, change: UnitChange) -> Change:
-        """The change of single records that begins where the unit's do."""
-        return Change(
-            others=tuple(map(self.stripped, change.others)),
-            after=self.stripped(change.after[0]),
-            before=self.stripped(change.before[0]) if change.before else None,
-            place=change.gaps[0],
-        )
-
-    def _again(self, step: Change, single: Change, change: UnitChange) -> UnitChange | None:
-        """What a step of single records is to a unit: fields that it changes change in all of the unit's records.
-
-        Others keep their units where their number stays. None where there are too few units for them.
-        """
-        own = {key_of(record[self.place]): record[self.place] for record in (*change.after, *change.before)}
-        n = len(step.others)
-        if n == len(change.others):
-            units = [record[self.place] for record in change.others]
-        else:
-            per = max(Counter(key_of(record[self.place]) for record in change.others).values(), default=1)
-            found = self.units_of(n, per, _Identifiers(self.domain), set(own))
-            if found is None:
-                return None
-            units = found
-        moved = step.place != single.place or n != len(change.others)
-        place = step.position
-        return UnitChange(
-            others=tuple(map(self.record, step.others, units)),
-            after=self._changed(change.after, single.after, step.after),
-            gaps=(place,) * len(change.after) if moved else change.gaps,
-            before=self._changed(change.before, single.before or (), step.before or ()),
-            gaps_before=(place,) * len(change.before) if moved else change.gaps_before,
-            label=step.label,
-        )
-
-    def _changed(self, records: tuple[Record, ...], before: Record, after: Record) -> tuple[Record, ...]:
-        """Records of a unit with the fields that differ between two stripped records set to the second's."""
-        changed = []
-        for record in records:
-            rest = self.stripped(record)
-            values = (own if key_of(a) == key_of(b) else b for own, a, b in zip(rest, before, after, strict=True))
-            changed.append(self.record(tuple(values), record[self.place]))
-        return tuple(changed)
-
-    def units_of(
-        self, n: int, per: int, identifiers: "_Identifiers", taken: set[object], *, mixed: bool = False
-    ) -> list[Value] | None:
-        """The units of so many other records, so many of each at least; None where the domain holds too few.
-
-        `mixed`: the records of one do not follow each other.
-        """
-        if not n:
-            return []
-        free = [value for value in identifiers.first(-(-n // per) + len(taken)) if key_of(value) not in taken]
-        if not free:
-            return None
-        per = max(per, -(-n // len(free)))
-        if self.at_most is not None and per > self.at_most:
-            return None
-        count = -(-n // per)
-        return [free[k % count if mixed else k // per] for k in range(n)]
+    def identifiers(self, n: int) -> list[Value]:
+        """The first `n` different values of the field, or all there are; values that real data may hold come first."""
+        rng = np.random.default_rng(SEED)
+        found = {key_of(value): value for value in (self.domain.draw(rng) for _ in range(2 * n + 16))}
+        if len(found) < n:
+            found = {**{key_of(value): value for value in self.domain.samples()}, **found}
+        return list(found.values())[:n]
 
 
-def _spread(count: int, n: int) -> tuple[int, ...]:
-    """Gaps of so many records among n others, the first and the last one at the ends."""
-    return tuple(k * n // (count - 1) for k in range(count)) if count > 1 else (n // 2,)
+class Shape(NamedTuple):
+    """The records of the unit that differs: how many, whether alike, and how many they replace."""
 
-
-class _Identifiers:
-    """Values of a domain that differ from each other, those first that real data may hold."""
-
-    def __init__(self, domain: Domain) -> None:
-        self._domain = domain
-        self._rng = np.random.default_rng(SEED)
-        self._found: dict[object, Value] = {}
-        self._all = False
-
-    def first(self, n: int) -> list[Value]:
-        """So many, or as many as there are."""
-        draws = 2 * max(n - len(self._found), 0) + 16
-        while len(self._found) < n and not self._all:
-            value = self._domain.draw(self._rng)
-            self._found.setdefault(key_of(value), value)
-            draws -= 1
-            if not draws:
-                self._all = True
-                for value in self._domain.samples():
-                    self._found.setdefault(key_of(value), value)
-        return list(islice(self._found.values(), n))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
-    """What the records of the unit that differs are like: how many, alike or not, apart or together."""
-
-    count: int
-    alike: bool = True
-    apart: bool = False
-    before: int | None = None  # records that they replace; None: as many
+    size: int
+    alike: bool
+    before: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UnitProposals:
     """Changes to try, of units: those of `Proposals`, of single records, with several in the place of each.
 
-    `allowed`: which two numbers of records neighbours may have; all else as there.
+    `single`: of records without their unit; `allowed`: which two numbers of records neighbours may have.
     """
 
     units: Units
-    single: Proposals  # of the fields without the unit
+    single: Proposals
     allowed: Allowed
     base: tuple[Record, ...] | None = None
-    identifiers: _Identifiers = field(init=False)
 
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "identifiers", _Identifiers(self.units.domain))
-
-    def __iter__(self) -> Iterator[UnitChange]:
-        """The changes, the most promising first, none twice: each of a full unit, and of one of the other shapes."""
+    def __iter__(self) -> Iterator[Change]:
+        """The changes, the most promising kinds first, each kind in turn, none twice."""
         kinds = [] if self.base is None else [self._more_than_base(), self._less_than_base()]
-        if not self.single.pinned:
-            kinds.append(self._of_single(iter(self.single)))
+        kinds += [self._lifted(kind, turn) for turn, kind in enumerate(self.single.of_any_data())]
         yield from distinct(in_turn(kinds))
 
-    def plain(self) -> Iterator[UnitChange]:
+    def plain(self) -> Iterator[Change]:
         """Changes of the first size, of a full unit."""
-        yield from self._of_single(self.single.plain())
+        return self._lifted(self.single.plain())
 
-    def unusual(self, scale: float) -> Iterator[UnitChange]:
+    def unusual(self, scale: float) -> Iterator[Change]:
         """Special values and sizes, of a full unit and of other shapes by turns."""
-        yield from self._of_single(self.single.unusual(scale))
+        return self._lifted(self.single.unusual(scale))
 
     @property
     def _shapes(self) -> list[Shape]:
         """A full unit first."""
         full, *counts = self.units.contributions
-        different = [Shape(count=full, alike=False, apart=True), Shape(count=full, alike=False)] if full > 1 else []
-        unequal = [Shape(count=full, before=1)] if full > 1 and self.single.replace else []
-        others = [Shape(count=count) for count in counts if count != full]
-        return [Shape(count=full), *others[:1], *different[:1], *unequal, Shape(count=full, apart=True), *different[1:],
-                *others[1:]]  # fmt: skip
+        more = [Shape(full, False, full), *([Shape(full, True, 1)] if self.single.replace else [])] if full > 1 else []
+        others = [Shape(count, True, count) for count in counts if count != full]
+        return [Shape(full, True, full), *others[:1], *more, *others[1:]]
 
-    def _of_single(self, changes: Iterator[Change]) -> Iterator[UnitChange]:
+    def _lifted(self, changes: Iterator[Change], start: int = 0) -> Iterator[Change]:
+        """Each change as one of a full unit, and as one of another shape in turn."""
         full, *others = self._shapes
-        for turn, change in enumerate(changes):
-            for shape in dict.fromkeys((full, others[turn % len(others)])):
-                found = self._lifted(change, shape, turn)
+        identifiers = self.units.identifiers(max(self.single.sizes) + 2)
+        for turn, change in enumerate(changes, start):
+            for shape in dict.fromkeys((full, others[turn % len(others)] if others else full)):
+                found = self._of_shape(change, shape, turn, identifiers)
                 if found is not None:
                     yield found
 
-    def _lifted(self, change: Change, shape: Shape, turn: int) -> UnitChange | None:
-        """The change of a unit of that shape; None where sizes or the values of the unit's field do not allow it."""
-        for others in (change.others, change.others[: max(len(change.others) + 1 - shape.count, 0)]):
-            n, more = len(others), (shape.before or shape.count) if change.before is not None else 0
-            if not self.allowed(n + more, n + shape.count):
+    def _of_shape(self, change: Change, shape: Shape, turn: int, identifiers: Sequence[Value]) -> Change | None:
+        """The change of a unit of a shape; None where sizes or the values of the unit's field do not allow it."""
+        others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
+        values = [*identifiers[:1], *self.units.domain.ends()[:2]]
+        unit = values[turn % len(values)]
+        unit_before = unit if turn % 2 else values[(turn + 1) % len(values)]
+        free = [value for value in identifiers if key_of(value) not in map(key_of, (unit, unit_before))]
+        replaced = shape.before if before else 0
+        for n in (len(others), max(len(others) + 1 - shape.size, 0)):
+            owners = self._owners(n, free, several=turn % 2 == 1)
+            if owners is None or not self.allowed(n + replaced, n + shape.size):
                 continue
-            unit, unit_before = self._differing(turn)
-            per = 1 if turn % 2 == 0 else self.units.at_most or CONTRIBUTIONS[0]
-            taken = {key_of(unit), key_of(unit_before)}
-            units = self.units.units_of(n, per, self.identifiers, taken, mixed=turn % 4 == 3)
-            if units is None:
-                continue
-            place = min(change.position, n)
-            gaps = _spread(shape.count, n) if shape.apart else (place,) * shape.count
-            before = [] if change.before is None else self._records(change.before, shape, more)
-            return UnitChange(
-                others=tuple(map(self.units.record, others, units)),
-                after=tuple(self.units.record(r, unit) for r in self._records(change.after, shape, shape.count)),
-                gaps=gaps,
-                before=tuple(self.units.record(r, unit_before) for r in before),
-                gaps_before=gaps[:more] if more <= len(gaps) else (place,) * more,
-                label=f"{_many(shape)} of a unit: {change.label}",
-            )
+            rest = tuple(map(self.units.record, others[:n], owners))
+            group = [self.units.record(r, unit) for r in self._records(after[0], shape.size, alike=shape.alike)]
+            first = self._records(before[0], replaced, alike=shape.alike) if before else []
+            group_before = [self.units.record(r, unit_before) for r in first]
+            size = f"{shape.size} {'equal' if shape.alike else 'different'} records" if shape.size > 1 else "1 record"
+            label = f"{size} of a unit: {change.label}"
+            place = min(change.sides.index(AFTER), n)
+            found = Change.of(rest, group, group_before, place, label)
+            return found.spread() if turn % 2 else found
         return None
 
-    def _differing(self, turn: int) -> tuple[Value, Value]:
-        """The unit that differs, and the one that it replaces: the same or another one, ordinary or at an end."""
-        ends = self.units.domain.ends()[:2]
-        ordinary = self.identifiers.first(1)
-        values = [*ordinary, *ends]
-        unit = values[turn % len(values)]
-        return unit, unit if turn % 2 else values[(turn + 1) % len(values)]
+    def _owners(self, n: int, free: Sequence[Value], *, several: bool) -> list[Value] | None:
+        """The units of other records, whose records lie apart; None where the domain holds too few.
 
-    def _records(self, first: Record, shape: Shape, count: int) -> list[Record]:
-        """So many records that begin with this one, without their unit."""
-        if shape.alike or count == 1:
-            return [first] * count
+        `several`: each unit has several records.
+        """
+        most = self.units.at_most
+        per = max((most or CONTRIBUTIONS[0]) if several else 1, -(-n // len(free)) if free else n)
+        if n and (not free or (most is not None and per > most)):
+            return None
+        return [free[k % -(-n // per)] for k in range(n)]
+
+    def _records(self, first: Record, count: int, *, alike: bool) -> list[Record]:
+        """Records without their unit that begin with this one."""
         fields = self.single.fields
-        different = [first, self.single.opposite(first), fields.middle()]
-        if count > len(different):
-            different += fields.draw(np.random.default_rng(SEED), min(count, 100) - len(different))
-        return [different[k % len(different)] for k in range(count)]
+        drawn = fields.draw(np.random.default_rng(SEED), 0 if alike else count)
+        return [first] * count if alike else [first, self.single.opposite(first), fields.middle(), *drawn][:count]
 
-    def _more_than_base(self) -> Iterator[UnitChange]:
+    def _more_than_base(self) -> Iterator[Change]:
         """The base with another unit, or with one in the place of its last one."""
-        base = self.base or ()
+        base, key = self.base or (), self.units.key
         if self.single.replace and not base:
             return
-        last = key_of(base[-1][self.units.place]) if self.single.replace else None
-        others, before, gaps_before = self.units.apart(base, last)
-        known = {key_of(record[self.units.place]) for record in base}
-        candidates = (*self.identifiers.first(len(known) + 1), *self.units.domain.samples())
-        free = [value for value in candidates if key_of(value) not in known]
-        units = [*free[:1], *(before[0][self.units.place : self.units.place + 1] if before else ())]
-        if not units:
-            return
+        last = key(base[-1]) if self.single.replace else None
+        sides = [BEFORE if key(record) == last else BOTH for record in base]
+        known = set(map(key, base))
+        candidates = (*self.units.identifiers(len(known) + 1), *self.units.domain.samples())
+        new = [value for value in candidates if key_of(value) not in known][:1]
+        units = [*new, *([base[-1][self.units.place]] if self.single.replace else [])]
         shapes = self._shapes
-        for turn, (name, first) in enumerate(self.single.notable(0)):
+        for turn, (name, first) in enumerate(self.single.notable(0) if units else ()):
             for shape in dict.fromkeys((shapes[0], shapes[turn % len(shapes)])):
                 unit = units[turn % len(units)]
-                records = (self.units.record(r, unit) for r in self._records(first, shape, shape.count))
-                label = f"{_many(shape)} of a unit: {name} {'in the place of another' if before else 'added'}"
-                # Behind the others where there are more than before: rows of the base keep their labels.
-                gaps = (*gaps_before, *(len(others),) * shape.count)[: shape.count]
-                if self.allowed(len(base), len(others) + shape.count):
-                    yield UnitChange(
-                        others=others, before=before, gaps_before=gaps_before, after=tuple(records), gaps=gaps,
-                        label=f"{label}, the others of the base",
-                    )  # fmt: skip
+                group = [self.units.record(r, unit) for r in self._records(first, shape.size, alike=shape.alike)]
+                label = f"{shape.size} records of unit {brief(unit)}, {name}, with the others of the base"
+                if self.allowed(len(base), sides.count(BOTH) + shape.size):
+                    # At the end: rows of the base keep their labels.
+                    all_sides = (*sides, *[AFTER] * shape.size)
+                    yield Change(records=(*base, *group), sides=all_sides, label=label)
 
-    def _less_than_base(self) -> Iterator[UnitChange]:
-        """The base without one of its units, or with other records of it; those with most records first."""
-        base = self.base or ()
-        counts = Counter(key_of(record[self.units.place]) for record in base)
-        ranked = [key for key, _ in counts.most_common()]
-        chosen = dict.fromkeys(in_turn((iter(ranked), reversed(ranked))))
-        for key in islice(chosen, MOST_UNITS):
-            others, records, gaps = self.units.apart(base, key)
-            unit = records[0][self.units.place]
-            name = brief(unit)
-            if not self.single.replace:
-                yield UnitChange(others=others, after=records, gaps=gaps, label=f"unit {name} of the base removed")
-                continue
-            opposite = tuple(
-                self.units.record(self.single.opposite(self.units.stripped(record)), unit) for record in records
-            )
-            change = UnitChange(others=others, before=records, gaps_before=gaps, after=opposite, gaps=gaps)
-            yield replace(change, label=f"unit {name} of the base at the opposite end")
-            if len(records) > 1:
-                yield replace(
-                    change, after=records[:1], gaps=gaps[:1], label=f"unit {name} of the base with its first record"
-                )
-
-
-def _many(shape: Shape) -> str:
-    if shape.count == 1:
-        return "1 record"
-    return f"{shape.count} {'equal' if shape.alike else 'different'} records{', apart,' if shape.apart else ''}"
+    def _less_than_base(self) -> Iterator[Change]:
+        """The base without one of its units, or with its records at the other end; units of most records first."""
+        base, key = self.base or (), self.units.key
+        ranked = [unit for unit, _ in Counter(map(key, base)).most_common()]
+        for unit in islice(dict.fromkeys(in_turn((iter(ranked), reversed(ranked)))), MOST_UNITS):
+            rows: list[tuple[Record, int]] = []
+            for record in base:
+                rows.append((record, BOTH if key(record) != unit else BEFORE if self.single.replace else AFTER))
+                if rows[-1][1] == BEFORE:
+                    other = self.single.opposite(self.units.stripped(record))
+                    rows.append((self.units.record(other, record[self.units.place]), AFTER))
+            records, sides = zip(*rows, strict=True)
+            what = "at the opposite end" if self.single.replace else "removed"
+            yield Change(records=records, sides=sides, label=f"a unit of the base {what}")
