@@ -93,8 +93,8 @@ class Change:
     def without(self, places: set[int]) -> "Change":
         """The same without the records at some places."""
         kept = [k for k in range(len(self.records)) if k not in places]
-        records, sides = (tuple(own[k] for k in kept) for own in (self.records, self.sides))
-        return Change(records=records, sides=sides, label="shrunk")
+        records = tuple(self.records[k] for k in kept)
+        return Change(records=records, sides=tuple(self.sides[k] for k in kept), label="shrunk")
 
 
 def change_between(first: Sequence[Record], second: Sequence[Record]) -> Change | None:

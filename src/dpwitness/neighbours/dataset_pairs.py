@@ -184,7 +184,7 @@ class Proposals:
     def _sized(
         self, tried: Sequence[T], a_size: int, *, least: int = 1, large: bool = False
     ) -> Iterator[tuple[int, T, int | None]]:
-        """Each with every size, and a place: the last one and the first one by turns.
+        """Each with every size, and a place: two at the end and two at the start by turns.
 
         A size begins once `a_size` of them were tried at the size before: one by one, all sizes would come too late.
         `least`: of a size; `large`: the largest size second, so that a mechanism of few pairs has large ones, too.
@@ -194,7 +194,7 @@ class Proposals:
             sizes[1:] = sorted(sizes[1:], reverse=True)
         both = [(rank, k) for rank in range(len(tried)) for k in range(len(sizes))]
         for rank, k in sorted(both, key=lambda one: (one[0] + a_size * one[1], one[1])):
-            yield sizes[k], tried[rank], 0 if (rank + k) % 2 else None
+            yield sizes[k], tried[rank], 0 if (rank // 2 + k) % 2 else None
 
     def _among_drawn(self) -> Iterator[Change]:
         """A record at an end, or odd, all others drawn at random."""
@@ -209,15 +209,12 @@ class Proposals:
             other = self.opposite(named[1])
             if near:
                 other = tuple(domain.inside(end) for domain, end in zip(self.fields.domains, other, strict=True))
-            else:
-                place = 0 if place is None else None  # where the nearly opposite one of this size stood
             yield self._change([other] * (size - 1), other, named, f"{'nearly ' * near}opposite", place)
 
     def _among_ordinary(self) -> Iterator[Change]:
         """A record that is odd, at an end, or of a value to try, all others in the middle."""
         middle = self.fields.middle()
-        tried = list(in_turn((iter(self._odd()), iter(self.notable(0)))))
-        for size, named, place in self._sized(tried, VALUES_A_SIZE):
+        for size, named, place in self._sized([*self._odd(), *self.notable(0)], VALUES_A_SIZE):
             yield self._change([middle] * (size - 1), middle, named, "ordinary", place)
 
     def _alone(self) -> Iterator[Change]:
