@@ -53,13 +53,6 @@ def as_input(value: object) -> Data:
     return _copy_of(value, lambda: copier(value)())
 
 
-def copied(data: Data) -> Data:
-    """A deep copy of an input, which stays of its kind. Raises `InvalidNeighbours` for what cannot be copied."""
-    if isinstance(data, np.ndarray):  # one without axes, too: `copier` hands out its number
-        return _copy_of(data, lambda: copy.deepcopy(data))
-    return _copy_of(data, lambda: copier(data)())
-
-
 def _copy_of(data: Data, make: Callable[[], Data]) -> Data:
     try:
         return make()

@@ -9,7 +9,7 @@ import numpy as np
 
 from dpwitness.frames import frames_of, is_series
 from dpwitness.neighbours.difference import difference
-from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, copied, input_key, require_shallow, shown
+from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
 
 #: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
 ATTACK: Final = "attack: "
@@ -28,8 +28,6 @@ class Pair:
     neighbour: Input
     label: str = field(default="given", metadata={"json": "optional"})
     _key: frozenset[bytes] = field(default=frozenset(), init=False, repr=False)  # empty until it is asked for
-    #: What it is a copy of, where only that shows which objects it holds.
-    _given: "Pair | None" = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         for side in self.sides:
@@ -43,8 +41,6 @@ class Pair:
     @property
     def key(self) -> frozenset[Hashable]:
         """What two pairs of the same inputs have in common, in either direction: 128 bits of each input."""
-        if self._given is not None:
-            return self._given.key
         if not self._key:
             digests = (
                 blake2b(repr(input_key(side)).encode("utf-8", "surrogatepass"), digest_size=16) for side in self.sides
@@ -54,21 +50,8 @@ class Pair:
 
     def swapped(self) -> "Pair":
         """D′ and D."""
-        return self._of(self.neighbour, self.data, self._given)
-
-    def copied(self) -> "Pair":
-        """The same pair of inputs of its own. Raises `InvalidNeighbours` for an input that cannot be copied."""
-        return self._of(copied(self.data), copied(self.neighbour))
-
-    def copied_with_key(self) -> "Pair":
-        """The same, with the key of this pair also where inputs are the same only where they are one object."""
-        own = self.copied()
-        return own if own.key == self.key else self._of(own.data, own.neighbour, self)
-
-    def _of(self, data: Data, neighbour: Data, given: "Pair | None" = None) -> "Pair":
-        """A pair of inputs that are known to be shallow, which takes long to see of many records."""
-        made = object.__new__(Pair)
-        for name, value in zip(Pair.__slots__, (data, neighbour, self.label, frozenset(), given), strict=True):
+        made = object.__new__(Pair)  # inputs that are known to be shallow, which takes long to see of many records
+        for name, value in zip(Pair.__slots__, (self.neighbour, self.data, self.label, self._key), strict=True):
             object.__setattr__(made, name, value)
         return made
 

@@ -6,7 +6,7 @@ functions here hold any relation to what it says itself: a pair that it does not
 
 import json
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, is_dataclass, replace
 from functools import partial
@@ -21,11 +21,13 @@ from dpwitness.checks import kind as check_kind
 from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register, require_free
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
 from dpwitness.frames import frames_of
-from dpwitness.neighbours.inputs import Data, Input, as_array, as_input, copied
+from dpwitness.neighbours.inputs import Data, Input, as_array, as_input
 from dpwitness.neighbours.pair import Pair, holds
 
 #: Candidates that are compared with a pair, of a relation without a `contains` of its own.
 MOST_COMPARED: Final = 10_000
+
+T = TypeVar("T")
 
 
 class Relation(ABC):
@@ -106,8 +108,8 @@ class Relation(ABC):
         """Whether the claim calls the two inputs adjacent; symmetric in D and D′, and False for equal inputs.
 
         If `data` are given, one of the two must equal them: the same numbers, of the same kind and shape. By default
-        only the relation's own candidates are adjacent. A relation of another package is asked about copies: it may
-        work on them in place, and compares what inputs hold, not whether they are one object.
+        only the relation's own candidates are adjacent. A relation changes no input that it gave or is asked about, and
+        compares what inputs hold, not whether they are one object.
         """
         return any(pair.key == proposed.key for proposed in islice(self.candidates(data), MOST_COMPARED))
 
@@ -132,8 +134,8 @@ class Relation(ABC):
 
 
 @contextmanager
-def _named(relation: Relation, method: str) -> Iterator[None]:
-    """What a relation of another package raises, as `InvalidNeighbours`; a fault of ours stays what it is."""
+def _asked(relation: Relation, method: str) -> Iterator[None]:
+    """What a relation of another package raises becomes `InvalidNeighbours`; a fault of ours stays what it is."""
     try:
         yield
     except DPWitnessError:
@@ -144,34 +146,21 @@ def _named(relation: Relation, method: str) -> Iterator[None]:
         raise InvalidNeighbours(f"neighbours={brief(relation)}: its {method} raised {class_and_text(error)}") from error
 
 
+def _all_are(relation: Relation, method: str, wanted: type[T], given: Iterable[object]) -> Iterator[T]:
+    """What a method of a relation gave, each checked to be of a class. Raises `InvalidNeighbours`."""
+    for one in given:
+        if not isinstance(one, wanted):
+            raise InvalidNeighbours(
+                f"neighbours={brief(relation)}: its {method} gave {brief(one)}, which must be a "
+                f"dpwitness.neighbours.{wanted.__name__}"
+            )
+        yield one
+
+
 def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
-    """The pairs of one of a relation's methods. Raises `InvalidNeighbours` where it raises, or gives anything else.
-
-    Another package's relation gets copies, and its pairs are copied: it may fill the same ones again for the next pair.
-    """
-    with _named(relation, method):
-        for pair in getattr(relation, method)(*_lent(relation, *given), **settings):
-            if not isinstance(pair, Pair):
-                raise InvalidNeighbours(
-                    f"neighbours={brief(relation)}: its {method} gave {brief(pair)}, which must be a "
-                    "dpwitness.neighbours.Pair"
-                )
-            if is_ours(relation):
-                yield pair
-            else:
-                yield pair.copied_with_key() if _by_key(relation) else pair.copied()
-
-
-def _lent(relation: Relation, *given: Any) -> tuple[Any, ...]:
-    """Pairs and data as a relation gets them: one of another package may change what it is asked about."""
-    if is_ours(relation):
-        return given
-    return tuple(one.copied() if isinstance(one, Pair) else copied(one) for one in given)
-
-
-def _by_key(relation: Relation) -> bool:
-    """Whether a relation has no `contains` of its own: the keys of pairs decide."""
-    return type(relation).contains is Relation.contains
+    """The pairs of one of a relation's methods. Raises `InvalidNeighbours` where it raises, or gives anything else."""
+    with _asked(relation, method):
+        yield from _all_are(relation, method, Pair, getattr(relation, method)(*given, **settings))
 
 
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
@@ -179,19 +168,20 @@ def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
 
     Raises `InvalidNeighbours` where a relation of another package says another thing of D′ and D than of D and D′.
     """
-    with _named(relation, "contains"):
-        if is_ours(relation):
-            return relation.contains(pair, data)
-        if _by_key(relation):
-            return relation.contains(pair, *_lent(relation, data))
-        one, other = (bool(relation.contains(*_lent(relation, way, data))) for way in (pair, pair.swapped()))
-    if one != other:
-        yes, no = (pair, pair.swapped()) if one else (pair.swapped(), pair)
-        raise InvalidNeighbours(
-            f"neighbours={brief(relation)}: its contains says yes to {yes} and no to {no}: neighbouring is symmetric, "
-            "so let it give one answer in both directions"
-        )
-    return one
+    with _asked(relation, "contains"):
+        one = bool(relation.contains(pair, data))
+        if is_ours(relation) or _by_key(relation) or one == bool(relation.contains(pair.swapped(), data)):
+            return one
+    yes, no = (pair, pair.swapped()) if one else (pair.swapped(), pair)
+    raise InvalidNeighbours(
+        f"neighbours={brief(relation)}: its contains says yes to {yes} and no to {no}: neighbouring is symmetric, "
+        "so let it give one answer in both directions"
+    )
+
+
+def _by_key(relation: Relation) -> bool:
+    """Whether a relation has no `contains` of its own: the keys of pairs decide."""
+    return type(relation).contains is Relation.contains
 
 
 def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *, what: str = "the pair") -> None:
@@ -216,21 +206,14 @@ def proposed_pairs(
 
 def taken(relation: Relation, data: object) -> Data:
     """Data of the user's as a relation takes them. Raises `InvalidNeighbours`."""
-    with _named(relation, "take"):
+    with _asked(relation, "take"):
         return relation.take(data)
 
 
 def alternatives(relation: Relation) -> tuple[Relation, ...]:
     """The relations of which each has a verdict of its own. Raises `InvalidNeighbours` for what is no relation."""
-    with _named(relation, "alternatives"):
-        each = tuple(relation.alternatives())
-    for one in each:
-        if not isinstance(one, Relation):
-            raise InvalidNeighbours(
-                f"neighbours={brief(relation)}: its alternatives gave {brief(one)}, which must be a "
-                "dpwitness.neighbours.Relation"
-            )
-    return each
+    with _asked(relation, "alternatives"):
+        return tuple(_all_are(relation, "alternatives", Relation, relation.alternatives()))  # type: ignore[type-abstract]  # of isinstance alone
 
 
 def pairs_of_size(relation: Relation, size: int, data: Data | None = None) -> Iterator[Pair]:
@@ -347,7 +330,7 @@ def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
     """A relation as JSON values; None where it cannot be written. Raises `InvalidNeighbours` if its `to_json` does."""
     if relation is None:
         return None
-    with _named(relation, "to_json"):
+    with _asked(relation, "to_json"):
         return relation.to_json()
 
 
@@ -467,7 +450,7 @@ def _checked_pair(given: Data, hint: str) -> Pair:
 
 def _require_name(relation: Relation) -> None:
     """Raise `InvalidNeighbours` where the adjacency of a relation of another package is no name."""
-    with _named(relation, "adjacency"):
+    with _asked(relation, "adjacency"):
         name: object = relation.adjacency
     if name is not None and not isinstance(name, str):
         raise InvalidNeighbours(

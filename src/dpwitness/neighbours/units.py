@@ -210,7 +210,7 @@ class UnitProposals:
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         values = [*identifiers[:1], *self.units.domain.ends()[:2]]
         unit = values[turn % len(values)]
-        unit_before = unit if turn % 2 else values[(turn + 1) % len(values)]
+        unit_before = unit if turn // 2 % 2 else values[(turn + 1) % len(values)]
         free = [value for value in identifiers if key_of(value) not in map(key_of, (unit, unit_before))]
         replaced = shape.before if before else 0
         for n in (len(others), max(len(others) + 1 - shape.size, 0)):
