@@ -2,8 +2,9 @@
 
 import sys
 from abc import abstractmethod
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import Field, dataclass, field, fields
+from itertools import product
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -92,8 +93,6 @@ TOLERANCE: Final = 1e-9
 #: The same where the answers are so large that doubles of their size are further apart. A pair so much further apart
 #: than the claim allows would take some 10¹² runs to be told from one that is not.
 COARSE_TOLERANCE: Final = 1e-6
-
-
 #: How far one answer stands from all others, in noise scales.
 LEADS: Final = (1.0, 10.0, 100.0)
 
@@ -157,55 +156,53 @@ class Queries(NumberList):
         `InvalidNeighbours` for data that are no list of answers.
         """
         if data is not None:
-            yield from self._moved_by_each(self.read(data), "the data")
+            yield from self._moved(self.read(data), "the data")
             return
         anchor = self._resolved(float(np.floor(centre)))  # whole numbers read better in a witness
-        yield from filter(self.adjacent, self._around(anchor, scale))
+        yield from filter(self.adjacent, self._around(anchor, scale))  # rounding may part neighbours of large numbers
 
     def _around(self, anchor: float, scale: float) -> Iterator[Pair]:
-        """The patterns around a value, and further away; rounding may make neighbours of large numbers none."""
+        """The patterns around a value, and further away."""
         if self.may_move == "all" and self.direction == "any" and self.length > 1:
             half = (np.arange(self.length) < self.length // 2) * self.sensitivity
             yield make_pair(anchor + half, anchor + self.sensitivity - half, "X shape")
-        yield from self._moved_by_each(np.full(self.length, anchor), f"{anchor:g}")
+        yield from self._moved(np.full(self.length, anchor), f"{anchor:g}")
         # Far from the centre too, in case the mechanism compares with something else.
-        for name, move in list(self.moves(self.length))[:2]:
-            for k in (-10, 10):
-                base = np.full(self.length, anchor + k * self._step(scale))
-                yield _moved(base, move * self.sensitivity, f"{name} around {base[0]:g}")
+        names = [name for name, _ in self.moves(self.length)][:2]
+        for name, k in product(names, (-10, 10)):
+            base = np.full(self.length, anchor + k * self._step(scale))
+            yield from self._moved(base, f"{base[0]:g}", [name])
 
     def _resolved(self, centre: float) -> float:
         """The value itself, or 0.0 where doubles of its size are too far apart for neighbours."""
         return centre if self.adjacent(_moved(np.array([centre]), np.array([self.sensitivity]), "")) else 0.0
 
-    def _moved_by_each(self, base: Data, place: str) -> Iterator[Pair]:
+    def _moved(self, base: Data, place: str, names: Sequence[str] | None = None) -> Iterator[Pair]:
+        """The answers moved in each way, or in those of some names."""
         for name, move in self.moves(len(base)):
-            yield _moved(base, move * self.sensitivity, f"{name} around {place}")
+            if names is None or name in names:
+                yield _moved(base, move * self.sensitivity, f"{name} around {place}")
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """All answers at magnitudes from .01 to 100 scales and at special numbers; each single one; one far ahead."""
-        n, moves, centre = self.length, dict(self.moves(self.length)), self._resolved(centre)
+        n, centre = self.length, self._resolved(centre)
         # All answers moved by the same amount, and against each other: copies of one answer behave unlike others.
-        few = [name for name in ("half up, half down", "all up", "first half up", "first up") if name in moves][:2]
+        known = [name for name, _ in self.moves(n)]
+        few = [name for name in ("half up, half down", "all up", "first half up", "first up") if name in known][:2]
         offsets = [sign * size * scale for size in LADDER for sign in (1, -1)]
-        near_zero = [offset for offset in offsets if abs(offset) < scale or abs(centre) >= scale]
         around = [centre, centre - self.sensitivity, *(centre + offset for offset in offsets)]
-        values = dict.fromkeys([*around, *near_zero, *SPECIAL])
-        for value in values:
-            for name in few if value >= centre else few[:1]:
-                yield _moved(np.full(n, float(value)), moves[name] * self.sensitivity, f"{name} around {value:g}")
-        for place in _places(n) if n > 1 else ():
-            single = np.zeros(n)
-            single[place] = 1
-            yield _moved(np.full(n, centre), single * self.sensitivity, f"answer {place + 1} up around {centre:g}")
-        for lead in [sign * size * scale for size in LEADS for sign in (1, -1)] if n > 1 else ():
-            ahead = np.full(n, centre)
-            ahead[0] += lead
-            for name in dict.fromkeys([few[0], "first up"]):
-                yield _moved(ahead, moves[name] * self.sensitivity, f"{name}, first {lead:+g} from the rest")
-            rising = centre + lead * np.arange(n)
-            yield _moved(rising, moves[few[0]] * self.sensitivity, f"{few[0]}, in steps of {lead:g}")
+        for value in map(float, dict.fromkeys([*around, *offsets, *SPECIAL])):
+            yield from self._moved(np.full(n, value), f"{value:g}", few if value >= centre else few[:1])
+        if n == 1:
+            return
+        for place in _places(n):
+            single = (np.arange(n) == place) * self.sensitivity
+            yield _moved(np.full(n, centre), single, f"answer {place + 1} up around {centre:g}")
+        for lead in [sign * size * scale for size in LEADS for sign in (1, -1)]:
+            ahead = centre + lead * (np.arange(n) == 0)
+            yield from self._moved(ahead, f"{centre:g}, the first {lead:+g}", [few[0], "first up"])
+            yield from self._moved(centre + lead * np.arange(n), f"{centre:g} in steps of {lead:g}", few[:1])
 
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
@@ -301,22 +298,16 @@ class Histogram(NumberList):
         counts = dict.fromkeys(
             [1, *(round(size * scale) for size in LADDER[LADDER.index(1.0) :]), *(int(v) for v in SPECIAL if v > 0)]
         )
-        for place in _places(self.length):
-            yield self._one_more(np.zeros(self.length, np.int64), place, "all empty")
+        empty, first = np.zeros(self.length, np.int64), np.arange(self.length) == 0
+        bases = [(empty, place, "all empty") for place in _places(self.length)]
         for count in counts:
-            alone, rest = np.zeros(self.length, np.int64), np.full(self.length, count)
-            alone[0] = count
-            rest[0] = 0
-            yield self._one_more(np.full(self.length, count), 0, f"all {count}")
+            bases.append((empty + count, 0, f"all {count}"))
             if self.length > 1:
-                yield self._one_more(alone, 0, f"the first {count}")
-                yield self._one_more(alone, self.length - 1, f"the first {count}")
-                yield self._one_more(rest, 0, f"all but it {count}")
-
-    def _one_more(self, base: Data, cell: int, rest: str) -> Pair:
-        move = np.zeros(len(base), np.int64)
-        move[cell] = 1
-        return _moved(base, move, f"one more in cell {cell + 1}, {rest}")
+                bases += [(first * count, cell, f"the first {count}") for cell in (0, self.length - 1)]
+                bases.append((~first * count, 0, f"all but it {count}"))
+        for base, cell, rest in bases:
+            more = (np.arange(self.length) == cell).astype(np.int64)
+            yield _moved(base, more, f"one more in cell {cell + 1}, {rest}")
 
     @override
     def read(self, data: Data) -> Data:
