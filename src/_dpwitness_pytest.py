@@ -30,8 +30,8 @@ D = TypeVar("D")
 
 #: Seconds within which SIGTERM is one signal, however often it is sent.
 ONE_SIGNAL = 0.5
-#: The options that name a file which is written at the end, and what such a file has near its beginning.
-FILES = {"report": b'"dpwitness-report/1"', "sarif": b"sarif-schema-2.1.0", "report_html": b"dpwitness</title>"}
+#: The options that name a file which is written at the end.
+FILES = ("report", "sarif", "report_html")
 #: A pyproject.toml that may have settings: `[tool.dpwitness]`, or a table `tool` with whatever is in it.
 HAS_SETTINGS = re.compile(
     rb"""tool["']?\s*\.\s*["']?dpwitness|^\s*\[\s*["']?tool["']?\s*\]|^\s*["']?tool["']?\s*=""", re.MULTILINE
@@ -181,15 +181,14 @@ def pytest_configure(config: pytest.Config) -> None:
         workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
     )
     others: dict[str, str] = {}
-    for option, mark in FILES.items() if not worker else ():
+    for option in FILES if not worker else ():
         if (path := getattr(config.stash[SESSION], option)) is not None:
             from dpwitness.errors import InvalidData
-            from dpwitness.files import check_replaceable, check_writable, overwrites
+            from dpwitness.files import check_writable, overwrites
 
             named = f"--dp-{option.replace('_', '-')}"
             try:
                 check_writable(path)
-                check_replaceable(path, mark)
             except InvalidData as error:
                 raise pytest.UsageError(f"{named}: {error}") from error
             for other, place in others.items():

@@ -1,5 +1,6 @@
 """Files in and out: columns of numbers from CSV, text written whole or not at all."""
 
+import csv
 import io
 import json
 import math
@@ -8,9 +9,11 @@ import re
 import stat
 import sys
 import tempfile
+import uuid
 import warnings
 from collections.abc import Sequence
 from decimal import Decimal
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -19,48 +22,24 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidData
 
-#: Of temporary files; short, so that a long file name leaves room for the rest.
+#: The prefix of temporary files; short, so that a long file name leaves room for the rest.
 PREFIX: Final = ".dpwitness-"
 #: Bytes that are read of one file: a device such as /dev/zero has no end.
 LARGEST = 1 << 28
-#: Bytes of a file that say of which kind it is.
-HEAD: Final = 4096
 #: Standard input as a path.
 STDIN: Final = "-"
-#: Texts of integers and of real numbers, see `typed_column`.
-INTEGER: Final = re.compile(r"0|-?[1-9][0-9]*")
+#: Texts of integers and of real numbers, see `typed_column`. Python may be set to read integers of 640 digits at most.
+INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,639}")
 REAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-][0-9]+)?")
-#: The process's own open files: what stands under these names must not be replaced, whatever it is.
+#: Paths of the process's own open files, which must not be replaced, whatever they are.
 STREAMS: Final = ("/dev/std", "/dev/fd/", "/proc/")
-
-
-class GivenPath(str):
-    """A path as it was given, with the full one that it stood for then: a mechanism may go to another folder.
-
-    Attributes
-    ----------
-    full
-        The path from the root; as given, where the present folder is not there any more.
-    """
-
-    __slots__ = ("full",)
-    full: str
-
-    def __new__(cls, text: str) -> "GivenPath":
-        """Return the text with its full path."""
-        given = super().__new__(cls, text)
-        try:
-            given.full = os.path.join(os.getcwd(), text)
-        except OSError:
-            given.full = text
-        return given
 
 
 def check_writable(path: str | Path) -> None:
     """Raise `InvalidData` now, not after hours of runs, where `write_atomically` could not write.
 
-    That is a folder, a file that must not be written to, or a place whose folder does not exist or must not be written
-    to. Nothing is left behind. A disk may still fill up later.
+    It cannot write to a folder, to a file without permission, or where the folder does not exist or gives no
+    permission. Nothing is left behind. A disk may still fill up later.
     """
     target, mode, replaceable = _destination(path)
     if mode is not None and not os.access(target, os.W_OK):
@@ -75,29 +54,15 @@ def check_writable(path: str | Path) -> None:
 
 
 def overwrites(path: str | Path, other: str | Path) -> bool:
-    """Whether what is written at a path would replace what is there, or will be there, under another name."""
+    """Whether writing at a path would replace the file of another name, which may not exist yet."""
     if not _destination(path)[2]:
         return False
-    other = "/dev/stdin" if str(other) == STDIN else other
     try:
-        return os.path.samefile(path, other)
-    except OSError:  # one of them is not there
+        return os.path.samefile(path, "/dev/stdin" if str(other) == STDIN else other)
+    except OSError:  # one of them does not exist
         return os.path.realpath(path) == os.path.realpath(other)
     except ValueError:  # no file has such a name
         return False
-
-
-def check_replaceable(path: str | Path, mark: bytes) -> None:
-    """Raise `InvalidData` for a file that is there and of another kind than is to be written: no `mark` in its head."""
-    if not os.path.isfile(path):
-        return
-    try:
-        with open(path, "rb") as file:
-            head = file.read(HEAD)
-    except OSError as error:
-        raise _unwritable(path, error) from error
-    if head and mark not in head:
-        raise InvalidData(f"{path} is there, and was not written by this option: delete it, or give another name")
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
@@ -142,9 +107,8 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
         raise InvalidData(f"cannot write {text!r}: give the name of a file")
     if text == STDIN:
         raise InvalidData("cannot write -, which is standard input: give the name of a file, or ./- for that name")
-    full = path.full if isinstance(path, GivenPath) else text
     try:
-        mode = os.stat(full).st_mode
+        mode = os.stat(text).st_mode
     except FileNotFoundError:
         mode = None
     except OSError as error:
@@ -153,26 +117,24 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
         raise InvalidData(f"cannot write {path}: it is a folder; give the name of a file")
     if mode is not None and (not stat.S_ISREG(mode) or text.startswith(STREAMS)):
         return Path(text), mode, False  # as given: /dev/stdout resolves to a name that may not be opened
-    target = Path(os.path.realpath(full))
+    target = Path(os.path.realpath(text))
     if not target.parent.is_dir():
         raise InvalidData(f"cannot write {path}: there is no folder {Path(text).parent}")
     return target, mode, True
 
 
 def _replace(target: Path, mode: int | None, data: bytes) -> None:
-    """Put a new file in the place of an old one of the given mode, or where there is none."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=PREFIX, suffix=".tmp")
+    """Put a new file in the place of an old one of the given mode; of an ordinary new file's if `mode` is None."""
+    new = target.with_name(f"{PREFIX}{uuid.uuid4().hex}.tmp")
     try:
-        with os.fdopen(handle, "wb") as file:
+        # The text of a private file is never readable by others.
+        with open(new, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as file:
             file.write(data)
-        if mode is None:
-            umask = os.umask(0)
-            os.umask(umask)
-            mode = 0o666 & ~umask  # as an ordinary new file; mkstemp makes private ones
-        Path(name).chmod(mode & 0o777)
-        Path(name).replace(target)
+        if mode is not None:
+            new.chmod(mode & 0o777)
+        new.replace(target)
     except BaseException:
-        Path(name).unlink(missing_ok=True)
+        new.unlink(missing_ok=True)
         raise
 
 
@@ -219,20 +181,17 @@ def as_utf8(name: str) -> str:
 
 
 def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
-    """The rows of a CSV file that are not empty, each with the number of its line; raises `InvalidData`."""
-    import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
-
-    text = io.StringIO(read_text(path), newline=None)  # lines may end as on any system
+    """The rows of a CSV file that are not empty, as texts, each with the number of its line. Raises `InvalidData`."""
+    reader, rows = csv.reader(io.StringIO(read_text(path), newline=None), strict=True), []  # lines end as on any system
     try:
-        # As texts: what a column holds is known only when all of it was read, and then 2^63 − 1 must still be exact.
-        # The engine in Python tells a missing cell from an empty one.
-        frame = pd.read_csv(text, header=None, dtype=object, na_filter=False, skip_blank_lines=False, engine="python")
-    except pd.errors.EmptyDataError:
-        return []
-    except pd.errors.ParserError as error:
+        for row in reader:
+            if rows and len(row) > len(first := rows[0][1]):
+                raise csv.Error(f"expected {len(first)} fields in line {reader.line_num}, saw {len(row)}")
+            if row:
+                rows.append((reader.line_num, row))
+    except csv.Error as error:
         raise InvalidData(f"{shown(path)} is not CSV: {error}") from error
-    rows = ([cell for cell in row if isinstance(cell, str)] for row in frame.to_numpy().tolist())
-    return [(number, row) for number, row in enumerate(rows, 1) if row]
+    return rows
 
 
 def read_named_rows(path: str | Path, empty: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
@@ -265,10 +224,7 @@ def typed_column(cells: Sequence[str]) -> list[int] | list[float] | list[str]:
     a column with numbers that differ by less than a float can hold is texts, too.
     """
     if all(map(INTEGER.fullmatch, cells)):
-        try:
-            return [int(cell) for cell in cells]
-        except ValueError:  # more digits than Python reads
-            return list(cells)
+        return [int(cell) for cell in cells]
     if all(map(REAL.fullmatch, cells)):
         numbers = [float(cell) for cell in cells]
         if all(map(math.isfinite, numbers)) and len(set(numbers)) == len(set(map(Decimal, cells))):
@@ -277,7 +233,7 @@ def typed_column(cells: Sequence[str]) -> list[int] | list[float] | list[str]:
 
 
 def number_in(cell: str) -> int | float | None:
-    """The number that a cell holds by itself, where it is no value of a column to be typed; None for a text."""
+    """The number that a cell holds by itself, not as a part of a column; None for a text."""
     (value,) = typed_column([cell])
     return None if isinstance(value, str) else value
 
@@ -287,36 +243,34 @@ def read_frame(path: str | Path) -> Any:
 
     Missing and infinite values and flags are as pandas reads them; `typed_column` decides which columns hold numbers.
     """
-    import pandas as pd
+    import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.5 s
 
-    text = read_text(path)
+    name, text = shown(path), read_text(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("error", pd.errors.ParserWarning)
             # Else pandas takes the first of more values than names for a label, and moves all names by a column.
-            frame = pd.read_csv(io.StringIO(text, newline=None), index_col=False)
-            texts = pd.read_csv(io.StringIO(text, newline=None), index_col=False, dtype=object)
+            frame, texts = (
+                pd.read_csv(io.StringIO(text, newline=None), index_col=False, dtype=dtype) for dtype in (None, object)
+            )
     except (pd.errors.EmptyDataError, pd.errors.ParserError) as error:
-        raise InvalidData(f"{shown(path)} is not CSV with a header line: {error}") from error
+        raise InvalidData(f"{name} is not CSV with a header line: {error}") from error
     except pd.errors.ParserWarning as error:
-        raise InvalidData(
-            f"{shown(path)} has more values in a line than names in its header: give each column a name"
-        ) from error
-    if len(frame.columns) == 1 and any(mark in str(frame.columns[0]) for mark in ";\t"):
-        name = str(frame.columns[0])
-        raise InvalidData(f"{shown(path)} has one column, {name!r}: separate columns by commas")
+        raise InvalidData(f"{name} has more values in a line than names in its header: name each column") from error
+    if len(frame.columns) == 1 and any(mark in (only := str(frame.columns[0])) for mark in ";\t"):
+        raise InvalidData(f"{name} has one column, {only!r}: separate columns by commas")
     if not len(frame):
-        raise InvalidData(f"{shown(path)} holds no records: give a header line and one record a line")
-    for name, column in frame.items():
+        raise InvalidData(f"{name} holds no records: give a header line and one record a line")
+    for title, column in frame.items():
         if column.dtype.kind in "iuf" and not np.isinf(column).any():
-            cells = texts[name].dropna().str.strip().tolist()
+            cells = texts[title].dropna().str.strip().tolist()
             if isinstance(next(iter(typed_column(cells)), None), str):
-                frame[name] = texts[name].tolist()  # of the type that pandas has for texts
+                frame[title] = texts[title].tolist()  # of the type that pandas has for texts
     return frame
 
 
 def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64] | NDArray[np.float64]:
-    """One column of a CSV file as a read-only array; whole numbers stay integers.
+    """One column of a CSV file as a read-only array; integers stay integers.
 
     A first line that is not all numbers is a header. Of several columns, where none is named, the one called "count",
     else the last. Raises `InvalidData` for a missing or empty column, for text and for empty cells, with the line.
@@ -324,31 +278,20 @@ def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64
     name, rows = shown(path), read_rows(path)
     if not rows:
         raise InvalidData(f"{name} is empty: give a CSV file with one number a line")
-    header: list[str] | None = None
+    header: list[str] = []
     if not all(map(reads_as_number, rows[0][1])):
-        header = [cell.strip() for cell in rows[0][1]]
-        rows = rows[1:]
-    index = _column_index(name, header, len(rows[0][1]) if rows else 0, column)
-    values = [_cell(name, number, row[index].strip() if index < len(row) else "") for number, row in rows]
-    if not values:
-        name = f"column {column!r} of {name}" if column else name
-        raise InvalidData(f"{name} is empty: there is no number below the header")
-    whole = all(isinstance(value, int) for value in values)
-    array = np.array(values, np.int64) if whole else np.array(values, np.float64)
+        header, rows = [cell.strip() for cell in rows[0][1]], rows[1:]
+    if column is not None and column not in header:
+        known = ", ".join(header) or "none: the file has no header line"
+        raise InvalidData(f"{name} has no column {column!r}; its columns: {known}")
+    if not rows:
+        of = f"column {column!r} of {name}" if column else name
+        raise InvalidData(f"{of} is empty: there is no number below the header")
+    wanted = "count" if column is None else column
+    index = header.index(wanted) if wanted in header else len(header or rows[0][1]) - 1
+    array = np.array([_cell(name, line, row[index].strip() if index < len(row) else "") for line, row in rows])
     array.flags.writeable = False
     return array
-
-
-def _column_index(name: str, header: list[str] | None, width: int, column: str | None) -> int:
-    """The position of the column: of the one that is named, else of "count", else of the last."""
-    if column is not None:
-        if header is None or column not in header:
-            known = ", ".join(header) if header else "none: the file has no header line"
-            raise InvalidData(f"{name} has no column {column!r}; its columns: {known}")
-        return header.index(column)
-    if header and "count" in header:
-        return header.index("count")
-    return len(header or range(width)) - 1
 
 
 def _cell(name: str, line: int, cell: str) -> int | float:

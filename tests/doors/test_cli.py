@@ -326,7 +326,7 @@ def test_a_witness_of_own_kinds_is_replayed_once_their_module_is_imported(capsys
 def test_a_result_that_cannot_be_read_back_is_saved_with_an_error(capsys, own_kinds):
     run(capsys, "replay", "own.json", "--mechanism", "both.py:noisy_sum", "--runs", 20_000, "--save", "new.json")
     event._FAMILY.kinds.pop("above a limit of mine")
-    found = SimpleNamespace(save="new.json", json=False, traceback=False)
+    found = SimpleNamespace(save="new.json", json=False, traceback=False, folder=".")
     value = json.loads((own_kinds / "new.json").read_text())
     assert hand_over(found, 1, lambda: value, lambda: "report", readable=True) == 1
     assert hand_over(found, 0, lambda: value, lambda: "report", readable=True) == 2

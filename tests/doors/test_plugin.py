@@ -248,17 +248,6 @@ def test_a_session_without_a_test_leaves_the_report_of_an_earlier_one(project, t
     assert files[0].read_text() != before[0]
 
 
-@pytest.mark.parametrize("option", ["report", "sarif", "report-html"])
-def test_a_file_that_is_no_report_is_not_overwritten(project, pytester, option):
-    run = project(PASSES)
-    test = pytester.path / "test_it.py"
-    before = test.read_text()
-    result = run(f"--dp-{option}=test_it.py")
-    assert result.ret == pytest.ExitCode.USAGE_ERROR
-    result.stderr.fnmatch_lines([f"ERROR: --dp-{option}: test_it.py is there, and was not written by this option: *"])
-    assert test.read_text() == before
-
-
 @pytest.mark.campaign
 def test_ini_values_and_the_profile_of_ci(project, pytester, monkeypatch):
     run = project(PASSES)

@@ -1,6 +1,8 @@
 """Writes a result to stdout and files: files are checked before the runs, and written after the result is printed."""
 
 import argparse
+import contextlib
+import os
 from collections.abc import Callable
 from pathlib import Path
 
@@ -24,6 +26,7 @@ def check_places(arguments: argparse.Namespace) -> None:
     Also where several files to read are standard input, which can be read once.
     `InvalidParameter` for an unknown format of a --plot.
     """
+    arguments.folder = os.getcwd()
     named = list(arguments.parser.named_files(arguments))
     for _, kind, file in named:
         if kind.written or kind.kept:
@@ -62,7 +65,8 @@ def hand_over(
         steps.append(lambda: plot(arguments.plot))
     if last is not None:
         steps.append(last)
-    return deliver(code, *steps, trace=arguments.traceback)
+    with contextlib.chdir(arguments.folder):  # a mechanism may have gone to another one
+        return deliver(code, *steps, trace=arguments.traceback)
 
 
 def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, object]], report: Callable[[], str]) -> None:

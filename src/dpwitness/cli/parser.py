@@ -27,7 +27,7 @@ DEEPEST: Final = 32
 
 @dataclass(frozen=True, slots=True)
 class FileOption:
-    """The type of an argument that names files: its value stays the text, of one that is written with the full path.
+    """The type of an argument that names files: its value stays the text.
 
     `written`: what was there is replaced, so that no other argument may name it; `kept`: what was there is read, and
     goes on. `files`: those that a text names.
@@ -39,11 +39,7 @@ class FileOption:
 
     def __call__(self, text: str) -> str:
         """The value of a text: itself."""
-        if not self.written:
-            return text
-        from dpwitness.files import GivenPath  # which imports NumPy: no help needs that
-
-        return GivenPath(text)
+        return text
 
 
 def _module(place: str) -> Sequence[str]:
