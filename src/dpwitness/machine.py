@@ -1,6 +1,6 @@
-"""What compiling needs, a folder that only the user can write to; deadlines that do not count it; work left behind.
+"""The cache folder that only the user can write to, deadlines that do not count compiling, work that nobody needs.
 
-And calls that end at a deadline, and warnings of ours, whose filters a mechanism may change while it runs.
+And warnings of ours, whose filters a mechanism may change while it runs.
 """
 
 import atexit
@@ -8,7 +8,6 @@ import ctypes
 import os
 import queue
 import shutil
-import signal
 import stat
 import sys
 import tempfile
@@ -108,19 +107,6 @@ def only_ours(folder: Path) -> bool:
     return True
 
 
-@contextmanager
-def one_algebra_thread() -> Iterator[None]:
-    """Run the linear algebra of this process on one core within; as decorator, within a function.
-
-    A thread of BLAS that finds its core taken keeps all others waiting: an attack on 256 people took 4 to 15 times as
-    long beside other work.
-    """
-    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # needed for few attacks
-
-    with threadpool_limits(limits=1, user_api="blas"):
-        yield
-
-
 @cache
 def private_folder() -> Path:
     """A folder for this process alone, removed at its end."""
@@ -216,10 +202,8 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
     it, so that the compiler, which is Python for the most part, ends and leaves its lock.
     """
     results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
-    filters = OF_THREAD.filters
 
     def make() -> None:
-        OF_THREAD.filters = filters
         try:
             results.put((task(), None))
         except BaseException as error:  # raised below
@@ -259,63 +243,6 @@ def _is_within_llvm(thread: threading.Thread) -> bool:
 COMPILER_LOOKS: Final = 0.1
 #: Seconds after which a call that is overdue and goes on nevertheless is ended once more.
 ONCE_MORE: Final = 5.0
-#: Seconds for which an alarm is set at most; a deadline behind them has it set again.
-LONGEST_ALARM: Final = 86_400.0
-
-
-class Alarm:
-    """Raises `Overdue` from the midst of a call once a deadline is over. A context, and what is called in it by `call`.
-
-    It comes by SIGALRM, so that calls stay on the thread that their connections are bound to. As with Ctrl-C, machine
-    code may have to end first. Without a deadline, in other threads, on Windows, and where somebody else uses the
-    signal, a call is waited for.
-    """
-
-    def __init__(self, deadline: Deadline | None) -> None:
-        self._deadline = deadline
-        self._set = self._calling = False
-
-    def __enter__(self) -> "Alarm":
-        if self._deadline is not None and _alarm_is_free():
-            self._set = True
-            signal.signal(signal.SIGALRM, self._ring)
-            self._wind(self._deadline.left)
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        if self._set and signal.getsignal(signal.SIGALRM) == self._ring:  # else a call uses it from now on
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, signal.SIG_DFL)
-        self._set = False
-
-    def call(self, function: Callable[..., T], *arguments: object) -> T:
-        """What a function returns. Raises `Overdue`."""
-        self._calling = True
-        try:
-            return function(*arguments)
-        finally:
-            self._calling = False
-
-    def _wind(self, seconds: float) -> None:
-        seconds = min(max(seconds, 1e-6), LONGEST_ALARM)  # 0 would be never
-        signal.setitimer(signal.ITIMER_REAL, seconds, ONCE_MORE)
-
-    def _ring(self, number: int, frame: object) -> None:
-        left = 0.0 if self._deadline is None else self._deadline.left
-        if left:
-            self._wind(left)  # compiling has moved it, or it is far away
-        elif self._calling:
-            raise Overdue
-
-
-def _alarm_is_free() -> bool:
-    """Whether this thread may use SIGALRM, and nobody else does."""
-    return (
-        hasattr(signal, "setitimer")
-        and threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
-        and not signal.getitimer(signal.ITIMER_REAL)[0]
-    )
 
 
 class Abandoned(RunsEnded):
@@ -323,38 +250,38 @@ class Abandoned(RunsEnded):
 
 
 class _OfThread(threading.local):
-    abandoned = threading.Event()  # where nobody says another
-    filters: Sequence[Any] | None = None
+    abandoned = threading.Event()  # of a thread that no pool has started: never set
 
 
-#: `abandoned`: set once nobody needs what this thread makes any more. What runs a mechanism ends then. `filters`: those
-#: by which warnings of ours go; None for those of the moment.
+#: `abandoned`: set once nobody needs what this thread makes any more. What runs a mechanism ends then.
 OF_THREAD: Final = _OfThread()
-
-
-@contextmanager
-def warnings_by_these_filters() -> Iterator[None]:
-    """In this context `warn` goes by the filters of its beginning: a mechanism may change those of the process."""
-    before = OF_THREAD.filters
-    OF_THREAD.filters = [*warnings.filters] if before is None else before
-    try:
-        yield
-    finally:
-        OF_THREAD.filters = before
-
-
-def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:
-    """Warn of something of ours, by the filters that the user had before a mechanism ran."""
-    filters = OF_THREAD.filters
-    if filters is None or filters == warnings.filters:
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
-        return
-    with warnings.catch_warnings():
-        warnings.filters = [*filters]
-        warnings.warn(message, category, stacklevel=stacklevel + 1)
 
 
 def end_if_abandoned() -> None:
     """Raise `Abandoned` where nobody needs what this thread makes any more: what runs next must not run beside it."""
     if OF_THREAD.abandoned.is_set():
         raise Abandoned
+
+
+#: The filters of warnings from before a mechanism ran; empty while none runs.
+_filters: list[Sequence[Any]] = []
+
+
+@contextmanager
+def warnings_by_these_filters() -> Iterator[None]:
+    """In this context `warn` goes by the filters of its beginning: a mechanism may change those of the process."""
+    _filters.append(_filters[0] if _filters else [*warnings.filters])
+    try:
+        yield
+    finally:
+        _filters.pop()
+
+
+def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:
+    """Warn of something of ours, by the filters that the user had before a mechanism ran."""
+    if not _filters or _filters[0] == warnings.filters:
+        warnings.warn(message, category, stacklevel=stacklevel + 1)
+        return
+    with warnings.catch_warnings():
+        warnings.filters = [*_filters[0]]
+        warnings.warn(message, category, stacklevel=stacklevel + 1)

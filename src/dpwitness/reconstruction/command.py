@@ -14,8 +14,9 @@ from dpwitness.cli.output import hand_over
 from dpwitness.cli.parser import CODE, KEPT, READ, number, refuse, whole
 from dpwitness.errors import InvalidParameter, OracleFailed
 from dpwitness.files import STDIN, STREAMS, json_text
-from dpwitness.machine import Alarm, Deadline, Overdue
+from dpwitness.machine import Deadline, Overdue
 from dpwitness.mechanisms.catalog import load_object
+from dpwitness.reconstruction.alarm import Alarm
 from dpwitness.reconstruction.questions import Asking, Limits, Waiting, system_of
 from dpwitness.reconstruction.report import Asked, Result
 from dpwitness.reconstruction.transcript import Form, State, Transcript, add_answers, read_transcript

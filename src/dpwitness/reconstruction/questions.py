@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 
 from dpwitness.checks import class_and_text, one_line
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
-from dpwitness.machine import Alarm, Deadline, Overdue
+from dpwitness.machine import Deadline, Overdue
 from dpwitness.mechanisms.signature import GENERATOR_NAMES
+from dpwitness.reconstruction.alarm import Alarm
 from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_question
 
 Q = TypeVar("Q")
@@ -130,7 +131,7 @@ class Clock:
 class Limits:
     """What an attack may ask: `budget` questions in all, `rate` of them a second, until `deadline`; None: no limit.
 
-    A call that has not returned at the deadline is ended, as far as `machine.Alarm` can.
+    A call that has not returned at the deadline is ended, as far as `Alarm` can.
     `retries`: how often a call that raised is tried again, after pauses of 1, 2, 4, … seconds. Raises
     `InvalidParameter` for a budget below 1, a rate that is not positive, or fewer retries than none.
     """

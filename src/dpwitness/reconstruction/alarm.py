@@ -1,0 +1,70 @@
+"""Calls of a system that an attack asks, ended at a deadline."""
+
+import signal
+import threading
+from collections.abc import Callable
+from typing import Final, TypeVar
+
+from dpwitness.machine import Deadline, Overdue
+
+T = TypeVar("T")
+
+#: Seconds after which a call that is overdue and goes on nevertheless is ended once more.
+ONCE_MORE: Final = 5.0
+#: Seconds for which an alarm is set at most; a deadline behind them has it set again.
+LONGEST_ALARM: Final = 86_400.0
+
+
+class Alarm:
+    """Raises `Overdue` from the midst of a call once a deadline is over. A context, and what is called in it by `call`.
+
+    It comes by SIGALRM, so that calls stay on the thread that their connections are bound to. As with Ctrl-C, machine
+    code may have to end first. Without a deadline, in other threads, on Windows, and where somebody else uses the
+    signal, a call is waited for.
+    """
+
+    def __init__(self, deadline: Deadline | None) -> None:
+        self._deadline = deadline
+        self._set = self._calling = False
+
+    def __enter__(self) -> "Alarm":
+        if self._deadline is not None and _alarm_is_free():
+            self._set = True
+            signal.signal(signal.SIGALRM, self._ring)
+            self._wind(self._deadline.left)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._set and signal.getsignal(signal.SIGALRM) == self._ring:  # else a call uses it from now on
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        self._set = False
+
+    def call(self, function: Callable[..., T], *arguments: object) -> T:
+        """What a function returns. Raises `Overdue`."""
+        self._calling = True
+        try:
+            return function(*arguments)
+        finally:
+            self._calling = False
+
+    def _wind(self, seconds: float) -> None:
+        seconds = min(max(seconds, 1e-6), LONGEST_ALARM)  # 0 would be never
+        signal.setitimer(signal.ITIMER_REAL, seconds, ONCE_MORE)
+
+    def _ring(self, number: int, frame: object) -> None:
+        left = 0.0 if self._deadline is None else self._deadline.left
+        if left:
+            self._wind(left)  # compiling has moved it, or it is far away
+        elif self._calling:
+            raise Overdue
+
+
+def _alarm_is_free() -> bool:
+    """Whether this thread may use SIGALRM, and nobody else does."""
+    return (
+        hasattr(signal, "setitimer")
+        and threading.current_thread() is threading.main_thread()
+        and signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
+        and not signal.getitimer(signal.ITIMER_REAL)[0]
+    )
