@@ -182,7 +182,8 @@ def as_utf8(name: str) -> str:
 
 def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
     """The rows of a CSV file that are not empty, as texts, each with the number of its line. Raises `InvalidData`."""
-    reader, rows = csv.reader(io.StringIO(read_text(path), newline=None), strict=True), []  # lines end as on any system
+    reader = csv.reader(io.StringIO(read_text(path), newline=None), strict=True)  # lines end as on any system
+    rows: list[tuple[int, list[str]]] = []
     try:
         for row in reader:
             if rows and len(row) > len(first := rows[0][1]):

@@ -327,11 +327,11 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
     # What was answered before is used, also where more was to be asked then.
     answers = np.append(answers, asking.recorded(islice(iter(questions), planned, None)))
     sample = Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers)))
-    return _outcome_of(sample, plan, deadline, stopped)
+    # A thread of BLAS that finds its core taken keeps all others waiting: 4 to 15 times as long beside other work.
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _outcome_of(sample, plan, deadline, stopped)
 
 
-# A thread of BLAS that finds its core taken keeps all others waiting: 4 to 15 times as long beside other work.
-@threadpool_limits.wrap(limits=1, user_api="blas")
 def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | None) -> Outcome:
     """The reconstruction from answers, and what it claims. Raises `AttackStopped` where they are too few."""
     if number := len(sample.answers):
