@@ -9,7 +9,7 @@ import re
 import sys
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import cache
 from itertools import chain, islice
 from pathlib import Path
@@ -163,10 +163,12 @@ def seconds(name: str, value: object, error: type[BadInput] = InvalidParameter) 
     return found
 
 
-def number(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
+def number(
+    name: str, value: object, error: type[BadInput] = InvalidParameter, wanted: str = "a number"
+) -> float:  # fmt: skip
     """A number, infinities and NaN included; no flag. Raises `error`."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
-        raise error(f"{name}={brief(value)} must be a number")
+        raise error(f"{name}={brief(value)} must be {wanted}")
     try:
         return float(value)
     except OverflowError as cause:
@@ -175,7 +177,7 @@ def number(name: str, value: object, error: type[BadInput] = InvalidParameter) -
 
 def finite(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
     """A number that is neither infinite nor NaN. Raises `error`."""
-    found = number(name, value, error)
+    found = number(name, value, error, "a finite number")
     if not math.isfinite(found):
         raise error(f"{name}={brief(value)} must be a finite number")
     return found
@@ -204,20 +206,15 @@ def in_memory(name: str, value: int, needed: int, error: type[BadInput] = Invali
 
 @cache
 def memory() -> int:
-    """Bytes of memory that this process may have: the machine's, or less where it is limited to less."""
+    """Bytes of memory that this process may have: the machine's, or its container's limit if that is less."""
     found = [1 << 62]
-    try:
+    with suppress(ImportError, AttributeError, OSError, ValueError):  # a system that does not say
+        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
         import resource
 
-        found += [limit for limit in resource.getrlimit(resource.RLIMIT_AS) if limit != resource.RLIM_INFINITY]
-        found.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    except (ImportError, OSError, ValueError):  # a system that does not say
-        pass
-    for file in ("/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"):
-        try:
-            found.append(int(Path(file).read_bytes()))
-        except (OSError, ValueError):  # no such limit
-            continue
+        found += resource.getrlimit(resource.RLIMIT_AS)  # −1 if unlimited
+    with suppress(OSError, ValueError):  # no such limit
+        found.append(int(Path("/sys/fs/cgroup/memory.max").read_bytes()))
     return min(limit for limit in found if limit > 0)
 
 

@@ -3,19 +3,18 @@
 ========================================  ===========================================================================
 ``str``, ``int``, ``float``, ``bool``     themselves; a float is finite, an int has 64 bits
 ``list[T]``, ``tuple[T, …]``              a list
-``tuple[A, B]``                           a list of so many entries
+``tuple[A, B]``                           a list of exactly these entries
 ``dict[str, T]``                          an object
-``A | None``                              null, or what ``A`` is
-``A | B``                                 objects of classes that a constant tells apart
+``A | None``                              null, or the JSON of ``A``
+``A | B``                                 an object of one of these classes, told apart by its first key, a constant
 a dataclass                               an object of its fields
-``Annotated[T, codec]``                   as the `Codec` says; a text instead says for messages what ``A | B`` must be
+``Annotated[T, codec]``                   as the `Codec` says
 ========================================  ===========================================================================
 
-The object of a dataclass begins with the class's `kind` where that is a text. Then come its fields; each is written,
-and has to be there when it is read, also where the constructor has a default: a file that lacks one is damaged.
-The metadata of a field say otherwise: ``{"json": "optional"}`` for what files of earlier times lack, ``"sparse"`` for
-what is written only where it is not the default, ``"written"`` for what is not read back, ``"flat"`` for a dataclass
-whose keys stand among the object's own.
+The object of a dataclass begins with the class's `kind` where that is a text. Then come its fields. Each is written,
+and a file that lacks one is damaged, also where the constructor has a default. The metadata of a field say otherwise:
+``{"json": "optional"}`` for a field that files of earlier times lack, ``"sparse"`` for one that is written only where
+it differs from its default, ``"flat"`` for a dataclass whose keys stand among the object's own.
 
 A class says more in two attributes. `json_keys` lists the keys in their order: fields, constants (a ``ClassVar[str]``),
 or properties, as ``"key"`` or as ``"key: attribute"``. `from_keys`, a class method, builds the object instead of the
@@ -42,13 +41,13 @@ from dpwitness.checks import brief, finite, on_one_line, text
 from dpwitness.errors import BadInput, InvalidClaim, InvalidNeighbours, InvalidWitness
 
 T = TypeVar("T")
-#: A class, or another type as annotations write it.
+#: A type as annotations write it.
 Kind: TypeAlias = Any
 #: A JSON Schema, and those that it refers to, by name.
 Schema = dict[str, Any]
 Definitions = dict[str, Schema]
 
-#: What a property returns whose key is not to be written.
+#: The value of a property whose key is not written.
 OMITTED: Final[Any] = object()
 _REQUIRED: Final = object()
 
@@ -81,7 +80,7 @@ def checked(check: Callable[[str, object], T], **schema: object) -> Codec[T]:
 
 
 def whole_below(limit: int, least: int = 0) -> Codec[int]:
-    """Whole numbers from `least` to below `limit`, a power of 2; 1.0 is none."""
+    """Integers in [least, limit), where `limit` is a power of 2. Floats are rejected, 1.0 too."""
 
     def check(name: str, value: object) -> int:
         if type(value) is not int or not least <= value < limit:
@@ -91,18 +90,11 @@ def whole_below(limit: int, least: int = 0) -> Codec[int]:
     return checked(check, type="integer", minimum=least, exclusiveMaximum=limit)
 
 
-def real(name: str, value: object) -> float:
-    """A finite number. Raises `ValueError`."""
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name}={brief(value)} must be a finite number")
-    return finite(name, value)
-
-
 def or_infinite(infinity: float) -> Codec[float]:
     """Numbers and one infinity, which JSON lacks: null."""
     return Codec(
         lambda value: None if value == infinity else value,
-        lambda name, value: infinity if value is None else real(name, value),
+        lambda name, value: infinity if value is None else finite(name, value),
         lambda _: {"type": ["number", "null"]},
     )
 
@@ -121,40 +113,35 @@ def _text(name: str, value: object) -> str:
     return text(name, checks.kind(name, value, str, "a text", ValueError))
 
 
-def _flag(name: str, value: object) -> bool:
-    return bool(checks.kind(name, value, bool, "true or false", ValueError))
-
-
 #: The codecs of types that are not derived.
 _known: dict[object, AnyCodec] = {
     str: checked(_text, type="string"),
-    bool: checked(_flag, type="boolean"),
+    bool: checked(lambda name, value: checks.kind(name, value, bool, "true or false", ValueError), type="boolean"),
     int: Codec(lambda value: value, whole_below(1 << 63, -(1 << 63)).read, lambda _: {"type": "integer"}),
-    float: Codec(float, real, lambda _: {"type": "number"}),
-    type(None): Codec(lambda _: None, lambda *_: None, lambda _: {"type": "null"}),
+    float: Codec(float, finite, lambda _: {"type": "number"}),
+    type(None): checked(lambda *_: None, type="null"),
     dict: checked(mapping, type="object"),
-    Any: Codec(lambda value: value, lambda _, value: value),
+    Any: checked(lambda _, value: value),
 }
 
 
 def register(kind: Kind, codec: AnyCodec) -> None:
-    """Say how values of a class are written that is no dataclass, or a protocol."""
+    """Say how values of a protocol are written, or of a class that is no dataclass."""
     _known[kind] = codec
 
 
 @cache
-def codec_of(kind: Kind, what: str = "") -> AnyCodec:
-    """The codec of a type, as an annotation says it; `what` a value of one of several classes must be, for messages."""
+def codec_of(kind: Kind) -> AnyCodec:
+    """The codec of a type."""
     if kind in _known:
         return _known[kind]
     origin: Any = get_origin(kind)
     arguments = get_args(kind)
     if origin is Annotated:
-        note = arguments[1]
-        return note if isinstance(note, Codec) else codec_of(arguments[0], note)
+        return arguments[1] if isinstance(arguments[1], Codec) else codec_of(arguments[0])
     if origin in (Union, types.UnionType):
         parts = [part for part in arguments if part is not type(None)]
-        one = codec_of(parts[0]) if len(parts) == 1 else _any_of(parts, what)
+        one = codec_of(parts[0]) if len(parts) == 1 else _any_of(parts)
         return _optional(one) if len(parts) < len(arguments) else one
     if origin is Literal:
         return _literal(arguments)
@@ -164,8 +151,10 @@ def codec_of(kind: Kind, what: str = "") -> AnyCodec:
         return _fixed([codec_of(part) for part in arguments])
     if origin in (dict, Mapping):
         return _object_of(codec_of(arguments[1]))
-    if isinstance(kind, type):
-        return _class(kind)
+    if hasattr(kind, "from_json"):
+        return Codec(write_object, lambda _, value: kind.from_json(value), lambda d: _schema(kind, d))
+    if is_dataclass(kind) or hasattr(kind, "json_keys"):
+        return Codec(write_fields, lambda name, value: read_fields(kind, name, value), lambda d: _schema(kind, d))
     raise TypeError(f"JSON has no form of the type {kind!r}")
 
 
@@ -216,7 +205,7 @@ def _object_of(codec: AnyCodec) -> AnyCodec:
     )
 
 
-def _any_of(classes: list[Kind], what: str) -> AnyCodec:
+def _any_of(classes: list[Kind]) -> AnyCodec:
     """Classes that are told apart by their constant, the first of their keys."""
 
     def read(name: str, value: object) -> Any:
@@ -224,15 +213,12 @@ def _any_of(classes: list[Kind], what: str) -> AnyCodec:
         by_constant = {keys_of(one)[0].constant: one for one in classes}
         constant = value.get(key) if isinstance(value, Mapping) else None
         if not isinstance(constant, str) or constant not in by_constant:
-            wanted = what or f"an object whose {key} is {' or '.join(map(str, by_constant))}"
-            raise ValueError(f"{name}={brief(value)} must be {wanted}")
+            wanted = " or ".join(map(str, by_constant))
+            raise ValueError(f"{name}={brief(value)} must be an object whose {key} is {wanted}")
         return codec_of(by_constant[constant]).read(name, value)
 
-    return Codec(
-        write_object,
-        read,
-        lambda definitions: {"anyOf": [codec_of(one).schema(definitions) for one in classes]},
-    )
+    schemas = [codec_of(one).schema for one in classes]
+    return Codec(write_object, read, lambda definitions: {"anyOf": [schema(definitions) for schema in schemas]})
 
 
 def write_object(value: object) -> dict[str, object]:
@@ -257,15 +243,6 @@ def require_shown(
         text(f"{what} {type(value).__name__}: {name}", found, error)
 
 
-def _class(kind: Kind) -> AnyCodec:
-    """A class by `to_json` and `from_json` of its own, or by its fields."""
-    if hasattr(kind, "from_json"):
-        return Codec(write_object, lambda _, value: kind.from_json(value), lambda d: _schema(kind, d))
-    if not (is_dataclass(kind) or hasattr(kind, "json_keys")):
-        raise TypeError(f"JSON has no form of the class {kind.__name__}")
-    return Codec(write_fields, lambda name, value: read_fields(kind, name, value), lambda d: _schema(kind, d))
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Key:
     """A key of the object that stands for a dataclass."""
@@ -273,10 +250,10 @@ class Key:
     name: str
     get: Callable[[Any], Any]
     codec: AnyCodec
-    argument: str | None = None  # of what builds the object; None: it is not read back
+    argument: str | None = None  # of `from_keys` or the constructor; None: it is not read back
     constant: str | None = None
-    default: Any = _REQUIRED  # where the key may lack
-    mode: str | None = None  # "optional", "sparse", "written" or "flat", from the metadata of the field
+    default: Any = _REQUIRED  # the value where a file lacks the key
+    mode: str | None = None  # "optional", "sparse" or "flat", from the metadata of the field
 
 
 @cache
@@ -285,31 +262,30 @@ def keys_of(kind: Kind) -> tuple[Key, ...]:
     own = {one.name: one for one in fields(kind) if one.init} if is_dataclass(kind) else {}
     maker = getattr(kind, "from_keys", None)
     asked = inspect.signature(maker).parameters if maker else {}
-    unless_given = {name: one.default for name, one in asked.items() if one.default is not one.empty}
     tag = ("kind",) if isinstance(getattr(kind, "kind", None), str) else ()
     hints = hints_of(kind, include_extras=True)
     keys = []
     for entry in getattr(kind, "json_keys", (*tag, *own)):
         name, _, attribute = entry.partition(": ")
         attribute = attribute or name
-        hint, value = hints.get(attribute), inspect.getattr_static(kind, attribute, None)
+        value, hint = inspect.getattr_static(kind, attribute, None), hints.get(attribute)
         key = partial(Key, name=name, get=attrgetter(attribute))
-        if hint is not None and get_origin(hint) is not ClassVar:
-            default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
-            default = unless_given.get(name, default)
-            argument = None if mode == "written" else name if maker else attribute
-            keys.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
-        elif isinstance(value, str):
+        if isinstance(value, property):
+            hint = hints_of(value.fget, include_extras=True)["return"]
+        elif hint is None or get_origin(hint) is ClassVar:
             keys.append(key(codec=_literal((value,)), constant=value))
-        else:
-            codec = codec_of(hints_of(value.fget, include_extras=True)["return"])
-            argument = name if name in asked else None
-            keys.append(key(codec=codec, argument=argument, default=unless_given.get(name, _REQUIRED)))
+            continue
+        default, mode = _default(own[attribute]) if attribute in own else (_REQUIRED, None)
+        if name in asked and asked[name].default is not inspect.Parameter.empty:
+            default = asked[name].default
+        derived = isinstance(value, property) and name not in asked
+        argument = None if derived else name if maker else attribute
+        keys.append(key(codec=codec_of(hint), argument=argument, default=default, mode=mode))
     return tuple(keys)
 
 
 def _default(one: "Field[Any]") -> tuple[object, str | None]:
-    """What a field is where a file lacks it, and the mode that its metadata say."""
+    """The value of a field that a file lacks, and the mode that its metadata say."""
     mode = one.metadata.get("json")
     if mode not in ("optional", "sparse"):
         return _REQUIRED, mode

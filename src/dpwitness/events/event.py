@@ -12,13 +12,12 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief, is_ours, items, naming, number, whole
+from dpwitness.checks import brief, finite, is_ours, items, naming, number, whole
 from dpwitness.codec import (
     Codec,
     Family,
     UnknownKind,
     codec_of,
-    real,
     register,
     require_shown,
     write_fields,
@@ -394,7 +393,7 @@ def _read_column(name: str, value: object) -> int:
 
 
 def _read_number(name: str, value: object) -> float:
-    return _INFINITIES[value] if isinstance(value, str) and value in _INFINITIES else real(name, value)
+    return _INFINITIES[value] if isinstance(value, str) and value in _INFINITIES else finite(name, value)
 
 
 def array_of(kind: object) -> object:

@@ -11,7 +11,7 @@ is no number) it is NaN, and no event of it holds.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, ClassVar, Final
+from typing import Any, ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -413,7 +413,7 @@ class FeatureEvent(Event):
     kind: ClassVar[str] = "feature"
 
     feature: Feature
-    within: Annotated[Interval | OutcomeSet, "an interval or a set of outcomes"]
+    within: Interval | OutcomeSet
 
     def __post_init__(self) -> None:
         kind("feature", self.feature, Feature, "a Feature", InvalidParameter)

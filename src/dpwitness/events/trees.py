@@ -7,7 +7,7 @@ has no pointers to others: nothing that a file says can lead anywhere else.
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Final
+from typing import ClassVar, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -90,7 +90,7 @@ class TreeScore(Event):
 
     kind: ClassVar[str] = "trees"
 
-    inputs: tuple[Annotated[tuple[Column, ...], "one or two columns"], ...]
+    inputs: tuple[tuple[Column, ...], ...]
     trees: tuple[Tree, ...]
     start: float
     threshold: float

@@ -8,7 +8,7 @@ from inspect import formatannotation
 from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, cast, get_args, get_origin, get_type_hints
 
-from dpwitness.checks import brief, is_of, json_value
+from dpwitness.checks import brief, finite, is_of, json_value
 from dpwitness.codec import (
     Codec,
     JsonFields,
@@ -17,7 +17,6 @@ from dpwitness.codec import (
     mapping,
     or_infinite,
     read_fields,
-    real,
     whole_below,
 )
 from dpwitness.errors import BadInput, InvalidParameter, InvalidWitness
@@ -52,7 +51,7 @@ def _refuse(name: str) -> float:
 
 
 def _read_alpha(name: str, value: object) -> float:
-    alpha = real(name, value)
+    alpha = finite(name, value)
     if not 0 < alpha < 1:
         raise ValueError(f"{name}={alpha!r} must lie between 0 and 1")
     return alpha
@@ -138,4 +137,4 @@ class RunCounts:
 
     search: Count
     epochs: Count | None = field(default=None, metadata={"json": "sparse"})
-    confirm: Count = field(default=0, metadata={"json": "written"})
+    confirm: Count = field(default=0, metadata={"json": "optional"})
