@@ -84,18 +84,20 @@ def whole_below(limit: int, least: int = 0) -> Codec[int]:
 
     def check(name: str, value: object) -> int:
         if type(value) is not int or not least <= value < limit:
-            raise ValueError(f"{name}={brief(value)} must be a whole number below 2^{limit.bit_length() - 1}")
+            above = f" and at least {least}" if least >= 0 else ""
+            raise ValueError(f"{name}={brief(value)} must be a whole number below 2^{limit.bit_length() - 1}{above}")
         return value
 
     return checked(check, type="integer", minimum=least, exclusiveMaximum=limit)
 
 
-def or_infinite(infinity: float) -> Codec[float]:
-    """Numbers and one infinity, which JSON lacks: null."""
+def or_infinite(infinity: float, other: Kind = float) -> Codec[float]:
+    """One infinity, which JSON lacks, as null; other numbers as the codec of `other` says."""
+    codec = codec_of(other)
     return Codec(
-        lambda value: None if value == infinity else value,
-        lambda name, value: infinity if value is None else finite(name, value),
-        lambda _: {"type": ["number", "null"]},
+        lambda value: None if value == infinity else codec.write(value),
+        lambda name, value: infinity if value is None else codec.read(name, value),
+        lambda definitions: {"anyOf": [codec.schema(definitions), {"type": "null"}]},
     )
 
 

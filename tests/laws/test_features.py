@@ -253,7 +253,10 @@ GOOD = event("residue", 1, number=10, values=[0]).to_json()
         ({"feature": {"name": ["sum"], "columns": [0], "number": None}}, "must be a text"),
         ({"feature": {"name": "sum", "columns": [0, 1], "number": None}}, "sum needs 1"),
         ({"feature": {"name": "order", "columns": [1, 1], "number": None}}, "order needs 2, each once"),
-        ({"feature": {"name": "order", "columns": [0, -1], "number": None}}, "column number"),
+        (
+            {"feature": {"name": "order", "columns": [0, -1], "number": None}},
+            "columns=-1 must be a whole number",
+        ),
         ({"feature": {"name": "residue", "columns": [0], "number": 0}}, "a positive number"),
         ({"feature": {"name": "residue", "columns": [0], "number": None}}, "a positive number"),
         ({"feature": {"name": "low bits", "columns": [0], "number": 1.5}}, "1 to 52 bits"),

@@ -20,6 +20,7 @@ from dpwitness.codec import (
     codec_of,
     register,
     require_shown,
+    whole_below,
     write_fields,
     write_object,
 )
@@ -386,12 +387,6 @@ def row_of_numbers(name: str, value: object) -> Rows:
 _INFINITIES: Final = {"inf": math.inf, "-inf": -math.inf}
 
 
-def _read_column(name: str, value: object) -> int:
-    if type(value) is not int or not 0 <= value < COLUMNS:
-        raise ValueError(f"{name}={brief(value)} must be a column number")
-    return value
-
-
 def _read_number(name: str, value: object) -> float:
     return _INFINITIES[value] if isinstance(value, str) and value in _INFINITIES else finite(name, value)
 
@@ -403,9 +398,7 @@ def array_of(kind: object) -> object:
 
 
 #: A column number, from 0.
-Column: TypeAlias = Annotated[
-    int, Codec(lambda value: value, _read_column, lambda _: {"type": "integer", "minimum": 0, "maximum": COLUMNS - 1})
-]
+Column: TypeAlias = Annotated[int, whole_below(COLUMNS)]
 #: A number, infinities among them: JSON knows none, so they are the texts "inf" and "-inf".
 Number: TypeAlias = Annotated[
     float,

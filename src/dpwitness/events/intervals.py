@@ -3,14 +3,14 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.checks import brief, items, kind
-from dpwitness.codec import Codec, codec_of, or_infinite
+from dpwitness.codec import or_infinite
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
@@ -34,14 +34,6 @@ from dpwitness.events.event import (
     text_at,
 )
 
-_number: Final = codec_of(Number)
-#: JSON has null for no lower end.
-_LOWER_END: Final = Codec(
-    lambda value: None if value == -np.inf else _number.write(value),
-    lambda name, value: -np.inf if value is None else _number.read(name, value),
-    lambda definitions: {"anyOf": [*_number.schema(definitions)["anyOf"], {"type": "null"}]},
-)
-
 
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +47,7 @@ class Interval(Event):
     kind: ClassVar[str] = "interval"
 
     coordinate: Column
-    low: Annotated[float, _LOWER_END] = -np.inf
+    low: Annotated[float, or_infinite(-np.inf, Number)] = -np.inf
     high: Annotated[float, or_infinite(np.inf)] = np.inf
 
     def __post_init__(self) -> None:
