@@ -1,4 +1,4 @@
-"""Checks of single values, in one place: the message is a line that names the value and says what it must be."""
+"""Checks of single values. The message is a line that names the value and says what it must be."""
 
 import difflib
 import json
@@ -18,16 +18,16 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from dpwitness.errors import BadInput, InvalidParameter, RunsEnded
 
-#: Where an object without a text of its own lies in memory: it says nothing, and is another one in each process.
+#: The place in memory in the text of an object without a text of its own: it says nothing, and changes by process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
-#: Letters of a value that stand in a message; a longer one is cut.
+#: Characters of a value in a message; a longer text is cut.
 LONGEST: Final = 80
-#: Levels of lists, dicts and the like within each other, of all that comes in: what reads them calls itself for each,
-#: and a user may have raised the interpreter's limit on that, `sys.setrecursionlimit`, above what the stack holds.
+#: Levels of containers within each other in any input: a reader calls itself once a level, and a user may have raised
+#: the interpreter's limit on that, `sys.setrecursionlimit`, above what the stack holds.
 DEEPEST: Final = 100
-#: What holds other values, besides dicts and arrays of objects.
+#: Types of containers, besides dicts and arrays of objects.
 CONTAINERS: Final = (list, tuple, set, frozenset, deque)
-#: Most values that hold no others.
+#: Types of most values that are no containers.
 PLAIN: Final = frozenset({float, int, bool, str, bytes, type(None)})
 #: Brackets and texts of JSON.
 BRACKETS: Final = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*"')
@@ -36,7 +36,7 @@ UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def brief(value: object) -> str:
-    """A value of any kind on one line of at most 80 characters, for messages; an object without a text by its kind."""
+    """The text of a value of any kind on one line of at most 80 characters, for messages."""
     return " ".join(as_text(value).split())[:LONGEST]
 
 
@@ -62,7 +62,7 @@ def too_deep(value: object) -> bool:
 
 
 def _parts(whole: Any) -> Iterable[object]:
-    """The values directly within a container; none of what is not one."""
+    """The values directly within a container; empty for any other object."""
     if isinstance(whole, dict):
         return chain(whole, whole.values())
     if isinstance(whole, CONTAINERS):
@@ -85,16 +85,16 @@ def json_value(text: str, deepest: int = DEEPEST, **read: Any) -> object:
 
 
 def escaped(text: str, keep: Callable[[str], bool]) -> str:
-    """The text with what cannot be printed escaped as in JSON, but for characters to be kept."""
+    """The text with characters that cannot be printed escaped as in JSON, apart from those that `keep` names."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or keep(c) else json.dumps(c)[1:-1] for c in text)
 
 
 def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = "") -> str:
-    """A question after the names that may be meant, where some like the given one are known; else nothing.
+    """A question after the known names that resemble the given one; empty if no name does.
 
-    `prefix`: what all names begin with, which makes none like another.
+    `prefix`: the beginning that all names share, which would make any two alike.
     """
     names = [str(one).removeprefix(prefix) for one in known]
     found = difflib.get_close_matches(str(name).removeprefix(prefix), names, n=most, cutoff=0.6)
@@ -102,16 +102,16 @@ def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = 
 
 
 def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, error: type[ValueError]) -> Any:
-    """The value, where it is of a type. Raises `error`, which says what it must be."""
+    """The value if it is of a type. Raises `error`, which says what it must be."""
     if not isinstance(value, wanted):
         raise error(f"{name}={brief(value)} must be {what}")
     return value
 
 
 def is_of(value: object, wanted: Any) -> bool:
-    """Whether a value is of a type, as an annotation says it. An int is a float too; True and False are no numbers.
+    """Whether a value is of the type of an annotation. An int is a float too; True and False are not numbers.
 
-    A value of a protocol, as claims and events are, has the class variables of the protocol.
+    A value is of a protocol, such as `Claim`, if its class has the class variables of the protocol.
     """
     origin, parts = get_origin(wanted), get_args(wanted)
     if origin is Annotated:
@@ -134,7 +134,7 @@ def is_of(value: object, wanted: Any) -> bool:
 
 
 def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Sequence[object]:
-    """The entries of a list, a tuple or an array, each as it is. Raises `error` for anything else, texts among it."""
+    """The entries of a list, a tuple or an array, each as it is. Raises `error` for any other value, a text too."""
     if isinstance(value, list | tuple):
         return value
     if getattr(value, "ndim", 0) < 1 or not hasattr(value, "tolist") or not hasattr(value, "dtype"):
@@ -143,7 +143,7 @@ def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Se
 
 
 def flag(name: str, value: object, error: type[BadInput] = InvalidParameter) -> bool:
-    """True or False. Raises `error` for anything else."""
+    """True or False. Raises `error` for any other value."""
     return bool(kind(name, value, bool, "True or False", error))
 
 
@@ -166,7 +166,7 @@ def seconds(name: str, value: object, error: type[BadInput] = InvalidParameter) 
 def number(
     name: str, value: object, error: type[BadInput] = InvalidParameter, wanted: str = "a number"
 ) -> float:  # fmt: skip
-    """A number, infinities and NaN included; no flag. Raises `error`."""
+    """The value as a float, infinities and NaN included. Raises `error` for flags and for values that are no number."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise error(f"{name}={brief(value)} must be {wanted}")
     try:
@@ -176,7 +176,7 @@ def number(
 
 
 def finite(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
-    """A number that is neither infinite nor NaN. Raises `error`."""
+    """The value as a finite float. Raises `error` for infinities, NaN, flags and values that are no number."""
     found = number(name, value, error, "a finite number")
     if not math.isfinite(found):
         raise error(f"{name}={brief(value)} must be a finite number")
@@ -184,7 +184,7 @@ def finite(name: str, value: object, error: type[BadInput] = InvalidParameter) -
 
 
 def whole(name: str, value: object, least: int, most: int | None = None) -> int:
-    """A whole number from `least` to `most`; 1e6 is one. Raises `InvalidParameter` for anything else."""
+    """The value as an integer from `least` to `most`; 1e6 is accepted. Raises `InvalidParameter` for other values."""
     found = int(value) if isinstance(value, float) and value.is_integer() else value
     if isinstance(found, bool) or not isinstance(found, numbers.Integral):
         raise InvalidParameter(f"{name}={brief(value)} must be a whole number")
@@ -195,13 +195,11 @@ def whole(name: str, value: object, least: int, most: int | None = None) -> int:
 
 
 def in_memory(name: str, value: int, needed: int, error: type[BadInput] = InvalidParameter) -> None:
-    """Raise `error` where what a value asks for takes more bytes than there is memory: before anything is tried."""
+    """Raise `error` if a value needs more bytes than there is memory."""
     there = memory()
     if needed > there:
-        raise error(
-            f"{name}={brief(value)} is too large for {there / 1e9:,.0f} GB of memory: give at most "
-            f"{value * there // needed}"
-        )
+        most = value * there // needed
+        raise error(f"{name}={brief(value)} is too large for {there / 1e9:,.0f} GB of memory: give at most {most}")
 
 
 @cache
@@ -219,7 +217,7 @@ def memory() -> int:
 
 
 def text_of(value: object, convert: Callable[[object], str] = str) -> str:
-    """A text for an object of the user's, whose own conversion may fail."""
+    """The text of an object of the user's, whose own conversion may fail."""
     try:
         return convert(value)
     except Exception as error:
@@ -227,7 +225,7 @@ def text_of(value: object, convert: Callable[[object], str] = str) -> str:
 
 
 def first_line(error: BaseException) -> str:
-    """What an error says, in one line; its class where it says nothing."""
+    """The first line of an error's text; its class if it has no text."""
     return next((line.strip() for line in text_of(error).splitlines() if line.strip()), type(error).__name__)
 
 
@@ -237,9 +235,9 @@ def one_line(value: object, convert: Callable[[object], str] = str) -> str:
 
 
 def class_and_text(error: BaseException, *, brackets: bool = False) -> str:
-    """The class of an error and its whole text on one line, behind a colon or in brackets; the class where it has none.
+    """The class of an error and its whole text on one line, behind a colon or, within a sentence, in brackets.
 
-    Brackets are for the middle of a sentence.
+    The class alone if the error has no text.
     """
     name, text = type(error).__name__, one_line(error)
     if not text:
@@ -248,18 +246,18 @@ def class_and_text(error: BaseException, *, brackets: bool = False) -> str:
 
 
 def on_one_line(error: BaseException) -> str:
-    """All that an error says, on one line; its class before it where that is none of this package's."""
+    """The whole text of an error on one line, with its class before it if the class is not of this package."""
     return one_line(error) or type(error).__name__ if is_ours(error) else class_and_text(error)
 
 
 def is_ours(thing: object) -> bool:
-    """Whether an object is of a class of this package; those of others are asked with more care."""
+    """Whether an object is of a class of this package; objects of other classes are asked with more care."""
     return type(thing).__module__.partition(".")[0] == "dpwitness"
 
 
 @contextmanager
 def naming(what: str) -> Iterator[None]:
-    """What code of the user's raises becomes an `InvalidParameter` that names it, and a call of `sys.exit` too."""
+    """Turn an error of the user's code, or its call of `sys.exit`, into an `InvalidParameter` that names the code."""
     try:
         yield
     except SystemExit as error:
@@ -271,7 +269,7 @@ def naming(what: str) -> Iterator[None]:
 
 
 def first_of(what: str, ask: Callable[[], object], most: int) -> list[Any]:
-    """The first so many things that code of the user's returns or yields. Raises `InvalidParameter`, which names it."""
+    """The first `most` values that the user's code returns or yields. Raises `InvalidParameter`, which names it."""
     with naming(what):
         given = ask()
     if not isinstance(given, Iterable):
@@ -280,17 +278,17 @@ def first_of(what: str, ask: Callable[[], object], most: int) -> list[Any]:
         return list(islice(given, most))
 
 
-#: What ends this process, or runs that nobody needs: whatever catches all else, as what was proved is not lost to it,
-#: lets these through.
+#: Exceptions that end this process, or runs that nobody needs: code that catches all others, so that a result is not
+#: lost, lets these through.
 INTERRUPTS: Final = (KeyboardInterrupt, RunsEnded)
-#: Classes with which others end a test or a task, where they are loaded: pytest's skip and fail, a cancelled task.
+#: Classes with which other packages end a test or a task, if they are loaded: pytest's skip and fail, a cancelled task.
 ENDINGS: Final = (("_pytest.outcomes", "OutcomeException"), ("asyncio.exceptions", "CancelledError"))
 
 
 def is_failure(error: BaseException) -> bool:
-    """Whether an exception says that the code which raised it failed; others end what called it.
+    """Whether an exception says that the code which raised it failed; other exceptions end the caller.
 
-    Not every failure is an `Exception`: panics of Rust's are none, as Polars raises them.
+    Not every failure is an `Exception`: the panics of Rust that Polars raises are not.
     """
     if isinstance(error, Exception):
         return True

@@ -54,7 +54,7 @@ _REQUIRED: Final = object()
 
 @dataclass(frozen=True, slots=True)
 class Codec(Generic[T]):
-    """How values of one type are written as JSON, read back under a name, and described by a schema."""
+    """Three functions of one type: one writes values as JSON, one reads them under a name, one makes the schema."""
 
     write: Callable[[T], Any]
     read: Callable[[str, object], T]
@@ -75,7 +75,7 @@ class JsonFields:
 
 
 def checked(check: Callable[[str, object], T], **schema: object) -> Codec[T]:
-    """The codec of what JSON has itself; `check` takes a name and a value, and raises `ValueError`."""
+    """The codec of a type that JSON has itself; `check` takes a name and a value, and raises `ValueError`."""
     return Codec(lambda value: value, check, lambda _: dict(schema))
 
 
@@ -128,7 +128,7 @@ _known: dict[object, AnyCodec] = {
 
 
 def register(kind: Kind, codec: AnyCodec) -> None:
-    """Say how values of a protocol are written, or of a class that is no dataclass."""
+    """Let a codec write and read the values of a protocol, or of a class that is not a dataclass."""
     _known[kind] = codec
 
 
@@ -232,7 +232,7 @@ def write_object(value: object) -> dict[str, object]:
 def require_shown(
     value: object, what: str, texts: Mapping[str, Callable[[], object]], error: type[BadInput]
 ) -> None:  # fmt: skip
-    """Raise `error` unless a value of another package has all of some texts, and a JSON form: results show both."""
+    """Raise `error` unless a value of another package has all `texts`, and a JSON form: results show both."""
 
     def written() -> str:
         return json.dumps(write_object(value), allow_nan=False)
@@ -308,7 +308,7 @@ def write_fields(value: object) -> dict[str, object]:
 
 
 def read_fields(kind: Kind, name: str, value: object) -> Any:
-    """What `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
+    """The value that `write_fields` wrote. Raises `KeyError` for a missing key, `ValueError` for a wrong value."""
     given = mapping(name, value)
     arguments = {}
     for key in keys_of(kind):
@@ -329,11 +329,11 @@ def read_fields(kind: Kind, name: str, value: object) -> Any:
 
 
 class UnknownKind(InvalidWitness, InvalidNeighbours, InvalidClaim):
-    """A file holds a kind of event, relation or claim that no module registers which was imported."""
+    """A file holds a kind of event, relation or claim that no imported module registers."""
 
     @classmethod
     def of(cls, what: str, kind: str, known: Iterable[str]) -> "UnknownKind":
-        """The error for one kind; `known`: those there are."""
+        """The error for one kind; `known`: the registered kinds."""
         return cls(
             f"{what} kind {brief(kind)} is unknown: import the module that registers it by register_{what} (on the "
             f"command line --import MODULE); known are {', '.join(known)}"
@@ -341,9 +341,9 @@ class UnknownKind(InvalidWitness, InvalidNeighbours, InvalidClaim):
 
 
 def require_free(kind: str, new: Any, other: Any) -> None:
-    """Raise `ValueError` where another class, `other`, has a `kind` already.
+    """Raise `ValueError` if another class, `other`, has the `kind` already.
 
-    One of the same name in the same file is the same: its module was loaded again, perhaps under another name.
+    A class of the same name in the same file is the same: its module was loaded again, perhaps under another name.
     """
     if _place(new) != _place(other):
         raise ValueError(f"kind={kind!r} is taken by {other.__module__}.{other.__qualname__}: give another name")
@@ -364,9 +364,9 @@ class Family:
         self.kinds: dict[str, Kind] = {kind.kind: kind for kind in kinds}
 
     def register(self, kind: Kind) -> None:
-        """Know a class; one without `to_json` and `from_json` is a dataclass, and has the JSON of its fields.
+        """Add a class; a dataclass without `to_json` and `from_json` has the JSON of its fields.
 
-        Raises `ValueError` for what is no class whose `kind` is a text, and where another class has that `kind`.
+        Raises `ValueError` for an object that is no class whose `kind` is a text, and if another class has that `kind`.
         """
         is_class, name = isinstance(kind, type), getattr(kind, "kind", None)
         if not is_class or not isinstance(name, str):
@@ -382,7 +382,7 @@ class Family:
         return one.from_json(value) if hasattr(one, "from_json") else read_fields(one, name, {"kind": kind, **value})
 
     def schema(self, definitions: Definitions) -> Schema:
-        """Those of this package; of others it is known that they have a kind."""
+        """The schemas of this package's classes; of other classes only the kind is known."""
         own = {name: kind for name, kind in self.kinds.items() if kind.__module__.startswith("dpwitness.")}
         other = {"type": "object", "properties": {"kind": {"not": {"enum": list(own)}}}, "required": ["kind"]}
         return {"anyOf": [*(codec_of(kind).schema(definitions) for kind in own.values()), other]}

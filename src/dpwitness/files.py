@@ -88,19 +88,19 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
 
 
 def write_json(path: str | Path, value: object) -> None:
-    """Write a JSON value as people read it, in the way of `write_atomically`; JSON has no infinities."""
+    """Write a JSON value as people read it, by `write_atomically`. Raises `ValueError` for infinities and NaN."""
     write_atomically(path, json_text(value) + "\n")
 
 
 def json_text(value: object) -> str:
-    """A JSON value as people read it."""
+    """The text of a JSON value as people read it. Raises `ValueError` for infinities and NaN."""
     return json.dumps(value, ensure_ascii=False, indent=1, allow_nan=False)
 
 
 def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
-    """Where to write, the mode of what is there now, and whether a new file may take its place.
+    """The place to write to, the mode of the old file there, if any, and whether a new file may replace it.
 
-    Raises `InvalidData` for a folder, and where there is no folder.
+    Raises `InvalidData` for a folder, and for a place whose folder does not exist.
     """
     text = os.fspath(path)
     if not text or "\0" in text:
@@ -143,9 +143,9 @@ def _unwritable(path: str | Path, error: OSError) -> InvalidData:
 
 
 def read_text(path: str | Path) -> str:
-    """The text of a file, of standard input where the path is "-".
+    """The text of a file; of standard input if the path is "-".
 
-    Raises `InvalidData` where it cannot be read, or has more than `LARGEST` bytes.
+    Raises `InvalidData` for a file that cannot be read, or has more than `LARGEST` bytes.
     """
     name = shown(path)
     try:
@@ -168,7 +168,7 @@ def read_text(path: str | Path) -> str:
 
 
 def shown(path: str | Path) -> str:
-    """A file's name as messages have it: on one line."""
+    """The name of a file for messages, on one line."""
     name = str(path)
     if name == STDIN:
         return "standard input"
@@ -176,7 +176,7 @@ def shown(path: str | Path) -> str:
 
 
 def as_utf8(name: str) -> str:
-    """The name of a file as UTF-8 has it, where the locale has read it as something else: no halves of surrogates."""
+    """The name of a file in UTF-8, without the halves of surrogate pairs that stand for bytes of another encoding."""
     return name.encode(errors="surrogateescape").decode(errors="backslashreplace")
 
 
@@ -198,8 +198,8 @@ def read_rows(path: str | Path) -> list[tuple[int, list[str]]]:
 def read_named_rows(path: str | Path, empty: str) -> tuple[list[str], list[tuple[int, list[str]]]]:
     """The names of a CSV file's columns, and its rows as `read_rows` has them, with cells without space around them.
 
-    `empty`: to follow the path, of a file without rows. Raises `InvalidData` for it, for columns without a name of
-    their own, and for uneven rows.
+    Raises `InvalidData` for columns without a name of their own, for uneven rows, and, with the words `empty`, for a
+    file without rows.
     """
     rows, place = read_rows(path), shown(path)
     if len(rows) < 2:
@@ -307,7 +307,7 @@ def _cell(name: str, line: int, cell: str) -> int | float:
 
 
 def reads_as_number(cell: str) -> bool:
-    """Whether Python reads a number in a cell, however it is written: such a cell is no name of a column."""
+    """Whether Python reads a number in a cell, however it is written: the cell is then no name of a column."""
     try:
         float(cell)
     except ValueError:

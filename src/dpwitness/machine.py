@@ -1,7 +1,4 @@
-"""The cache folder that only the user can write to, deadlines that do not count compiling, work that nobody needs.
-
-And warnings of ours, whose filters a mechanism may change while it runs.
-"""
+"""The folder for machine code, the time that compiling takes, deadlines, abandoned work, and our warnings."""
 
 import atexit
 import ctypes
@@ -27,17 +24,17 @@ from dpwitness.errors import RunsEnded
 
 T = TypeVar("T")
 
-#: Warnings of this process, each of which is given once.
+#: Warnings that this process has given, each once.
 _warned: set[str] = set()
 
 
 def cache_folder() -> Path:
-    """Where driver modules and machine code lie; a folder that does not exist yet is made.
+    """The folder of driver modules and machine code; it is made if it does not exist yet.
 
-    What lies there is executed. So a folder is used only if it is the user's own and no one else may write to it or
-    put another in its place. The first that can be used is: $DPWITNESS_CACHE_DIR, the user's cache folder, one of the
-    user's own among the temporary files, and in the end one of this process alone, with which every process compiles
-    anew. Warns where the one that was asked for is not used, and where there is none.
+    Its files are executed. So a folder is used only if it is the user's own and no one else may write to it or put
+    another in its place. It is the first that can be used of $DPWITNESS_CACHE_DIR, the user's cache folder, a folder of
+    the user's own among the temporary files, and a folder of this process alone, with which every process compiles
+    anew. Warns if the folder that was asked for is not used, and if only the last one is left.
     """
     given = os.environ.get("DPWITNESS_CACHE_DIR")
     if given:
@@ -60,7 +57,7 @@ def cache_folder() -> Path:
 
 
 def _refusal(folder: Path) -> str | None:
-    """Why a folder, which is made where it is not there, is not used; None where it is."""
+    """The reason why a folder, which is made if it does not exist, is not used; None if it is used."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not only_ours(folder):
@@ -71,7 +68,7 @@ def _refusal(folder: Path) -> str | None:
 
 
 def warn_once(message: str) -> None:
-    """Warn; of the same message once a process."""
+    """Warn, once a process for each message."""
     if message not in _warned:
         _warned.add(message)
         warn(message, UserWarning, stacklevel=4)
@@ -79,7 +76,7 @@ def warn_once(message: str) -> None:
 
 @contextmanager
 def numba_writes_to(folder: Path) -> Iterator[None]:
-    """In this context numba keeps compiled code in this folder."""
+    """Let numba keep compiled code in this folder, within the context."""
     import numba
 
     before = numba.config.CACHE_DIR  # type: ignore[attr-defined]  # set at run time
@@ -163,7 +160,7 @@ class Deadline:
 
     Compiling is not the mechanism's time, and a second check needs none of it.
 
-    `patience`: for so many seconds more, runs that have begun by then are waited for. Where more is bet afterwards they
+    `patience`: seconds for which runs that have begun are waited for after the deadline. If more is bet afterwards they
     have to be: a run that was cut off is more often a long one, and how long a run takes may follow from its outcome.
     """
 
@@ -173,21 +170,21 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Seconds until nothing is waited for any more, at least 0."""
+        """Seconds until the end of the patience, at least 0."""
         return max(self._open + self.patience, 0.0)
 
     @property
     def closed(self) -> bool:
-        """Whether nothing may begin any more, while what has begun is waited for."""
+        """Whether no run may begin any more, while those that have begun are waited for."""
         return self.patience > 0 and self._open <= 0
 
     @property
     def _open(self) -> float:
-        """Seconds for which work may still begin; negative afterwards."""
+        """Seconds for which runs may still begin; negative afterwards."""
         return self.at + min(COMPILING.seconds - self.compiled, MOST_COMPILING) - time.monotonic()
 
     def earlier(self, seconds: float) -> "Deadline":
-        """The same, so many seconds before."""
+        """The same deadline, `seconds` earlier."""
         return replace(self, at=self.at - seconds)
 
 
@@ -196,10 +193,10 @@ class Overdue(RunsEnded):
 
 
 def compiled_within(seconds: float, task: Callable[[], T]) -> T:
-    """The result of a task that compiles, made on a thread of its own.
+    """The result of a task that compiles, on a thread of its own. Raises the task's error.
 
-    Raises what the task raises, and `Overdue` once it has compiled for so many seconds: then the same is raised within
-    it, so that the compiler, which is Python for the most part, ends and leaves its lock.
+    Raises `Overdue` once the task has compiled for `seconds`. `Overdue` is then raised within the task too, so that the
+    compiler, which is Python for the most part, ends and releases its lock.
     """
     results: queue.SimpleQueue[tuple[T | None, BaseException | None]] = queue.SimpleQueue()
 
@@ -239,26 +236,26 @@ def _is_within_llvm(thread: threading.Thread) -> bool:
     return False
 
 
-#: Seconds between two looks of `compiled_within` at how long its task has compiled.
+#: Seconds between two looks of `compiled_within` at the time that its task has compiled.
 COMPILER_LOOKS: Final = 0.1
-#: Seconds after which a call that is overdue and goes on nevertheless is ended once more.
+#: Seconds for which an overdue task of `compiled_within` is ended again and again.
 ONCE_MORE: Final = 5.0
 
 
 class Abandoned(RunsEnded):
-    """Nobody needs what this thread makes any more: raised between two runs, never within one."""
+    """Nobody needs the runs of this thread any more: raised between two runs, never within one."""
 
 
 class _OfThread(threading.local):
     abandoned = threading.Event()  # of a thread that no pool has started: never set
 
 
-#: `abandoned`: set once nobody needs what this thread makes any more. What runs a mechanism ends then.
+#: `abandoned`: set once nobody needs the runs of this thread any more; the next run then raises `Abandoned`.
 OF_THREAD: Final = _OfThread()
 
 
 def end_if_abandoned() -> None:
-    """Raise `Abandoned` where nobody needs what this thread makes any more: what runs next must not run beside it."""
+    """Raise `Abandoned` if nobody needs the runs of this thread any more: they would run beside the next ones."""
     if OF_THREAD.abandoned.is_set():
         raise Abandoned
 
@@ -269,7 +266,7 @@ _filters: list[Sequence[Any]] = []
 
 @contextmanager
 def warnings_by_these_filters() -> Iterator[None]:
-    """In this context `warn` goes by the filters of its beginning: a mechanism may change those of the process."""
+    """Let `warn` go by the filters of the context's beginning: a mechanism may change those of the process."""
     _filters.append(_filters[0] if _filters else [*warnings.filters])
     try:
         yield
@@ -278,7 +275,7 @@ def warnings_by_these_filters() -> Iterator[None]:
 
 
 def warn(message: str, category: type[Warning], *, stacklevel: int) -> None:
-    """Warn of something of ours, by the filters that the user had before a mechanism ran."""
+    """Give a warning of this package by the filters that the user had before a mechanism ran."""
     if not _filters or _filters[0] == warnings.filters:
         warnings.warn(message, category, stacklevel=stacklevel + 1)
         return

@@ -1,4 +1,4 @@
-"""Calls of a system that an attack asks, ended at a deadline."""
+"""The end of a call of an asked system at a deadline."""
 
 import signal
 import threading
@@ -9,18 +9,18 @@ from dpwitness.machine import Deadline, Overdue
 
 T = TypeVar("T")
 
-#: Seconds after which a call that is overdue and goes on nevertheless is ended once more.
+#: Seconds between two alarms of a call that is overdue and goes on nevertheless.
 ONCE_MORE: Final = 5.0
-#: Seconds for which an alarm is set at most; a deadline behind them has it set again.
+#: Seconds to an alarm at most; for a later deadline it is set again.
 LONGEST_ALARM: Final = 86_400.0
 
 
 class Alarm:
-    """Raises `Overdue` from the midst of a call once a deadline is over. A context, and what is called in it by `call`.
+    """A context whose method `call` makes a call that `Overdue` ends, in its midst, once a deadline is over.
 
-    It comes by SIGALRM, so that calls stay on the thread that their connections are bound to. As with Ctrl-C, machine
-    code may have to end first. Without a deadline, in other threads, on Windows, and where somebody else uses the
-    signal, a call is waited for.
+    The signal is SIGALRM, so that calls stay on the thread that their connections are bound to. As with Ctrl-C, machine
+    code may have to end first. Without a deadline, in other threads, on Windows, and if somebody else uses the signal,
+    a call is waited for.
     """
 
     def __init__(self, deadline: Deadline | None) -> None:
@@ -41,7 +41,7 @@ class Alarm:
         self._set = False
 
     def call(self, function: Callable[..., T], *arguments: object) -> T:
-        """What a function returns. Raises `Overdue`."""
+        """The result of a function. Raises `Overdue`."""
         self._calling = True
         try:
             return function(*arguments)
