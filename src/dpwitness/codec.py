@@ -394,18 +394,18 @@ def _schema(kind: Kind, definitions: Definitions) -> Schema:
     if name not in definitions:
         definitions[name] = {}  # it may refer to itself
         about = (kind.__doc__ or "").strip().split("\n")[0]
-        definitions[name] = {"description": about, **_object_schema(kind, definitions)}
+        flat = [key.codec.schema(definitions) for key in keys_of(kind) if key.mode == "flat"]
+        keys = [key for key in keys_of(kind) if key.mode != "flat"]
+        # Files of earlier times may lack the keys that are written for people.
+        read = [key for key in keys if key.constant is not None or key.argument is not None]
+        definitions[name] = {
+            "description": about,
+            "type": "object",
+            "properties": {key.name: key.codec.schema(definitions) for key in keys},
+            "required": [key.name for key in read if key.default is _REQUIRED],
+            **({"allOf": flat} if flat else {}),
+        }
     return {"$ref": f"#/$defs/{name}"}
-
-
-def _object_schema(kind: Kind, definitions: Definitions) -> Schema:
-    flat = [key.codec.schema(definitions) for key in keys_of(kind) if key.mode == "flat"]
-    keys = [key for key in keys_of(kind) if key.mode != "flat"]
-    properties = {key.name: key.codec.schema(definitions) for key in keys}
-    # What is written for people, files of earlier times may lack.
-    read = [key.name for key in keys if key.constant is not None or key.argument is not None]
-    required = [key.name for key in keys if key.name in read and key.default is _REQUIRED]
-    return {"type": "object", "properties": properties, "required": required, **({"allOf": flat} if flat else {})}
 
 
 def schema_of(kind: Kind, title: str) -> Schema:
