@@ -204,7 +204,7 @@ class Threads(Pool):
     def __init__(self, workers: int = 1) -> None:
         self.workers = max(workers, 1)
         self._waiting: queue.SimpleQueue[tuple[Callable[[], Any], Future[Any]] | None] = queue.SimpleQueue()
-        self._over, self._abandoned, self._filters = threading.Event(), threading.Event(), OF_THREAD.filters
+        self._over, self._abandoned = threading.Event(), threading.Event()
         self._threads: list[threading.Thread] = []
 
     def ordered(self, tasks: Iterable[Callable[[], T]], deadline: Deadline | None = None) -> Iterator[T | None]:
@@ -223,7 +223,7 @@ class Threads(Pool):
         return future
 
     def _work(self) -> None:
-        OF_THREAD.abandoned, OF_THREAD.filters = self._abandoned, self._filters
+        OF_THREAD.abandoned = self._abandoned
         while (job := self._waiting.get()) is not None and not self._over.is_set():
             task, future = job
             try:
