@@ -6,7 +6,6 @@ categories, kind of index, attributes and class are those that the library itsel
 """
 
 import json
-import pickle
 import re
 import sys
 from abc import ABC, abstractmethod
@@ -136,9 +135,9 @@ class Frames(ABC):
         """The only values that a column can hold, by the names of columns of categories."""
         return {name: found for name, column in self._columns(data) if (found := self._categories(column))}
 
-    def copy(self, data: Frame) -> Frame:
-        """A frame that shares nothing that can be changed."""
-        return data
+    def lent(self, data: Frame) -> Frame | None:
+        """A frame of the same rows in which nothing can be changed; None where rows must be copied."""
+        return None
 
     def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
         """A frame as JSON values; None where no file holds it."""
@@ -153,12 +152,11 @@ class Frames(ABC):
     def from_json(self, value: Mapping[str, Any], read: Cell) -> Frame:
         """Build a frame from unchecked JSON. Raises `ValueError`."""
         columns = value["columns"]
-        if not all(isinstance(c, list) and len(c) == 3 and isinstance(c[2], list) for c in columns):
-            raise ValueError("a column must have a name, a type and a list of values")
-        names = [name for name, _, _ in columns]
-        if not all(isinstance(name, str) for name in names):
-            raise ValueError("the name of a column must be a text")
-        if len({len(items) for _, _, items in columns}) > 1 or len(set(names)) != len(names):
+        if not all(
+            isinstance(c, list) and len(c) == 3 and isinstance(c[0], str) and isinstance(c[2], list) for c in columns
+        ):
+            raise ValueError("a column must have a name, which is a text, a type and a list of values")
+        if len({len(items) for _, _, items in columns}) > 1 or len({name for name, _, _ in columns}) != len(columns):
             raise ValueError("the columns of a table must be of one length, and of different names")
         try:
             return self._frame({name: self._column_from_json(kind, items, read) for name, kind, items in columns})
@@ -265,23 +263,6 @@ class PandasFrames(Frames):
     def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
         return blank.astype({name: other.dtypes[name] for name in names})
 
-    @override
-    def copy(self, data: Frame) -> Frame:
-        # A deep copy of pandas' own shares labels, categories and the objects in columns. Protocol 4: with 5, arrays
-        # that cannot be written to come back as such.
-        return pickle.loads(pickle.dumps(data, 4))
-
-    def state(self, data: Frame) -> bytes | None:
-        """A frame as bytes that differ whenever it was changed; None for objects in columns that may hide a change."""
-        pd, columns = self.module(), [column for _, column in data.items()]
-        plain = {str, bytes, int, float, bool, type(None), pd.NA.__class__, pd.Timestamp, pd.Timedelta}
-        if not all(set(map(type, column)) <= plain for column in columns if column.dtype.kind == "O"):
-            return None
-        categories = [column.dtype.categories for column in columns if isinstance(column.dtype, pd.CategoricalDtype)]
-        # Neither attributes that a function added nor values that an index works out once would be pickled.
-        worked_out = [axis.values for axis in data.axes if type(axis) in (pd.RangeIndex, pd.MultiIndex)]
-        return pickle.dumps((data, worked_out, [*map(list, map(vars, (data, *data.axes, *categories)))]), 5)
-
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
         return list(data.items()) if data.ndim == 2 else [(data.name, data)]
 
@@ -298,10 +279,11 @@ class PandasFrames(Frames):
 
     def _besides(self, data: Frame) -> dict[str, str]:
         index, names = data.index, data.columns
-        counted = f", from {index.start} in steps of {index.step}" if hasattr(index, "step") else ""
+        counted = f"from {index.start} in steps of {index.step}" if hasattr(index, "step") else "none"
         named = list(index.names) if index.nlevels > 1 else index.name
         return {
-            "their index": f"{type(index).__name__} of {dtype_text(index.dtype)}, name {named!r}{counted}",
+            "their index": f"{type(index).__name__} of {dtype_text(index.dtype)}, name {named!r}",
+            "the numbers of their rows": counted,
             "the names of their columns": f"{list(names.names)}",
             "the type of the names of their columns": dtype_text(names.dtype),
             "their attrs": f"{data.attrs!r}",
@@ -389,7 +371,9 @@ class PandasFrames(Frames):
             return pd.Series(pd.Categorical.from_codes(items, dtype=categories))
         if not isinstance(kind, str) or not _DTYPES.fullmatch(kind):
             raise ValueError(f"a column has no dtype {brief(kind)}: numbers, texts, flags, times or categories")
-        if "[" in kind and "64" in kind and not all(item is None or type(item) is int for item in items):
+        if kind.startswith(("datetime64", "timedelta64")) and not all(
+            item is None or type(item) is int for item in items
+        ):
             raise ValueError("times are whole numbers of their unit, or null")
         return pd.Series([read(item) for item in items], dtype=kind)
 
@@ -498,13 +482,13 @@ class PolarsFrames(Frames):
         return data.clear()
 
     @override
-    def copy(self, data: Frame) -> Frame:
+    def lent(self, data: Frame) -> Frame | None:
         if objects := [name for name, kind in data.collect_schema().items() if kind == self.module().Object]:
             raise InvalidNeighbours(
                 f"column {objects[0]!r} of the {self.noun} holds Python objects, which are not copied with it: give "
                 "columns of Polars' own types, or a list of dicts"
             )
-        return data.clone()  # of the same columns: only the list of these can be changed
+        return data.clone()  # only the list of its columns can be changed
 
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
         try:
@@ -580,6 +564,10 @@ class ArrowFrames(Frames):
     library = "pyarrow"
     kind = "Table"
     noun = "PyArrow Table"
+
+    @override
+    def lent(self, data: Frame) -> Frame | None:
+        return data
 
     @override
     def blank(self, data: Frame) -> Frame:

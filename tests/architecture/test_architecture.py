@@ -18,7 +18,8 @@ TARGETS = Path(__file__).parents[2] / "algorithms"
 FLOORS = [
     {"errors", "exact", "roots", "_dpwitness_session"},
     {"machine"},
-    {"checks", "files", "tables"},
+    {"checks", "files"},
+    {"frames"},
     {"values", "codec"},
     {"claims", "neighbours", "jit", "noise"},
     {"targets", "events"},

@@ -1,6 +1,5 @@
 """A pair of inputs, and in which types or layouts the two differ besides their values."""
 
-from collections.abc import Hashable
 from dataclasses import dataclass, field
 from hashlib import blake2b
 from typing import ClassVar, Final
@@ -39,7 +38,7 @@ class Pair:
         return self.data, self.neighbour
 
     @property
-    def key(self) -> frozenset[Hashable]:
+    def key(self) -> frozenset[bytes]:
         """What two pairs of the same inputs have in common, in either direction: 128 bits of each input."""
         if not self._key:
             digests = (
