@@ -6,6 +6,7 @@ categories, kind of index, attributes and class are those that the library itsel
 """
 
 import json
+import pickle
 import re
 import sys
 from abc import ABC, abstractmethod
@@ -44,6 +45,7 @@ class Frames(ABC):
     library: str
     kind: str  # the name of the library's class
     noun: str
+    null: bool = True  # whether a missing number is null, which is not NaN
 
     def module(self) -> Any:
         """The library. Raises `InvalidNeighbours` where it is not installed."""
@@ -58,6 +60,10 @@ class Frames(ABC):
         """Whether an object is a frame of this form. Imports nothing."""
         library = sys.modules.get(self.library)
         return library is not None and type(data) is getattr(library, self.kind, None)
+
+    def collected(self, data: Frame) -> Frame:
+        """The frame with its rows in memory."""
+        return data
 
     @abstractmethod
     def blank(self, data: Frame) -> Frame:
@@ -231,6 +237,7 @@ class PandasFrames(Frames):
     library = "pandas"
     kind = "DataFrame"
     noun = "DataFrame"
+    null = False
 
     @override
     def holds(self, data: object) -> bool:
@@ -262,6 +269,17 @@ class PandasFrames(Frames):
     @override
     def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
         return blank.astype({name: other.dtypes[name] for name in names})
+
+    def state(self, data: Frame) -> bytes | None:
+        """A frame as bytes that differ whenever it was changed; None for objects in columns that may hide a change."""
+        pd, columns = self.module(), [column for _, column in data.items()]
+        plain = {str, bytes, int, float, bool, type(None), type(pd.NA), pd.Timestamp, pd.Timedelta}
+        if not all(set(map(type, column)) <= plain for column in columns if column.dtype.kind == "O"):
+            return None
+        categories = [column.dtype.categories for column in columns if isinstance(column.dtype, pd.CategoricalDtype)]
+        # Neither attributes that a function added nor values that an index works out once would be pickled.
+        worked_out = [axis.values for axis in data.axes if type(axis) in (pd.RangeIndex, pd.MultiIndex)]
+        return pickle.dumps((data, worked_out, [*map(list, map(vars, (data, *data.axes, *categories)))]), 5)
 
     def _columns(self, data: Frame) -> list[tuple[Any, Column]]:
         return list(data.items()) if data.ndim == 2 else [(data.name, data)]
@@ -552,6 +570,10 @@ class LazyPolarsFrames(PolarsFrames):
     form = "polars-lazy"
     kind = "LazyFrame"
     noun = "Polars LazyFrame"
+
+    @override
+    def collected(self, data: Frame) -> Frame:
+        return self._frame(dict(self._columns(data)))
 
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
         return super()._frame(columns).lazy()

@@ -110,8 +110,8 @@ def like(examples: Data) -> Like:
     structure: object
     frames = frames_of(examples)
     if frames is not None:
-        known = frames.categories(examples)
-        columns = frames.columns(examples)
+        examples = frames.collected(examples)
+        columns, known = frames.columns(examples), frames.categories(examples)
         structure = {name: _domain_of_column(values, known.get(name, ()), name) for name, values in columns.items()}
     elif form == "list":
         structure = _structure(examples)

@@ -414,12 +414,14 @@ class FrameLayout(Columnar):
     @property
     @override
     def missing(self) -> tuple[float | None, ...]:
-        return (math.nan,) if self.frames is PANDAS else (None, math.nan) if self.nan else (None,)
+        if not self.frames.null:
+            return (math.nan,)
+        return (None, math.nan) if self.nan else (None,)
 
     @classmethod
     @override
     def needs(cls, fields: Fields) -> str | None:
-        texts = cls.frames is PANDAS or all(isinstance(name, str) for name in fields.names)
+        texts = not cls.frames.null or all(isinstance(name, str) for name in fields.names)
         return _named(fields) or (None if texts else "names of columns that are texts")
 
     @classmethod
@@ -468,7 +470,7 @@ class FrameLayout(Columnar):
         odd = [name for name, domain in domains if not fits(name, domain, build, floats=name in floats)]
         if odd:
             blank = self.frames.retyped(blank, self._usual(fields, odd), odd)
-        if self.example is not None:
+        if self.example is not None and self.frames.null:
             columns = self.frames.columns(self.example)
             nan = frozenset(name for name in floats if any(value != value for value in columns[name]))
         return replace(self, blank=blank, example=None, nan=nan)
@@ -480,7 +482,7 @@ class FrameLayout(Columnar):
             values: Sequence[Value] = [record[k] for record in records]
             if name in floats and is_real(domain):
                 rounded = array_of(np.dtype(floats[name]), domain, values).tolist()
-                null = self.frames is not PANDAS and name not in self.nan
+                null = self.frames.null and name not in self.nan
                 values = [
                     None if value is None or (value != value and null) else number
                     for value, number in zip(values, rounded, strict=True)

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief, too_deep
 from dpwitness.codec import Codec
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.frames import frames_of, is_series
+from dpwitness.frames import PANDAS, frames_of, is_series
 from dpwitness.values import value_from_json, value_to_json
 
 #: An input: any Python object.
@@ -182,8 +182,9 @@ def _immutable(value: Data) -> bool:
 
 #: Kinds whose pickles hold all that can be changed in them, beside `ATOMS` and arrays of numbers, texts and times.
 CONTAINERS: Final = (list, dict, tuple, set, frozenset)
-#: Bytes of an array that are compared as fast as an item of a list.
+#: Bytes of an array or a frame that are compared as fast as an item of a list, and items that a frame takes besides.
 BYTES_AN_ITEM: Final = 256
+ITEMS_A_FRAME: Final = 1_000
 #: Levels of nesting up to which it is seen whether an input was changed.
 DEEPEST: Final = 32
 
@@ -208,19 +209,19 @@ class SharedInput:
 
 def shared_input(value: Data) -> SharedInput | None:
     """An object of its own as an input that many runs get; None where a change could go unseen."""
-    before = _pickled(value) if _pickles_show_all(value) else None
+    before = _pickled(value) if PANDAS.holds(value) or _pickles_show_all(value) else None
     return None if before is None else SharedInput(value, before, items_of(value))
 
 
 def _pickled(data: Data) -> bytes | None:
     """An input as bytes, which show also whether arrays can be written to; None where it cannot be pickled."""
     with suppress(Exception):  # whatever an object raises that a run put into it
-        return pickle.dumps(data, 5)
+        return PANDAS.state(data) if PANDAS.holds(data) else pickle.dumps(data, 5)
     return None
 
 
 def _pickles_show_all(data: Data) -> bool:
-    """Whether an input holds `CONTAINERS`, `ATOMS` and arrays alone: other objects, frames too, may hide a change."""
+    """Whether an input holds `CONTAINERS`, `ATOMS` and arrays alone: other objects may hide a change."""
     level: list[Any] = [data]
     for _ in range(DEEPEST):
         inner: list[Any] = []
@@ -242,13 +243,13 @@ def _pickles_show_all(data: Data) -> bool:
 def items_of(data: Data) -> int:
     """About how many items an input holds, those of the containers in it included: what comparing it costs.
 
-    Of lists in a list all count as much as the first. An item of an array is `BYTES_AN_ITEM`.
+    Of lists in a list all count as much as the first. An item of an array or a frame is `BYTES_AN_ITEM`.
     """
     if type(data) in CONTAINERS and data:
         return len(data) * (2 * items_of(next(iter(data))) if type(data) is not dict else 2)
     if type(data) is np.ndarray:
         return 1 + int(data.nbytes) // BYTES_AN_ITEM
-    return 1
+    return ITEMS_A_FRAME + int(data.size) * 8 // BYTES_AN_ITEM if PANDAS.holds(data) else 1
 
 
 def input_key(data: Data) -> Hashable:
