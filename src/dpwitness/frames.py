@@ -70,7 +70,7 @@ class Frames(ABC):
         """A frame without rows that has the schema of a frame."""
 
     def schema(self, data: Frame) -> dict[str, str]:
-        """All that a frame is besides its records, as texts by their names: two frames are alike where they are equal.
+        """The properties of a frame besides its records, as texts by name: equal exactly for frames of one schema.
 
         Labels of single rows are left out.
         """
@@ -190,9 +190,9 @@ class Frames(ABC):
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
         """A frame of columns; all else is as in a blank."""
 
-    @abstractmethod
     def _besides(self, data: Frame) -> dict[str, str]:
         """The part of the schema that no column holds."""
+        return {}
 
     @abstractmethod
     def _column(self, values: Sequence[Value], like: Column = None) -> Column:
@@ -518,9 +518,6 @@ class PolarsFrames(Frames):
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
         return self.module().DataFrame([column.alias(name) for name, column in columns.items()])
 
-    def _besides(self, data: Frame) -> dict[str, str]:
-        return {"their class": self.noun}
-
     def _column(self, values: Sequence[Value], like: Column = None) -> Column:
         pl = self.module()
         try:
@@ -605,7 +602,7 @@ class ArrowFrames(Frames):
         return pa.Table.from_arrays(arrays, schema=schema)
 
     def _besides(self, data: Frame) -> dict[str, str]:
-        return {"their metadata": f"{_of_rows(data.schema.metadata, 0)}", "their class": self.noun}
+        return {"their metadata": f"{_of_rows(data.schema.metadata, 0)}"}
 
     def _dictionary(self, array: Any) -> Any:
         """The values of all chunks of a dictionary; None for an array of another type."""

@@ -28,7 +28,7 @@ NUMERIC: Final = ("float64", "int64", "bool")
 
 
 class Layout(ABC):
-    """A form, and what a dataset in it is besides its records: class, types of columns, index, order in memory.
+    """A form, and the properties of a dataset besides its records: class, types of columns, index, order in memory.
 
     Two datasets of a form are alike besides their records if and only if their layouts are equal.
     """
@@ -399,7 +399,7 @@ def _is_xy(data: Data) -> bool:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class FrameLayout(Columnar):
-    """A frame of a library: `blank` has all but the records and the labels of rows.
+    """A frame of a library; `blank` has all its properties but the records and the labels of rows.
 
     In Polars and Arrow a missing number is null, and NaN stands only in the columns `nan`, in which an example has it.
     """

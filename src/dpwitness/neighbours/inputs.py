@@ -253,7 +253,7 @@ def items_of(data: Data) -> int:
 
 
 def input_key(data: Data) -> Hashable:
-    """What two inputs have in common if and only if they are the same: kinds, shapes and values.
+    """A key that is equal exactly for inputs that are the same: of the same kinds, shapes and values.
 
     Signs of zeros and of NaN aside. A list of numbers is the same as the array of them. Objects of kinds that JSON
     cannot hold are the same where they are one object.
@@ -356,7 +356,7 @@ Input: TypeAlias = Annotated[Data, Codec(input_to_json, lambda _, value: input_f
 
 
 def exact_key(value: Data) -> Hashable:
-    """What two values have in common if and only if a mechanism cannot tell them apart: types and signs, too."""
+    """A key that is equal exactly for values that a mechanism cannot tell apart, by types and signs neither."""
     if type(value) in ATOMS:  # of most values, in a third of the time
         return type(value), repr(value)
     if type(value) is dict:

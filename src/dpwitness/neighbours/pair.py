@@ -1,4 +1,4 @@
-"""A pair of inputs, and in which types or layouts the two differ besides their values."""
+"""A pair of inputs, and the properties besides records in which the two differ."""
 
 from dataclasses import dataclass, field
 from hashlib import blake2b
@@ -85,7 +85,7 @@ def alike(pair: Pair) -> bool:
 
 
 def unlike(pair: Pair) -> str | None:
-    """What two arrays or frames differ in besides their records; None where it is nothing, or where they are neither.
+    """The first property besides records in which two arrays or frames differ; None for equal ones and other objects.
 
     A verdict on such a pair may rest on that alone. The relations of this package make none, but a user may give one.
     """
@@ -101,7 +101,7 @@ def unlike(pair: Pair) -> str | None:
 
 
 def _schema(data: Data) -> dict[str, str]:
-    """All that an array or a frame is besides its records, as texts by their names; nothing for any other object."""
+    """The properties of an array or a frame besides its records, as texts by name; empty for any other object."""
     if isinstance(data, np.ndarray) and data.ndim:
         return {"their type": "ndarray", "the type of their arrays": str(data.dtype)}
     frames = frames_of(data)
