@@ -73,6 +73,10 @@ NOT_RUN = {
         ),
         "needs smartnoise-sql in an environment of its own, and half a minute",
     ),
+    **dict.fromkeys(
+        (("sql.md", "# clinic_test.py"), ("sql.md", "connection.execute(")),
+        "needs another database; test_databases.py does the same",
+    ),
     ("sweep.md", "$ dpwitness sweep diffprivlib.tools --output sweep.jsonl"): "takes ten minutes",
     **dict.fromkeys(
         (

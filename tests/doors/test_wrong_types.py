@@ -132,8 +132,8 @@ CHEAP = {
     "command": ((["no/such/program", "1"],), {"seeded": False, "batch": 1, "max_time": 1.0}),
     "remote": (("no/such/python", "file.py:f"), {"max_time": 1.0}),
     "sql": (
-        ("sqlite", "SELECT count(*) FROM people"),
-        {"table": "people", "domain": ["age"], "setup": None, "functions": None},
+        (dict, "SELECT count(*) FROM people"),
+        {"table": "people"},
     ),
     "sweep": (("colorsys",), {"alpha": 1e-3, "max_time": 1.0, "seed": 1, "records": None}),
     "Witness.load": (("no.json",), {}),

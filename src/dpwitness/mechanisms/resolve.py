@@ -102,7 +102,7 @@ def as_mechanism(
         return _begun(function, requirements)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
-    if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction | SqlFunction):
+    if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction):
         taken = _with_legacy_generator(signature, pair)
         signature, compilable = taken, compilable and taken is signature
     if signature.size is not None:
