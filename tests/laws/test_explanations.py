@@ -608,8 +608,7 @@ def test_a_recorded_run_lets_its_input_go():
     def recorded():
         data = Given([1])
         recorder = Recorder(counted, root=None, deadline=math.inf)
-        with recorder.ready():
-            recorder.record(lambda rng: counted(rng, data), np.random.SFC64(0))
+        recorder.record(lambda rng: counted(rng, data), np.random.SFC64(0))
         return weakref.ref(data)
 
     gc.disable()
@@ -627,8 +626,7 @@ def test_a_module_that_gets_more_variables_meanwhile_is_recorded():
     before = sys.getprofile()
     sys.setprofile(lambda *_: module.setdefault(f"variable{len(module)}", 1))
     try:
-        with recorder.ready():
-            pass
+        recorder.record(lambda rng: 1.0, np.random.SFC64(0))
     finally:
         sys.setprofile(before)
     assert len(module) > 3

@@ -25,7 +25,7 @@ from dpwitness.checks import INTERRUPTS
 from dpwitness.claims import Claim
 from dpwitness.files import as_utf8
 from dpwitness.mechanisms.mechanism import Mechanism, own_seconds
-from dpwitness.mechanisms.recording import NOISE, OWN_NOISE, CannotRecord, Draw, Place, Recorder, Recording
+from dpwitness.mechanisms.recording import FAMILY, OWN_NOISE, CannotRecord, Draw, Place, Recorder, Recording
 from dpwitness.neighbours import Pair
 from dpwitness.results.witness import Cause, Explanation
 from dpwitness.runs import Role, Runner, generator
@@ -73,7 +73,7 @@ TAILS: Final[Mapping[str, Callable[[Floats], Floats]]] = {
     **dict.fromkeys(GAUSSIAN, lambda x: np.asarray(_special().ndtr(-x))),
 }
 #: Draws that are noise, and no sample of records.
-FAMILIES: Final = frozenset({*(family for family, _, _ in NOISE.values()), *OWN_NOISE.values()})
+FAMILIES: Final = frozenset({*(family for family, _, _ in FAMILY.values()), *OWN_NOISE.values()}) - {"uniform"}
 
 
 def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Explanation | None:
@@ -131,15 +131,14 @@ def _recorded(
 
     first, second = list[Recording](), list[Recording]()
     try:
-        with recorder.ready():
-            first.append(record(pair.data, 0))
-            again = record(pair.data, 0)
-            if not (_equal(first[0].output, again.output) and first[0].error == again.error):
-                return None  # something draws that was not found, or it remembers
-            second.append(record(pair.neighbour, 0))
-            for number in range(1, pairs):
-                first.append(record(pair.data, number))
-                second.append(record(pair.neighbour, number))
+        first.append(record(pair.data, 0))
+        again = record(pair.data, 0)
+        if not (_equal(first[0].output, again.output) and first[0].error == again.error):
+            return None  # something draws that was not found, or it remembers
+        second.append(record(pair.neighbour, 0))
+        for number in range(1, pairs):
+            first.append(record(pair.data, number))
+            second.append(record(pair.neighbour, number))
     except CannotRecord:
         if own_seconds() < limit:
             return None
