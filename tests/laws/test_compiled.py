@@ -20,13 +20,14 @@ from dpwitness import NotRefuted, Violation, Witness, bound, check, machine, noi
 from dpwitness.api.loop import require_agreement, work_on
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, MechanismRaised, SlowMechanism
 from dpwitness.events import Interval
+from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NOT_A_NUMBER, TRUE
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import refutation
 from dpwitness.jit import kernel
 from dpwitness.machine import cache_folder, only_ours, private_folder
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.compiled import driver
-from dpwitness.mechanisms.compiled.compare import difference_in_event, difference_in_many
+from dpwitness.mechanisms.compiled.compare import difference_in_event, difference_in_many, differing
 from dpwitness.mechanisms.compiled.driver import fingerprint
 from dpwitness.mechanisms.compiled.mechanism import CompiledMechanism
 from dpwitness.mechanisms.compiled.reach import constants, digest, names, rebuilt
@@ -513,18 +514,7 @@ def calling_through_objmode(rng, data):
     return data[0] + helper_through_objmode(rng)
 
 
-@numba.njit(numba.float64(numba.types.npy_rng))
-def compiled_through_objmode(rng):
-    with objmode(noise="f8"):
-        noise = rng.random()
-    return 2 * noise
-
-
-def calling_compiled(rng, data):
-    return data[0] + compiled_through_objmode(rng)
-
-
-@pytest.mark.parametrize("function", [through_objmode, calling_through_objmode, calling_compiled])
+@pytest.mark.parametrize("function", [through_objmode, calling_through_objmode])
 def test_what_python_would_draw_in_objmode_is_left_to_python(function):
     with pytest.warns(SlowMechanism, match="it enters objmode"):
         mechanism = as_mechanism(function, np.array([0.0]))
@@ -633,6 +623,38 @@ def ratio(rng, values):
 def log_of_length(rng, data):
     """−∞ for numba where there is no record, an error in Python."""
     return max(math.log(len(data)), 0.0) + rng.laplace(0, 1)
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "same"),
+    [
+        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-12)], True),
+        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-8)], False),
+        ([2.0**40], [2.0**40 + 1], False),  # counts are compared exactly
+        ([TRUE], [1.0], False),
+        ([FALSE], [0.0], False),
+        ([NEGATIVE_ZERO], [0.0], False),
+        ([np.nan], [NOT_A_NUMBER], False),
+        ([np.nan, np.inf], [np.nan, np.inf], True),
+        ([np.inf], [1e300], False),
+    ],
+)
+def test_compiled_and_interpreted_outcomes_are_compared(a, b, same):
+    a, b = np.array([a]), np.array([b])
+    assert differing(a, b, a).tolist() == differing(b, a, b).tolist() == [not same]
+
+
+def test_numbers_that_differ_by_rounding_are_one_outcome_where_noise_is_wider():
+    rng = np.random.Generator(np.random.SFC64(1))
+    large = 1e9 + rng.normal(0, 10, (100, 1))
+    assert not differing(large, np.nextafter(large, np.inf), large).any()
+    assert differing(large, large + 1e-3, large).all()  # 10⁻¹² of the number, and 10⁻⁴ of the noise
+    wide = np.where(rng.random((100, 1)) < 0.5, large, rng.normal(0, 1e9, (100, 1)))
+    near = np.abs(wide[:, 0] - 1e9) < 100
+    assert near.any()
+    assert differing(wide, wide + 1e-3, wide)[near].all()
+    constant = np.full((100, 1), 0.1)
+    assert differing(constant, constant * (1 + 1e-15), constant).all()
 
 
 def test_last_digits_that_differ_by_more_than_the_noise_are_another_outcome():

@@ -24,7 +24,6 @@ from dpwitness.events.encoding import (
     entries,
     entry_from_json,
     entry_to_json,
-    same_outcome,
     symbol,
     text_code,
 )
@@ -185,25 +184,6 @@ def test_an_entry_survives_json(entry):
 def test_an_entry_of_json_is_checked(value):
     with pytest.raises(ValueError, match="must be a finite number, true, false, null or one of"):
         entry_from_json(value)
-
-
-@pytest.mark.parametrize(
-    ("a", "b", "same"),
-    [
-        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-12)], True),
-        ([1.0, 2.5], [1.0, 2.5 * (1 + 1e-8)], False),
-        ([2.0**40], [2.0**40 + 1], False),  # counts are compared exactly
-        ([TRUE], [1.0], False),
-        ([FALSE], [0.0], False),
-        ([NEGATIVE_ZERO], [0.0], False),
-        ([np.nan], [NOT_A_NUMBER], False),
-        ([np.nan, np.inf], [np.nan, np.inf], True),
-        ([np.inf], [1e300], False),
-    ],
-)
-def test_compiled_and_interpreted_outcomes_are_compared(a, b, same):
-    assert same_outcome(np.array(a), np.array(b)) is same
-    assert same_outcome(np.array(b), np.array(a)) is same
 
 
 def test_flags_of_an_event_are_flags():

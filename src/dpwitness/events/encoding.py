@@ -204,18 +204,3 @@ Entry: TypeAlias = Annotated[
         lambda _: {"anyOf": [{"type": ["number", "boolean", "null"]}, {"enum": list(_FROM_JSON)}]},
     ),
 ]
-
-
-def same_outcome(row: Rows, other: Rows) -> bool:
-    """Whether two rows are one outcome: flags, whole numbers and lengths exactly, reals to a relative 10⁻⁹.
-
-    Compiled exponentials and logarithms may differ from Python's in the last place.
-    """
-    for a, b in zip(row.tolist(), other.tolist(), strict=True):
-        if a == b or (math.isnan(a) and math.isnan(b)):
-            continue
-        if a in TEXTS or b in TEXTS or math.isinf(a) or math.isinf(b) or not abs(a - b) <= 1e-9 * max(abs(a), abs(b)):
-            return False
-        if a == math.floor(a) and b == math.floor(b):
-            return False
-    return True

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from dpwitness.checks import is_failure, text_of
 from dpwitness.errors import MechanismError, MechanismRaised
-from dpwitness.mechanisms.compiled.refusals import reason
+from dpwitness.mechanisms.compiled.driver import reason
 from dpwitness.neighbours import Data, Pair, shown
 
 #: Runs of each input, and seconds for both, to see whether only one of the two raises.

@@ -15,8 +15,10 @@ from dpwitness.machine import warn
 from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.compiled.compare import first_difference
+from dpwitness.mechanisms.compiled.driver import Refused
+from dpwitness.mechanisms.compiled.driver import reason as reason_of
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
-from dpwitness.mechanisms.compiled.refusals import Refused, refusal
+from dpwitness.mechanisms.compiled.refusals import Refused
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
@@ -118,7 +120,7 @@ def as_mechanism(
             compiled = CompiledMechanism(signature)
             compiled.compile_for(pair, compile_seconds)
         except Refused as error:
-            reason = refusal(str(error), function)
+            reason = reason_of(str(error))
         except MechanismRaised:
             # `if data:` is an error of arrays, and none of lists as the user gave them; NumPy's numbers divide by 0.
             if not _runs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
@@ -158,7 +160,7 @@ def as_mechanism(
     if reason is not None:
         warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
-            f"compile it: {reason}",
+            f"compile it: {reason}; docs/refused.md says what to do",
             SlowMechanism,
             stacklevel=2,
         )

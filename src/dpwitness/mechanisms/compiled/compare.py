@@ -7,9 +7,7 @@ None of it may change what is tested unseen.
 import math
 import threading
 import time
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from heapq import nlargest
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Final
 
 import numpy as np
@@ -17,11 +15,11 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import CompiledDisagrees, MechanismError
 from dpwitness.events import widen
-from dpwitness.events.encoding import TEXTS, Rows, same_outcome
+from dpwitness.events.encoding import TEXTS, Rows
 from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
-from dpwitness.neighbours import Data, Pair, shown
+from dpwitness.neighbours import Pair, shown
 
-#: Paired runs that are compared before a mechanism is used, fewer where they take longer than so many seconds.
+#: Paired runs that are compared before a mechanism is used, and the seconds after which there are fewer.
 RUNS: Final = 16
 SECONDS: Final = 0.25
 #: Seconds for comparing the pairs of a search.
@@ -30,16 +28,16 @@ SECONDS_OF_PAIRS: Final = 0.01
 EACH: Final = 8
 #: Runs in which an event is asked whether its width is what it says.
 WIDTH_RUNS: Final = 64
-#: Outcomes that differ relatively by less begin with the same digits; a difference is small beside noise of which it is
-#: this share.
+#: The relative difference of two real numbers that are one outcome: compiled exponentials round otherwise.
+ROUNDING: Final = 1e-9
+#: The part of the spread of outcomes by which two of them may differ. Outcomes that differ relatively by less begin
+#: with the same digits.
 SMALL: Final = 1e-6
 #: Outcomes that begin with the same digits, from which it is told how far they vary.
 FEWEST_ALIKE: Final = 4
-#: Differences in last digits that are looked at beside the noise: the largest.
-CLOSE: Final = 64
 #: Numbers that the outcomes of one input may hold, where such runs are looked for.
 ROOM: Final = 1 << 20
-#: Each call of many compared runs makes at most so many times as many as the one before.
+#: The growth of calls that make many compared runs.
 GROWTH: Final = 4
 
 
@@ -48,21 +46,9 @@ def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs:
 
     Says in one line how the first that differs does, None where all are the same.
     """
-    rng, own = np.random.Generator(np.random.SFC64(0)), np.random.Generator(np.random.SFC64())
-    one = PairedRuns.d_first(pair, 1, coupled=False)
-    began = time.perf_counter()
-    made: list[Rows] = []
-
-    def compared() -> Iterator[tuple[int, Unlike | None]]:
-        for run in range(runs):
-            own.bit_generator.state = rng.bit_generator.state
-            made.append(compiled.pair_outcomes(one, rng))
-            for side, data in enumerate(pair.sides):
-                yield side, _unlike(compiled, plain, data, own, made[-1][side, 0], run)
-            if time.perf_counter() - began > SECONDS:
-                break
-
-    return _first_noticeable(compared(), made)
+    end, rng = time.perf_counter() + SECONDS, np.random.Generator(np.random.SFC64(0))
+    all_runs = PairedRuns.d_first(pair, runs, coupled=False)
+    return _difference_one_by_one(compiled, plain, all_runs, rng, range(runs), end)
 
 
 def difference_in_many(
@@ -74,23 +60,30 @@ def difference_in_many(
     """
     own = np.random.Generator(np.random.SFC64())
     deadline = time.perf_counter() + seconds
-    made: list[Rows] = []
-
-    def compared() -> Iterator[tuple[int, Unlike | None]]:
-        done, n, of_run = 0, 1, math.inf
-        while n > 0:
-            began = time.perf_counter()
-            runs = PairedRuns(pair=pair, order=np.zeros(n, np.uint8), coupled=False, start=done)
-            rows, found = _many_compared(compiled, plain, runs, rng, own)
-            if sum(part.size for part in made) < ROOM:
-                made.append(rows)
-            yield from found
-            done += n
-            now = time.perf_counter()
-            of_run = min(of_run, (now - began) / n)  # a call has costs of its own, and the machine may be busy
-            n = int(min(GROWTH * n, (deadline - now) / of_run, max(ROOM // rows.shape[2], 1)))
-
-    return _first_noticeable(compared(), made)
+    made, done, n, of_run = np.empty((2, 0, 1)), 0, 1, math.inf
+    while n > 0:
+        began, state = time.perf_counter(), rng.bit_generator.state
+        runs = PairedRuns(pair=pair, order=np.zeros(n, np.uint8), coupled=False, start=done)
+        own.bit_generator.state = state
+        try:
+            rows = compiled.pair_outcomes(runs, rng)
+            with np.errstate(all="ignore"):  # a hash that wraps on purpose is no error in compiled code either
+                expected = plain.pair_outcomes(runs, own)
+        except CompiledDisagrees as error:  # what it raised Python did not
+            return str(error)
+        except MechanismError:  # in which run, on which side?
+            rng.bit_generator.state = state
+            return _difference_one_by_one(compiled, plain, runs, rng, range(n), math.inf)
+        if made.size < ROOM:
+            width = max(made.shape[2], rows.shape[2])
+            made = np.concatenate([widen(made, width), widen(rows, width)], axis=1)
+        if (difference := _difference(compiled.name, runs, range(n), rows, expected, made)) is not None:
+            return difference
+        done += n
+        now = time.perf_counter()
+        of_run = min(of_run, (now - began) / n)  # a call has costs of its own, and the machine may be busy
+        n = int(min(GROWTH * n, (deadline - now) / of_run, max(ROOM // rows.shape[2], 1)))
+    return None
 
 
 def require_same(difference: str | None) -> None:
@@ -145,10 +138,8 @@ def difference_in_event(
         here, there = contains(rows[0]), contains(rows[1])
         chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
         rng.bit_generator.state = start
-        compared = _compared_one_by_one(compiled, plain, runs, rng, sorted(chosen), began + SECONDS)
-        difference = _first_noticeable(compared, [rows])
-        if difference is not None or chosen:
-            return difference
+        if chosen:
+            return _difference_one_by_one(compiled, plain, runs, rng, sorted(chosen), began + SECONDS, rows)
     return f"{compiled.name} runs as plain Python: no run with the event was found again, to compare it with Python"
 
 
@@ -164,147 +155,95 @@ def looks_beyond(compiled: Mechanism, pair: Pair, contains: Callable[[Rows], NDA
     return False
 
 
-def _compared_one_by_one(
+def _difference_one_by_one(
     compiled: Mechanism,
     plain: Mechanism,
     runs: PairedRuns,
     rng: np.random.Generator,
     numbers: Sequence[int],
     deadline: float,
-) -> Iterator[tuple[int, "Unlike | None"]]:
-    """Compare the runs of these numbers, which `rng` is at the beginning of: the side of each, and its difference."""
+    outcomes: Rows | None = None,
+) -> str | None:
+    """Compare the runs of these numbers one after the other; `rng` is at the beginning of all `runs`.
+
+    `outcomes`: further outcomes of compiled code, of shape (2, n, width), which show how far they vary.
+    """
     own = np.random.Generator(np.random.SFC64())
+    made, expected = [np.empty((2, 0, 1))], [np.empty((2, 0, 1))]
     done = 0
     for run in numbers:
-        if run > done:
-            compiled.pair_outcomes(runs.part(done, run), rng)
-        own.bit_generator.state = state = rng.bit_generator.state
-        rows = compiled.pair_outcomes(runs.part(run, run + 1), rng)
-        done = run + 1
+        try:
+            if run > done:
+                compiled.pair_outcomes(runs.part(done, run), rng)
+            own.bit_generator.state = state = rng.bit_generator.state
+            rows = compiled.pair_outcomes(runs.part(run, run + 1), rng)
+        except CompiledDisagrees as error:  # what it raised Python did not
+            return str(error)
+        done, sides = run + 1, [rows[0], rows[1]]
         for side in (1, 0) if runs.order[run] else (0, 1):
             if runs.coupled:  # both sides begin alike; else the second draws behind the first
                 own.bit_generator.state = state
-            yield side, _unlike(compiled, plain, runs.pair.sides[side], own, rows[side, 0], runs.start + run)
+            try:
+                with np.errstate(all="ignore"):  # as above
+                    sides[side] = plain.outcomes(runs.pair.sides[side], own, 1, start=runs.start + run)
+            except MechanismError as error:
+                return _text(compiled.name, runs, run, side, _shown(rows[side, 0]), str(error))
+        made.append(rows)
+        expected.append(np.stack([widen(one, max(one.shape[1] for one in sides)) for one in sides]))
         if time.perf_counter() > deadline:
             break
+    found, wanted = (
+        np.concatenate([widen(one, max(part.shape[2] for part in parts)) for one in parts], axis=1)
+        for parts in (made, expected)
+    )
+    return _difference(compiled.name, runs, numbers, found, wanted, found if outcomes is None else outcomes)
 
 
-@dataclass(frozen=True, slots=True)
-class Unlike:
-    """Outcomes of one seed that differ at least in the last digits: of compiled code, and of Python.
+def _difference(
+    name: str, runs: PairedRuns, numbers: Sequence[int], rows: Rows, expected: Rows, outcomes: Rows
+) -> str | None:
+    """The first run whose outcomes of compiled code and of Python differ; all arrays of shape (2, n, width)."""
+    width = max(array.shape[2] for array in (rows, expected, outcomes))
+    rows, expected, outcomes = (widen(array, width) for array in (rows, expected, outcomes))
+    unlike = np.stack([differing(rows[side], expected[side], outcomes[side]) for side in (0, 1)], axis=1)
+    for i, side in np.argwhere(unlike)[:1].tolist():
+        gave, seen = (_shown(array[side, i]) for array in (rows, expected))
+        if gave == seen:  # in the digits that people compare
+            gave, seen = (_shown(array[side, i], digits=17) for array in (rows, expected))
+        return _text(name, runs, numbers[i], side, gave, seen)
+    return None
 
-    `expected`: None where Python raised, or returned more; `seen` says what then.
+
+def differing(rows: Rows, expected: Rows, outcomes: Rows) -> NDArray[np.bool_]:
+    """Which rows are another outcome than those expected; all arrays of shape (n, width), `outcomes` of any n.
+
+    Flags, texts, lengths and whole numbers are exact; reals may differ relatively by 10⁻⁹, and by less than the noise.
+    Noise may be smaller than the last digits of a large number: of outcomes that begin with the same digits it is seen
+    how far they vary. Where they do not, the number is a constant of this input.
     """
-
-    name: str
-    data: Data
-    run: int
-    row: Rows
-    expected: Rows | None
-    seen: str = ""
-
-    @property
-    def text(self) -> str:
-        """The difference in one line."""
-        gave, seen = _shown(self.row), self.seen
-        if self.expected is not None:
-            seen = _shown(self.expected)
-            if gave == seen:  # in the digits that people compare
-                gave, seen = _shown(self.row, digits=17), _shown(self.expected, digits=17)
-        return (
-            f"{self.name} runs as plain Python: compiled by numba, run {self.run} on the input {shown(self.data)} gave "
-            f"{gave}, in Python: {seen}"
-        )
-
-    @property
-    def certain(self) -> bool:
-        """Whether they differ by more than the rounding of an exponential."""
-        return self.expected is None or not same_outcome(self.row, self.expected)
-
-    @property
-    def share(self) -> float:
-        """The largest relative difference of two entries, where all of them are numbers."""
-        assert self.expected is not None
-        with np.errstate(all="ignore"):
-            shares = np.abs(self.row - self.expected) / np.abs(self.row)
-        return float(np.max(shares, where=self.row != self.expected, initial=0.0))
-
-    def beside(self, outcomes: Sequence[Rows]) -> bool:
-        """Whether it is a difference beside the noise, too, by outcomes on the same input.
-
-        Noise may be smaller than the last digits of a large number. Of outcomes that begin with the same digits it is
-        seen how far they vary; where they do not, the number is a constant of this input.
-        """
-        assert self.expected is not None
-        for j in np.flatnonzero((self.row != self.expected) & ~np.isnan(self.row)):
-            value = self.row[j]
-            entries = np.concatenate([rows[:, j] for rows in outcomes if rows.shape[1] > j])
-            near = entries[np.abs(entries - value) <= SMALL * abs(value)]
-            # A few may be near by chance, and nearer than the noise is wide.
-            alike = len(near) >= max(FEWEST_ALIKE, len(entries) // 16)
-            if alike and abs(value - self.expected[j]) > SMALL * np.ptp(near):
-                return True
-        return False
+    unlike: NDArray[np.bool_] = ~((rows == expected) | (np.isnan(rows) & np.isnan(expected)))
+    exact = np.isin(rows, [*TEXTS]) | np.isin(expected, [*TEXTS]) | ~(np.isfinite(rows) & np.isfinite(expected))
+    exact |= (rows == np.floor(rows)) & (expected == np.floor(expected))
+    for column in np.flatnonzero((unlike & ~exact).any(axis=0)):
+        at = np.flatnonzero((unlike & ~exact)[:, column])
+        a, b = rows[at, column], expected[at, column]
+        ordered = np.sort(outcomes[np.isfinite(outcomes[:, column]), column])
+        first = np.searchsorted(ordered, a - SMALL * np.abs(a))
+        end = np.searchsorted(ordered, a + SMALL * np.abs(a), side="right")
+        # A few may be near by chance, and nearer than the noise is wide.
+        alike = end - first >= max(FEWEST_ALIKE, len(ordered) // 16)
+        ends = np.append(ordered, 0.0)
+        spread = np.where(alike, ends[end - 1] - ends[first], math.inf)
+        allowed = np.minimum(ROUNDING * np.maximum(np.abs(a), np.abs(b)), SMALL * spread)
+        unlike[at, column] = np.abs(a - b) > allowed
+    return np.asarray(unlike.any(axis=1))
 
 
-def _first_noticeable(compared: Iterable[tuple[int, Unlike | None]], made: Sequence[Rows]) -> str | None:
-    """The first difference that is certain, else the first in last digits that is one beside the noise.
-
-    `compared`: the side of each run, and its difference. `made`: all runs in the end, each of shape (2, n, width).
-    """
-    close: list[tuple[int, Unlike]] = []
-    try:
-        for side, found in compared:
-            if found is not None and found.certain:
-                return found.text
-            close += [] if found is None else [(side, found)]
-    except CompiledDisagrees as error:  # what it raised Python did not
-        return str(error)
-    sides = [[rows[side] for rows in made] for side in (0, 1)]
-    close = nlargest(CLOSE, close, key=lambda one: one[1].share)
-    return next((found.text for side, found in close if found.beside(sides[side])), None)
-
-
-def _unlike(
-    compiled: Mechanism, plain: Mechanism, data: Data, rng: np.random.Generator, row: Rows, run: int
-) -> Unlike | None:
-    """Run once in Python and compare with the row of compiled code; None where all is the same to the last digit."""
-    expected = np.empty((1, len(row)))
-    try:
-        with np.errstate(all="ignore"):  # a hash that wraps on purpose is no error in compiled code either
-            length = plain.fill(data, rng, expected, run)
-    except MechanismError as error:
-        return Unlike(compiled.name, data, run, row, None, str(error))
-    if length > len(row):
-        return Unlike(compiled.name, data, run, row, None, _shown(expected[0]))
-    if np.array_equal(row, expected[0], equal_nan=True):
-        return None
-    return Unlike(compiled.name, data, run, row, expected[0])
-
-
-def _many_compared(
-    compiled: Mechanism, plain: Mechanism, runs: PairedRuns, rng: np.random.Generator, own: np.random.Generator
-) -> tuple[Rows, Sequence[tuple[int, Unlike | None]]]:
-    """Outcomes of compiled code, and where those of Python from the same draws differ; `own`: a generator to use."""
-    state = rng.bit_generator.state
-    rows = compiled.pair_outcomes(runs, rng)
-    own.bit_generator.state = state
-    try:
-        with np.errstate(all="ignore"):  # as above
-            expected = plain.pair_outcomes(runs, own)
-    except MechanismError:  # in which run, on which side?
-        rng.bit_generator.state, half = state, len(runs) // 2
-        if not half:
-            return rows, list(_compared_one_by_one(compiled, plain, runs, rng, (0,), math.inf))
-        parts = (runs.part(0, half), runs.part(half, len(runs)))
-        return rows, [found for part in parts for found in _many_compared(compiled, plain, part, rng, own)[1]]
-    width = max(rows.shape[2], expected.shape[2])
-    rows, expected = widen(rows, width), widen(expected, width)
-    unlike = np.any((rows != expected) & ~(np.isnan(rows) & np.isnan(expected)), axis=2)
-    return rows, [
-        (side, Unlike(compiled.name, runs.pair.sides[side], runs.start + run, rows[side, run], expected[side, run]))
-        for side, run in np.argwhere(unlike).tolist()
-    ]
+def _text(name: str, runs: PairedRuns, run: int, side: int, gave: str, seen: str) -> str:
+    return (
+        f"{name} runs as plain Python: compiled by numba, run {runs.start + run} on the input "
+        f"{shown(runs.pair.sides[side])} gave {gave}, in Python: {seen}"
+    )
 
 
 def _shown(row: Rows, digits: int = 10) -> str:

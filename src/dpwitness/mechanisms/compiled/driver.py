@@ -8,19 +8,19 @@ itself does not notice when a callee changes).
 import hashlib
 import importlib.util
 import os
+import re
 import sys
 import types as pytypes
 from collections.abc import Callable, Mapping
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 from dpwitness import jit
 from dpwitness.events import encoding
 from dpwitness.machine import cache_folder, private_folder, warn_once
-from dpwitness.mechanisms.compiled.reach import INLINED, digest, enters_python, is_numba, rebuilt
-from dpwitness.mechanisms.compiled.refusals import Refused
+from dpwitness.mechanisms.compiled.reach import INLINED, digest, is_numba, names, rebuilt
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
 
@@ -76,6 +76,32 @@ function = WAITING.pop("{key}")
 def call(*values):
     return function(*values)
 '''
+
+#: Colours and weights of letters, which numba writes wherever colorama is installed.
+STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
+#: Beginnings of lines of numba's messages that say where, not why.
+WHERE: Final = (
+    "Failed in", "During", "File ", "raised from", "There are", "- Of which", ">>>", "^", "- Resolution failure",
+)  # fmt: skip
+#: Letters of a reason.
+LONGEST_REASON: Final = 160
+
+
+class Refused(Exception):
+    """Numba cannot compile a mechanism; the message is numba's."""
+
+
+def reason(message: str) -> str:
+    """The line of numba's message that says why, with the call that numba has no code for."""
+    lines = [line.strip() for line in STYLE.sub("", message).splitlines()]
+    why = next((line for line in lines if line and not line.startswith(WHERE)), "no reason given")
+    if why.startswith("No implementation of function") and "place" in why:
+        return "it returns something else than numbers and flags"
+    calls = [line[4:] for line in lines if line.startswith(">>> ")]
+    if calls and why.endswith(":"):
+        why = f"{why} {calls[0]}"
+    return why if len(why) <= LONGEST_REASON else f"{why[: LONGEST_REASON - 1]}…"
+
 
 #: Mechanisms on their way into a driver module that is just being imported, by fingerprint.
 WAITING: dict[str, object] = {}
@@ -151,7 +177,8 @@ def machine_code(mechanism: Any) -> Any:
     numba = jit.with_numba()
 
     def remake(copy: pytypes.FunctionType, options: Mapping[str, object]) -> Any:
-        if enters_python(copy):
+        if any("objmode" in path for path in names(copy.__code__)):
+            # Python code may keep something from run to run, of which nothing is seen in compiled code.
             raise Refused("it enters objmode, which is plain Python within machine code")
         return numba.jit(**{**options, "boundscheck": True})(copy)
 
