@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from dpwitness import ApproxDP, NotRefuted, Violation, check, pairs
-from dpwitness.errors import BadInput, InvalidParameter
+from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.libraries import library_of, registered
 
 LIBRARY = '''
@@ -110,38 +110,18 @@ def test_a_broken_library_hides_no_other_object(noiseworks, warning):
 
 
 @pytest.mark.parametrize(
-    ("noiseworks", "message"),
-    [
-        (LIBRARY.replace("ApproxDP(epsilon=", "dict(a=1)[").replace("loss)", "loss]"), "claim raised KeyError: 1.0"),
-        (LIBRARY.replace("ApproxDP(epsilon=thing.privacy_loss)", "'one'"), "claim gave 'one', no claim"),
-        (LIBRARY.replace("lambda value: thing.answer(float(value))", "5"), "function gave 5, no function"),
-    ],
+    "noiseworks",
+    [LIBRARY.replace("ApproxDP(epsilon=", "dict(a=1)[").replace("loss)", "loss]")],
     indirect=["noiseworks"],
 )
-def test_what_a_library_does_wrong_is_one_line_that_names_it(noiseworks, message):
-    with pytest.raises(InvalidParameter, match=f"^the library 'noiseworks': its {message}$"):
+def test_what_a_library_raises_is_one_line_that_names_it(noiseworks):
+    with pytest.raises(InvalidParameter, match=r"^the library 'noiseworks': its claim raised KeyError: 1\.0$"):
         check(noiseworks.Query(1.0), **LIMITS)
 
 
 def with_method(method):
     """The library with one more method."""
     return LIBRARY.replace("\nLIBRARY =", f"    {method}\n\nLIBRARY =")
-
-
-@pytest.mark.parametrize(
-    ("noiseworks", "message"),
-    [
-        (with_method("def delta(self, thing, d_in=None): return None"), "its delta=None must be a number"),
-        (with_method("def delta(self, thing, d_in=None): return [1]"), r"its delta=\[1\] must be a number"),
-        (with_method("def neighbours(self, thing): return 3"), "its neighbours=3 is no relation: give one, such as"),
-        (with_method("def neighbours(self, thing): return [3]"), r"its neighbours=\[3\]: a list must hold pairs"),
-    ],
-    indirect=["noiseworks"],
-)
-def test_numbers_and_neighbours_of_a_library_are_checked(noiseworks, message):
-    limits = {**LIMITS, "neighbours": None} if "neighbours" in message else LIMITS
-    with pytest.raises(BadInput, match=f"^the library 'noiseworks': {message}"):
-        check(noiseworks.Query(1.0), epsilon=1.0, **limits)
 
 
 @pytest.mark.parametrize(

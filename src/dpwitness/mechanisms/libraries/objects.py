@@ -1,0 +1,97 @@
+"""Objects of any library that run by a method: `.randomise`, `.add_noise`, `.quick_result` or `.fit`."""
+
+import copy
+import inspect
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from dpwitness.errors import InvalidParameter
+from dpwitness.mechanisms.libraries.library import Library, number, of_sensitivity
+from dpwitness.neighbours import Relation
+
+
+class Objects(Library):
+    """Objects with one of these methods; `.epsilon`, `.delta` (nats) and `.sensitivity` are theirs.
+
+    diffprivlib has `.randomise(x)`, python-dp `.add_noise(x)` and `.quick_result(list)`, which begins anew with each
+    list. Estimators, as scikit-learn and diffprivlib have them, have `.fit(X, y)`; what is released of a fit is for the
+    user to name, as `outcome="coef_,intercept_"`.
+    """
+
+    def recognises(self, thing: object) -> bool:
+        """Whether it has one of the methods, and is not called itself, as a network is that has `.fit` too."""
+        if hasattr(thing, "randomise"):
+            return True
+        if inspect.isclass(thing):
+            return False
+        fits = callable(getattr(thing, "fit", None)) and (hasattr(thing, "get_params") or not callable(thing))
+        return hasattr(thing, "add_noise") or hasattr(thing, "quick_result") or fits
+
+    def function(self, thing: Any) -> Callable[..., object]:
+        """Return a function that runs the method."""
+        if hasattr(thing, "randomise"):
+            selects = not inspect.isclass(thing) and hasattr(thing, "utility")
+            return _selection(thing) if selects else lambda value: thing.randomise(number(value))
+        if hasattr(thing, "quick_result"):
+            return lambda values: thing.quick_result(np.atleast_1d(values).tolist())
+        if hasattr(thing, "add_noise"):
+            return lambda value: thing.add_noise(number(value))
+        return _fit(thing)
+
+    def neighbours(self, thing: object) -> Relation | None:
+        """Return 0 and its sensitivity; None for one that selects, and for an estimator."""
+        takes_number = any(hasattr(thing, name) for name in ("randomise", "add_noise", "quick_result"))
+        return of_sensitivity(thing) if takes_number and not hasattr(thing, "utility") else None
+
+
+def _selection(thing: Any) -> Callable[..., object]:
+    """A function that makes a mechanism like `thing` with other utilities, and selects.
+
+    `Exponential` and `PermuteAndFlip` of diffprivlib are private about their list of utilities, so this is their input.
+    """
+    names = inspect.signature(type(thing)).parameters
+    settings = {name: getattr(thing, name) for name in names if name not in ("utility", "random_state")}
+
+    def select(utilities: Any) -> object:
+        return type(thing)(**settings, utility=np.atleast_1d(utilities).tolist()).randomise()
+
+    return select
+
+
+def _fit(thing: Any) -> Callable[..., object]:
+    """A function that fits a copy of an estimator to one array, or to the two of a tuple (X, y), and returns it.
+
+    A copy, because a fit may leave behind what the next one starts from, and accountants count every one.
+    """
+    try:
+        labels = inspect.signature(thing.fit).parameters.get("y")
+    except (TypeError, ValueError):
+        labels = None
+    labelled = labels is not None and labels.default is inspect.Parameter.empty
+
+    def fit(data: Any) -> object:
+        if labelled and not isinstance(data, tuple):
+            raise InvalidParameter("fit takes X and y: give form='xy'")
+        estimator = copy.deepcopy(thing, _without_record(thing))
+        estimator.fit(*data) if isinstance(data, tuple) else estimator.fit(data)
+        return estimator
+
+    return fit
+
+
+def _without_record(thing: Any) -> dict[int, object]:
+    """A memo for copies, with a new accountant in the place of one of diffprivlib that refuses nothing.
+
+    The default one records all that was ever spent in a process: a copy of its list would take longer with every fit.
+    """
+    accountant: Any = getattr(thing, "accountant", None)
+    if not type(accountant).__module__.startswith("diffprivlib."):
+        return {}
+    limited = accountant.epsilon < math.inf or accountant.delta < 1
+    return {} if limited else {id(accountant): type(accountant)()}
+
+
+LIBRARY = Objects()
