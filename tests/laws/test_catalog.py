@@ -39,7 +39,7 @@ def test_half_a_name_is_refused(name):
         ("..:f", "is not the name of a module: give a file"),
         (".relative:f", "is not the name of a module: give a file"),
         ("a..b:f", "is not the name of a module: give a file"),
-        ("a\0b:f", "cannot import"),
+        ("a\0b:f", "cannot be loaded"),
         ("a\0b.py:f", "there is no file|cannot read"),
         (f"{'n' * 300}.py:f", "cannot read .*File name too long"),
         (".py:f", "there is no file"),

@@ -1,6 +1,5 @@
 """Finding a mechanism by name: a registered target, `path/file.py:function`, or `package.module:object`."""
 
-import difflib
 import importlib
 import importlib.util
 import os
@@ -20,8 +19,6 @@ from dpwitness.mechanisms.libraries import library_of
 GROUP = "dpwitness.targets"
 #: How the module of a file's code is named, and how a witness names a program that is run as a mechanism.
 FILE, PROGRAM = "_dpwitness_file_", "command:"
-#: Functions of a module that a message lists.
-MOST_NAMES = 20
 
 
 def registered() -> dict[str, EntryPoint]:
@@ -36,18 +33,13 @@ def load_registered(name: str) -> Callable[..., object]:
     """
     points = registered()
     if name not in points:
-        close = difflib.get_close_matches(name, points, n=3, cutoff=0.5)
-        place, _, attribute = name.rpartition(".")
-        file = f"{place.replace('.', '/')}.py"
-        if place and os.path.isfile(file):  # False for a name that is too long, too
-            close = [f"{file}:{attribute}"]
-        hint = f"did you mean {' or '.join(close)}?" if close else "`dpwitness list` shows the bundled ones."
+        hint = near(name, points) or "; `dpwitness list` shows the bundled ones"
         if ":" in name:
             hint = (
-                "it is not a registered target, so its code is not run unless you name it: give the mechanism "
+                ": it is not a registered target, so its code is not run unless you name it: give the mechanism "
                 f"yourself ({'--command PROGRAM' if name.startswith(PROGRAM) else '--mechanism FILE.py:FUNCTION'})"
             )
-        raise UnknownTarget(f"unknown target {name!r}: {hint}")
+        raise UnknownTarget(f"unknown target {name!r}{hint}")
     point = points[name]
     try:
         target = point.load()
@@ -82,15 +74,13 @@ def load_object(name: str) -> object:
     place, _, attribute = name.rpartition(":")
     if not place or not attribute or place.endswith(":"):  # two colons are pytest's way
         raise UnknownTarget(f"{name!r} must be path/file.py:FUNCTION or package.module:OBJECT")
-    module = load_module(place)
-    value: object = module
+    value: object = (module := load_module(place))
     for part in attribute.split("."):
         try:
             value = getattr(value, part)
         except AttributeError as error:
-            names = [n for n, v in vars(module).items() if not n.startswith("_") and callable(v)]
-            known = ", ".join(names[:MOST_NAMES]) + (f" and {len(names) - MOST_NAMES} more" * (len(names) > MOST_NAMES))
-            meant = near(attribute, names) or (f"; it has: {known}" if known else "; it has no functions")
+            names = [name for name, one in vars(module).items() if not name.startswith("_") and callable(one)]
+            meant = near(attribute, names) or f"; it has: {', '.join(names[:20]) or 'no functions'}"
             raise UnknownTarget(f"{place} has no {attribute!r}{meant}") from error
         except Exception as error:  # a property, or a module's __getattr__
             raise UnknownTarget(f"{name} cannot be loaded: {class_and_text(error)}") from error
@@ -99,7 +89,20 @@ def load_object(name: str) -> object:
 
 def load_module(place: str) -> ModuleType:
     """Return the module of a file or of a name; this runs the user's code. Raises as `load_object`."""
-    return _run_file(place) if place.endswith(".py") else _import(place)
+    try:
+        if place.endswith(".py"):
+            return _run_file(place)
+        if "" in place.split(".") or os.path.basename(place) != place:
+            raise UnknownTarget(
+                f"{place!r} is not the name of a module: give a file, such as path/file.py, or a module, such as "
+                "package.module"
+            )
+        with _importable_from(os.getcwd()):  # as `python -m` does
+            return importlib.import_module(place)
+    except (*INTERRUPTS, SystemExit, UnknownTarget):
+        raise
+    except BaseException as error:  # a panic of Rust's is no `Exception`
+        raise UnknownTarget(f"{place} cannot be loaded: {class_and_text(error)}") from error
 
 
 def _callable(value: Any, name: str) -> Callable[..., object]:
@@ -125,21 +128,6 @@ def _importable_from(folder: str) -> Iterator[None]:
             sys.path.append(folder)
 
 
-def _import(name: str) -> ModuleType:
-    if "" in name.split(".") or os.path.basename(name) != name:
-        raise UnknownTarget(
-            f"{name!r} is not the name of a module: give a file, such as path/file.py, or a module, such as "
-            "package.module"
-        )
-    try:
-        with _importable_from(os.getcwd()):  # as `python -m` does
-            return importlib.import_module(name)
-    except (*INTERRUPTS, SystemExit):
-        raise
-    except BaseException as error:  # a panic of Rust's is no `Exception`
-        raise UnknownTarget(f"cannot import {name}: {class_and_text(error)}") from error
-
-
 def _run_file(place: str) -> ModuleType:
     try:
         path = Path(place).resolve()
@@ -147,23 +135,15 @@ def _run_file(place: str) -> ModuleType:
     except (OSError, ValueError) as error:  # a name too long, a folder that is closed, a null byte
         raise UnknownTarget(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     if not there:
-        try:
-            hint = near(path.name, [file.name for file in path.parent.glob("*.py")])
-        except (OSError, ValueError):
-            hint = ""
-        raise UnknownTarget(f"there is no file {place}{hint}")
+        raise UnknownTarget(f"there is no file {place}")
     name = f"{FILE}{as_utf8(path.stem)}"  # numba compiles nothing of a module with another name
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise UnknownTarget(f"{place} cannot be loaded as Python")
+    spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     try:
         with _importable_from(str(path.parent)):
             spec.loader.exec_module(module)
-    except BaseException as error:
+    except BaseException:
         del sys.modules[name]  # what was cut off in the middle must not be taken for the whole
-        if isinstance(error, (*INTERRUPTS, SystemExit)):
-            raise
-        raise UnknownTarget(f"{place} cannot be loaded: {class_and_text(error)}") from error
+        raise
     return module
