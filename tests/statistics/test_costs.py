@@ -1,13 +1,7 @@
 """Pairs, sizes and sharing draws compete by the evidence of a second, by times that are measured coarsely."""
 
-import contextlib
-import gc
 import math
-import os
-import threading
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -18,7 +12,6 @@ from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import PureDP
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events import Interval, Outside
-from dpwitness.mechanisms.mechanism import _OF_THREAD, TIMES_OF_THREAD, _waited, own_seconds
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Runner, Threads
@@ -302,48 +295,6 @@ def test_a_price_of_sharing_draws_that_was_measured_once_decides_nothing(monkeyp
     event = Interval(coordinate=0, low=10.0)
     candidate = Candidate(pair=of_records(10), event=event, estimate=Estimate(p=0.4, q=0.2, both=0.2))
     assert with_sides_that_pay(runner(counting), candidate, CLAIM) is candidate
-
-
-def test_waiting_for_a_core_is_not_counted(monkeypatch, tmp_path):
-    waited = tmp_path / "schedstat"
-    monkeypatch.setattr("dpwitness.mechanisms.mechanism.TIMES_OF_THREAD", waited)
-    monkeypatch.setattr("dpwitness.mechanisms.mechanism._OF_THREAD", threading.local())  # as in a new thread
-    monkeypatch.setattr("dpwitness.mechanisms.mechanism.time.perf_counter", lambda: 10.0)
-    assert own_seconds() == 10.0  # nothing says how long
-    waited.write_text("5000000000 4000000000 17\n", encoding="ascii")
-    assert own_seconds() == 6.0
-    waited.write_text("5000000000 4500000000 17\n", encoding="ascii")
-    assert own_seconds() == 5.5
-
-
-@pytest.mark.skipif(not Path(TIMES_OF_THREAD).exists(), reason="this system does not say how long a thread has waited")
-def test_each_thread_reads_its_own_waits_and_leaves_no_file_open():
-    def opened(_):
-        _waited()
-        return os.readlink(f"/proc/self/fd/{_OF_THREAD.times.number}")
-
-    def still_open(path):
-        found = []
-        for number in os.listdir("/proc/self/fd"):
-            with contextlib.suppress(OSError):  # closed meanwhile, as that of the listing is
-                found.append(os.readlink(f"/proc/self/fd/{number}"))
-        return path in found
-
-    with ThreadPoolExecutor(3) as pool:
-        paths = set(pool.map(opened, range(12)))
-    own = opened(None)
-    assert own not in paths
-    gc.collect()
-    assert still_open(own)
-    assert not any(map(still_open, paths))
-
-
-def test_a_wait_while_the_clock_is_read_is_not_taken_off_what_follows(monkeypatch):
-    """By the clock 10 s, then 14 s, of which 4 were waited for between reading the one and the other."""
-    waits, clock = iter([1.0, 5.0, 5.0]), iter([10.0, 10.0, 14.0])
-    monkeypatch.setattr("dpwitness.mechanisms.mechanism._waited", lambda: next(waits))
-    monkeypatch.setattr("dpwitness.mechanisms.mechanism.time.perf_counter", lambda: next(clock))
-    assert own_seconds() == 9.0
 
 
 @pytest.mark.campaign

@@ -271,7 +271,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         return _check_in_epochs(problem, runner, effort, notes)
     claim, log_threshold = problem.claim, math.log(1 / effort.level)
     usual = min(usual_runs(claim), effort.runs)
-    if not problem.mechanism.cost.in_numbers:
+    if not problem.mechanism.cost.cheap_in_bulk:
         usual = min(usual, _enough_search(claim, effort))
     budget = search_budget(problem, runner, effort.search_runs, usual)
     # A pair so good is proved in such a part of the search; and none grows faster than D always in, D′ never.
@@ -356,7 +356,7 @@ def in_epochs(cost: Cost, effort: Effort) -> bool:
     """Whether a check bets from the first run on: where the user asks for no search runs, or runs are expensive."""
     if effort.search_runs is not None:
         return effort.search_runs == 0
-    return not cost.in_numbers and cost.seconds_per_run > EXPENSIVE
+    return not cost.cheap_in_bulk and cost.seconds_per_run > EXPENSIVE
 
 
 def _enough_search(claim: Claim, effort: Effort) -> int:
@@ -714,9 +714,9 @@ def _until_settled(
     runs_before, before = earlier
     claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
     threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
-    if problem.mechanism.cost.in_numbers:
+    if problem.mechanism.cost.cheap_in_bulk:
         asked_next = FIRST_ASKED_IN_NUMBERS
-    if ratio is None and (problem.mechanism.cost.in_numbers or not effort.limits_by_default):
+    if ratio is None and (problem.mechanism.cost.cheap_in_bulk or not effort.limits_by_default):
         ratio = 1.0  # runs are nearly free, or the user has said how many to make
 
     shown = bound_so_far(claim, estimate, effort, alpha=alpha)

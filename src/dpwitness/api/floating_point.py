@@ -92,7 +92,7 @@ def leak_of_bits(
     claim, candidate = problem.claim, best_bits(counted(), problem.claim)
     if candidate is None:
         return None
-    cheap = problem.mechanism.cost.in_numbers and SHARE * affordable_runs(problem, runner) >= CHEAP_RUNS
+    cheap = problem.mechanism.cost.cheap_in_bulk and SHARE * affordable_runs(problem, runner) >= CHEAP_RUNS
     try:
         if cheap:  # the best of many events is overestimated
             candidate = candidate.seen(runner.tally(candidate.pair, candidate.event, CHEAP_RUNS // 8, Role.BITS, PAIRS))

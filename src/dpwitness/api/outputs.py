@@ -42,7 +42,7 @@ BEHIND: Final = 1.0
 def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Outputs | None:
     """Those of a few hundred further runs; None where these would take more than a few percent of the time."""
     cost = problem.mechanism.cost
-    n = RUNS if cost.in_numbers else RUNS_IF_INTERPRETED
+    n = RUNS if cost.cheap_in_bulk else RUNS_IF_INTERPRETED
     n = max(min(n, ROOM // (2 * max(problem.mechanism.width, 1))), FEWEST)
     seconds = max(SECONDS, SHARE * runner.seconds)
     if 2 * n * cost.seconds_per_run > seconds or not _has_one(candidate.event):

@@ -399,7 +399,7 @@ def smallest(
 
 def _affordable(shrinker: _Shrinker, pair: Pair, event: Event, max_time: float) -> bool:
     """Settle the runs of one step; whether `STEPS` steps of `LEAST` runs fit into the time."""
-    if shrinker.runner.mechanism.cost.in_numbers:
+    if shrinker.runner.mechanism.cost.cheap_in_bulk:
         shrinker.runs = COMPILED_RUNS
         return True
     started = time.perf_counter()

@@ -352,7 +352,7 @@ def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | Non
 def _same(runner: Runner, pair: Pair, number: int) -> int:
     """The runs made if both inputs gave the same in each of them, else 0."""
     mechanism = runner.mechanism
-    few, most = TOGETHER if mechanism.cost.in_numbers else TOGETHER_ONE_BY_ONE
+    few, most = TOGETHER if mechanism.cost.cheap_in_bulk else TOGETHER_ONE_BY_ONE
     most = min(most, max(ROOM // max(mechanism.width, 1), 1))
     for n in (min(most, few), most):
         key = (Role.HEALTH_SAME_DRAWS, number, n)

@@ -428,7 +428,7 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
     """Calls of as many rows as a shard of confirm runs has, where one call makes them, or as fit in the time."""
     mechanism = runner.mechanism
     calls = CALLS if mechanism.cost.batched else CALLS_ONE_BY_ONE
-    size = mechanism.shard if mechanism.cost.in_numbers else min(mechanism.shard, ONE_BY_ONE)
+    size = mechanism.shard if mechanism.cost.cheap_in_bulk else min(mechanism.shard, ONE_BY_ONE)
     rows = min(size, ROWS)
     hits: list[list[Flags]] = [[] for _ in events]
     outcomes = Outcomes()

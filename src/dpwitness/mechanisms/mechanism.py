@@ -4,8 +4,7 @@ A user writes a plain function; `signature` recognises its parameters by name, a
 machine code (`compiled`), the interpreter, or the function itself, many runs a call (both in `python`).
 """
 
-import os
-import threading
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -21,75 +20,36 @@ from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
-#: From so many seconds a run on, 32 paired runs take noticeable time: then the e-value is computed after every 2.
+#: Seconds a run from which on a hundred runs take noticeable time: then the e-value is computed after every 2.
 SLOW: Final = 0.02
-#: Of plain Python that takes up to so many seconds a run, paired runs of a shard: tens of milliseconds, a quarter of a
-#: second at most. What is made of a shard at the deadline is lost.
-SHARDS: Final = ((2e-6, 65_536), (32e-6, 4_096), (500e-6, 256), (4e-3, 32), (SLOW, 8))
-#: The same of machine code, and of calls that make many runs. A call may take long for whatever number of runs, so that
-#: their shards stay large; but it holds all of its outcomes at once: these many numbers at most.
-SHARDS_COMPILED: Final = ((4e-6, 16_384), (64e-6, 1_024), (1e-3, 64), (SLOW, 8))
-SHARDS_BATCHED: Final = ((16e-6, 16_384), (64e-6, 4_096), (1e-3, 64), (SLOW, 8))
+#: Seconds that a shard of one input takes at most, unless it has two runs: a shard that is not done at the deadline is
+#: lost.
+SHARD_SECONDS: Final = 0.131_072
+#: Runs of a shard at most: where they are cheap in bulk, and else.
+LARGEST_SHARDS: Final = (16_384, 65_536)
+#: Numbers that the outcomes of one call that makes many runs may hold at once.
 NUMBERS_OF_A_CALL: Final = 1 << 22
-
-#: Of machine code that takes up to so many seconds a run, shards of many confirm runs are up to so many times as large:
-#: 65 ms at most. What stands between two shards takes 0.2 ms, a tenth to a third of the time of one of the usual size.
+#: Seconds of a run up to which shards of many confirm runs are larger, up to `LARGER` times: what stands between two
+#: shards takes 0.2 ms, a tenth to a third of the time of one of the usual size.
 QUICK: Final = 0.25e-6
 LARGER: Final = 8
 #: From so many of the larger shards on: fewer would leave cores without work.
 MANY_SHARDS: Final = 16
 
-#: Seconds that a timed call takes at least: a faster one makes more runs, up to so many.
-TIMED: Final = 1e-3  # looking at a large input empties the processor's caches, which costs the next run 0.3 ms
+#: Seconds that a timed call takes at least: a faster one makes more runs, up to `MOST_RUNS`. Looking at a large input
+#: empties the processor's caches, which costs the next run 0.3 ms.
+TIMED: Final = 1e-3
 MOST_RUNS: Final = 1024
-#: The same where one call makes many runs: it may take long for whatever number of them.
+#: Seconds that a timed call takes at least where it makes many runs: it may take long for whatever number of them.
 TIMED_BATCHED: Final = 0.1
-#: Timed calls, and about how many seconds they take together.
+#: Timed calls, of which the least counts, and about how many seconds they take together.
 CALLS: Final = 5
 SECONDS: Final = 0.2  # on a busy machine single calls may take 0.05
 
 
 def own_seconds() -> float:
-    """A clock that stands still while this thread waits for a core, where the system says so (Linux).
-
-    On a busy machine seconds by the clock would make a fast mechanism look several times slower, and a seed would
-    choose other shards and sides than on an idle one.
-    """
-    before, waited = -1.0, 0.0
-    while waited != before:  # a wait between reading the one and the other would be taken off what follows
-        before, now = waited, time.perf_counter()
-        waited = _waited()
-    return now - waited
-
-
-#: Where Linux says how long this thread ran, and how many nanoseconds it waited for a core.
-TIMES_OF_THREAD: Final = "/proc/thread-self/schedstat"
-
-
-class _OpenTimes:
-    """That file, open: opening it takes ten times as long as reading it, 15 µs of a run of a few."""
-
-    def __init__(self) -> None:
-        self.number = os.open(TIMES_OF_THREAD, os.O_RDONLY)
-
-    def __del__(self) -> None:
-        if hasattr(self, "number"):
-            os.close(self.number)
-
-
-_OF_THREAD = threading.local()
-if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=lambda: _OF_THREAD.__dict__.clear())  # its thread is another one
-
-
-def _waited() -> float:
-    """Seconds that this thread has waited for a core; 0 where nothing says so."""
-    try:
-        if not hasattr(_OF_THREAD, "times"):
-            _OF_THREAD.times = _OpenTimes()
-        return int(os.pread(_OF_THREAD.times.number, 64, 0).split()[1]) * 1e-9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+    """The clock by which runs are timed."""
+    return time.perf_counter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,8 +72,8 @@ class Cost:
         return self.seconds_per_run > SLOW
 
     @property
-    def in_numbers(self) -> bool:
-        """Whether runs are cheap when they are many: of machine code, and of calls that make many."""
+    def cheap_in_bulk(self) -> bool:
+        """Whether many runs are cheap: of machine code, and of calls that make many."""
         return self.compiled or self.batched
 
     @property
@@ -123,18 +83,18 @@ class Cost:
 
     @property
     def shard(self) -> int:
-        """Paired runs that get one seed.
+        """Paired runs that get one seed: 2, or a power of 16 that takes up to `SHARD_SECONDS`, or the largest shard.
 
-        One of a few numbers: the same seed gives the same counts though the measured seconds vary a little, unless they
+        They are few numbers: the same seed gives the same counts though the measured seconds vary a little, unless they
         lie at a limit between two of these numbers.
         """
         if self.slow:
             return 2
-        shards = SHARDS_BATCHED if self.batched else SHARDS_COMPILED if self.compiled else SHARDS
-        runs = next(runs for seconds, runs in shards if self.seconds_per_run <= seconds)
-        while self.batched and runs > 8 and runs * self.width > NUMBERS_OF_A_CALL:
-            runs //= 4
-        return runs
+        runs = SHARD_SECONDS / max(self.seconds_per_run, 1e-9)
+        if self.batched:
+            runs = min(runs, NUMBERS_OF_A_CALL / self.width)
+        power = 1 << 4 * int(math.log2(max(runs, 1)) // 4)
+        return min(max(power, 2), LARGEST_SHARDS[not self.cheap_in_bulk])
 
     def shards_larger(self, shard: int, runs: int) -> int:
         """How many times as large as `shard` are the shards of so many confirm runs: a power of two."""
@@ -276,38 +236,32 @@ class Mechanism(ABC):
     def timed(self, pair: Pair, *, coupled: bool = False) -> tuple[float, int]:
         """Seconds of one run of one input of a pair, the least of several calls, and the length of the longest outcome.
 
-        It takes a few milliseconds, or a few runs of a slow mechanism. The first run is not timed: it may import,
-        compile and build what the others use. Raises as `fill` does.
+        It takes a few milliseconds, or a few runs of a slow mechanism. The first run counts only where nothing else is
+        timed: it may import, compile and build what the others use. Raises as `fill` does.
         """
         rng = np.random.Generator(np.random.SFC64(0))
-        first = PairedRuns.d_first(pair, 1, coupled=coupled, columns=self.columns)
-
-        def clock() -> float:
-            return own_seconds() - self.seconds_aside
-
-        started = clock()
-        widest = self.pair_rows(first, rng, max(self.width, 8))[0]
-        least = (clock() - started) / 2  # where nothing else is timed
-        self.grow()
         worth = TIMED_BATCHED if self.cost.batched else self.timed_seconds
-        n = 1
-        times: list[float] = []
-        began = clock()
+        n, widest, first, times = 1, 0, math.inf, list[float]()
+        began = own_seconds()
         # Calls of several runs are short, but for one that the machine was busy in: that must not be the only one.
-        while not times or (len(times) < CALLS and (clock() - began < SECONDS or (n > 1 and not self.cost.batched))):
+        while len(times) < CALLS and (not times or n > 1 or own_seconds() - began < SECONDS):
             runs = PairedRuns.d_first(pair, n, coupled=coupled, columns=self.columns)
-            started = clock()
+            started, aside = own_seconds(), self.seconds_aside
             try:
-                widest = max(widest, self.pair_rows(runs, rng, widest)[0])
+                widest = max(widest, self.pair_rows(runs, rng, max(widest, self.width, 8))[0])
             except MechanismError:  # a rare one: it is raised where it counts, with the run's number
+                if first == math.inf:
+                    raise
                 break
-            seconds = clock() - started
-            least = min(least, seconds / (2 * n))
-            if seconds < worth and n < MOST_RUNS:
-                n *= 4
+            seconds = own_seconds() - started - (self.seconds_aside - aside)
+            self.grow()
+            if first == math.inf:
+                first, began = seconds / 2, own_seconds()
+            elif seconds < worth and n < MOST_RUNS:
+                first, n = min(first, seconds / (2 * n)), 4 * n
             else:
                 times.append(seconds / (2 * n))
-        return min(times, default=least), widest
+        return min(times, default=first), widest
 
     @property
     def name(self) -> str:

@@ -10,15 +10,20 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.checks import brief, class_and_text, is_failure
-from dpwitness.errors import CompiledDiffers, InvalidParameter, MechanismError, MechanismRaised, SlowMechanism
+from dpwitness.errors import (
+    CompiledDiffers,
+    CompiledDisagrees,
+    InvalidParameter,
+    MechanismError,
+    MechanismRaised,
+    SlowMechanism,
+)
 from dpwitness.machine import warn
 from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.command import OutsideFunction
-from dpwitness.mechanisms.compiled.compare import first_difference
-from dpwitness.mechanisms.compiled.driver import Refused
-from dpwitness.mechanisms.compiled.driver import reason as reason_of
+from dpwitness.mechanisms.compiled.compare import first_difference, require_same
+from dpwitness.mechanisms.compiled.driver import Refused, reason
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
-from dpwitness.mechanisms.compiled.refusals import Refused
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
@@ -60,24 +65,20 @@ def as_mechanism(
 ) -> Mechanism:
     """Return whatever the user has as a `Mechanism` whose cost is measured.
 
-    A plain function is compiled where numba can. Compiled code is used only if it gives the outcomes that plain Python
-    gives from the same seeds.
+    A plain function is compiled where numba can, unless `outcome` is given, or exceptions are outcomes. Compiled code
+    is used only if it gives the outcomes that plain Python gives from the same seeds.
 
     Parameters
     ----------
     function
-        A function, another callable, or an object of a library (see `libraries`); a `Mechanism` is returned as it is;
-        where plain Python is required, the one that it is compared with.
+        A function, another callable, or an object of a library; a `Mechanism` is returned as it is, or its `plain`
+        where plain Python is required.
     data, neighbour
         The inputs that it is tried on; `neighbour` is `data` by default.
-    parameters
-        Values for its own parameters, by name.
-    epsilon, delta
-        Values (ε in nats) for its parameters of these names.
-    outcome
-        What turns an output into an outcome, or names of its attributes; it keeps the function from being compiled.
-    errors
-        "outcome" makes an exception an outcome, which keeps the function from being compiled too.
+    parameters, epsilon, delta
+        Values for its own parameters by name, and for those named after ε (nats) and δ.
+    outcome, errors
+        As in `PythonMechanism`.
     requirements
         What an earlier attempt has shown to be needed.
     compile_seconds
@@ -92,10 +93,8 @@ def as_mechanism(
 
     Warns
     -----
-    SlowMechanism
-        Where numba refuses a plain function.
-    CompiledDiffers
-        Where numba makes something else of it.
+    SlowMechanism, CompiledDiffers
+        Where numba refuses a plain function, or makes something else of it.
     """
     pair = Pair(data, data if neighbour is None else neighbour)
     if isinstance(function, Mechanism):
@@ -107,64 +106,78 @@ def as_mechanism(
     if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction):
         taken = _with_legacy_generator(signature, pair)
         signature, compilable = taken, compilable and taken is signature
-    if signature.size is not None:
-        vectorised = VectorisedMechanism(signature, outcome, errors=errors)
-        return _measured(with_conversion(vectorised, pair), pair, requirements)
-    # The event of a witness with columns says nothing of rows by position.
-    reason, interpreted = None, requirements.interpreted or requirements.columns is not None
-    arrays = [as_array(side) for side in pair.sides]
-    axes = {-1 if array is None else array.ndim for array in arrays}
-    numeric = len(axes) == 1 and -1 not in axes
-    if outcome is None and numeric and errors == "raise" and compilable and not interpreted:
-        try:
-            compiled = CompiledMechanism(signature)
-            compiled.compile_for(pair, compile_seconds)
-        except Refused as error:
-            reason = reason_of(str(error))
-        except MechanismRaised:
-            # `if data:` is an error of arrays, and none of lists as the user gave them; NumPy's numbers divide by 0.
-            if not _runs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
-                raise
-            warn(
-                f"{signature.name} runs as plain Python: on arrays, compiled, it raises what it does not in Python",
-                CompiledDiffers,
-                stacklevel=2,
-            )
-            interpreted = True
-        else:
-            twin = PythonMechanism(compiled.signature.interpreted())
-            twin.begin(None, by_position=True)  # as compiled code writes rows
-            compiled.plain = with_conversion(twin, pair)
-            difference = first_difference(compiled, twin, pair)
-            shapes = twin.flat_shapes
-            if difference is None and (len(shapes) < 2 or requirements.by_position):
-                compiled.nested, compiled.shape = bool(shapes), next(iter(shapes)) if len(shapes) == 1 else None
-                return _measured(compiled, pair, requirements)
-            if difference is None:
-                difference = f"{signature.name} runs as plain Python: {RAGGED}"
-            elif signature.generator is None:
-                difference = (
-                    f"{signature.name} runs as plain Python: it draws its own randomness, so what numba makes of it "
-                    "cannot be compared with it; let it take an rng to have it compiled"
-                )
-            warn(difference, CompiledDiffers, stacklevel=2)
-            interpreted = True
-    if interpreted and compilable:
-        signature = signature.interpreted()
-    kind = PythonMechanism
-    if isinstance(function, OutsideFunction):
-        kind = function.kind
-    elif isinstance(function, SqlFunction):
-        kind = SqlMechanism
-    plain = _measured(with_conversion(kind(signature, outcome, errors=errors), pair), pair, requirements)
-    if reason is not None:
+    refused = None
+    if compilable and signature.size is None:
+        # The event of a witness with columns says nothing of rows by position.
+        interpreted = requirements.interpreted or requirements.columns is not None
+        if outcome is None and errors == "raise" and _takes_arrays(pair) and not interpreted:
+            try:
+                return _measured(_compiled(signature, pair, requirements, compile_seconds), pair, requirements)
+            except Refused as error:
+                refused = reason(str(error))
+            except CompiledDisagrees as error:
+                warn(str(error), CompiledDiffers, stacklevel=2)
+                interpreted = True
+        if interpreted:
+            signature = signature.interpreted()
+    plain = _measured(
+        with_conversion(_kind_of(function, signature)(signature, outcome, errors=errors), pair), pair, requirements
+    )
+    if refused is not None:
         warn(
             f"{signature.name} runs as plain Python, {plain.cost.seconds_per_run * 1e6:.0f} µs a run; numba cannot "
-            f"compile it: {reason}; docs/refused.md says what to do",
+            f"compile it: {refused}; docs/refused.md says what to do",
             SlowMechanism,
             stacklevel=2,
         )
     return plain
+
+
+def _kind_of(function: object, signature: Signature) -> type[PythonMechanism]:
+    """The class of mechanisms that runs a function which is not compiled."""
+    if signature.size is not None:
+        return VectorisedMechanism
+    if isinstance(function, OutsideFunction):
+        return function.kind
+    return SqlMechanism if isinstance(function, SqlFunction) else PythonMechanism
+
+
+def _takes_arrays(pair: Pair) -> bool:
+    """Whether both inputs are arrays of numbers, of as many axes."""
+    axes = {-1 if array is None else array.ndim for array in map(as_array, pair.sides)}
+    return len(axes) == 1 and -1 not in axes
+
+
+def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seconds: float) -> CompiledMechanism:
+    """The function as machine code that gives the outcomes of plain Python.
+
+    Raises `Refused` where numba does not compile it, and `CompiledDisagrees` where the outcomes differ.
+    """
+    compiled, runs_as_python = CompiledMechanism(signature), f"{signature.name} runs as plain Python"
+    try:
+        compiled.compile_for(pair, seconds)
+    except MechanismRaised as error:
+        # `if data:` is an error of arrays, and none of lists as the user gave them; NumPy's numbers divide by 0.
+        if not _runs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
+            raise
+        raise CompiledDisagrees(
+            f"{runs_as_python}: on arrays, compiled, it raises what it does not in Python"
+        ) from error
+    twin = PythonMechanism(compiled.signature.interpreted())
+    twin.begin(None, by_position=True)  # as compiled code writes rows
+    compiled.plain = with_conversion(twin, pair)
+    difference = first_difference(compiled, twin, pair)
+    if difference is not None and signature.generator is None:
+        difference = (
+            f"{runs_as_python}: it draws its own randomness, so what numba makes of it cannot be compared with it; let "
+            "it take an rng to have it compiled"
+        )
+    shapes = twin.flat_shapes
+    if difference is None and len(shapes) > 1 and not requirements.by_position:
+        difference = f"{runs_as_python}: {RAGGED}"
+    require_same(difference)
+    compiled.nested, compiled.shape = bool(shapes), next(iter(shapes)) if len(shapes) == 1 else None
+    return compiled
 
 
 def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:

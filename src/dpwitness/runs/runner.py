@@ -295,7 +295,7 @@ class Runner:
 
         None, as the cost says, where one call makes many runs.
         """
-        return None if self.mechanism.cost.in_numbers else max(n // PARTS, 1)
+        return None if self.mechanism.cost.cheap_in_bulk else max(n // PARTS, 1)
 
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True

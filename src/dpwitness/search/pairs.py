@@ -362,7 +362,7 @@ def search(
         return [SearchedPair(pair, next(numbers)) for pair in pairs]
 
     # Where runs are not nearly free time may be over before more than the usual pairs were seen.
-    early, others = not problem.mechanism.cost.in_numbers, None
+    early, others = not problem.mechanism.cost.cheap_in_bulk, None
     if early:
         state.priced(searched[0].pair)  # that of an ordinary pair is what others cost more or less than
         others = unusual()

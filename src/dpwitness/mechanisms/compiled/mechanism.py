@@ -15,7 +15,6 @@ from dpwitness.errors import CompiledDisagrees, MechanismRaised
 from dpwitness.machine import Overdue, compiled_within
 from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.compiled.driver import Refused, load_driver, reason
-from dpwitness.mechanisms.compiled.refusals import Refused, reason
 from dpwitness.mechanisms.draws import sfc64_state
 from dpwitness.mechanisms.failures import described_on_both_inputs, raised
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
