@@ -71,15 +71,9 @@ def target(
     `dpwitness.proposals`). `delta`, `states` and `flags`: see `Target`.
     """
     known = Target(
-        claim=claim,
-        neighbours=as_relation(neighbours),
-        source=source,
-        true_epsilon=true_epsilon,
-        attack=attack,
-        delta=delta,
-        states=states,
-        flags=flags,
-    )
+        claim=claim, neighbours=as_relation(neighbours), source=source, true_epsilon=true_epsilon, attack=attack,
+        delta=delta, states=states, flags=flags,
+    )  # fmt: skip
 
     def register(function: F) -> F:
         if not callable(function):

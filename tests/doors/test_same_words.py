@@ -260,26 +260,8 @@ def looking_at_the_input(function):
     return wrapper
 
 
-def taking_the_generator(function):
-    """By its place, which is the last one of a function that takes it there."""
-
-    @functools.wraps(function)
-    def wrapper(rng, *given, **named):
-        return function(*given, rng=rng, **named)
-
-    return wrapper
-
-
-def taking_the_input(function):
-    @functools.wraps(function)
-    def wrapper(*given, data, **named):
-        return function(*given, data=data, **named)
-
-    return wrapper
-
-
-@pytest.mark.parametrize("wrap", [handing_on, taking_the_generator, taking_the_input])
-def test_a_wrapper_gets_by_name_what_it_takes_at_another_place(wrap):
+@pytest.mark.parametrize("wrap", [handing_on, by_position])
+def test_a_wrapper_gets_the_parameters_up_to_the_input_by_their_places(wrap):
     @wrap
     def mechanism(data, scale=0.2, rng=None):
         return data[0] + rng.laplace(0, scale)

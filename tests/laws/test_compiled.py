@@ -940,20 +940,6 @@ def test_a_damaged_file_of_the_cache_is_written_anew(own_cache, monkeypatch, dam
     assert damage not in [file.read_bytes() for file in kept()]
 
 
-@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
-def test_what_stands_in_the_place_of_a_driver_is_passed_over_and_named(own_cache, monkeypatch, make):
-    def mechanism(rng, data):
-        return data[0] + 19.5
-
-    as_mechanism(mechanism, np.array([1.0]))
-    (path,) = own_cache.glob("_dpwitness_driver_*.py")
-    path.unlink()
-    make(path)
-    monkeypatch.setattr(driver, "LOADED", {})
-    with pytest.warns(UserWarning, match=f"{path.name} is no file, so that machine code is not kept: remove it"):
-        assert isinstance(as_mechanism(mechanism, np.array([1.0])), CompiledMechanism)
-
-
 def recursive(rng, n):
     return 0.0 if n <= 0 else rng.laplace(0.0, 1.0) + walks(rng, n - 1)
 

@@ -2,7 +2,7 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Final
@@ -63,22 +63,11 @@ class Signature:
         epsilon: float | None = None,
         delta: float | None = None,
     ) -> "Signature":
-        """Match a function with the parameters given for it.
+        """Match a function, or anything callable, with the parameters given for it by name.
 
-        Parameters
-        ----------
-        function
-            A function, or anything callable whose parameters can be read.
-        given
-            Values for its own parameters, by name.
-        epsilon, delta
-            Values (ε in nats) for parameters of these names that are not among those given.
-
-        Raises
-        ------
-        InvalidParameter
-            For a parameter that the function lacks, for one that it needs, for a function without data, and for a
-            `size` or `n_samples` that is 20, say, where nothing is given: it may be a setting of its own.
+        `epsilon` (nats), `delta`: for parameters of these names that are not among those given. Raises
+        `InvalidParameter` for a parameter that the function lacks, for one that it needs, for a function without data,
+        and for a `size` or `n_samples` that is 20, say, where nothing is given: it may be a setting of its own.
         """
         plain = getattr(function, "py_func", function)
         name = name_of(plain)
@@ -180,9 +169,9 @@ class LegacyGenerator:
 def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[str, ...]]:
     """The parameters of a function, and the names of those that must be given without a name.
 
-    A wrapper that hands on whatever it is given (`functools.wraps`) has those of the function behind it. It may look at
-    the first of them by its place, as `functools.singledispatch` does: those up to the input are given without a name,
-    and where it takes no names, all of them. Raises as `inspect.signature`.
+    A wrapper that hands on whatever it is given (`functools.wraps`) has the parameters of the function behind it. It
+    may look at the first of them by its place, as `functools.singledispatch` does: those up to the input are given
+    without a name, and where it takes no names, all of them. Raises as `inspect.signature`.
     """
     behind = getattr(function, "__wrapped__", None)
     try:
@@ -191,29 +180,20 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
         if behind is None or inspect.ismethod(function):
             raise
         return declared_by(behind)
-    own = declared
-    handed_on = {parameter.kind for parameter in own.values()} & {*_VARIABLE} if behind is not None else set()
+    handed_on = {parameter.kind for parameter in declared.values()} & {*_VARIABLE} if behind is not None else set()
     if handed_on:
         declared = inspect.signature(function).parameters
     places = [name for name, one in declared.items() if one.kind not in (inspect.Parameter.KEYWORD_ONLY, *_VARIABLE)]
     count = sum(one.kind is inspect.Parameter.POSITIONAL_ONLY for one in declared.values())
     if inspect.Parameter.VAR_POSITIONAL in handed_on:
         takes_names = inspect.Parameter.VAR_KEYWORD in handed_on
-        upto = next((k + 1 for k, name in enumerate(places) if takes_names and name not in DATA_FREE), len(places))
-        if not (takes_names and _taken_elsewhere(own, places)):
-            count = max(count, upto)
+        count = next((k + 1 for k, name in enumerate(places) if takes_names and name not in DATA_FREE), len(places))
     return declared, tuple(places[:count])
 
 
 def _owner_of(method: object) -> str:
     """The name of the class that a function stands in."""
     return str(getattr(method, "__qualname__", "")).rpartition(".<locals>.")[-1].rpartition(".")[0] or "Class"
-
-
-def _taken_elsewhere(own: Mapping[str, inspect.Parameter], places: Sequence[str]) -> bool:
-    """Whether a wrapper takes one of these parameters by its name, or at another place than the function behind it."""
-    named = [(k, name) for k, (name, one) in enumerate(own.items()) if one.kind not in _VARIABLE]
-    return any(name in places and places.index(name) != k for k, name in named)
 
 
 def _sent(function: Callable[..., object], fields: dict[str, Any]) -> Signature:

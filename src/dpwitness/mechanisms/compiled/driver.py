@@ -19,7 +19,7 @@ from typing import Any, Final
 
 from dpwitness import jit
 from dpwitness.events import encoding
-from dpwitness.machine import cache_folder, private_folder, warn_once
+from dpwitness.machine import cache_folder, private_folder
 from dpwitness.mechanisms.compiled.reach import INLINED, digest, is_numba, names, rebuilt
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
@@ -158,9 +158,6 @@ def _module(mechanism: Any, name: str, path: Path, key: str) -> pytypes.ModuleTy
 def _written(folder: Path, name: str, text: str) -> Path:
     """The file of a driver module; one that holds anything else is written anew. Raises `OSError`."""
     path, own = folder / f"{name}.py", text.encode()
-    if path.exists() and not path.is_file():
-        warn_once(f"{path} is no file, so that machine code is not kept: remove it")
-        raise FileExistsError(path)
     if not path.exists() or path.read_bytes() != own:
         partial = path.with_suffix(f".{os.getpid()}.tmp")
         partial.write_bytes(own)
