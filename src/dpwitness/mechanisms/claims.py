@@ -30,14 +30,10 @@ from dpwitness.targets import target_of
 
 #: For help and messages.
 FORMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1.0, rdp:8,0.4, profile:FILE or tradeoff:FILE"
-#: The claims of numbers: how many each takes.
-NUMBERS: Final[dict[str, tuple[int, Callable[..., Claim]]]] = {
-    "": (2, ApproxDP),
-    "dp": (2, ApproxDP),
-    "zcdp": (1, ZCDP),
-    "gdp": (1, GaussianDP),
-    "rdp": (2, RenyiDP),
-}
+#: The claims that numbers make, and those that a file of pairs makes.
+NUMBERS: Final[dict[str, Callable[..., Claim]]] = {
+    "": ApproxDP, "dp": ApproxDP, "zcdp": ZCDP, "gdp": GaussianDP, "rdp": RenyiDP,
+}  # fmt: skip
 FILES: Final[dict[str, Callable[[Any], Claim]]] = {"profile": PrivacyProfile, "tradeoff": TradeOff}
 
 
@@ -52,31 +48,27 @@ def claim_of_text(text: str) -> float | Claim:
         return _of_file(kind, rest)
     if kind not in NUMBERS or (colon and not kind):
         raise InvalidClaim(f"claim={brief(text)} must be {FORMS}{near(kind, filter(None, (*NUMBERS, *FILES)))}")
-    values = [_number(text, part) for part in rest.split(",")]
-    most, make = NUMBERS[kind]
-    if not kind and len(values) == 1:
-        return values[0]
-    if len(values) != most and not (kind == "dp" and len(values) == 1):
+    values = []
+    for part in rest.split(","):
+        try:
+            values.append(float(part))
+        except ValueError:
+            values.append(math.nan)
+        if not math.isfinite(values[-1]):
+            raise InvalidClaim(f"claim={brief(text)}: {brief(part)} must be a finite number; a claim is {FORMS}")
+    if kind in ("", "dp") and len(values) == 1:
+        return ApproxDP(*values) if kind else values[0]
+    if len(values) != (1 if kind in ("zcdp", "gdp") else 2):
         raise InvalidClaim(f"claim={brief(text)} must be {FORMS}")
-    return make(*values)
-
-
-def _number(text: str, part: str) -> float:
-    try:
-        value = float(part)
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise InvalidClaim(f"claim={brief(text)}: {brief(part)} must be a finite number; a claim is {FORMS}")
-    return value
+    return NUMBERS[kind](*values)
 
 
 def _of_file(kind: str, path: str) -> Claim:
     try:
         value = json_value(read_text(path))
+    except BadInput:
+        raise
     except ValueError as error:
-        if isinstance(error, BadInput):
-            raise
         raise InvalidClaim(f"{shown(path)} is not JSON: {error}") from error
     if not (isinstance(value, list) or (isinstance(value, dict) and "verdict" not in value)):
         raise InvalidClaim(
@@ -118,16 +110,9 @@ def is_accountant(thing: object) -> TypeGuard[Accountant]:
 def claim_of(accountant: Accountant) -> PrivacyProfile:
     """The privacy profile that an accountant states.
 
-    Parameters
-    ----------
-    accountant
-        An object with `get_delta(epsilon)`, which is asked for δ at 41 ε from 0 to 25 nats; else with
-        `get_epsilon(delta)`, asked for ε at 10 δ from 0.3 to 10⁻¹⁰. Where it raises an error it claims nothing.
-
-    Raises
-    ------
-    InvalidClaim
-        Where it claims nothing at each of them, or perfect privacy, as those do that nothing was composed with.
+    `get_delta(epsilon)` is asked for δ at 41 ε from 0 to 25 nats; without it `get_epsilon(delta)` for ε at 10 δ from
+    0.3 to 10⁻¹⁰. Where it raises an error it claims nothing. Raises `InvalidClaim` where it claims nothing at each of
+    them, or perfect privacy, as an accountant does that nothing was composed with.
     """
     ask: Callable[[float], Any] | None = getattr(accountant, "get_delta", None)
     at: tuple[float, ...] = EPSILONS
@@ -199,27 +184,10 @@ def stated_claim(
 ) -> StatedClaim:
     """Return what is claimed of a mechanism: as given, else as the object carries it.
 
-    Parameters
-    ----------
-    thing
-        The user's mechanism.
-    epsilon
-        The mechanism's own parameter, and the claim unless `claim` says another. Nats.
-    delta
-        The δ of both.
-    claim
-        The claim alone, or its ε in nats, a text as the command line has it, or an accountant that states it.
-    d_in
-        The distance between neighbours that the object's claim is for, where its library states claims for distances.
-    needed
-        Whether something must be claimed; else what nothing is claimed of is measured as if ε were 0.
-
-    Raises
-    ------
-    InvalidClaim
-        Where there is no claim, or one that makes no sense.
-    InvalidParameter
-        For a distance `d_in` given to an object whose claim is for none.
+    `epsilon` (nats) and `delta` are for the mechanism's own parameters, and the claim unless `claim` says another one.
+    `d_in`: the distance between neighbours that the object's claim is for, where its library states claims for
+    distances. Unless a claim is `needed`, a mechanism without one is measured as if ε were 0. Raises `InvalidClaim`
+    where there is no claim, or one that makes no sense, and `InvalidParameter` for a `d_in` that is for no distance.
     """
     claim, library = as_claim(claim), library_of(thing)
     name = name_of(thing)
