@@ -280,30 +280,12 @@ class Mechanism(ABC):
 
     @abstractmethod
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """Run once for every row and write the outcomes.
+        """Run once for every row, write the outcomes, and return the length of the longest one.
 
-        Parameters
-        ----------
-        data
-            The input.
-        rng
-            The generator that the mechanism draws from, where it takes one.
-        rows
-            Of shape (runs, width); what does not fit into a row is cut off, what is behind an outcome becomes NaN.
-        start
-            The number of the first run, for messages.
-
-        Returns
-        -------
-        int
-            The length of the longest outcome, which may exceed the width.
-
-        Raises
-        ------
-        MechanismRaised
-            When the mechanism raises, with the run's number and the input.
-        InvalidOutcome
-            For an output that is no number, flag, text or sequence of such.
+        `rng`: the generator that the mechanism draws from, where it takes one. `rows`: of shape (runs, width); what
+        does not fit into a row is cut off, what is behind an outcome becomes NaN. `start`: the number of the first run,
+        for messages. Raises `MechanismRaised` when the mechanism raises, with the run's number and the input, and
+        `InvalidOutcome` for an output that is no number, flag, text or sequence of such.
         """
 
     @abstractmethod
