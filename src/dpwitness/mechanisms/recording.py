@@ -467,15 +467,15 @@ def _size(value: object) -> int:
 
 
 def _probabilities(name: str, given: tuple[object, ...], named: Mapping[str, object]) -> Floats | None:
-    if name not in PROBABILITIES:
+    """The probabilities that a function was given; those of a binomial number are of one trial."""
+    at = PROBABILITIES.get(name)
+    if at is None:
         return None
-    at = PROBABILITIES[name]
     found = _numbers(named.get("p", named.get("pvals", given[at] if len(given) > at else None)))
-    if found is None or not np.all((found >= 0) & (found <= 1)):
-        return None
-    if name == "binomial":
+    if found is not None and name == "binomial":
         trials = _numbers(named.get("n", given[0] if given else None))
-        if trials is None or not np.all(trials == 1) or len(found) != 1:
-            return None
-        return np.array([1 - found[0], found[0]])
-    return found if math.isclose(found.sum(), 1, abs_tol=1e-6) else None
+        once = trials is not None and np.all(trials == 1) and len(found) == 1
+        found = np.array([1 - found[0], found[0]]) if once else None
+    if found is None or not (np.all(found >= 0) and math.isclose(found.sum(), 1, abs_tol=1e-6)):
+        return None
+    return found

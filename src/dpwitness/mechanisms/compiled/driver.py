@@ -145,9 +145,7 @@ def _loaded(function: Callable[..., object], text: str, name: str, call: str) ->
 
 def _module(mechanism: Any, name: str, path: Path, key: str) -> pytypes.ModuleType:
     """Import a driver module."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"cannot load {path}")
+    spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     WAITING[key] = mechanism
     sys.modules[name] = module  # numba unpickles cached code by module name
