@@ -124,7 +124,7 @@ class Sweep(JsonFields):
             digest = hashlib.sha256(read_text(records).encode()).hexdigest()
         found = [one for name in names for one in recipes_of(name)]
         if not found:
-            inside = pkgutil.iter_modules(getattr(load_module(names[0]), "__path__", ()), f"{names[0]}.")
+            inside = pkgutil.iter_modules(getattr(sys.modules.get(names[0]), "__path__", ()), f"{names[0]}.")
             within = ", ".join([one.name for one in inside][:8])
             raise InvalidParameter(
                 f"{', '.join(names)}: nothing that it defines carries a claim or has a parameter epsilon"

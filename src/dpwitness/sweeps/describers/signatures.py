@@ -54,13 +54,14 @@ LIMITS: Final = re.compile(
 )
 #: Further names that may restrict the data, unless the default is a count, as max_iter=100, or what it clips to.
 MOST: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
-#: Names of parameters for data, for data that is a single number, and for labels.
+#: Names of parameters for data, names and annotations for a single number, and names for labels.
 DATA: Final = (
     "data", "array", "sample", "samples", "values", "records", "x", "X", "xs", "value", "df", "frame", "scores",
     "utilities", "queries", "answers", "counts", "column", "dataset", "true_value", "true_count", "answer", "count",
     "items", "texts", "a", "arr", "seq", "inputs",
 )  # fmt: skip
 SINGLE: Final = ("value", "true_value", "true_count", "answer", "count", "x")
+NUMBER: Final = (float, int, "float", "int")
 LABELS: Final = ("y", "labels", "target", "targets")
 #: Values of parameters without a default, by name, then by the type of their annotation.
 VALUES: Final[Mapping[str, Any]] = {
@@ -116,9 +117,7 @@ class Taking:
         self.labels = next((name for name in LABELS if name in self.taking), None)
         self.labelled = any(self.taking[name].default is EMPTY for name in LABELS if name in self.taking)
         self.bounded = any(name in self.all for name in BOUNDS) or any(set(names) <= set(self.all) for names in ENDS)
-        self.of_number = self.data in SINGLE or (
-            self.data is not None and self.taking[self.data].annotation in (float, int, "float", "int")
-        )
+        self.of_number = self.data in SINGLE or (self.data is not None and self.taking[self.data].annotation in NUMBER)
 
     def caller(
         self, given: Mapping[str, object], of_method: Mapping[str, object], shape: Shape
@@ -203,11 +202,8 @@ class Signatures:
             {name: from_json(value) for name, value in recipe.settings.get(key, {}).items()}
             for key in ("parameters", "of_method")
         )
-        defaults = {name: taken.all[name].default for name in DELTA_NAMES if name in taken.all}
-        delta = next(
-            iter((defaults | {name: one for name, one in {**of_method, **given}.items() if name in defaults}).values()),
-            0.0,
-        )
+        values = {**{name: one.default for name, one in taken.all.items()}, **of_method, **given}
+        delta = next((values[name] for name in DELTA_NAMES if name in values), 0.0)
         generator = any(name in GENERATOR_NAMES - {"random_state"} for name in taken.own)
         for shape in shapes(taken, low, high, records):
             call = taken.caller(given, of_method, shape)
