@@ -51,9 +51,6 @@ Told = Callable[[CaseResult, int, int], None]
 class Case(Plan):
     """A case of a sweep: a mechanism with its parameters and its share of α. `str` of one is its name."""
 
-    def __hash__(self) -> int:
-        return hash((self.name, self.alpha, self.seed))
-
     def check(self, *, grace: float = GRACE) -> Verdict:
         """Check the case in a new process, and return the verdict at its share of α.
 
