@@ -1,4 +1,4 @@
-"""What the process of a case is asked, frozen before anything runs, and what became of the case."""
+"""The plan of a case, which is the request to its process, frozen before anything runs, and the result of a case."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,7 +11,7 @@ from dpwitness.results.fields import Alpha, Count, read_result
 from dpwitness.results.text import exceeded
 from dpwitness.results.verdict import Verdict
 
-#: What became of a case.
+#: The status of a case.
 REFUTED: Final = "refuted"
 NOT_REFUTED: Final = "not refuted"
 NOT_RUN: Final = "not run"
@@ -20,13 +20,13 @@ Status = Literal["refuted", "not refuted", "not run"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan(JsonFields):
-    """One mechanism with its parameters, to be checked in a process of its own: what that process is asked.
+    """One mechanism with its parameters, to be checked in a process of its own.
 
-    `describer` makes a mechanism of it, from `label`, `settings` and `refused`; see `describers.Recipe`.
+    `describer` makes the mechanism, by `label` and `settings`; see `describers.Recipe`.
     """
 
-    name: str  # the module and the name, and what tells it from other cases of the same name
-    place: str  # where it is loaded from, as package.module:name
+    name: str  # the module, the name in it, and the label
+    place: str  # package.module:name, from which the thing is loaded
     describer: str
     label: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -42,18 +42,18 @@ class Plan(JsonFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CaseResult(JsonFields):
-    """What became of a case, by its name; `error` and `why`: the class of an error and its message."""
+    """The result of a case; `error` and `why`: the class and the message of the error of a case that was not run."""
 
     case: str
     status: Status
-    adjacency: str = ""  # which inputs were taken for neighbours, for people
-    verdict: Verdict | None = None  # None where it was not run
+    adjacency: str = ""  # the inputs taken for neighbours, for people
+    verdict: Verdict | None = None  # None if the case was not run
     error: str = ""
     why: str = ""
 
     @classmethod
     def of(cls, case: str, found: Mapping[str, object]) -> "CaseResult":
-        """What the process of a case answered. One that cannot be read is that of a case that was not run."""
+        """The result in the answer of a case's process; a case whose answer cannot be read was not run."""
         if found.get("error"):
             return cls(case=case, status=NOT_RUN, error=str(found["error"]), why=one_line(found.get("why")))
         try:
@@ -64,10 +64,10 @@ class CaseResult(JsonFields):
 
     @property
     def told(self) -> str:
-        """What it shows, on one line."""
+        """The text of the result, on one line."""
         verdict = self.verdict
         if verdict is None:
-            return f"{self.why}"
+            return self.why
         if verdict.refuted:
             return f"{exceeded(verdict.claim, verdict.lower_bound, digits=3)}, claimed {verdict.claim}"
         told = f"would have caught {verdict.caught}, claimed {verdict.claim}"

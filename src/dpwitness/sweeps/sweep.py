@@ -33,7 +33,7 @@ from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Pla
 from dpwitness.sweeps.describers import Recipe, describer_of
 from dpwitness.sweeps.describers.signatures import from_json
 
-#: The probability that anything is refuted that keeps its claim, and seconds for each case.
+#: The probability that any case is refuted although it satisfies its claim, and seconds for each case.
 ALPHA: Final = 1e-3
 SECONDS: Final = 20.0
 #: Seeds of cases lie below.
@@ -49,7 +49,7 @@ Told = Callable[[CaseResult, int, int], None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case(Plan):
-    """A case of a sweep: a mechanism with its parameters and its share of α. `str` of one is its name."""
+    """A case of a sweep: a mechanism with its parameters and its share of α; its text is its name."""
 
     def check(self, *, grace: float = GRACE) -> Verdict:
         """Check the case in a new process, and return the verdict at its share of α.
@@ -57,12 +57,12 @@ class Case(Plan):
         Parameters
         ----------
         grace
-            Seconds beside its own that the process has to start, to import and to compile.
+            Seconds that the process has in addition, to start, to import and to compile.
 
         Raises
         ------
         DPWitnessError
-            If it cannot be run, the error that says why; `MechanismCrashed` if it ended its process.
+            For a case that cannot be run, with the reason; `MechanismCrashed` for a case that ended its process.
         """
         found = self.run(grace=grace)
         if found.verdict is None:
@@ -90,7 +90,7 @@ class Sweep(JsonFields):
     seed: Seed
     cases: tuple[Case, ...]  # in the order of the modules and of their names
     records_digest: str = ""  # SHA-256 of the file of records; empty without one
-    code: Mapping[str, str] = field(default_factory=dict)  # versions of the packages that are run; empty before `run`
+    code: Mapping[str, str] = field(default_factory=dict)  # versions of the packages swept; empty before `run`
 
     @classmethod
     def of(
@@ -149,7 +149,7 @@ class Sweep(JsonFields):
 
 
 def seed_of(seed: int, name: str) -> int:
-    """The seed of a case: another for each, and the same whatever other cases there are."""
+    """The seed of a case, which other cases do not change."""
     digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
     return int.from_bytes(digest[:8], "big") % SEEDS
 
@@ -168,14 +168,14 @@ def recipes_of(module: str) -> Iterator[tuple[str, str, str, Recipe]]:
                 replace(one, settings=json.loads(json.dumps(dict(one.settings))), time=float(one.time))
                 for one in own.recipes(thing, place)
             ]
-        except Exception as error:  # of a signature that no one expected: the case is listed, and not run
+        except Exception as error:  # of an unexpected signature: the case is listed, and not run
             recipes = [Recipe(refused=f"it cannot be described: {on_one_line(error)}")]
         for one in recipes or [Recipe(refused="it cannot be described: there is no recipe")]:
             yield f"{stem}.{name}({one.label})" if one.label else f"{stem}.{name}", place, describer, one
 
 
 def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
-    """What a module lists in `__all__`; without one the public names that it, or its own submodules, define."""
+    """The names in a module's `__all__`; without one the public names that it or its own submodules define."""
     listed = getattr(module, "__all__", None)
     names = [name for name in (listed if isinstance(listed, list | tuple) else vars(module)) if isinstance(name, str)]
     seen: set[int] = set()
@@ -193,7 +193,7 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
 
 
 def defined_in(module: ModuleType, thing: object) -> bool:
-    """Whether a thing is of that module or of one within it; an object of no module is."""
+    """Whether a thing is of that module, of one within it, or of none."""
     home = getattr(thing, "__module__", None) if callable(thing) else module.__name__
     return home is None or home == module.__name__ or str(home).startswith(f"{module.__name__}.")
 
@@ -304,11 +304,11 @@ def run(
     grace: float = GRACE,
     told: Told = lambda result, done, size: None,
 ) -> tuple[Sweep, list[CaseResult], bool]:
-    """Run the cases that a file has no results of; the sweep, the results in its order, and whether it was interrupted.
+    """Run the cases that have no result in a file; the sweep, the results in its order, and whether it was interrupted.
 
     `workers`: cases at a time; `output`: the file, written whole after each case; `seed_given`: whether the user gave
-    the seed, else that of the file holds; `grace`: seconds beside its own that the process of a case has. `told` is
-    called with each result, how many there are, and how many there will be.
+    the seed, otherwise the file's seed is used; `grace` as in `Case.check`. `told` is called with each result, the
+    number of results and the number of cases.
     """
     checks.whole("workers", workers, 1, MOST_WORKERS)
     results: dict[str, CaseResult] = {}
@@ -370,7 +370,7 @@ def answer(
 
 
 def _error(name: str, message: str) -> errors.DPWitnessError:
-    """An error of ours by its class; a `MechanismError` where it is none."""
+    """The dpwitness error of that name, else a `MechanismError`."""
     kind = getattr(errors, name, None)
     if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
         return kind(message)
@@ -415,7 +415,7 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
 
 
 def shows(one: CaseResult) -> str:
-    """What a case shows, and which inputs were neighbours."""
+    """The text of a result in the table, with its neighbours."""
     text = " ".join(one.told.split())
     text = text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
     return f"{text}; {one.adjacency}" if one.adjacency else text

@@ -111,7 +111,7 @@ def checked(given: dict[str, object]) -> CaseResult:
 
 
 def finding(verdict: Any) -> str:
-    """What a verdict says, behind that of another relation which has none."""
+    """The finding under one relation, behind the error under another."""
     shown = f"refuted, {verdict.exceeded}" if verdict.refuted else f"not refuted, would have caught {verdict.caught}"
     return f"; under {verdict.witness.relation!s:.200}: {shown}"
 
