@@ -380,7 +380,7 @@ def _error(name: str, message: str) -> errors.DPWitnessError:
 #: Columns of the table.
 WIDTH: Final = 80
 #: Characters of the reason why a case was not run: an error of a library may be pages long.
-LONGEST: Final = 160
+LONGEST_REASON: Final = 160
 #: The order of the cases in the table.
 ORDER: Final = (REFUTED, NOT_REFUTED, NOT_RUN)
 
@@ -417,5 +417,5 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
 def shows(one: CaseResult) -> str:
     """The text of a result in the table, with its neighbours."""
     text = " ".join(one.told.split())
-    text = text if len(text) <= LONGEST else f"{text[:LONGEST]} …"
+    text = text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]} …"
     return f"{text}; {one.adjacency}" if one.adjacency else text

@@ -33,13 +33,13 @@ from dpwitness.sweeps.describers.signatures import Released
 #: The environment variable that holds the case as JSON, and the number of the attempt that is run.
 CASE: Final = "DPWITNESS_SWEEP_CASE"
 #: Pairs that an attempt is tried on, and pairs among which one with a missing value is looked for.
-TRIED: Final = 6
-MORE: Final = 40
+TRIAL_PAIRS: Final = 6
+FIRST_PAIRS: Final = 40
 #: Runs without an error that make an attempt run.
-ENOUGH: Final = 3
+FEWEST_RUNS: Final = 3
 #: Seconds from which on no further attempt is tried, and the same as a part of the time of the case.
-TRIAL: Final = 5.0
-PART: Final = 0.25
+TRIAL_SECONDS: Final = 5.0
+TRIAL_SHARE: Final = 0.25
 
 
 def answered(request: dict[str, Any]) -> dict[str, object]:
@@ -69,7 +69,9 @@ def checked(given: dict[str, object]) -> CaseResult:
     from dpwitness.sweeps import worker  # by the name by which such a process loads it, and not as __main__
 
     case: Plan = read_fields(Plan, "case", given)
-    number, attempt = first_that_runs(attempts_of(case), time.monotonic() + max(TRIAL, PART * case.max_time))
+    number, attempt = first_that_runs(
+        attempts_of(case), time.monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * case.max_time)
+    )
     mechanism, outcome = attempt.mechanism, attempt.outcome
     if isinstance(mechanism, Released):
         os.environ[CASE] = json.dumps({"case": case.to_json(), "attempt": number})
@@ -175,10 +177,10 @@ def trial(attempt: Attempt) -> str:
     except ValueError as error:
         return str(error)
     rng, ran, said, lengths = np.random.default_rng(0), 0, "", []
-    first = list(islice(attempt.relations[0].candidates(), MORE))
+    first = list(islice(attempt.relations[0].candidates(), FIRST_PAIRS))
     missing = [pair for pair in first if any(map(has_missing, pair.sides))][:1]
     smallest = sorted(first, key=lambda pair: sum(map(length, pair.sides)))[:1] if attempt.strict else []
-    for pair in [*missing, *smallest, *first[:TRIED]]:
+    for pair in [*missing, *smallest, *first[:TRIAL_PAIRS]]:
         try:
             for side in pair.sides:
                 with warnings.catch_warnings(record=True) as warned:
@@ -203,7 +205,7 @@ def trial(attempt: Attempt) -> str:
     several = {of_input for of_input, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
         return "it returns an entry for each record: its claim is about one record, and not about a dataset"
-    return "" if ran >= ENOUGH or (ran and not said) else said or "no input is known that it may take"
+    return "" if ran >= FEWEST_RUNS or (ran and not said) else said or "no input is known that it may take"
 
 
 def has_missing(side: Any) -> bool:

@@ -55,7 +55,7 @@ VALUES: Final[Mapping[str, list[Any]]] = {
 #: Parameters whose values are tuples, those that take the input space, and those that a label names.
 TUPLES: Final = ("bounds", "d_out")
 OF_SPACE: Final = ("input_domain", "input_metric", "domain", "metric")
-TOLD: Final = ("output_measure", "TOA", "bounds")
+IN_LABEL: Final = ("output_measure", "TOA", "bounds")
 #: Lists of integers, of which one moves by 1.
 WHOLE_LISTS: Final = (
     ([0, 0, 0], [1, 0, 0]), ([-1, 5, 0], [0, 5, 0]), ([100, 0, 0], [99, 0, 0]), ([0, 0, LARGEST - 1], [0, 0, LARGEST]),
@@ -219,7 +219,9 @@ def choices(thing: Any) -> Iterator[tuple[str, dict[str, Any]]]:
 
 def label_of(space: str, values: Mapping[str, Any]) -> str:
     """The text that tells a recipe from others of its constructor."""
-    told = [f"{name}={tuple(one) if isinstance(one, list) else one}" for name, one in values.items() if name in TOLD]
+    told = [
+        f"{name}={tuple(one) if isinstance(one, list) else one}" for name, one in values.items() if name in IN_LABEL
+    ]
     return ", ".join([*([space] if space else []), *told])
 
 

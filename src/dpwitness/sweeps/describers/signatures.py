@@ -35,7 +35,7 @@ VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWO
 EPSILON: Final = 1.0
 DELTA: Final = 1e-3
 #: The time of a case of an estimator, which is fitted anew for each run, in times of another case.
-FITTING: Final = 1.5
+FIT_TIME: Final = 1.5
 #: The parameter for bounds of the labels of a regression, and its value: labels must not be taken for features.
 BOUNDS_Y: Final = "bounds_y"
 RANGE_Y: Final = (0.0, 1.0)
@@ -53,7 +53,7 @@ LIMITS: Final = re.compile(
     r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])"
 )
 #: Further names that may restrict the data, unless the default is a count, as max_iter=100, or what it clips to.
-MOST: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
+MAXIMA: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
 #: Names of parameters for data, names and annotations for a single number, and names for labels.
 DATA: Final = (
     "data", "array", "sample", "samples", "values", "records", "x", "X", "xs", "value", "df", "frame", "scores",
@@ -188,7 +188,7 @@ class Signatures:
             if taken.data is None:
                 return [Recipe(refused="none of its parameters takes data")]
             label = f"{ends[0]:g} to {ends[1]:g}" if taken.bounded else ""
-            chosen.append(Recipe(label=label, settings=settings, time=FITTING if taken.method == "fit" else 1.0))
+            chosen.append(Recipe(label=label, settings=settings, time=FIT_TIME if taken.method == "fit" else 1.0))
         return chosen
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
@@ -293,14 +293,14 @@ def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
 
 def may_restrict(name: str) -> bool:
     """Whether the name of a parameter shows that it may restrict the claim."""
-    return bool(LIMITS.search(name) or MOST.search(name))
+    return bool(LIMITS.search(name) or MAXIMA.search(name))
 
 
 def is_limit(name: str, default: object) -> bool:
     """Whether a default may restrict the data of the claim, or spend a budget of its own."""
     if isinstance(default, bool) or not isinstance(default, int | float) or "clip" in name:
         return False
-    return bool(LIMITS.search(name) or (isinstance(default, float) and MOST.search(name)))
+    return bool(LIMITS.search(name) or (isinstance(default, float) and MAXIMA.search(name)))
 
 
 def data_of(own: Parameters) -> str | None:
