@@ -326,6 +326,15 @@ def test_processes_are_started_once_runs_here_took_as_long_as_that(monkeypatch):
     assert there.beside == 2
 
 
+def test_no_processes_are_started_for_the_last_seconds(monkeypatch):
+    mechanism, place = python(elsewhere.noisy), Idle()
+    mechanism.cost = replace(mechanism.cost, seconds_per_run=0.01)  # as if it were slow
+    there = away(mechanism, place, deadline=time.monotonic() + 3.0)
+    there.pool._seconds_here = 2.0
+    assert last(there.confirm(PAIR, EVENTS, 1_000)) == last(runner(mechanism).confirm(PAIR, EVENTS, 1_000))
+    assert place.portions == []
+
+
 def test_what_takes_less_time_than_to_send_it_is_made_here(monkeypatch):
     monkeypatch.setattr("dpwitness.runs.elsewhere.START", 0.0)
     mechanism, place = python(elsewhere.noisy), Idle()

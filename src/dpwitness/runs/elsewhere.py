@@ -46,7 +46,7 @@ from dpwitness.runs.streams import Role, generator
 
 T = TypeVar("T")
 
-#: Seconds of runs made here before processes are started, which takes about as long.
+#: Seconds that it takes to start processes: so long runs are made here first, and four times as long must be left.
 START: Final = 1.0
 #: Seconds of runs below which sending them to processes that run costs more than it saves.
 SENDING: Final = 0.03
@@ -352,8 +352,10 @@ class Dispatcher:
         """Whether sending the last shards of this work saves time."""
         if not self.away or self._pool.eager:
             return self.away
-        seconds = min(shards * work.seconds, math.inf if deadline is None else deadline.left)
-        return shards > 1 and seconds >= SENDING
+        left = math.inf if deadline is None else deadline.left
+        if self._sent is None and left < 4 * START:
+            return False
+        return shards > 1 and min(shards * work.seconds, left) >= SENDING
 
     def _do_here(self, work: ShardedRuns[T], shards: Iterable[int], deadline: Deadline | None) -> Iterator[T | None]:
         """Shards in this process; counts the seconds."""

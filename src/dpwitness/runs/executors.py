@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds for which workers of this machine are waited for whose results nobody needs: a run of almost any mechanism
-#: ends in that time.
+#: Seconds that a task of this machine gets to end at the deadline: a run of almost any mechanism ends in that time.
 GRACE: Final = 0.5
 #: Seconds without work after which a process ends.
 IDLE: Final = 60.0
@@ -66,7 +65,7 @@ class WorkerLost(Exception):
 
 @dataclass(slots=True)
 class _Sent(Generic[T]):
-    """A task that was sent, and how often its worker was lost while no other task was on its way."""
+    """A task on its way; `losses`: how often its worker ended while no other task was on its way."""
 
     task: Callable[[], T]
     future: "Future[T] | None"
@@ -74,30 +73,23 @@ class _Sent(Generic[T]):
 
 
 class Pool:
-    """An executor that the user has started and will end: of joblib's loky, Ray and others.
+    """An executor that the user has started and will end: of joblib's loky, Ray and others."""
 
-    Attributes
-    ----------
-    workers
-        How many tasks are done at the same time; as the executor says itself, if it does.
-    eager
-        Whether its workers run anyway, so that everything is sent to them.
-    lost
-        The errors of a future whose worker ended.
-    """
-
+    #: Whether its workers run anyway, so that everything is sent to them.
     eager = True
+    #: The errors of a future whose worker ended.
     lost: tuple[type[Exception], ...] = (BrokenExecutor, CancelledError)
 
     def __init__(self, executor: Executor, workers: int) -> None:
         self.executor = executor
         own = getattr(executor, "_max_workers", None)
+        #: How many tasks are done at the same time; as the executor says itself, if it does.
         self.workers: int = own if isinstance(own, int) and own > 0 else workers
 
     def submit(self, task: Callable[[], T]) -> "Future[T]":
         """Send a task. Raises `ClusterLost` where none is taken any more."""
         try:
-            return submitted(self.executor, task)
+            return self.executor.submit(task)
         except Exception as error:  # broken or shut down: nobody here can start it again
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
@@ -113,22 +105,17 @@ class Pool:
         return False
 
     def failure(self, error: Exception) -> DPWitnessError:
-        """The error to be raised where a future has one that no task raised."""
+        """The error to raise for one of a future that no task raised."""
         return ClusterLost(f"the executor failed ({first_line(error)})")
 
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
-        """Begin none of these tasks, whose results nobody needs.
+        """Drop tasks on their way.
 
-        Those that run are waited for so many seconds where the next ones must not run beside them; what still runs then
-        is ended where the pool can.
+        Threads are waited for `patience` seconds, since the next tasks must not run beside these. With a patience of 0
+        tasks that still run, and may never end, are ended where the pool can.
         """
         for future in futures:
             future.cancel()
-
-
-def submitted(executor: Executor, task: Callable[[], T]) -> "Future[T]":
-    """Send a task; the arguments of a partial function by themselves, since Dask replaces its own futures there."""
-    return executor.submit(task.func, *task.args) if isinstance(task, partial) else executor.submit(task)
 
 
 def ordered(
@@ -136,20 +123,19 @@ def ordered(
 ) -> Generator[T | None, None, None]:
     """Yield the results of tasks in their order; None, once, as the last, where the deadline passes first.
 
-    What a task raises is raised here, behind the results of all tasks before it. Where the deadline has patience, the
-    last result is that of the last task that was sent before it closed. At most twice as many tasks as there are
-    workers are on their way, so that memory stays flat.
+    The error of a task is raised behind the results of all tasks before it. A deadline with patience closes first: then
+    no task is sent any more, and those on their way are waited for. At most twice as many tasks as workers are on their
+    way, so that memory stays flat.
 
-    After the loss of a worker the tasks on their way are sent again, one at a time; `WorkerLost` is raised where one of
-    them loses its worker `again` times, or at once where nothing may be sent again.
+    After the loss of a worker the tasks on their way are sent again, one at a time. `WorkerLost` is raised where a task
+    then loses its worker `again` times, and with `again=0` at the first loss.
     """
     tasks, sent = iter(tasks), deque[_Sent[T]]()
     patience = math.inf  # seconds that are waited for tasks in the end
     alone = 0  # tasks that are still to be sent one at a time
-    # What was handed to a thread must have begun where the deadline decides which tasks begin.
-    most = (
-        pool.workers if isinstance(pool, Threads) and deadline is not None and deadline.patience else 2 * pool.workers
-    )
+    most = 2 * pool.workers
+    if isinstance(pool, Threads) and deadline is not None and deadline.patience:
+        most = pool.workers  # a task that was sent has begun when the deadline closes
     try:
         while True:
             while not alone and len(sent) < most and not (deadline is not None and deadline.closed):
@@ -183,7 +169,7 @@ def ordered(
     except KeyboardInterrupt:
         patience = 0.0  # a mechanism that hangs must not delay Ctrl-C
         raise
-    except BaseException:  # of a task, or no result is needed any more: what hangs is left behind at the deadline
+    except BaseException:  # a task raised, or no result is needed any more: what hangs is left behind at the deadline
         patience = math.inf if deadline is None else deadline.left
         raise
     finally:
@@ -295,7 +281,8 @@ class Processes(Pool):
                         aside.submit(_start, self._loky).result()
                 executor = self._loky
             try:
-                return submitted(executor, task)
+                future: Future[T] = executor.submit(task)
+                return future
             except (BrokenProcessPool, ShutdownExecutorError):
                 with self._lock:
                     if self._loky is executor:
@@ -303,7 +290,7 @@ class Processes(Pool):
 
     @override
     def publish(self, content: bytes) -> Path:
-        """A file, which each process reads once: to send 30 MB takes as long as a tenth of a second of runs."""
+        """A file with the bytes, which each process reads once: to send 30 MB with each task would take 0.1 s."""
         file = private_folder() / uuid.uuid4().hex
         file.write_bytes(content)
         return file
@@ -319,7 +306,7 @@ class Processes(Pool):
             self.stop()
 
     def stop(self) -> None:
-        """End them, whatever they do."""
+        """End the processes, whatever they do."""
         with self._lock:
             executor, self._loky = self._loky, None
         if executor is not None:
@@ -407,8 +394,9 @@ class Cluster(Pool):
 
     @override
     def submit(self, task: Callable[[], T]) -> "Future[T]":
+        assert isinstance(task, partial)  # whose arguments go by themselves: among them Dask finds what is published
         with self._reached():
-            return submitted(self.executor, task)
+            return self.executor.submit(task.func, *task.args)
 
     @override
     def publish(self, content: bytes) -> Any:
