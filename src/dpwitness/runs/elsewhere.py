@@ -217,7 +217,7 @@ def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -
     try:
         with _LOADING:
             sent, first_runs, lock = _ready(mechanism, os.getpid())
-            ready = _work(mechanism, work, os.getpid())
+            ready = _work(sent, work)
     except CannotSend as error:
         return Answer(shards=shards, worker=process_name(), refused=str(error))
     except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
@@ -254,9 +254,10 @@ def _ready(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, A
 
 
 @lru_cache(READY)
-def _work(mechanism: bytes | Path, content: bytes | Path, process: int) -> ShardedRuns[Any]:
+def _work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
     """A piece of work that was sent, with its mechanism."""
-    return replace(_loaded(content), mechanism=_ready(mechanism, process)[0])
+    work: ShardedRuns[Any] = _loaded(content)
+    return replace(work, mechanism=mechanism)
 
 
 def _loaded(content: bytes | Path) -> Any:

@@ -34,11 +34,11 @@ Progress = Callable[[str, int, int, str], None]
 
 #: Seconds after `max_time` by which a result is there: the questions whether its runs are independent end by then.
 OVERRUN: Final = 9.0
-#: Seconds that such a question gets in any case, as behind a mechanism whose first runs took all of the time.
+#: Seconds that these questions get in any case, as behind a mechanism whose first runs took all of the time.
 A_MOMENT: Final = 1.0
-#: Parts of an epoch of plain Python, which may be made beside each other.
+#: Shards of an epoch of plain Python: they are made beside each other, and those before the deadline count.
 PARTS: Final = 32
-#: Such a part of the time is lost with the shard that is being made at the deadline, and passes before the first look.
+#: Share of `max_time` that a shard of large inputs takes at most: it is lost at the deadline.
 PART_OF_TIME: Final = 1 / 32
 
 
@@ -74,7 +74,7 @@ class Runner:
 
     @property
     def seconds_until_due(self) -> float:
-        """Seconds that questions to a result may take; a moment at least."""
+        """Seconds that questions to a result may take, at least `A_MOMENT`."""
         return max(self.due - time.monotonic(), A_MOMENT)
 
     def _made(self, work: ShardedRuns[T]) -> Iterator[T | None]:
@@ -93,7 +93,7 @@ class Runner:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to tell people about where the runs were made, and of which inputs there are none."""
+        """Sentences for people: why runs were not made where they could be, and which inputs were left out."""
         where = () if self.pool is None else self.pool.notes
         if not self.left_out:
             return where
@@ -102,37 +102,40 @@ class Runner:
         return (*where, f"{pairs} left out, since no run on either input ends well; {advice}: {self.left_out[0]}")
 
     def leave_out(self, error: MechanismRaised) -> None:
-        """Go on without a pair of inputs of which the mechanism takes neither; raise the error where it takes one."""
+        """Go on without a pair of inputs that the mechanism both rejects; raise the error where it takes one."""
         if not error.on_both_inputs:
             raise error
         self.left_out.append(error)
 
     def restarted(self) -> "Runner":
-        """The same, with all of its time to spend."""
+        """A runner with all of its time from now on."""
         now = time.monotonic()
         return replace(self, began=now, deadline=Deadline(now + self.max_time), due=now + self.max_time + OVERRUN)
 
     def searching(self, left: float = 0.5) -> "Runner":
-        """The same with half of its time: the other half, or the share `left`, belongs to the confirm runs."""
+        """A runner for a search: half of the time, or the share `left`, belongs to the confirm runs."""
         return self.until(self.max_time * left)
 
     def until(self, seconds: float) -> "Runner":
-        """The same with a deadline so many seconds before."""
+        """A runner with a deadline that comes `seconds` earlier."""
         return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(seconds))
 
     def betting(self, left: float) -> "Runner":
-        """The same for epochs behind which more is bet: runs begin until that share of the time is left, and end."""
+        """A runner for an epoch behind which more is bet.
+
+        Runs begin until the share `left` of the time is left; those that have begun by then are waited for.
+        """
         if self.deadline is None:
             return self
         seconds = self.max_time * left
         return replace(self, deadline=replace(self.deadline.earlier(seconds), patience=seconds))
 
     def for_half(self) -> "Runner":
-        """The same with half of the time that is left to its deadline."""
+        """A runner with half of the time that is left to its deadline."""
         return self if self.deadline is None else self.until(self.deadline.left / 2)
 
     def alone(self) -> "Runner":
-        """The same as one task of several: on one thread without a deadline, or in the processes that all use."""
+        """A runner as one task of several: on one thread without a deadline, or in the processes that all use."""
         return self if self.pool is not None else replace(self, workers=1, deadline=None)
 
     def report(self, stage: str, done: int, size: int, note: str = "") -> None:
@@ -145,7 +148,7 @@ class Runner:
                 raise InvalidParameter(f"progress={brief(self.progress)} raised {class_and_text(error)}") from error
 
     def each(self, tasks: Iterable[Callable[[], T]], *, workers: int | None = None) -> Iterator[T | None]:
-        """Results of tasks that are no runs of the mechanism, in order; None, once, at the deadline."""
+        """Results of tasks that do not run the mechanism, in order; None, once, at the deadline."""
         return Threads(self.workers if workers is None else workers).ordered(tasks, self.deadline)
 
     def sample(
@@ -175,7 +178,7 @@ class Runner:
         return self._noted(rows)
 
     def _noted(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Rows as they are learned from; what they show of entries that are no numbers is for words of events."""
+        """Note which columns hold exceptions or texts: the words of events need it."""
         columns = self.mechanism.columns
         if columns is not None and not columns.full:  # what stands behind them has no place of its own yet
             rows = rows[:, :, : max(len(columns.entries), 1)]
@@ -193,10 +196,7 @@ class Runner:
     def _drawn(
         self, pair: Pair, n: int, role: Role, key: tuple[int, ...], *, coupled: bool, size: int | None
     ) -> tuple[Rows, Turns]:
-        """As `sample`, by the columns that there are: rows of shape (2, n, width), and their turns.
-
-        Of as many runs as there were before the deadline, perhaps none.
-        """
+        """Rows of shape (2, n, width) by the present columns, and turns, of the runs before the deadline, if any."""
         mechanism, needed = self.mechanism, 1
         parts: list[Rows] = []
         turns: list[Turns] = []
@@ -218,14 +218,14 @@ class Runner:
     def _shards(
         self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool, size: int | None = None
     ) -> dict[str, Any]:
-        """What all work of this runner has."""
+        """The arguments of all work of this runner."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
             "size": size or self._shard_of(pair), "coupled": coupled, "columns": self.mechanism.columns,
         }  # fmt: skip
 
     def _shard_of(self, pair: Pair) -> int:
-        """The shards of the mechanism; where large inputs make them larger, up to a small part of the time."""
+        """Paired runs of a shard: as the mechanism says, but no longer than `PART_OF_TIME` where inputs are large."""
         mechanism = self.mechanism
         size, most = mechanism.shard_of(pair), self.max_time * PART_OF_TIME
         while size > mechanism.shard and 2 * size * mechanism.cost.seconds_per_run > most:
@@ -258,7 +258,7 @@ class Runner:
         partial_too: bool = False,
         size: int | None = None,
     ) -> list[Tally]:
-        """As `tally`, of several events, all in the same runs."""
+        """The tallies of several events in the same runs; as `tally`."""
         mechanism, events = self.mechanism, tuple(events)
         width = EventCells.width_for(mechanism, events)
         work = EventCells(**self._shards(pair, role, key, n, True, size), width=width, events=events)
@@ -291,10 +291,7 @@ class Runner:
         return counts, *noted, turns
 
     def part_of(self, n: int) -> int | None:
-        """The size of shards by which few runs of plain Python, too, are made beside each other, and in part if late.
-
-        None, as the cost says, where one call makes many runs.
-        """
+        """The size of the shards of n runs of plain Python, by `PARTS`; None, as the cost says, for runs in bulk."""
         return None if self.mechanism.cost.cheap_in_bulk else max(n // PARTS, 1)
 
     def confirm(
