@@ -177,9 +177,10 @@ def _end(process: subprocess.Popen[bytes], listener: threading.Thread, asking: t
                 stream.close()
 
 
-def _value(line: bytearray, number: int) -> object:
+def _value(line: bytes | bytearray, number: int) -> object:
     try:
-        return json_value(line.decode(), parse_int=_whole)
+        text = line.decode()
+        return json_value(text, parse_int=_whole) if "[" in text or "{" in text else DECODER.decode(text)
     except UnicodeDecodeError as error:
         raise Unreadable(number, f"{_beginning(line)}, which is no UTF-8") from error
     except json.JSONDecodeError as error:
@@ -197,6 +198,10 @@ def _whole(digits: str) -> float:
         return -0.0 if digits == "-0" else int(digits)
     except ValueError as error:
         raise ValueError(f"an integer has {len(digits.lstrip('-')):,} digits, give it as a text") from error
+
+
+#: Reads lines that hold a number or a text: to make a decoder for each of them takes longer than to read it.
+DECODER: Final = json.JSONDecoder(parse_int=_whole)
 
 
 def _beginning(held: bytes | bytearray) -> str:

@@ -112,13 +112,13 @@ class RemoteFunction(OutsideFunction):
         try:
             match answer:
                 case {"outcomes": list(found), "raises": list(raises)} if _shaped(found, sides, runs):
-                    outputs: list[list[object]] = value_from_json(found)  # type: ignore[assignment]  # it is checked by `_shaped`
+                    outputs: list[list[object]] = value_from_json(found)  # type: ignore[assignment]  # as `_shaped` saw
                     for side, run, name in raises:
                         outputs[side][run] = ExceptionOutcome(str(name))
                     return outputs
                 case {"raised": [int(run), int(side), str(kind), str(text), str(trace)]} if side in range(sides):
                     raise raised_there(run, side, kind, text, trace)
-                case {"exit": int() | str() as code}:
+                case {"exit": int() | str() | None as code}:
                     raise SystemExit(code)
                 case {"unsendable": str(what)}:
                     raise InvalidParameter(

@@ -85,7 +85,7 @@ def to_json(value: Any) -> Any:
         plain = value.ndim and value.dtype.kind in "biuf" and not hasattr(value, "mask")
         shape = {} if value.size else {"shape": list(value.shape)}
         return {"array": entries, "dtype": value.dtype.name, **shape} if plain else entries
-    if family == "pandas" and str(value) in ("<NA>", "NaT"):
+    if kind.__name__ in ("NAType", "NaTType"):
         return None
     if family == "pandas" and kind.__name__ in ("DataFrame", "Series"):
         return _table_to_json(value)
@@ -182,9 +182,8 @@ def _column(name: Any, dtype: Any, entries: list[Any], index: Any) -> Any:
     elif dtype.startswith(("datetime64", "timedelta64")):
         unit, _, zone = dtype[dtype.index("[") + 1 : -1].partition(", ")
         counts = pd.array(entries, "Int64").to_numpy("int64", na_value=-(2**63))
-        values = pd.Series(
-            counts.view("Mm"[dtype[0] == "t"] + "8[" + unit + "]")
-        )  # an old pandas has nanoseconds alone
+        # An old pandas has nanoseconds alone.
+        values = pd.Series(counts.view(("M8[" if dtype.startswith("d") else "m8[") + unit + "]"))
         values = values.dt.tz_localize("UTC").dt.tz_convert(zone).array if zone else values.array
     else:
         known = "object" if dtype == "str" and pd.Series([""]).dtype == object else dtype
@@ -284,7 +283,7 @@ class Service:
                         first.append(arguments.pop(name))
                     outcome = self.function(*first, **arguments)
                 except SystemExit as error:
-                    return {"exit": error.code if type(error.code) in (int, str) else repr(error.code)}
+                    return {"exit": error.code if isinstance(error.code, (int, str, type(None))) else repr(error.code)}
                 except BaseException as error:
                     if not request["errors"]:
                         return {"raised": [run, side, type(error).__qualname__, str(error), traceback.format_exc()]}
