@@ -53,6 +53,8 @@ PLAIN_RUNS: Final = 1 << 10
 CHUNK: Final = 1024
 #: Seconds that a new process has to start and to import what it needs.
 START: Final = 60.0
+#: How further processes begin: as forks, where the system has forks.
+FORK: Final[Any] = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
 #: Processes that are asked just now.
 _RUNNING: Final[set[Child]] = set()
 
@@ -289,10 +291,6 @@ def answers(request: dict[str, Any]) -> list[object]:
         while here.poll(max(end - time.monotonic(), 0.0)):
             found.append(here.recv())
     return [value_to_json(one) for one in found]
-
-
-#: How further processes begin: as forks, where the system has forks.
-FORK: Final[Any] = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
 
 
 def _ask_further(pipe: Connection, question: bytes, further: Further) -> None:

@@ -117,7 +117,9 @@ class RemoteFunction(OutsideFunction):
                         outputs[side][run] = ExceptionOutcome(str(name))
                     return outputs
                 case {"raised": [int(run), int(side), str(kind), str(text), str(trace)]} if side in range(sides):
-                    raise raised_there(run, side, kind, text, trace)
+                    raised_there: RemoteException = type(kind, (RemoteException,), {"run": run, "side": side})(text)
+                    raised_there.add_note(trace)
+                    raise raised_there
                 case {"exit": int() | str() | None as code}:
                     raise SystemExit(code)
                 case {"unsendable": str(what)}:
@@ -174,14 +176,6 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
             raise UnknownTarget(f"there is no file {place}")
         place = str(Path(place).resolve())
     return RemoteFunction(os.path.abspath(program), place, name, seconds("max_time", max_time))
-
-
-def raised_there(run: int, side: int, kind: str, text: str, trace: str) -> RemoteException:
-    """Return an exception of the other interpreter as an exception here, of a class of the same name."""
-    error: RemoteException = type(kind, (RemoteException,), {})(text)
-    error.run, error.side = run, side
-    error.add_note(trace)
-    return error
 
 
 def _shaped(found: list[object], sides: int, runs: int) -> bool:
