@@ -155,7 +155,7 @@ class Further:
 class Answer:
     """Runs on one input: how many, how many in each event, and what all of them returned if it was always the same.
 
-    `outcomes`: the first of them, as `outcome_keys` writes them.
+    `outcomes`: the first of them, as `outcome_keys` writes them; empty for a further process.
     """
 
     runs: int
@@ -359,7 +359,8 @@ def _counted(
     while runs < most and (runs == 0 or time.monotonic() < end):
         rows = mechanism.outcomes(data, rng, chunk, start=runs, least=width)
         outcomes.add(rows)
-        first += outcome_keys(rows[: PLAIN_RUNS - len(first)])
+        if further is None:
+            first += outcome_keys(rows[: PLAIN_RUNS - len(first)])
         hits = [count + int(event.contains(rows).sum()) for count, event in zip(hits, events, strict=True)]
         runs += chunk
     return {"runs": runs, "hits": tuple(hits), "always": outcomes.always, "outcomes": tuple(first)}

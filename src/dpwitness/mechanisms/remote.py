@@ -28,7 +28,7 @@ from dpwitness.values import value_from_json, value_to_json
 SERVER: Final = Path(__file__).with_name("server.py")
 #: Seconds that runs may take on average, and that the other interpreter may take to start and to import the function.
 MAX_TIME: Final = 600.0
-#: What can be sent between two interpreters.
+#: What can be sent between two interpreters, tables of Polars from here alone.
 SENDABLE: Final = "numbers, flags, texts, bytes, None, arrays, DataFrames of pandas, or lists, tuples, sets or dicts"
 
 

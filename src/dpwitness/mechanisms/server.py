@@ -1,13 +1,14 @@
 """Runs a function in the interpreter that runs this file, for dpwitness in another one.
 
-The file needs Python 3.8, has no newer syntax, and imports NumPy and pandas only for values of theirs. Requests and
-answers are lines of JSON, on the standard input and output that the interpreter was started with; values in them are
-written as `dpwitness.values` writes them.
+The file needs Python 3.8, has no newer syntax, and imports NumPy, pandas and Polars only for values of theirs. Requests
+and answers are lines of JSON, on the standard input and output that the interpreter was started with; values in them
+are written as `dpwitness.values` writes them.
 """
 
 from __future__ import annotations
 
 import base64
+import decimal
 import functools
 import importlib
 import importlib.util
@@ -131,7 +132,9 @@ def of_json(value: Any) -> Any:
     for name, kind in SEQUENCES.items():
         if name in value:
             return kind(map(of_json, value[name]))
-    raise Unsendable(value.get("object", "a table of {}".format(value.get("table"))))
+    if str(value.get("table")).startswith("polars"):
+        return _polars(value)
+    raise Unsendable(value.get("object", "a table of Arrow"))
 
 
 def _array(value: dict[str, Any]) -> Any:
@@ -189,6 +192,23 @@ def _column(name: Any, dtype: Any, entries: list[Any], index: Any) -> Any:
         known = "object" if dtype == "str" and pd.Series([""]).dtype == object else dtype
         values = pd.Series([of_json(entry) for entry in entries], dtype=known).array
     return pd.Series(values, index=index, dtype=values.dtype, name=of_json(name))
+
+
+def _polars(value: dict[str, Any]) -> Any:
+    """A table of Polars. Times are whole numbers of their unit."""
+    import polars as pl
+
+    columns = []
+    for name, kind, entries in value["columns"]:
+        ((named, settings),) = kind.items() if isinstance(kind, dict) else [(kind, [])]
+        dtype = getattr(pl, named)(*settings)
+        if named in ("Date", "Datetime", "Duration", "Time"):
+            columns.append(pl.Series(name, entries, pl.Int64).cast(dtype))
+        else:
+            read = decimal.Decimal if named == "Decimal" else of_json
+            columns.append(pl.Series(name, [None if entry is None else read(entry) for entry in entries], dtype))
+    frame = pl.DataFrame(columns)
+    return frame.lazy() if value["table"] == "polars-lazy" else frame
 
 
 @functools.lru_cache(KEPT)
