@@ -7,14 +7,13 @@ from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from itertools import count
-from typing import Any, ClassVar, Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import numpy as np
 from typing_extensions import override
 
 from dpwitness import checks
 from dpwitness.checks import brief
-from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidNeighbours
 
 T = TypeVar("T")
@@ -192,13 +191,11 @@ def _places_of(values: Sequence[Value]) -> dict[Hashable, int]:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Categories(JsonFields, Listed):
+class Categories(Listed):
     """One of `values`: texts, whole numbers, flags, or numbers, all of one type.
 
     `other`: another value of that type is allowed too; `missing`: None is allowed.
     """
-
-    json_keys: ClassVar[tuple[str, ...]] = ("categories: values", "other", "missing")
 
     values: tuple[Value, ...]
     other: bool = False
@@ -222,6 +219,10 @@ class Categories(JsonFields, Listed):
     def __str__(self) -> str:
         more = [f"… {len(self.values) - SHOWN} more"] if len(self.values) > SHOWN else []
         return _call("categories", *map(repr, self.values[:SHOWN]), *more, other=self.other, missing=self.missing)
+
+    @override
+    def to_json(self) -> dict[str, object]:
+        return {"categories": list(self.values), "other": self.other, "missing": self.missing}
 
     @override
     def odd(self) -> tuple[Value, ...]:
@@ -297,10 +298,8 @@ ODD_TEXTS: Final = ("0", " ", "é", '"', ",", "a\nb", "NaN")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Text(JsonFields, Domain):
+class Text(Domain):
     """Texts of at most `max_length` characters; `missing`: None is allowed."""
-
-    json_keys: ClassVar[tuple[str, ...]] = ("text: max_length", "missing")
 
     max_length: int
     missing: bool = False
@@ -312,6 +311,10 @@ class Text(JsonFields, Domain):
 
     def __str__(self) -> str:
         return _call("text", str(self.max_length), missing=self.missing)
+
+    @override
+    def to_json(self) -> dict[str, object]:
+        return {"text": self.max_length, "missing": self.missing}
 
     @override
     def ends(self) -> tuple[Value, ...]:

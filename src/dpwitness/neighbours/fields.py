@@ -1,24 +1,18 @@
 """How a record is made of fields: a single value, a tuple, a list or a dict, nested as you like."""
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
 
 from dpwitness.checks import brief
-from dpwitness.codec import AnyCodec, Codec, Definitions, Schema, codec_of, keys_of, read_fields
+from dpwitness.codec import AnyCodec, Codec, Definitions, Schema, codec_of
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import Categories, Domain, Range, Text, Value, key_of
+from dpwitness.neighbours.domains import Domain, Value, categories, integers, key_of, numbers, text
 
 #: A record inside: the values of its fields in order, nesting left out.
 Record = tuple[Value, ...]
-#: The codec of both ends of a range, by the key that tells the range from other domains; and its other keys.
-RANGES: Final[Mapping[str, AnyCodec]] = {
-    "numbers": codec_of(tuple[float, float]),
-    "integers": codec_of(tuple[int, int]),
-}
-RANGE_FLAGS: Final = ("clipped", "missing")
 #: Fields of a record and levels of nesting that a file may hold.
 MOST_FIELDS: Final = 10_000
 DEEPEST: Final = 32
@@ -201,55 +195,58 @@ def _read(value: object, levels: int) -> object:
         raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
     if not isinstance(value, Mapping):
         raise InvalidNeighbours(f"domain {brief(value)} must be an object")
-    keys = set(value)
-    if keys == {"tuple"} and isinstance(value["tuple"], list):
-        return tuple(_read(part, levels - 1) for part in value["tuple"])
-    if keys == {"list"} and isinstance(value["list"], list):
-        return [_read(part, levels - 1) for part in value["list"]]
-    if keys == {"dict"} and isinstance(value["dict"], Mapping):
-        return {name: _read(part, levels - 1) for name, part in value["dict"].items()}
-    if keys == {"dict", "names"} and isinstance(value["dict"], list) and isinstance(value["names"], list):
-        names, parts = value["names"], [_read(part, levels - 1) for part in value["dict"]]
-        if len(names) == len(parts) and {type(name) for name in names} <= {str, int} and len(set(names)) == len(names):
-            return dict(zip(names, parts, strict=True))
-    for name, ends in RANGES.items():
-        if keys == {name, *RANGE_FLAGS}:
-            low, high = ends.read(name, value[name])
-            flags = {flag: codec_of(bool).read(flag, value[flag]) for flag in RANGE_FLAGS}
-            return Range(low=low, high=high, whole=name == "integers", **flags)
-    for kind in (Categories, Text):
-        if keys == {key.name for key in keys_of(kind)}:
-            return read_fields(kind, "domain", value)
-    known = ", ".join([*RANGES, "categories", "text"])
+    match dict(value):
+        case {"tuple": list(parts), **rest} if not rest:
+            return tuple(_read(part, levels - 1) for part in parts)
+        case {"list": list(parts), **rest} if not rest:
+            return [_read(part, levels - 1) for part in parts]
+        case {"dict": dict(parts), **rest} if not rest:
+            return {name: _read(part, levels - 1) for name, part in parts.items()}
+        case {"dict": list(parts), "names": list(names), **rest} if not rest and len(names) == len(parts):
+            if {type(name) for name in names} <= {str, int} and len(set(names)) == len(names):
+                return dict(zip(names, (_read(part, levels - 1) for part in parts), strict=True))
+    for keys, make in DOMAINS:
+        if set(value) == set(keys):
+            return make(*(codec.read(key, value[key]) for key, codec in keys.items()))
+    known = ", ".join(next(iter(keys)) for keys, _ in DOMAINS)
     raise InvalidNeighbours(f"domain {brief(value)} must hold one of tuple, list, dict, {known}, and its settings")
 
 
+FLAG: Final = codec_of(bool)
+#: The codecs of the keys of each domain that files hold, and the function that makes the domain from their values.
+DOMAINS: Final[tuple[tuple[dict[str, AnyCodec], Callable[..., Domain]], ...]] = (
+    (
+        {"numbers": codec_of(tuple[float, float]), "clipped": FLAG, "missing": FLAG},
+        lambda ends, clipped, missing: numbers(*ends, clipped=clipped, missing=missing),
+    ),
+    (
+        {"integers": codec_of(tuple[int, int]), "clipped": FLAG, "missing": FLAG},
+        lambda ends, clipped, missing: integers(*ends, clipped=clipped, missing=missing),
+    ),
+    (
+        {"categories": codec_of(tuple[Any, ...]), "other": FLAG, "missing": FLAG},
+        lambda values, other, missing: categories(*values, other=other, missing=missing),
+    ),
+    ({"text": codec_of(int), "missing": FLAG}, lambda max_length, missing: text(max_length, missing=missing)),
+)
+
+
 def _schema(definitions: Definitions) -> Schema:
-    """A domain, or parts of which each is one of these again."""
+    """A domain, or parts each of which is a domain again."""
     whole: Schema = {"$ref": "#/$defs/Domain"}
     if "Domain" not in definitions:
         definitions["Domain"] = {}  # it refers to itself
         parts = {"type": "array", "items": whole}
         names = {"type": "array", "items": {"type": ["string", "integer"]}}
         by_name = {"type": "object", "additionalProperties": whole}
-        structures: list[Schema] = [
-            {"properties": {"tuple": parts}, "required": ["tuple"]},
-            {"properties": {"list": parts}, "required": ["list"]},
-            {"properties": {"dict": by_name}, "required": ["dict"]},
-            {"properties": {"dict": parts, "names": names}, "required": ["dict", "names"]},
-        ]
-        ranges: list[Schema] = [
-            {
-                "type": "object",
-                "properties": {name: ends.schema(definitions), **{key: {"type": "boolean"} for key in RANGE_FLAGS}},
-                "required": [name, *RANGE_FLAGS],
-            }
-            for name, ends in RANGES.items()
-        ]
+        properties: list[dict[str, Schema]] = [
+            *({key: codec.schema(definitions) for key, codec in keys.items()} for keys, _ in DOMAINS),
+            {"tuple": parts}, {"list": parts}, {"dict": by_name}, {"dict": parts, "names": names},
+        ]  # fmt: skip
         definitions["Domain"] = {
             "description": "The values of a field, or the structure of a record.",
             "type": "object",
-            "anyOf": [*ranges, *(codec_of(kind).schema(definitions) for kind in (Categories, Text)), *structures],
+            "anyOf": [{"properties": one, "required": list(one)} for one in properties],
         }
     return whole
 
