@@ -601,7 +601,7 @@ def test_targets_say_all_of_themselves():
     assert "dpwitness.algorithms.noise_addition.histogram" in [str(case) for case in cases]
 
 
-def test_describers_are_found_by_themselves():
+def test_describers_are_found_by_their_entry_points():
     assert [*registered()][-1] == "signatures"
     assert {"opendp", "diffprivlib"} <= set(registered())
     assert isinstance(first_running(lambda data, epsilon: len(data)), Attempt)

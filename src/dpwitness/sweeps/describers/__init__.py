@@ -37,38 +37,19 @@ class Recipe:
 class Attempt:
     """A mechanism with its claim and the inputs that are neighbours.
 
-    Attributes
-    ----------
-    mechanism
-        A function as `check` takes it.
-    claim
-        The claim of the mechanism.
-    relations
-        The relations that the claim may mean. Only a mechanism that is refuted under each of them is refuted.
-    adjacency
-        The same for people.
-    parameters
-        Values for parameters of the mechanism, ε among them.
-    outcome
-        The part of an output that is released; None: all of it.
-    of_records
-        Whether the input is records of several people. A mechanism that returns an entry for each of them is not run:
-        its claim is about one record.
-    bits
-        Whether the last bits of floating-point outcomes are looked at; False if the noise is drawn by the describer.
-    strict
-        Whether the attempt is run only if it runs on all of the first pairs and on the smallest inputs: a mechanism
-        that refuses numbers beyond its bounds, or few records, is to be run without them.
+    `of_records`: the input is records of several people; a mechanism that returns an entry for each of them is not run,
+    since its claim is about one record. `strict`: the attempt is run only if it runs on all of the first pairs and on
+    the smallest inputs; a mechanism that refuses numbers beyond its bounds, or few records, is to be run without them.
     """
 
-    mechanism: Callable[..., Any]
+    mechanism: Callable[..., Any]  # a function as `check` takes it
     claim: Claim
-    relations: tuple[Relation, ...]
-    adjacency: str
-    parameters: Mapping[str, Any] = field(default_factory=dict)
-    outcome: Outcome | None = None
+    relations: tuple[Relation, ...]  # all that the claim may mean: only what is refuted under each is refuted
+    adjacency: str  # the same for people
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism, ε among them
+    outcome: Outcome | None = None  # the part of an output that is released; None: all of it
     of_records: bool = False
-    bits: bool = True
+    bits: bool = True  # whether the last bits of outcomes are looked at; False for noise that the describer draws
     strict: bool = False
 
 

@@ -19,7 +19,9 @@ from dpwitness.sweeps.describers.signatures import EPSILON, Parameters, Released
 Selection = tuple[dict[str, Any], Relation, str]
 ANY_TWO: Final = "any two values"
 MOVED: Final = "utilities that move by the sensitivity"
+EIGENVALUES: Final = "matrices whose eigenvalues move by the sensitivity"
 UTILITIES: Final = [["a", "b", 1], ["a", "c", 2], ["b", "c", 1]]
+HIERARCHY: Final = [["a", "b"], ["c", "d"]]
 DIAGONALS: Final = (np.zeros((2, 2)), np.diag([1.0, 0.0]), np.diag([0.0, 1.0]))
 BY_UTILITY: Final[Mapping[str, Selection]] = {
     "": ({"sensitivity": 1.0}, queries(3), MOVED),
@@ -31,16 +33,8 @@ OWN: Final[Mapping[str, Mapping[str, Selection]]] = {
     "Exponential": BY_UTILITY,
     "PermuteAndFlip": BY_UTILITY,
     "ExponentialCategorical": {"": ({"utility_list": UTILITIES}, pairs(*combinations("abc", 2)), ANY_TWO)},
-    "ExponentialHierarchical": {
-        "": ({"hierarchy": [["a", "b"], ["c", "d"]]}, pairs(*combinations("abcd", 2)), ANY_TWO)
-    },
-    "Bingham": {
-        "": (
-            {"sensitivity": 1.0},
-            pairs(DIAGONALS[:2], DIAGONALS[1:]),
-            "matrices whose eigenvalues move by the sensitivity",
-        )
-    },
+    "ExponentialHierarchical": {"": ({"hierarchy": HIERARCHY}, pairs(*combinations("abcd", 2)), ANY_TWO)},
+    "Bingham": {"": ({"sensitivity": 1.0}, pairs(DIAGONALS[:2], DIAGONALS[1:]), EIGENVALUES)},
 }
 
 
