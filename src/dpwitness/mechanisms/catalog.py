@@ -33,7 +33,7 @@ def load_registered(name: str) -> Callable[..., object]:
     """
     points = registered()
     if name not in points:
-        hint = near(name, points) or "; `dpwitness list` shows the bundled ones"
+        hint = near(name, points) or ": `dpwitness list` shows the bundled ones."
         if ":" in name:
             hint = (
                 ": it is not a registered target, so its code is not run unless you name it: give the mechanism "
