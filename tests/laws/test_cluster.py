@@ -3,6 +3,7 @@
 import os
 import signal
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -11,8 +12,9 @@ from distributed import Client, LocalCluster
 import dpwitness as dpw
 import elsewhere
 from dpwitness.cli import main
-from dpwitness.errors import BadInput, ClusterLost, InvalidParameter, MechanismCrashed
+from dpwitness.errors import BadInput, ClusterLost, InvalidParameter, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Interval
+from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
 from dpwitness.neighbours import pairs
@@ -212,3 +214,19 @@ def test_a_scheduler_that_is_closed_in_the_middle_ends_in_a_verdict():
     assert verdict.ended == "cluster lost"
     assert verdict.counts.runs > 0
     assert "stopped early: the cluster or executor does not answer any more" in str(verdict)
+
+
+@pytest.mark.campaign
+def test_a_worker_of_the_local_cluster_that_hangs_at_the_deadline_is_started_anew():
+    here = os.getpid()
+
+    def hanging(rng, data):
+        if os.getpid() != here and rng.random() < 1e-3:
+            time.sleep(3600)
+        return data[0] + rng.laplace()
+
+    mechanism, quick = python(hanging), python(elsewhere.noisy)
+    with pytest.raises(MechanismTimeout):
+        last(there(mechanism, "local", deadline=Deadline(time.monotonic() + 20)).confirm(PAIR, EVENTS, 100_000))
+    again = there(quick, "local", deadline=Deadline(time.monotonic() + 60))
+    assert last(again.confirm(PAIR, EVENTS, 2_000)) == last(runner(quick).confirm(PAIR, EVENTS, 2_000))

@@ -17,7 +17,7 @@ import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import resource_tracker
@@ -418,18 +418,26 @@ class Cluster(Pool):
             return MechanismCrashed(
                 f"several workers of the cluster {self._name} ended while they ran the mechanism: {first_line(error)}"
             )
-        return (
-            self._lost("what was on its way is cancelled")
-            if isinstance(error, CancelledError)
-            else super().failure(error)
-        )
+        cancelled = isinstance(error, CancelledError)
+        return self._lost("what was on its way is cancelled") if cancelled else super().failure(error)
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
-        """Begin none of these. What a worker runs it runs to its end: others may use the cluster too."""
+        """Drop tasks on their way. What a worker runs it runs to its end: others may use the cluster too.
+
+        A worker of this machine's own cluster that still runs a task after `GRACE` is started anew.
+        """
         super().end(futures, patience)
-        if self._local and not patience and futures and self._client.status == "running":
-            self._client.restart(wait_for_workers=False)
+        if self._local and not patience and self._client.status == "running":
+            time.sleep(GRACE)
+            with suppress(ClusterLost), self._reached():  # the next task is refused, and says so
+                hung = [worker for worker, tasks in self._client.run(_executing).items() if tasks]
+                self._client.restart_workers(hung)
+
+
+def _executing(dask_worker: Any) -> int:
+    """On a worker: how many tasks it runs, those included that were dropped."""
+    return len(dask_worker.state.executing)
 
 
 def _suspicious(content: str, dask_scheduler: Any) -> bool:
