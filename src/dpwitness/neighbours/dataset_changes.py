@@ -98,9 +98,9 @@ class Change:
 
 
 def change_between(first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-    """What was added or replaced between two datasets, the order of the other records unchanged.
+    """The record that was added or replaced between two datasets, the order of the other records unchanged.
 
-    None where they are equal, or where more than one record differs. Order counts, since mechanisms see it: the same
+    None for equal datasets, and where more than one record differs. Order counts, since mechanisms see it: the same
     records in another order are another dataset.
     """
     if len(first) > len(second):
@@ -127,7 +127,7 @@ def same_record(first: Record, second: Record) -> bool:
 
 
 def order_of(record: Record) -> tuple[tuple[int, Value], ...]:
-    """The place of a record in order: numbers, then texts, then all else, where NaN and None are."""
+    """The sort key of a record: numbers come first, then texts, then all else, NaN and None too."""
     return tuple(
         (0, value) if isinstance(value, int | float) and value == value
         else (1, value) if isinstance(value, str)

@@ -24,7 +24,7 @@ def _same(first: Value, second: Value) -> bool:
 
 
 def _key_of_side(records: tuple[Record, ...]) -> Hashable:
-    """What equal datasets have in common: the values of all fields, and their types."""
+    """The key of a dataset: the values of all fields, and their types. Equal datasets have equal keys."""
     try:
         hash(records)
     except TypeError:  # arrays inside, or a signalling NaN
@@ -74,7 +74,7 @@ class Proposals:
     pinned: bool = False
 
     def __iter__(self) -> Iterator[Change]:
-        """The changes, the most promising kinds first, each kind in turn, none twice.
+        """The changes, the most promising kinds first, each kind in turn, no change twice.
 
         The first is an ordinary dataset: what a run costs is measured on it. The first four are all that a very slow
         mechanism sees, the first twelve all that a slow one does.
@@ -184,10 +184,11 @@ class Proposals:
     def _sized(
         self, tried: Sequence[T], a_size: int, *, least: int = 1, large: bool = False
     ) -> Iterator[tuple[int, T, int | None]]:
-        """Each with every size, and a place: two at the end and two at the start by turns.
+        """Each of several things with every size, and a place: two at the end and two at the start by turns.
 
-        A size begins once `a_size` of them were tried at the size before: one by one, all sizes would come too late.
-        `least`: of a size; `large`: the largest size second, so that a mechanism of few pairs has large ones, too.
+        A size begins once `a_size` things were tried at the size before: one by one, all sizes would come too late.
+        `least`: the least size; `large`: the largest size comes second, so that a mechanism that gets few pairs gets
+        large ones too.
         """
         sizes = [size for size in self.sizes if size >= least]
         if large:
@@ -218,7 +219,7 @@ class Proposals:
             yield self._change([middle] * (size - 1), middle, named, "ordinary", place)
 
     def _alone(self) -> Iterator[Change]:
-        """One record, or none; and each of a few values of a field in the place of each other one."""
+        """One record against no record, or another one; and each of a few values of a field in the place of another."""
         alone = (self._change([], self.opposite(named[1]), named, "") for named in self.notable(2))
         yield from in_turn((alone, self._exchanged()))
 

@@ -17,7 +17,7 @@ from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 
 T = TypeVar("T")
-#: A value of a field: a number, a text, a flag, None, or what else records hold.
+#: A value of a field: a number, a text, a flag, None, or any other object.
 Value = Any
 
 
@@ -40,7 +40,7 @@ class Domain(ABC):
         """Values to try, the most promising first; the first two are far apart."""
 
     def inside(self, end: Value) -> Value:
-        """A value near an end, but not at it; the end itself where there is no such thing as near."""
+        """A value near an end, but not at it; by default the end itself."""
         return end
 
     def odd(self) -> tuple[Value, ...]:
@@ -112,7 +112,7 @@ def is_missing(value: object) -> bool:
 
 
 def key_of(value: object) -> Hashable:
-    """What equal values of a field have in common: their type, and NaN is equal to NaN."""
+    """The key of a value of a field. Equal values of one type have equal keys, NaN too."""
     if isinstance(value, float) and value != value:
         return "NaN"
     try:

@@ -20,7 +20,7 @@ DEEPEST: Final = 32
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fields:
-    """A record's structure: a domain alone (`names` is None and there is one part), or parts by position or by name.
+    """A record's structure: a domain alone (there is one part, and no names), or parts by position or by name.
 
     A part is a `Domain` or `Fields` again. `record_type`: the class of records where it is derived from the kind's own,
     as a named tuple is.
@@ -46,7 +46,7 @@ class Fields:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """What people call the values of the flat record."""
+        """The names of the values of the flat record, for people."""
         labels = self.names if self.kind == "dict" else [f"field {k + 1}" for k in range(len(self.parts))]
         labels = ["value"] if self.kind == "value" else labels
         paths: list[str] = []
@@ -78,7 +78,7 @@ class Fields:
         return items[0]
 
     def read_all(self, records: Sequence[object]) -> list[Record] | None:
-        """The flat records, or None where one is none of this structure and these domains."""
+        """The flat records as tuples; None if one does not match."""
         columns = self._columns(records)
         return None if columns is None else list(zip(*columns, strict=True))
 
@@ -120,7 +120,7 @@ class Fields:
         return tuple(domain.middle() for domain in self.domains)
 
     def draw(self, rng: np.random.Generator, n: int) -> list[Record]:
-        """So many records as real data may hold them."""
+        """`n` records as real data may hold them."""
         domains = self.domains
         return [tuple(domain.draw(rng) for domain in domains) for _ in range(n)]
 

@@ -55,7 +55,7 @@ class NumberList(JsonFields, Relation):
 
     @abstractmethod
     def read(self, data: Data) -> Data:
-        """Data as the mechanism gets them. Raises `InvalidNeighbours` for what is no such list."""
+        """Data as the mechanism gets them. Raises `InvalidNeighbours` for any other data."""
 
     @abstractmethod
     def adjacent(self, pair: Pair) -> bool:

@@ -67,7 +67,7 @@ def _check_size(size: object) -> None:
 
 
 def _allowed(size: Size, first: int, second: int) -> bool:
-    """Whether two datasets of so many records may be neighbours."""
+    """Whether datasets of `first` and `second` records may be neighbours."""
     if isinstance(size, tuple):
         return size[0] <= min(first, second) and max(first, second) <= size[1]
     return size is None or size in (first, second)
@@ -206,7 +206,7 @@ class Records(Relation):
                 yield pair
 
     def _sized(self, kinds: Iterable[Iterator[Change]], most: int) -> Iterator[Change]:
-        """The first so many changes of datasets that may have so many records, one of each kind in turn."""
+        """The first `most` changes of datasets of allowed sizes, one of each kind in turn."""
         changes = in_turn([*kinds])
         return islice((change for change in changes if _allowed(self.size, *map(len, change.datasets))), most)
 
@@ -246,7 +246,7 @@ class Records(Relation):
 
     @override
     def large(self, size: int, data: Data | None = None) -> Iterator[Pair]:
-        """Two pairs of so many records; none where no dataset has so many, or `data` are given."""
+        """Two pairs of `size` records; no pair where the relation has no dataset of that size, or `data` are given."""
         if data is not None or not _allowed(self.size, size - 1, size):
             return
         proposals = self._proposals(None, self.layout, sizes=(size,))[0]
@@ -263,7 +263,7 @@ class Records(Relation):
         yield from self._changed(pair, varied=False)
 
     def _changed(self, pair: Pair, *, varied: bool) -> Iterator[Pair]:
-        """Pairs like a pair or simpler, in its layout; none where it does not belong to the relation."""
+        """Pairs like a pair, or simpler, in its layout; no pair where it does not belong to the relation."""
         first, second = self._read(pair.data), self._read(pair.neighbour)
         if first is None or second is None:
             return
@@ -278,7 +278,7 @@ class Records(Relation):
         yield from filter(contains, (self._pair(step, layout) for step in changes))
 
     def _between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-        """What was added, removed or replaced; None where more differs than may, or nothing."""
+        """The change between two datasets; None where more differs than one group, or nothing."""
         return change_between(first, second) if self._units is None else self._units.change_between(first, second)
 
     @override

@@ -45,7 +45,7 @@ class Relation(ABC):
 
     @property
     def noun(self) -> str:
-        """What people call one entry of an output."""
+        """The word for one entry of an output, for people."""
         return "value"
 
     @property
@@ -98,7 +98,7 @@ class Relation(ABC):
         return iter(())
 
     def large(self, size: int, data: Data | None = None) -> Iterator[Pair]:
-        """A few pairs of datasets of so many records, for mechanisms that are fast; by default none.
+        """A few pairs of datasets of `size` records, for mechanisms that are fast; by default no pair.
 
         The caller tests whether a pair is `adjacent` before it uses it, which reads every record.
         """
@@ -135,7 +135,7 @@ class Relation(ABC):
 
 @contextmanager
 def _asked(relation: Relation, method: str) -> Iterator[None]:
-    """What a relation of another package raises becomes `InvalidNeighbours`; a fault of ours stays what it is."""
+    """An exception of another package's relation becomes `InvalidNeighbours`; a fault of ours stays what it is."""
     try:
         yield
     except DPWitnessError:
@@ -147,7 +147,7 @@ def _asked(relation: Relation, method: str) -> Iterator[None]:
 
 
 def _all_are(relation: Relation, method: str, wanted: type[T], given: Iterable[object]) -> Iterator[T]:
-    """What a method of a relation gave, each checked to be of a class. Raises `InvalidNeighbours`."""
+    """The results of a method of a relation, each checked to be of a class. Raises `InvalidNeighbours`."""
     for one in given:
         if not isinstance(one, wanted):
             raise InvalidNeighbours(
@@ -217,7 +217,7 @@ def alternatives(relation: Relation) -> tuple[Relation, ...]:
 
 
 def pairs_of_size(relation: Relation, size: int, data: Data | None = None) -> Iterator[Pair]:
-    """Its few pairs of so many records, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
+    """The few pairs of `size` records, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
     return _proposed(relation, "large", size, data)
 
 

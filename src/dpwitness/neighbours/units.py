@@ -29,7 +29,7 @@ Allowed = Callable[[int, int], bool]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Units:
-    """Whose records are whose: the field at `place` of the flat record; a unit may have `at_most` so many, if given."""
+    """The units of datasets: the field at `place` of a flat record says whose it is; a unit has `at_most` records."""
 
     fields: Fields
     place: int
@@ -67,7 +67,7 @@ class Units:
 
     @property
     def rest(self) -> Fields:
-        """All other fields; a flag in place of none."""
+        """All other fields; a flag where there is no other field."""
         domains, paths = list(self.fields.domains), list(self.fields.paths)
         del domains[self.place], paths[self.place]
         return Fields(kind="dict", names=tuple(paths), parts=tuple(domains)) if domains else Fields(parts=(flags(),))
@@ -96,7 +96,7 @@ class Units:
         return f"{count} records of {self.fields.paths[self.place]} {brief(value)}, and at_most={self.at_most}"
 
     def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-        """The unit that was added, or whose records were replaced; None where more differs, or nothing.
+        """The unit that was added, or whose records were replaced; None where more or nothing differs.
 
         The records of all other units are the same, in the same order.
         """
@@ -118,7 +118,7 @@ class Units:
     def _merged(
         self, first: Sequence[Record], second: Sequence[Record], gone: Hashable | None, new: Hashable
     ) -> Change | None:
-        """The change from the records of one unit to those of another, or from none, all others being equal."""
+        """The change from the records of one unit, if any, to those of another; None if other records differ."""
         records: list[Record] = []
         sides: list[int] = []
         i = j = 0
@@ -174,7 +174,7 @@ class UnitProposals:
     base: tuple[Record, ...] | None = None
 
     def __iter__(self) -> Iterator[Change]:
-        """The changes, the most promising kinds first, each kind in turn, none twice."""
+        """The changes, the most promising kinds first, each kind in turn, no change twice."""
         kinds = [] if self.base is None else [self._more_than_base(), self._less_than_base()]
         kinds += [self._lifted(kind, turn) for turn, kind in enumerate(self.single.of_any_data())]
         yield from distinct(in_turn(kinds))
