@@ -14,7 +14,7 @@ from dpwitness.codec import OMITTED, Codec, write_fields
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.dataset_changes import AFTER, BEFORE, Change, Steps, change_between, same_record
 from dpwitness.neighbours.dataset_pairs import MOST, Proposals
-from dpwitness.neighbours.domains import Value, in_turn, plain
+from dpwitness.neighbours.domains import in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_meant, form_of_data, usual_form
@@ -119,15 +119,8 @@ class Records(Relation):
     kind: ClassVar[str] = "records"
     judged: ClassVar[bool] = True
     json_keys: ClassVar[tuple[str, ...]] = (
-        "kind",
-        "domain: fields",
-        "adjacency",
-        "size",
-        "form",
-        "unit",
-        "at_most",
-        "empty",
-    )
+        "kind", "domain: fields", "adjacency", "size", "form", "unit", "at_most", "empty",
+    )  # fmt: skip
 
     fields: DescribedFields
     adjacency: str | None = ADD_REMOVE
@@ -199,7 +192,7 @@ class Records(Relation):
                 )
             self._require_bound("data", records)
             base, layout = tuple(records), self._layout_of(data)
-        proposed = self._proposals(base, layout, pinned=data is not None)
+        proposed = self._proposals(base, layout, _sizes_to_try(self.size), pinned=data is not None)
         for change in self._sized((iter(p) for p in proposed), MOST):
             pair = self._pair(change, layout)
             if self._contains(pair, data, built=True):
@@ -211,35 +204,26 @@ class Records(Relation):
         return islice((change for change in changes if _allowed(self.size, *map(len, change.datasets))), most)
 
     def _proposals(
-        self,
-        base: tuple[Record, ...] | None,
-        layout: Layout,
-        *,
-        pinned: bool = False,
-        sizes: tuple[int, ...] | None = None,
-    ) -> list[Proposals | UnitProposals]:
+        self, base: tuple[Record, ...] | None, layout: Layout, sizes: tuple[int, ...], *, pinned: bool = False
+    ) -> Iterator[Proposals | UnitProposals]:
         """Changes to try, of each adjacency."""
         units = self._units
-        of_single = [
-            Proposals(
+        for relation in self.alternatives():
+            single = Proposals(
                 fields=self.fields if units is None else units.rest,
                 replace=relation.adjacency == REPLACE_ONE,
-                sizes=_sizes_to_try(self.size) if sizes is None else sizes,
+                sizes=sizes,
                 base=base if units is None or base is None else tuple(map(units.stripped, base)),
                 pinned=pinned,
                 missing=layout.missing,
             )
-            for relation in self.alternatives()
-        ]
-        if units is None:
-            return [*of_single]
-        allowed = partial(_allowed, self.size)
-        return [UnitProposals(units=units, single=single, allowed=allowed, base=base) for single in of_single]
+            allowed = partial(_allowed, self.size)
+            yield single if units is None else UnitProposals(units=units, single=single, allowed=allowed, base=base)
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """A record of each value of a small domain, of many magnitudes and special numbers; more numbers of records."""
-        proposed = self._proposals(self.base, self.layout)
+        proposed = self._proposals(self.base, self.layout, _sizes_to_try(self.size))
         for change in self._sized((p.unusual(scale) for p in proposed), MOST_UNUSUAL):
             if change.differs:
                 yield self._pair(change, self.layout)
@@ -249,7 +233,7 @@ class Records(Relation):
         """Two pairs of `size` records; no pair where the relation has no dataset of that size, or `data` are given."""
         if data is not None or not _allowed(self.size, size - 1, size):
             return
-        proposals = self._proposals(None, self.layout, sizes=(size,))[0]
+        proposals = next(self._proposals(None, self.layout, (size,)))
         yield from (self._pair(change, self.layout) for change in proposals.plain())
 
     @override
@@ -317,34 +301,30 @@ class Records(Relation):
         form = FORMS[self.form]
         if form.of(pair.data) != form.of(pair.neighbour):
             return False
-        if not built:
-            first, second = self._as_given(first, pair.data), self._as_given(second, pair.neighbour)
-        labels = [*map(form.row_labels, pair.sides)]
-        if not (built and labels[0] is None) and not self._alike(*map(_labelled, (first, second), labels)):
-            return False
+        exact = not built or form.row_labels(pair.data) is not None
+        if exact:
+            first, second = self._exact(first, pair.data), self._exact(second, pair.neighbour)
+            change = self._between(first, second)
+            if change is None:
+                return False
+            if self._units is None and change.replaces and change.on(BEFORE)[0][-1] != change.on(AFTER)[0][-1]:
+                return False  # the label of a row, which stays where the row is replaced
         if data is None:
             return True
         given = self._read(data)
-        if given is not None and not built:
-            given = self._as_given(given, data)
-        return given is not None and any(
-            len(given) == len(side) and all(map(same_record, given, side)) for side in (first, second)
-        )
+        if given is None:
+            return False
+        given = self._exact(given, data) if exact else given
+        return any(len(given) == len(side) and all(map(same_record, given, side)) for side in (first, second))
 
-    def _as_given(self, records: list[Record], data: Data) -> list[Record]:
-        """The records of a dataset, each with its types and signs of zeros in the data.
+    def _exact(self, records: list[Record], data: Data) -> list[Record]:
+        """The records of a dataset, each with its types and signs of zeros in the data, and its row's label, if any.
 
         A domain reads 5 and 5.0 as one value; a mechanism may not.
         """
-        rows = map(exact_key, FORMS[self.form].rows(data))
-        return [(*record, row) for record, row in zip(records, rows, strict=True)]
-
-    def _alike(self, first: list[Record], second: list[Record]) -> bool:
-        """Whether records, each with its row's label last, differ in one, which keeps its label, or in one unit."""
-        change = self._between(first, second)
-        if change is None or self._units is not None or not change.replaces:
-            return change is not None
-        return bool(change.on(BEFORE)[0][-1] == change.on(AFTER)[0][-1])
+        form = FORMS[self.form]
+        rows, labels = map(exact_key, form.rows(data)), map(exact_key, form.row_labels(data) or [None] * len(records))
+        return [(*record, row, label) for record, row, label in zip(records, rows, labels, strict=True)]
 
     @property
     def empty(self) -> Any:
@@ -406,13 +386,6 @@ class Records(Relation):
         """A dataset in the form in which the mechanism gets it; numbers and arrays read-only."""
         data = layout.build(self.fields, records, without)
         return as_input(data) if isinstance(data, np.ndarray | int | float) else data
-
-
-def _labelled(records: list[Record], labels: list[Value] | None) -> list[Record]:
-    """Records with the labels of their rows, if rows have labels."""
-    if labels is None:
-        return [(*record, None) for record in records]
-    return [(*record, exact_key(label)) for record, label in zip(records, labels, strict=True)]
 
 
 def records(
