@@ -514,7 +514,18 @@ def calling_through_objmode(rng, data):
     return data[0] + helper_through_objmode(rng)
 
 
-@pytest.mark.parametrize("function", [through_objmode, calling_through_objmode])
+@numba.njit(numba.float64(numba.types.npy_rng))
+def compiled_through_objmode(rng):
+    with objmode(noise="f8"):
+        noise = rng.random()
+    return 2 * noise
+
+
+def calling_compiled(rng, data):
+    return data[0] + compiled_through_objmode(rng)
+
+
+@pytest.mark.parametrize("function", [through_objmode, calling_through_objmode, calling_compiled])
 def test_what_python_would_draw_in_objmode_is_left_to_python(function):
     with pytest.warns(SlowMechanism, match="it enters objmode"):
         mechanism = as_mechanism(function, np.array([0.0]))

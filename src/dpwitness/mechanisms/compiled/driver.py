@@ -20,7 +20,7 @@ from typing import Any, Final
 from dpwitness import jit
 from dpwitness.events import encoding
 from dpwitness.machine import cache_folder, private_folder
-from dpwitness.mechanisms.compiled.reach import INLINED, digest, is_numba, names, rebuilt
+from dpwitness.mechanisms.compiled.reach import INLINED, digest, enters_python, is_numba, rebuilt
 
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
 
@@ -172,7 +172,7 @@ def machine_code(mechanism: Any) -> Any:
     numba = jit.with_numba()
 
     def remake(copy: pytypes.FunctionType, options: Mapping[str, object]) -> Any:
-        if any("objmode" in path for path in names(copy.__code__)):
+        if enters_python(copy):
             # Python code may keep something from run to run, of which nothing is seen in compiled code.
             raise Refused("it enters objmode, which is plain Python within machine code")
         return numba.jit(**{**options, "boundscheck": True})(copy)

@@ -92,6 +92,23 @@ def variables(function: pytypes.FunctionType) -> dict[str, object]:
     return known
 
 
+def enters_python(function: pytypes.FunctionType, seen: frozenset[object] = frozenset()) -> bool:
+    """Whether code of the function stands under `numba.objmode`, or of one that is called as it was compiled."""
+    known, seen = variables(function), seen | {function}
+    for name, *attributes in set(names(function.__code__)):
+        value: Any = known.get(name)
+        for attribute in attributes:
+            if isinstance(value, pytypes.ModuleType):
+                value = getattr(value, attribute, None)
+        if _is_of(value, "numba.core.withcontexts", "_ObjModeContextType"):
+            return True
+        # Others are remade, and asked themselves.
+        as_it_is = is_numba(value) and not value._can_compile and value.py_func not in seen
+        if as_it_is and enters_python(value.py_func, seen):
+            return True
+    return False
+
+
 def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
     """Hash everything that decides what a function does; and whether all of it could be told.
 
