@@ -14,7 +14,7 @@ from dpwitness.errors import InvalidOutcome
 from dpwitness.events import Interval, Outside
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
-from dpwitness.runs import Runner, Threads
+from dpwitness.runs import Runner
 from dpwitness.search.comparison import Entry, ranked_entries
 from dpwitness.search.costs import MOST, Costs, entries, runs_saved, with_sides_that_pay
 from dpwitness.search.learners import RatedEvent
@@ -218,13 +218,11 @@ def test_independent_sides_are_confirmed_and_replayed_as_such():
     assert again.counts.n11 > 0
 
 
-class Late(Threads):
-    """Threads that make one shard of each work in time."""
-
-    def map(self, work, deadline=None):
-        yield work(0)
-        if work.count > 1:
-            yield None
+def late(runner, work):
+    """One shard of each work is made in time."""
+    yield work(0)
+    if work.count > 1:
+        yield None
 
 
 def settled_cut(mechanism, event, estimate, *, seed, planned, budget=10_000):
@@ -239,7 +237,7 @@ LUCKY = Estimate(p=0.06, q=0.016, both=0.001)
 
 
 def test_a_rare_cut_is_left_though_the_time_was_too_short_for_all_runs(monkeypatch, counting):
-    monkeypatch.setattr(Runner, "executor", property(lambda self: Late()))
+    monkeypatch.setattr(Runner, "_made", late)
     # Of 140,000 runs of all cuts a 32nd part is made.
     found, spent = settled_cut(counting, Interval(coordinate=0, low=12.1), LUCKY, seed=1, planned=1_400_000)
     assert 0.25 < found.estimate.p < 0.8
