@@ -3,7 +3,7 @@
 The counts equal those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
 and a mechanism that may give other outcomes elsewhere stays here, with a note that says why. A function is sent with
 everything that it uses from the user's own files, since another process may not find these; installed packages are sent
-by name. Pickled data is only ever read from our own connections.
+by name. Pickled data is only ever read from our own files and connections.
 """
 
 import hashlib
