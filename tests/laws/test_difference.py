@@ -51,7 +51,8 @@ def without(items, place):
         ([1] * 99, [1] * 98 + [1.0], "99 values: D but for value 99: 1 → 1.0"),
         ([None] * 99, [None] * 98 + [math.nan], "99 values: D but for value 99: None → nan"),
         (FRAME, FRAME.drop(3).reset_index(drop=True), "39 rows: D without row 4: {'age': 3, 'name': 'x'}"),
-        (FRAME, FRAME.astype({"age": float}), "40 rows, column 'age' of float64, where D has column 'age' of int64"),
+        (FRAME, FRAME.astype({"age": float}), "40 rows, the type of column 'age' float64, "
+             "where D has the type of column 'age' int64"),
         (LABELLED, LABELLED.drop("c3"), "39 rows: D without row 4: {'c3': {'age': 3, 'name': 'x'}}"),
         (XY, (XY[0], np.r_[XY[1][:5], 0, XY[1][6:]]), "300 records: D but for record 6: "
          "{'features': [10.0, 11.0], 'label': 1} → {'features': [10.0, 11.0], 'label': 0}"),

@@ -151,21 +151,6 @@ def test_an_interrupt_before_the_first_runs_count_is_no_timeout(monkeypatch):
         checked(honest, runs=100)
 
 
-@pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
-def test_a_check_is_not_made_anew_of_other_runs_once_its_runs_were_looked_at():
-    """Both could refute a claim that holds, each at all of α; where a seed repeats the runs they are the same."""
-    own, looked = np.random.default_rng(1), []
-
-    def unpacked_late(data):
-        value = data[0] + own.laplace()
-        return [value] if len(looked) > 3 else value
-
-    with pytest.raises(DependentRuns, match="returned both a value and a sequence of one entry, for the first time in"):
-        dpw.check(
-            unpacked_late, claim=1.0, neighbours=ONE, runs=4_000, progress=lambda *now: looked.append(now), **HERE
-        )
-
-
 def slow(rng, data):
     time.sleep(0.001)
     return honest(rng, data)
@@ -421,7 +406,7 @@ def test_no_more_pairs_are_bet_on_than_have_a_share_of_the_wealth():
 
 
 def test_an_epoch_takes_about_as_long_as_learning_from_it_where_time_counts():
-    """16 runs of a tenth of a millisecond; one where the user counts runs, two where each takes long."""
+    """16 runs of .1 ms; one where the user counts runs, or each takes 2 ms; two where each takes long."""
     problem, runner = prepare(many_numbers, neighbours=[([0.0], [1.0])])
     epochs = epochs_module._epochs_of(problem, runner, Effort(runs=64), ())
 
@@ -433,7 +418,8 @@ def test_an_epoch_takes_about_as_long_as_learning_from_it_where_time_counts():
     assert least(1e-4, runs=10**6) == 16
     assert least(1e-4, runs=10**6, search_runs=0) == 1
     assert least(1e-4, runs=1_000) == 3
-    assert least(2e-3, runs=10**6) == least(0.1, runs=10**6) == 2
+    assert least(2e-3, runs=10**6) == 1
+    assert least(0.1, runs=10**6) == 2
 
 
 def test_counts_of_the_epochs_are_in_the_direction_of_the_candidate():
