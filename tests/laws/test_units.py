@@ -327,3 +327,13 @@ def test_few_units_have_several_records_each_and_a_domain_of_too_few_gives_what_
     assert max(len(side) for pair in found for side in pair.sides) <= 4
     alone = records({"person": integers(0, 99)}, unit="person", at_most=2)  # a record is its unit
     assert len(list(alone.candidates())) >= 4
+
+
+def test_other_numbers_of_records_of_a_unit_are_variations_and_lie_apart():
+    relation = records((integers(1, 1000), integers(0, 99)), unit=0, at_most=3, form="list")
+    others = [(k, k % 90) for k in range(1, 10)]
+    pair = Pair(others, [*others, (50, 5)])
+    found = [max(varied.sides, key=len) for varied in relation.variations(pair)]
+    places = [[k for k, (person, _) in enumerate(side) if person == 50] for side in found]
+    assert {1, 2, 3} <= set(map(len, places))
+    assert [0, 5, 11] in places

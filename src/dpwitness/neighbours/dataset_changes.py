@@ -158,16 +158,23 @@ LARGEST: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Steps from a change to others. The field at place `unit`, if any, says whose a record is, and stays."""
+    """Steps from a change to others.
+
+    The field at place `unit`, if any, says whose a record is; `contributions` are numbers of records of a unit to try.
+    """
 
     fields: Fields
     unit: int | None = None
+    contributions: tuple[int, ...] = ()
 
     def varied(self, change: Change) -> Iterator[Change]:
         """Other records beside the group, other numbers of them, another place, other values of the group's records."""
         middle, paths = self.fields.middle(), self.fields.paths
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         n = len(others)
+        for count in self.contributions:
+            alike = Change.of(others, after[:1] * count, before[:1] * count, n, f"{count} equal records, apart")
+            yield alike.spread()
         for size in (2 * n + 1, n // 2, 10 * n, n + 1, 1):
             if size <= max(LARGEST, n) and size != n:
                 repeated = others or (middle,)

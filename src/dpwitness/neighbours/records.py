@@ -254,7 +254,7 @@ class Records(Relation):
         change = self._between(first, second)
         if change is None:
             return
-        steps = Steps(fields=self.fields, unit=None if self._units is None else self._units.place)
+        steps = Steps(fields=self.fields) if self._units is None else self._units.steps
         changes = steps.varied(change) if varied else steps.simpler(change)
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
         # Of a unit that has other records, equal ones may be other objects, such as 0.0 and −0.0.

@@ -251,18 +251,18 @@ def adjacent_variations(
     relation: Relation, pair: Pair, data: Data | None = None, *, scale: float = 1.0
 ) -> Iterator[Pair]:
     """Those variations of a pair that stay in the relation and, where data are given, keep the data."""
-    varied = _proposed(relation, "variations", pair, scale=scale)
-    if data is None and gives_adjacent_pairs_alone(relation):
-        return varied
-    return (like for like in varied if adjacent(relation, like, data))
+    return _staying(relation, _proposed(relation, "variations", pair, scale=scale), data)
 
 
 def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterator[Pair]:
     """Shrinking steps of a pair, each within the relation; none where data are given, since these stay as they are."""
-    if data is not None:
-        return iter(())
-    steps = _proposed(relation, "smaller", pair)
-    return steps if gives_adjacent_pairs_alone(relation) else (step for step in steps if adjacent(relation, step))
+    return iter(()) if data is not None else _staying(relation, _proposed(relation, "smaller", pair))
+
+
+def _staying(relation: Relation, pairs: Iterator[Pair], data: Data | None = None) -> Iterator[Pair]:
+    """The pairs that a relation contains and that hold the data, if given."""
+    known = data is None and gives_adjacent_pairs_alone(relation)
+    return pairs if known else (pair for pair in pairs if adjacent(relation, pair, data))
 
 
 Reader = Callable[[Mapping[str, Any]], Relation]

@@ -14,7 +14,7 @@ import numpy as np
 
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.dataset_changes import AFTER, BEFORE, BOTH, Change, same_record
+from dpwitness.neighbours.dataset_changes import AFTER, BEFORE, BOTH, Change, Steps, same_record
 from dpwitness.neighbours.dataset_pairs import SEED, Proposals, distinct
 from dpwitness.neighbours.domains import Domain, Value, flags, in_turn, key_of
 from dpwitness.neighbours.fields import Fields, Record
@@ -136,6 +136,11 @@ class Units:
             i, j = i + (side != AFTER), j + (side != BEFORE)
         change = Change(records=tuple(records), sides=tuple(sides))
         return change if change.differs else None
+
+    @property
+    def steps(self) -> Steps:
+        """Steps from a change of units to others."""
+        return Steps(fields=self.fields, unit=self.place, contributions=self.contributions)
 
     @property
     def contributions(self) -> tuple[int, ...]:
