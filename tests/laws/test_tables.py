@@ -14,7 +14,7 @@ import pytest
 import dpwitness as dpw
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome
 from dpwitness.neighbours import Pair, copier, input_from_json, input_to_json
-from dpwitness.neighbours.difference import difference
+from dpwitness.neighbours.difference import difference, summary
 from dpwitness.neighbours.inputs import shown
 from dpwitness.neighbours.pair import unlike
 
@@ -135,6 +135,7 @@ def test_two_tables_differ_in_words_where_they_differ(form):
     assert difference(data, other).startswith("2 rows: D without row 3: {'age': 31")
     assert unlike(Pair(data, other)) is None
     assert "age: [31, 47, 31]" in shown(data)
+    assert summary(data) == shown(data)
     narrow = FRAME.with_columns(FRAME["age"].cast(pl.Int16))
     wide = {"polars": narrow, "polars-lazy": narrow.lazy(), "arrow": narrow.to_arrow()}[form]
     names = "int8 and int16" if form == "arrow" else "Int8 and Int16"

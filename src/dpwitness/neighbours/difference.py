@@ -63,7 +63,8 @@ def difference(data: Data, neighbour: Data) -> str:
 
 def _whole(data: Data) -> str | None:
     """The text of a short input, or None."""
-    if isinstance(data, np.ndarray) and (data.size > LONGEST or data.dtype.kind not in "biuf"):
+    long_array = isinstance(data, np.ndarray) and (data.size > LONGEST or data.dtype.kind not in "biuf")
+    if long_array or tables_of(data) is not None:
         return None
     text = as_text(data.tolist() if isinstance(data, np.ndarray) else data)
     return text if len(text) <= LONGEST and "\n" not in text else None
