@@ -64,7 +64,7 @@ def difference(data: Data, neighbour: Data) -> str:
 def _whole(data: Data) -> str | None:
     """The text of a short input, or None."""
     long_array = isinstance(data, np.ndarray) and (data.size > LONGEST or data.dtype.kind not in "biuf")
-    if long_array or tables_of(data) is not None:
+    if long_array or frames_of(data) is not None:
         return None
     text = as_text(data.tolist() if isinstance(data, np.ndarray) else data)
     return text if len(text) <= LONGEST and "\n" not in text else None
@@ -137,9 +137,7 @@ def _rows(data: Data) -> list[Data]:
     """The rows of a table, with their labels where these are not numbers that count the rows."""
     frames = frames_of(data)
     rows: list[Data] = data.tolist() if frames is None else [*frames.records(data)]
-    labels = data.index if frames is None and not hasattr(data.index, "step") else None
-    if frames is not None:
-        labels = frames.labels(data)
+    labels = frames.labels(data) if frames is not None else None if hasattr(data.index, "step") else data.index
     return rows if labels is None else [{label: row} for label, row in zip(labels, rows, strict=True)]
 
 
