@@ -382,7 +382,7 @@ def test_a_new_process_gets_no_more_time_than_the_check_and_the_message_says_tha
     """It imports for an hour; without a limit this test would wait for a minute."""
     monkeypatch.setattr(problem, "OVERRUN", 0.1)
     outcome = float if name == "kept" else None
-    limits = {"outcome": outcome, "max_time": 0.5, "seed": 1, "workers": 1}
+    limits = {"outcome": outcome, "max_time": 0.5, "runs": 4_000, "seed": 1, "workers": 1}
     late = r"a new process did not answer within 1(\.\d+)? s: give a larger max_time"
     if name == "kept":
         with pytest.raises(DependentRuns, match=f"kept returned .* draws the same noise in every run .*{late}"):
