@@ -119,12 +119,10 @@ def test_outcomes_that_differ_have_rows_that_differ_whatever_the_columns(a, b, s
     """Single values and lists of one are told apart, too; what the columns lack is one code."""
     columns = Columns()
     for outcome in seen:
-        row, traits = None, OutputTraits()
-        row = Row(columns, traits)
-        row.written(outcome)
-        columns = row.columns.extended(traits.entries.values())
-    if columns.entries:
-        assert (by_columns(a, columns) == by_columns(b, columns)) == alike(a, b)
+        traits = OutputTraits()
+        Row(columns, traits).written(outcome)
+        columns = columns.extended(traits.entries.values())
+    assert (by_columns(a, columns) == by_columns(b, columns)) == alike(a, b)
 
 
 @given(st.one_of(st.lists(st.booleans()), st.lists(st.floats()), st.lists(st.integers(-(2**63), 2**63 - 1))))

@@ -389,6 +389,18 @@ def test_a_mechanism_that_returns_two_kinds_is_tested():
     assert isinstance(verdict, dpw.NotRefuted)
 
 
+def test_runs_that_count_give_no_columns():
+    """A row by columns that the first of these runs gave would depend on that run: here all runs before were empty."""
+    mechanism = returning([[]] * 8 + [[5.0], 5.0] * 40)
+    mechanism.outcomes(PAIR.data, np.random.default_rng(0), 8)
+    assert mechanism.columns == Columns()
+    *_, (five,) = runner(mechanism).confirm(PAIR, [OutcomeSet([[5.0]])], 8)
+    assert five.n00 == five.runs == 8
+    x, y = runner(mechanism).sample(PAIR, 8, Role.SEARCH)  # after which there are columns
+    assert {entry.name for entry in mechanism.columns.entries} == {"outcome", "value 1"}
+    assert x.shape[1] == y.shape[1] == 2
+
+
 def test_columns_grow_and_never_move_an_entry():
     more = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(3)]
     first = Columns(more[:1])

@@ -723,7 +723,7 @@ def batches(draw):
 @given(batches())
 def test_rows_of_many_outcomes_are_those_of_each(outcomes):
     """One array operation, or none: never rows, or texts behind them, that are not those of outcome by outcome."""
-    together, alone = Row(Columns(), OutputTraits()), Row(Columns(), OutputTraits())
+    together, alone = Row(None, OutputTraits()), Row(None, OutputTraits())
     rows = together.rows(outcomes)
     if rows is None:
         return
@@ -736,7 +736,7 @@ def test_rows_of_many_outcomes_are_those_of_each(outcomes):
 
 def test_what_takes_two_entries_is_written_one_by_one():
     for outcome in (2**53, (1.5, 2**53), np.ones(2, np.longdouble) / 3, np.full(2, 2**53), (1.0, np.longdouble(1) / 3)):
-        assert Row(Columns(), OutputTraits()).rows([outcome] * 2) is None
+        assert Row(None, OutputTraits()).rows([outcome] * 2) is None
 
 
 @pytest.mark.parametrize(
@@ -746,7 +746,7 @@ def test_what_takes_two_entries_is_written_one_by_one():
     ids=repr,
 )  # fmt: skip
 def test_plain_batches_become_rows_at_once(batch):
-    assert Row(Columns(), OutputTraits()).rows(batch) is not None
+    assert Row(None, OutputTraits()).rows(batch) is not None
 
 
 def rows_of_runs(function, runs, **settings):

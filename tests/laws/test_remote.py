@@ -37,7 +37,7 @@ from dpwitness.events.encoding import exception_code
 from dpwitness.mechanisms import mechanism as mechanisms
 from dpwitness.mechanisms import server
 from dpwitness.mechanisms.catalog import load_code
-from dpwitness.mechanisms.columns import Columns, OutputTraits
+from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import Row
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
@@ -304,7 +304,7 @@ def test_arrays_within_others_are_written_to_and_have_types_as_here(at):
 
 
 def row(value):
-    return Row(Columns(), OutputTraits()).written(value)
+    return Row(None, OutputTraits()).written(value)
 
 
 VALUES = {

@@ -97,13 +97,13 @@ class Row:
     Parameters
     ----------
     columns
-        Where entries stand. If there are none yet, the first outcome gives them.
+        Where entries stand. None: the first outcome gives them, which is for runs that nothing is decided by.
     traits
         What is kept besides the rows.
     """
 
-    def __init__(self, columns: Columns, traits: OutputTraits) -> None:
-        self.columns, self.traits = columns, traits
+    def __init__(self, columns: Columns | None, traits: OutputTraits) -> None:
+        self.columns, self.traits, self._learns = columns or Columns(), traits, columns is None
         self.values: list[float] = []
         self.others: list[tuple[Node, int, float]] = []
         self.depth = 0  # of the containers that are being read
@@ -127,10 +127,9 @@ class Row:
 
     def _with_others(self) -> list[float]:
         others = [node.entry(part) for node, part, _ in self.others]
-        if not self.columns.entries:
-            values = [entry for _, _, entry in self.others]
-            self.columns = self.columns.extended(others, len(others))
-            return values
+        if self._learns:
+            self.columns, self._learns = self.columns.extended(others, len(others)), False
+            return [entry for _, _, entry in self.others]
         for entry in () if self.columns.full else others:
             self.traits.entry(entry)
         self.traits.longest = max(self.traits.longest, self.count)
@@ -243,7 +242,7 @@ class Row:
     def placed(self, values: Rows, *, several: bool) -> Rows | None:
         """Entries of shape (n, k) of single values, or of lists of `several`, as rows; None where columns lack one."""
         count = values.shape[1]
-        if not self.columns.entries:
+        if self._learns:
             self.written([0.0] * count if several else 0.0)
         root = self.columns.root
         nodes = self.nodes(root, "value", count) if several else [root]

@@ -22,6 +22,7 @@ from dpwitness.errors import (
     MechanismError,
     MechanismRaised,
 )
+from dpwitness.events import widen
 from dpwitness.events.encoding import array_rows
 from dpwitness.machine import OF_THREAD, Abandoned, end_if_abandoned
 from dpwitness.mechanisms.columns import Columns
@@ -129,13 +130,6 @@ GROWTH: Final = 64
 KEPT_INPUTS: Final = 4
 
 
-def padded(rows: Rows, width: int) -> Rows:
-    """Rows of at least a width, with NaN behind the end of each."""
-    if rows.shape[-1] >= width:
-        return rows
-    return np.concatenate([rows, np.full((*rows.shape[:-1], width - rows.shape[-1]), np.nan)], axis=-1)
-
-
 def _put(values: Rows, rows: Rows) -> int:
     """Write rows as others, cut off at their width; return how many entries each has."""
     width = min(values.shape[-1], rows.shape[-1])
@@ -173,7 +167,7 @@ class PythonMechanism(Mechanism):
         self.flat_shapes: set[FlatShape] = set()
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
-        self._columns = Columns()
+        self._columns: Columns | None = None  # until the first runs
         self.copies = False
         self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
@@ -206,17 +200,19 @@ class PythonMechanism(Mechanism):
 
     @override
     def grow(self) -> bool:
-        before, traits = self._columns, self.traits
-        self._columns = before.extended(traits.entries.values(), traits.longest)
+        before, traits = self._columns or Columns(), self.traits
+        after = before.extended(traits.entries.values(), traits.longest)
         traits.entries.clear()
-        return self._columns is not before
+        if after is not before:
+            self._columns = after
+        return after is not before
 
     @property
     @override
     def places(self) -> dict[int, str]:
         if self.by_position:
             return flat_names(self.width) if self.flat_shapes else {}
-        return {} if self._columns.plain else self._columns.names
+        return {} if self._columns is None or self._columns.plain else self._columns.names
 
     @property
     @override
@@ -245,7 +241,7 @@ class PythonMechanism(Mechanism):
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
         side = Side(data, self._draws(rng, n), n)
         (rows,) = self._rows((side,), np.zeros(n, np.uint8), start, self._columns)
-        return padded(rows, least)
+        return widen(rows, least)
 
     @override
     def pair_rows(self, runs: PairedRuns, rng: np.random.Generator, width: int) -> tuple[int, Rows]:
@@ -255,11 +251,11 @@ class PythonMechanism(Mechanism):
         others = draws if shared else self._draws(rng, n)
         sides = Side(runs.pair.data, draws, n), Side(runs.pair.neighbour, others, n)
         try:
-            rows = self._rows(sides, runs.order, runs.start, runs.columns or Columns())
+            rows = self._rows(sides, runs.order, runs.start, runs.columns)
         except MechanismRaised as error:
             raise described_on_both_inputs(self.fill, runs.pair, error) from error.__cause__
         longest = max(one.shape[1] for one in rows)
-        return longest, np.stack([padded(one, max(width, longest)) for one in rows])
+        return longest, np.stack([widen(one, max(width, longest)) for one in rows])
 
     @override
     def turns(self, order: Order) -> Turns:
@@ -270,8 +266,8 @@ class PythonMechanism(Mechanism):
     def _draws(self, rng: np.random.Generator, runs: int, *, shared: bool = False) -> Draws:
         return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)
 
-    def _rows(self, sides: Sequence[Side], order: Order, start: int, columns: Columns) -> list[Rows]:
-        """Run each side, and write its outcomes as rows by the columns."""
+    def _rows(self, sides: Sequence[Side], order: Order, start: int, columns: Columns | None) -> list[Rows]:
+        """Run each side, and write its outcomes as rows by the columns; without any, by those of the first outcome."""
         row = FlatRow(self.traits) if self.by_position else Row(columns, self.traits)
         self.run_count += sum(side.runs for side in sides)
         limit = sys.getrecursionlimit()
@@ -285,7 +281,7 @@ class PythonMechanism(Mechanism):
         finally:
             if sys.getrecursionlimit() < limit:  # what a run lowered may be too little for all else
                 sys.setrecursionlimit(limit)
-        if not self._columns.entries:
+        if self._columns is None:
             self._columns = row.columns
         return rows
 

@@ -181,7 +181,7 @@ class Runner:
         """Note which columns hold exceptions or texts: the words of events need it."""
         columns = self.mechanism.columns
         if columns is not None and not columns.full:  # what stands behind them has no place of its own yet
-            rows = rows[:, :, : max(len(columns.entries), 1)]
+            rows = widen(rows[:, :, : len(columns.entries)], 1)
         x, y = rows
         for side in (x, y):
             if np.any(side < LEAST_NUMBER):  # mostly none is
