@@ -81,7 +81,10 @@ class Columns:
         self.root = Node((), ROOT_NAME)
         self._nodes: dict[Path, Node] = {(): self.root}
         for c, entry in enumerate(self.entries):
-            node = self._nodes.setdefault(entry.path, Node(entry.path, entry.name))
+            for depth in range(1, len(entry.path) + 1):  # a node within which others have columns may have none itself
+                node = self._nodes.setdefault(entry.path[:depth], Node(entry.path[:depth], ""))
+            node = self._nodes[entry.path]
+            node.name = node.name or entry.name
             if len(node.coordinates) == entry.part:
                 node.coordinates.append(c)
 
@@ -102,7 +105,7 @@ class Columns:
         return not self.full and (not any(paths) or paths == values)
 
     def node(self, path: Path) -> Node | None:
-        """The node at the end of a path; None where there is no entry."""
+        """The node at the end of a path; None where no entry is there or within."""
         return self._nodes.get(path)
 
     def coordinate(self, path: Path, part: int) -> int | None:

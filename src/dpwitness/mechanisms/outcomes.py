@@ -27,7 +27,7 @@ import importlib
 import math
 import numbers
 from collections import deque
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, singledispatch
@@ -171,6 +171,7 @@ class Row:
         child = self.columns.node(path)
         if child is None:
             return Node(path, node_name(node.name if node.path else "", word, name))
+        child.name = child.name or node_name(node.name if node.path else "", word, name)
         if not (isinstance(name, float) and math.isnan(name)):
             node.children[word, type(name), name] = child
         return child
@@ -226,7 +227,7 @@ class Row:
             self.depth += 1
             if self.depth > DEEPEST:
                 raise RecursionError(f"it is nested deeper than {DEEPEST} levels")
-            flatten(value, self, node)
+            COMMON.get(kind, flatten)(value, self, node)
             self.depth -= 1
             return
         self.put(node, entry)
@@ -539,7 +540,8 @@ def _(value: Any, row: Row, node: Node) -> None:
 
 
 @flatten.register
-def _(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # what is dispatched on has no arguments
+def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # see below
+    """A dict: each value at its key, and the order of the keys."""
     names = (*value,)
     known = node.mappings.get(names)
     if known is None:
@@ -550,13 +552,13 @@ def _(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[type-arg]  
         if all(one.coordinates for one in known[1]) and set(map(type, names)) <= {str}:
             node.mappings[names] = known
     row.put(node, MAPPING)
-    for name, child in zip(names, known[1], strict=True):
-        row.add(value[name], child)
+    for item, child in zip(value.values(), known[1], strict=True):
+        row.add(item, child)
     row.put(known[2], known[0])
 
 
 @flatten.register
-def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # as above
+def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # what is dispatched on has no arguments
     row.mark(node, symbol("set"), "a set")
     row.length(len(value), node, "elements")
     if isinstance(row, FlatRow):
@@ -595,6 +597,10 @@ def _(value: Any, row: Row, node: Node) -> None:
         row.add(single_value(value), node)
     else:
         put_list(value, row, node)
+
+
+#: What is not asked of `flatten`, which takes as long as three numbers.
+COMMON: Final[dict[type, Callable[[Any, Row, Node], None]]] = {dict: put_mapping, list: put_list, tuple: put_list}
 
 
 @flatten.register

@@ -167,6 +167,7 @@ class PythonMechanism(Mechanism):
         self.flat_shapes: set[FlatShape] = set()
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
+        self._attributes = self._outcome.names if isinstance(self._outcome, Attributes) else ()
         self._columns: Columns | None = None  # until the first runs
         self.copies = False
         self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
@@ -181,11 +182,6 @@ class PythonMechanism(Mechanism):
     @override
     def outcome(self) -> Callable[[object], object] | None:
         return self._outcome
-
-    @property
-    def _attributes(self) -> tuple[str, ...]:
-        """Those that are outcomes, where names of such were given."""
-        return self._outcome.names if isinstance(self._outcome, Attributes) else ()
 
     @property
     @override

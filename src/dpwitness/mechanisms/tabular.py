@@ -93,14 +93,15 @@ def _add_pandas(pd: Any) -> None:
     def of_frame(frame: Any, row: Row, node: Node) -> None:
         labels = _labels(frame.index)
         more = _described(frame.columns) + ("" if labels is None else _described(frame.index))
-        columns = [list(frame.iloc[:, number]) for number in range(frame.shape[1])]
-        put_table((*frame.columns,), columns, [*map(dtype_text, frame.dtypes)], len(frame), labels, more, row, node)
+        series = [one for _, one in frame.items()]
+        columns, kinds = [one.tolist() for one in series], [dtype_text(one.dtype) for one in series]
+        put_table((*frame.columns,), columns, kinds, len(frame), labels, more, row, node)
         put_attributes(frame, row, node)
 
     def of_series(series: Any, row: Row, node: Node) -> None:
         labels = _labels(series.index)
         more = "" if labels is None else _described(series.index)
-        put_column(series.name, list(series), dtype_text(series.dtype), labels, more, row, node)
+        put_column(series.name, series.tolist(), dtype_text(series.dtype), labels, more, row, node)
         put_attributes(series, row, node)
 
     def put_attributes(value: Any, row: Row, node: Node) -> None:
