@@ -22,6 +22,7 @@ from dpwitness.events import Interval, Noun, OutcomeSet, Outside
 from dpwitness.events.encoding import TEXTS, is_code
 from dpwitness.events.event import NO_NUMBER
 from dpwitness.mechanisms.columns import LABELS, MOST, Columns, Entry, OutputTraits
+from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import FlatRow, Row
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import Requirements, as_mechanism
@@ -271,6 +272,38 @@ def test_a_row_follows_from_the_outcome_and_the_columns_alone(outcomes, random):
     rows = {repr(outcome): row for outcome, row in zip(outcomes, laid(mechanism, outcomes), strict=True)}
     for outcome, row in zip(shuffled, laid(other, shuffled), strict=True):
         assert np.array_equal(rows[repr(outcome)], row, equal_nan=True)
+
+
+def rarely_something(rng, data):
+    if rng.random() < 0.99:
+        return []
+    return [{"a": 1.0}] if rng.random() < 0.5 else [rng.random()]
+
+
+def test_a_row_follows_from_the_outcome_alone_where_nothing_has_columns_yet():
+    """The first outcomes hold nothing, so that they say of no entry where it stands."""
+    mechanism = returning([[], [{"a": 1.0}], [0.5], [0.5], [{"a": 1.0}], []])
+    runs = PairedRuns(pair=PAIR, order=np.zeros(3, np.uint8), columns=Columns(), coupled=False)
+    _, (x, y) = mechanism.pair_rows(runs, np.random.default_rng(0), 1)
+    assert np.array_equal(x, y[::-1], equal_nan=True)
+    made = runner(PythonMechanism(Signature.of(rarely_something, {})), 1)
+    x, y = made.sample(PAIR, 1_000, Role.SEARCH, coupled=False)
+    marks = x[:, made.mechanism.columns.coordinate((), 0)]
+    assert len(np.unique(marks[~np.isnan(marks)])) == 1
+
+
+def rarely_a_token(rng, data):
+    token = {str(rng.integers(0, 1 << 60)): 1.0} if rng.random() < 0.02 else {}
+    return {"count": rng.random()} | token
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_wider_outcome_among_the_first_ones_ends_no_check(seed):
+    verdict = dpw.check(
+        rarely_a_token, claim=1, neighbours=dpw.pairs(([0], [1])), runs=100, search_runs=64, workers=1, seed=seed,
+        outcome=same,
+    )  # fmt: skip
+    assert isinstance(verdict, dpw.NotRefuted)
 
 
 @pytest.mark.campaign

@@ -44,7 +44,7 @@ from dpwitness.events.encoding import (
     symbol,
     text_code,
 )
-from dpwitness.mechanisms.columns import Columns, OutputTraits
+from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.outcomes import Row
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.resolve import MechanismFactory, as_mechanism
@@ -320,7 +320,7 @@ def rows_of(function, n=8, **more):
 
 def row(value):
     """What stands at each node."""
-    made = Row(Columns(), OutputTraits())
+    made = Row(None, OutputTraits())
     made.written(value)
     return {(node.path, part): entry for node, part, entry in made.others}
 

@@ -159,7 +159,8 @@ def _call(runner: Runner, data: Data, side: int, limit: float) -> list[Rows]:
             runs = int(limit / seconds) // FEW * FEW
             if runs < FEWEST:
                 return []
-    return [np.concatenate([widen(block, blocks[-1].shape[1]) for block in blocks])]
+    width = max(block.shape[1] for block in blocks)  # that of an outcome with entries that the columns lack
+    return [np.concatenate([widen(block, width) for block in blocks])]
 
 
 def deterministic_output(name: str, seen: FirstRuns | None) -> Finding | None:

@@ -230,7 +230,7 @@ class Mechanism(ABC):
     def measure(self, pair: Pair) -> None:
         """Run both inputs of a pair and set the cost, and what follows from it. Raises as `fill` does."""
         seconds, widest = self.timed(pair)
-        self.cost = replace(self.cost, width=max(widest, 1), seconds_per_run=seconds)
+        self.cost = replace(self.cost, width=max(widest, self.traits.longest, 1), seconds_per_run=seconds)
         self.shard, self.width = self.cost.shard, max(self.width, self.cost.width)
 
     def timed(self, pair: Pair, *, coupled: bool = False) -> tuple[float, int]:

@@ -11,7 +11,7 @@ from typing import Any
 
 from dpwitness.events.encoding import symbol
 from dpwitness.frames import ARROW, POLARS, Frames, dtype_text
-from dpwitness.mechanisms.columns import Columns, Node, OutputTraits
+from dpwitness.mechanisms.columns import Node, OutputTraits
 from dpwitness.mechanisms.outcomes import LISTED, Row, flatten, listed, put_list
 
 
@@ -145,7 +145,7 @@ def _add_pandas(pd: Any) -> None:
 
 def _outcome_or_kind(value: Any) -> Any:
     try:
-        Row(Columns(), OutputTraits()).written(value)
+        Row(None, OutputTraits()).written(value)
     except TypeError:
         return type(value).__qualname__
     return value
