@@ -4,6 +4,7 @@ import datetime
 import json
 import math
 import re
+import tracemalloc
 from collections import Counter
 from decimal import Decimal
 from fractions import Fraction
@@ -304,6 +305,27 @@ def test_a_wider_outcome_among_the_first_ones_ends_no_check(seed):
         outcome=same,
     )  # fmt: skip
     assert isinstance(verdict, dpw.NotRefuted)
+
+
+@pytest.mark.parametrize("key", [lambda rng, k: f"key {k}", lambda rng, k: (k, float("nan"))], ids=["text", "NaN"])
+def test_orders_of_keys_fill_no_memory(key):
+    def shuffled(rng, data):
+        return {key(rng, k): 1.0 for k in rng.permutation(8).tolist()}
+
+    mechanism, rng = PythonMechanism(Signature.of(shuffled, {})), np.random.default_rng(0)
+
+    def memory(runs):
+        mechanism.pair_rows(PairedRuns.d_first(PAIR, runs, coupled=False, columns=mechanism.columns), rng, 1)
+        return tracemalloc.get_traced_memory()[0]
+
+    tracemalloc.start()
+    try:
+        memory(1)
+        mechanism.grow()
+        before = memory(6_000)  # texts behind the first orders are kept for people
+        assert memory(2_000) - before < 50_000  # bytes
+    finally:
+        tracemalloc.stop()
 
 
 @pytest.mark.campaign

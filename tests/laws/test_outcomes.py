@@ -44,7 +44,7 @@ from dpwitness.events.encoding import (
     symbol,
     text_code,
 )
-from dpwitness.mechanisms.columns import OutputTraits
+from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.outcomes import Row
 from dpwitness.mechanisms.python import PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.resolve import MechanismFactory, as_mechanism
@@ -138,6 +138,15 @@ DIFFERENT = {
     "date and time": lambda r: (DAY, DAY + datetime.timedelta(microseconds=1)),
     "midnight and its date": lambda r: (DAY.date(), datetime.datetime(2024, 1, 31)),
     "time zone": lambda r: (DAY.replace(tzinfo=ZONE), DAY),
+    "keys that are not a number": lambda r: ({math.nan * r: 1, math.nan: r}, {math.nan * r: 2, math.nan: r}),
+    "labels that are not a number": lambda r: (
+        pd.Series([1, r], index=np.array([np.nan, np.nan])), pd.Series([2, r], index=np.array([np.nan, np.nan])),
+    ),
+    "exact keys that are equal": lambda r: ({Decimal("1.0"): r}, {Decimal("1.00"): r}),
+    "dates of two zones that are equal": lambda r: (
+        {DAY.replace(tzinfo=ZONE): r}, {DAY.replace(tzinfo=ZONE).astimezone(datetime.UTC): r},
+    ),
+    "fields of no records": lambda r: (np.zeros(0, RECORD), np.zeros(0, [("a", "i4"), ("c", "f8")])),
     "time of day": lambda r: (DAY.time(), datetime.time(12, 31)),
     "duration": lambda r: ([r, datetime.timedelta(1)], [r, datetime.timedelta(2)]),
     "timestamp: nanoseconds": lambda r: (pd.Timestamp(1_000_000_001), pd.Timestamp(1_000_000_002)),
@@ -265,6 +274,8 @@ def some(kinds):
     [
         ({5}, {np.int64(5)}), ({5}, {5.0}), ({True}, {np.bool_(True)}),
         ({"a"}, {np.str_("a")}),
+        ([1j], [np.complex128(1j)]), (np.array([1j]), [np.complex128(1j)]),
+        (np.array([1], "M8[ns]"), [np.datetime64(1, "ns")]), (np.array([1], "m8[s]"), [np.timedelta64(1, "s")]),
         (datetime.timedelta(hours=1), pd.Timedelta(hours=1)), ({"at": datetime.timedelta(0)}, {"at": pd.Timedelta(0)}),
     ],
     ids=repr,
@@ -302,6 +313,22 @@ def test_what_differs_has_rows_that_differ(kind):
         first, second = map(row, DIFFERENT[kind](noise))
         assert first != second
         assert [first, second] == [row(value) for value in DIFFERENT[kind](noise)]  # of objects of their own
+
+
+@pytest.mark.parametrize("kind", DIFFERENT)
+def test_a_row_does_not_depend_on_the_outcomes_before(kind):
+    outcomes = DIFFERENT[kind](0.25)
+    columns, traits = Columns(), OutputTraits()
+    for outcome in outcomes:
+        Row(columns, traits).written(outcome)
+    entries = columns.extended(traits.entries.values()).entries
+    rows = []
+    for order in (outcomes, outcomes[::-1]):
+        made = Row(Columns(entries), OutputTraits())
+        rows += [made.written(outcome) for outcome in order]
+    assert np.array_equal(rows[0], rows[3], equal_nan=True)
+    assert np.array_equal(rows[1], rows[2], equal_nan=True)
+    assert not np.array_equal(rows[0], rows[1], equal_nan=True)
 
 
 def same(output):

@@ -27,7 +27,7 @@ import importlib
 import math
 import numbers
 from collections import deque
-from collections.abc import Callable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import cache, singledispatch
@@ -53,7 +53,18 @@ from dpwitness.events.encoding import (
     symbol,
     text_code,
 )
-from dpwitness.mechanisms.columns import EQUAL, LIST, MAPPING, PRESENT, Columns, Node, OutputTraits, node_name
+from dpwitness.mechanisms.columns import (
+    EQUAL,
+    LIST,
+    MAPPING,
+    MOST,
+    PRESENT,
+    Columns,
+    Node,
+    OutputTraits,
+    Path,
+    node_name,
+)
 
 #: Names of keys that a text lists.
 LISTED: Final = 12
@@ -77,11 +88,14 @@ def is_sequence(value: object) -> bool:
 def is_plain_list(value: object) -> bool:
     """Whether an outcome is a list of single values: its row holds them and nothing else."""
     if isinstance(value, np.ndarray):
-        return value.ndim == 1 and (value.dtype.kind in "biuf" or is_plain_list(value.tolist()))
+        return value.ndim == 1 and (
+            value.dtype.kind in "biuf" or (value.dtype.kind in "OU" and is_plain_list([*value]))
+        )
     if not isinstance(value, SEQUENCES) or hasattr(value, "_fields"):
         return False
     kinds = set(map(type, value)) - SINGLE_VALUES
-    return all(issubclass(kind, np.number | np.bool_ | np.str_) for kind in kinds)
+    single = np.integer | np.floating | np.bool_ | np.str_
+    return all(issubclass(kind, single) and kind is not np.timedelta64 for kind in kinds)
 
 
 def single_value(value: object) -> object:
@@ -164,7 +178,8 @@ class Row:
 
     def at(self, node: Node, word: str, name: object) -> Node:
         """The node within another that a word and a name lead to, such as "key" and "a"."""
-        known = node.children.get((word, type(name), name))
+        kept = type(name) in SINGLE_VALUES  # tuples, exact numbers and dates that are equal may have other codes
+        known = node.children.get((word, type(name), name)) if kept else None
         if known is not None:
             return known
         path = (*node.path, (word, tuple(EQUAL.get(code, code) for code in self.codes(name))))
@@ -172,9 +187,19 @@ class Row:
         if child is None:
             return Node(path, node_name(node.name if node.path else "", word, name))
         child.name = child.name or node_name(node.name if node.path else "", word, name)
-        if not (isinstance(name, float) and math.isnan(name)):
+        if kept and name == name:
             node.children[word, type(name), name] = child
         return child
+
+    def each(self, node: Node, word: str, names: Iterable[object]) -> list[Node]:
+        """The nodes of names; where a name comes again, as NaN may, one for each further time."""
+        seen: dict[Path, int] = {}
+        found = []
+        for name in names:
+            own = self.at(node, word, name)
+            seen[own.path] = again = seen.get(own.path, 0) + 1
+            found.append(own if again == 1 else self.at(own, "occurrence", again))
+        return found
 
     def nodes(self, node: Node, word: str, count: int) -> list[Node]:
         """The nodes of the values from 1 to `count` within another."""
@@ -547,9 +572,10 @@ def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[t
     if known is None:
         order = symbol("mapping", repr([row.codes(name) for name in names]))
         row.traits.label(order, listed(names))
-        known = order, [row.at(node, "key", name) for name in names], row.at(node, "order of", "keys")
-        # Keys that are equal may be others: 1, 1.0 and True.
-        if all(one.coordinates for one in known[1]) and set(map(type, names)) <= {str}:
+        known = order, row.each(node, "key", names), row.at(node, "order of", "keys")
+        # Keys that are equal may be others: 1, 1.0 and True. And keys have more orders than fit into any memory.
+        kept = len(node.mappings) < MOST and set(map(type, names)) <= {str}
+        if kept and all(one.coordinates for one in known[1]):
             node.mappings[names] = known
     row.put(node, MAPPING)
     for item, child in zip(value.values(), known[1], strict=True):

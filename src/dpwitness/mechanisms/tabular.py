@@ -25,7 +25,7 @@ def put_table(
     """
     row.mark(node, symbol("table"), "a DataFrame")
     row.length(rows, node, "rows")
-    own = [_rows(labels, rows, row, one) for one in _each_again(row, node, "column", names)]
+    own = [_rows(labels, rows, row, one) for one in row.each(node, "column", names)]
     for number in range(rows):
         for values, nodes in zip(columns, own, strict=True):
             row.add(values[number], nodes[number])
@@ -54,18 +54,7 @@ def put_column(
 
 def _rows(labels: Sequence[object] | None, count: int, row: Row, node: Node) -> list[Node]:
     """The nodes of rows."""
-    return row.nodes(node, "row", count) if labels is None else _each_again(row, node, "index", labels)
-
-
-def _each_again(row: Row, node: Node, word: str, names: Sequence[object]) -> list[Node]:
-    """The nodes of names; where a name comes again, one for each further time."""
-    seen: dict[object, int] = {}
-    nodes = []
-    for name in names:
-        seen[name] = seen.get(name, 0) + 1
-        own = row.at(node, word, name)
-        nodes.append(own if seen[name] == 1 else row.at(own, "occurrence", seen[name]))
-    return nodes
+    return row.nodes(node, "row", count) if labels is None else row.each(node, "index", labels)
 
 
 def _add(frames: Frames, table: type, as_frame: Callable[[Any], Any], *columns: type) -> None:
