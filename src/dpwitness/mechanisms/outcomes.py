@@ -95,7 +95,7 @@ def is_plain_list(value: object) -> bool:
         return False
     kinds = set(map(type, value)) - SINGLE_VALUES
     single = np.integer | np.floating | np.bool_ | np.str_
-    return all(issubclass(kind, single) and kind is not np.timedelta64 for kind in kinds)
+    return all(issubclass(kind, single) and not issubclass(kind, np.timedelta64) for kind in kinds)
 
 
 def single_value(value: object) -> object:
