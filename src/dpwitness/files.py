@@ -117,7 +117,10 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
         raise InvalidData(f"cannot write {path}: it is a folder; give the name of a file")
     if mode is not None and (not stat.S_ISREG(mode) or text.startswith(STREAMS)):
         return Path(text), mode, False  # as given: /dev/stdout resolves to a name that may not be opened
-    target = Path(os.path.realpath(text))
+    try:
+        target = Path(os.path.realpath(text))
+    except OSError as error:  # the working folder was removed
+        raise _unwritable(path, error) from error
     if not target.parent.is_dir():
         raise InvalidData(f"cannot write {path}: there is no folder {Path(text).parent}")
     return target, mode, True

@@ -27,7 +27,7 @@ from dpwitness.mechanisms.catalog import load
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
 
 MINE = """
-import os, signal, sys, warnings
+import os, signal, sys, tempfile, warnings
 
 def noisy(rng, data, epsilon):
     return data[0] + rng.laplace(0, 1 / epsilon)
@@ -43,6 +43,16 @@ def leaves_in_a_run(rng, data, epsilon, calls=[]):
 
 def goes_elsewhere(rng, data, epsilon):
     os.chdir(os.path.join(os.path.dirname(__file__), "elsewhere"))
+    return data[0] + rng.laplace(0, 0.1)
+
+def removes_its_folder(rng, data, epsilon):
+    if os.path.isdir("../here"):
+        os.rmdir("../here")
+    return data[0] + rng.laplace(0, 0.1)
+
+def leaves_for_a_folder_that_is_removed(rng, data, epsilon):
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
     return data[0] + rng.laplace(0, 0.1)
 
 def ends(rng, data, epsilon):
@@ -319,9 +329,34 @@ def test_files_are_written_where_they_were_asked_for_whatever_folder_a_mechanism
     pair = ("--epsilon", 1, "--pair", "[0]", "[1]", "--runs", 2000, "--workers", 1)
     code, _, err = run(capsys, "check", "mine.py:goes_elsewhere", *pair, "--save", "w.json", "--sarif", "w.sarif")
     assert code == 1, err
-    assert Path.cwd() == mine / "elsewhere"
-    assert not list(Path.cwd().iterdir())
+    assert not list((mine / "elsewhere").iterdir())
     assert all((mine / name).is_file() for name in ("w.json", "w.sarif"))
+
+
+@pytest.mark.filterwarnings("ignore::dpwitness.SlowMechanism")
+@pytest.mark.parametrize("target", ["removes_its_folder", "leaves_for_a_folder_that_is_removed"])
+def test_a_result_stays_where_a_mechanism_removes_folders(mine, capsys, monkeypatch, target):
+    (mine / "here").mkdir()
+    monkeypatch.chdir(mine / "here")
+    options = ["--pair", "[0]", "[100]", "--claim", "1", "--set", "epsilon=1", "--runs", "1000", "--max-time", "20s"]
+    code, out, err = run(capsys, "check", f"../mine.py:{target}", *options, "--save", "w.json")
+    removed = target == "removes_its_folder"
+    assert code == 1, err
+    assert out.startswith("VIOLATED")
+    assert (mine / "here").exists() is not removed
+    assert (mine / "here" / "w.json").exists() is not removed
+    assert err == "dpwitness: error: cannot write w.json: No such file or directory; choose another place\n" * removed
+
+
+def test_a_command_in_a_folder_that_was_removed_is_one_line(mine, capsys, monkeypatch):
+    (mine / "here").mkdir()
+    monkeypatch.chdir(mine / "here")
+    (mine / "here").rmdir()
+    code, out, err = run(capsys, "check", "laplace_mechanism", "--epsilon", "1", "--runs", "1000")
+    assert (code, out) == (2, "")
+    assert err == (
+        "dpwitness: error: the working folder cannot be read: No such file or directory; change to one that exists\n"
+    )
 
 
 def test_every_argument_that_names_a_file_says_what_becomes_of_it():

@@ -35,11 +35,7 @@ def take_settings(arguments: argparse.Namespace) -> None:
 
     Raises `BadInput` for a setting that makes no sense.
     """
-    try:
-        folder = Path.cwd()
-    except FileNotFoundError:  # the working folder was removed
-        folder = Path("/")
-    defaults = project_of(nearest(folder)).defaults(arguments.command)
+    defaults = project_of(nearest(Path.cwd())).defaults(arguments.command)
     if arguments.cluster not in (None, "local"):
         defaults.pop("workers", None)  # a cluster has its own
     arguments.settings = tuple(defaults)

@@ -23,10 +23,13 @@ from dpwitness.results.verdict import Verdict, Violation
 def check_places(arguments: argparse.Namespace) -> None:
     """Raise `InvalidData` for a file that cannot be written, or that another argument names too, before anything runs.
 
-    Also where several files to read are standard input, which can be read once.
+    Also where several files to read are standard input, which can be read once, and where the working folder is gone.
     `InvalidParameter` for an unknown format of a --plot.
     """
-    arguments.folder = os.getcwd()
+    try:
+        arguments.folder = os.getcwd()
+    except OSError as error:
+        raise InvalidData(f"the working folder cannot be read: {error.strerror}; change to one that exists") from error
     named = list(arguments.parser.named_files(arguments))
     for _, kind, file in named:
         if kind.written or kind.kept:
@@ -65,8 +68,9 @@ def hand_over(
         steps.append(lambda: plot(arguments.plot))
     if last is not None:
         steps.append(last)
-    with contextlib.chdir(arguments.folder):  # a mechanism may have gone to another one
-        return deliver(code, *steps, trace=arguments.traceback)
+    with contextlib.suppress(OSError):  # it was removed meanwhile: the result is printed all the same
+        os.chdir(arguments.folder)  # a mechanism may have gone to another one
+    return deliver(code, *steps, trace=arguments.traceback)
 
 
 def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, object]], report: Callable[[], str]) -> None:
@@ -96,7 +100,7 @@ def mark_violation(
     path, marked = getattr(arguments, "sarif", None), code == VIOLATED and github.runs_here()
     if path is None and not marked:
         return
-    root, reference = Path.cwd(), None if result.witness is None else result.witness.mechanism
+    root, reference = Path(arguments.folder), None if result.witness is None else result.witness.mechanism
     if mechanism is None and reference is not None:  # of a witness that names a bundled target, which has been run
         mechanism = load(reference)
     record = {
