@@ -701,6 +701,20 @@ def test_an_answer_that_is_none_is_named(tmp_path, answer):
         mechanism.fill_pair(runs, np.random.default_rng(0), np.empty((2, 1, 1)))
 
 
+TWICE = '["data", "POSITIONAL_OR_KEYWORD", []], ["data", "POSITIONAL_OR_KEYWORD", []]'
+DISORDER = '["rng", "KEYWORD_ONLY", []], ["data", "POSITIONAL_ONLY", []]'
+
+
+@pytest.mark.parametrize("parameters", [TWICE, DISORDER, '["rng", "ANY", []]', '["1 x", "POSITIONAL_ONLY", []]', "1"])
+def test_parameters_of_no_function_are_refused(tmp_path, parameters):
+    program = tmp_path / "liar"
+    answer = f'{{"parameters": [{parameters}]}}'
+    program.write_text(f"#!{sys.executable}\ninput()\nprint({answer!r}, flush=True)\n")
+    program.chmod(0o700)
+    with pytest.raises(InvalidParameter, match=r"must be a Python of 3\.8 or later: it answered"):
+        dpw.remote(program, "mine:f")
+
+
 @pytest.mark.campaign
 def test_parameters_without_a_name_over_there(tmp_path):
     (tmp_path / "there.py").write_text("def f(rng, data, /, scale=0.1):\n    return data[0] + rng.laplace(0, scale)\n")

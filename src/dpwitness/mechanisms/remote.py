@@ -48,16 +48,15 @@ class RemoteFunction(OutsideFunction):
         self.python, self.place = python, place
         self.__name__ = self.__qualname__ = name
         self.__module__ = place
-        child, parameters = self._loaded()
+        child, self.__signature__ = self._loaded()
         self._idle.append(child)
-        self.__signature__ = inspect.Signature(parameters)
 
     @override
     def _started(self) -> Child:
         return self._loaded()[0]
 
-    def _loaded(self) -> tuple[Child, list[inspect.Parameter]]:
-        """An interpreter that has imported the function, and the parameters.
+    def _loaded(self) -> tuple[Child, inspect.Signature]:
+        """An interpreter that has imported the function, and its signature.
 
         Raises `InvalidParameter` and `UnknownTarget`.
         """
@@ -68,7 +67,7 @@ class RemoteFunction(OutsideFunction):
         answer: Any = None
         try:
             (answer,) = child.ask(_line({"load": [self.place, self.__name__]}), 1, self.max_time)
-            return child, [_parameter(*one) for one in answer["parameters"]]
+            return child, inspect.Signature([_parameter(*one) for one in answer["parameters"]])
         except MechanismTimeout as error:
             raise MechanismTimeout(f"{self.python}: {error}: {self.advice}") from error
         except (MechanismCrashed, Unreadable, TypeError, ValueError, LookupError) as error:
