@@ -516,7 +516,7 @@ class PolarsFrames(Frames):
             raise InvalidNeighbours(f"a LazyFrame cannot be collected: {' '.join(str(error).split()):.200}") from error
 
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
-        return self.module().DataFrame([column.alias(name) for name, column in columns.items()])
+        return self.module().DataFrame(dict(columns))  # of a list Polars renames a column without letters
 
     def _column(self, values: Sequence[Value], like: Column = None) -> Column:
         pl = self.module()

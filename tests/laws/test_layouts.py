@@ -730,3 +730,13 @@ def test_a_verdict_on_inputs_of_other_types_says_so():
     verdict = dpw.check(size_of, claim=1.0, neighbours=[pair], seed=1, runs=64, search_runs=64, workers=1)
     told = "D and D′ differ in the type of column 'x' (int64 and float64), not only in their records"
     assert any(note.startswith(told) for note in verdict.notes)
+
+
+@pytest.mark.parametrize("form", ["dataframe", "polars", "polars-lazy", "arrow"])
+def test_a_column_may_have_a_name_without_letters(form):
+    """Polars gives a column in a list another name."""
+    relation = dpw.records({"": dpw.flags()}, form=form)
+    pair = next(iter(relation.candidates()))
+    assert relation.contains(pair)
+    assert list(relation.fields.names) == list(dpw.like(pair.data).fields.names) == [""]
+    assert relation.contains(Pair(*(input_from_json(json.loads(json.dumps(input_to_json(s)))) for s in pair.sides)))

@@ -614,6 +614,7 @@ def test_tables_of_polars_arrive_as_they_are_with_any_number_of_rows(rows):
     frame = POLARS[:rows]
     assert_frame_equal(arrived(frame), frame)
     assert_frame_equal(pickle.loads(pickle.dumps(arrived(frame.lazy()))), frame.lazy())
+    assert_frame_equal(arrived(frame.rename({"flag": ""})), frame.rename({"flag": ""}))
 
 
 class Hue(Enum):

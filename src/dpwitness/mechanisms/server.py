@@ -198,15 +198,15 @@ def _polars(value: dict[str, Any]) -> Any:
     """A table of Polars. Times are whole numbers of their unit."""
     import polars as pl
 
-    columns = []
+    columns = {}  # by name: of a list Polars renames a column without letters
     for name, kind, entries in value["columns"]:
         ((named, settings),) = kind.items() if isinstance(kind, dict) else [(kind, [])]
         dtype = getattr(pl, named)(*settings)
         if named in ("Date", "Datetime", "Duration", "Time"):
-            columns.append(pl.Series(name, entries, pl.Int64).cast(dtype))
+            columns[name] = pl.Series(entries, dtype=pl.Int64).cast(dtype)
         else:
             read = decimal.Decimal if named == "Decimal" else of_json
-            columns.append(pl.Series(name, [None if entry is None else read(entry) for entry in entries], dtype))
+            columns[name] = pl.Series([None if entry is None else read(entry) for entry in entries], dtype=dtype)
     frame = pl.DataFrame(columns)
     return frame.lazy() if value["table"] == "polars-lazy" else frame
 
