@@ -353,12 +353,13 @@ class PandasFrames(Frames):
             raise ValueError("a column must have a name, a dtype and a list of values")
         try:
             names, index = [read(name) for name, _, _ in columns], self._index_from_json(value["index"], read)
-            hash(tuple(names))  # an array is no name
+            more = self._index_from_json(value["columns"], read) if "columns" in value else pd.Index(names)
+            hash((*names, *more, *index))  # an array is no name, and no label
             made = [self._column_from_json(dtype, items, read).set_axis(index) for _, dtype, items in columns]
             if kind == "series":
                 return made[0].rename(names[0])
             frame = pd.DataFrame(dict(enumerate(made)), index=index)
-            frame.columns = self._index_from_json(value["columns"], read) if "columns" in value else pd.Index(names)
+            frame.columns = more
         except (TypeError, ValueError, OverflowError, KeyError, ImportError) as error:  # of a time zone, or a library
             raise ValueError(f"a {kind} cannot be made of these columns: {error}") from error
         return frame

@@ -126,7 +126,7 @@ def _value(value: object) -> Any:
         case {"dict": dict(items), **rest} if not rest:
             return {name: _value(item) for name, item in items.items()}
         case {"array": entries, "dtype": str(name), **rest} if rest in ({}, {"order": "F"}):
-            return np.array(_value(entries), _array_dtype(name), order=rest.get("order", "C"))
+            return _array(_value(entries), name, rest.get("order", "C"))
         case {"array": list(), "dtype": str(name), "shape": list(shape), **rest} if not rest:
             return _empty(shape, _array_dtype(name))
         case {"scalar": item, "dtype": str(name), **rest} if not rest and name in _DTYPES:
@@ -161,6 +161,13 @@ def _scalar(value: object, dtype: str) -> Any:
             if repr(made.item()) == repr(value):
                 return made[()]
     raise ValueError(f"a scalar of dtype {dtype} cannot be {value!r:.40}")
+
+
+def _array(entries: object, name: str, order: Any) -> Any:
+    try:
+        return np.array(entries, _array_dtype(name), order=order)
+    except (TypeError, OverflowError) as error:
+        raise ValueError(f"an array of dtype {name!r:.40} cannot hold these entries: {error}") from error
 
 
 def _array_dtype(name: str) -> np.dtype[Any]:

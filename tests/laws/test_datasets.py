@@ -193,6 +193,7 @@ def test_given_data_lose_a_record_and_get_one():
         (integers(0, 3), [0, 3], [-1, 4, 0.5]),
         (text(2), ["", "ab"], ["abc", 1]),
         (categories("a", "b"), ["a", "b"], ["c", 1]),
+        (categories(1.5, 2.5), [1.5, 2.5], [1, 10**400, -(10**400), math.inf]),
     ],
     ids=str,
 )
@@ -205,6 +206,17 @@ def test_the_ends_of_a_domain_belong_to_it(domain, inside, outside):
         assert domain.read(value) is NOT_IN_DOMAIN
         for column in ([value], [inside[0], value], [value, inside[0]]):
             assert domain.read_all(column) is None
+
+
+@pytest.mark.parametrize(
+    "domain", [categories(0, 2**63), categories(2**63 - 1, 5, other=True), categories(0, 2**70)], ids=str
+)
+@pytest.mark.parametrize("form", [None, "list", "columns", "dataframe"])
+def test_categories_that_64_bits_do_not_hold_are_objects(domain, form):
+    relation = records({"a": domain}, form=form)
+    pairs = list(relation.candidates())
+    assert pairs
+    assert all(map(relation.contains, pairs))
 
 
 def test_values_outside_of_a_range_are_tried_where_they_are_clipped_and_only_there():

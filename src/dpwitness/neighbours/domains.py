@@ -151,8 +151,10 @@ class Listed(Domain):
     @property
     @override
     def dtype(self) -> str:
-        kinds = {type(value) for value in self.values}
-        return "object" if len(kinds) > 1 or self.holds(None) else DTYPES.get(kinds.pop(), "object")
+        values = (*self.values, *self.odd())
+        kinds = set(map(type, values))
+        fits = kinds != {int} or (min(values) >= LEAST and max(values) <= MOST)
+        return DTYPES.get(kinds.pop(), "object") if len(kinds) == 1 and fits else "object"
 
     @override
     def ends(self) -> tuple[Value, ...]:
@@ -242,7 +244,10 @@ class Categories(Listed):
             return None if self.missing else NOT_IN_DOMAIN
         kind = type(self.values[0])
         if kind is float and type(value) is int:
-            value = float(value)
+            try:
+                value = float(value)
+            except OverflowError:  # no double can hold it
+                return NOT_IN_DOMAIN
         if kind is int and type(value) is float and value.is_integer():
             value = int(value)  # of a column of floats
         belongs = type(value) is kind and (self.other or key_of(value) in self._places)
