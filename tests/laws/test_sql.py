@@ -173,6 +173,18 @@ def test_a_query_that_commits_is_refused(query, errors):
         as_mechanism(dpw.sql(connected, query, table="people"), PEOPLE, errors=errors)
 
 
+@pytest.mark.parametrize("query", [commits, "COMMIT"])
+def test_a_check_of_a_query_that_commits_says_so(tmp_path, query):
+    def connected():
+        connection = sqlite3.connect(tmp_path / "given.db", check_same_thread=False)
+        connection.execute("CREATE TABLE IF NOT EXISTS numbers (x)")
+        return connection
+
+    given = {"neighbours": dpw.records(dpw.numbers(0, 1), form="list"), "claim": 1.0, "workers": 1, "seed": 1}
+    with pytest.raises(MechanismError, match=r"rows after the rollback: .* commits"):
+        dpw.check(dpw.sql(connected, query, table="numbers"), **given)
+
+
 @pytest.mark.parametrize(
     "changes",
     [

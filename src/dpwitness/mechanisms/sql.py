@@ -280,6 +280,7 @@ class SqlMechanism(PythonMechanism):
     """A query, one run a transaction."""
 
     in_process = False  # it draws in the database
+    converts = False  # a list and an array are the same rows
 
     @override
     def _exception(self, error: BaseException, *where: Any) -> ExceptionOutcome:
