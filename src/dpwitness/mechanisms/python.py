@@ -168,7 +168,7 @@ class PythonMechanism(Mechanism):
         self.errors = errors
         self._outcome = self._summarise = summary(outcome)
         self._attributes = self._outcome.names if isinstance(self._outcome, Attributes) else ()
-        self._columns: Columns | None = None  # until the first runs
+        self._columns = Columns()
         self.copies = False
         self._inputs: list[tuple[Data, InputConversion, SharedInput | None]] = []
         self._ran_well: tuple[Data] | None = None  # the input of the last run that did not raise
@@ -196,19 +196,17 @@ class PythonMechanism(Mechanism):
 
     @override
     def grow(self) -> bool:
-        before, traits = self._columns or Columns(), self.traits
-        after = before.extended(traits.entries.values(), traits.longest)
+        before, traits = self._columns, self.traits
+        self._columns = before.extended(traits.entries.values(), traits.longest)
         traits.entries.clear()
-        if after is not before:
-            self._columns = after
-        return after is not before
+        return self._columns is not before
 
     @property
     @override
     def places(self) -> dict[int, str]:
         if self.by_position:
             return flat_names(self.width) if self.flat_shapes else {}
-        return {} if self._columns is None or self._columns.plain else self._columns.names
+        return {} if self._columns.plain else self._columns.names
 
     @property
     @override
@@ -236,7 +234,7 @@ class PythonMechanism(Mechanism):
     @override
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
         side = Side(data, self._draws(rng, n), n)
-        (rows,) = self._rows((side,), np.zeros(n, np.uint8), start, self._columns)
+        (rows,) = self._rows((side,), np.zeros(n, np.uint8), start, self._columns if self._columns.entries else None)
         return widen(rows, least)
 
     @override
@@ -277,7 +275,7 @@ class PythonMechanism(Mechanism):
         finally:
             if sys.getrecursionlimit() < limit:  # what a run lowered may be too little for all else
                 sys.setrecursionlimit(limit)
-        if self._columns is None:
+        if not self._columns.entries:
             self._columns = row.columns
         return rows
 
