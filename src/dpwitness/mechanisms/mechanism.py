@@ -243,6 +243,7 @@ class Mechanism(ABC):
         worth = TIMED_BATCHED if self.cost.batched else self.timed_seconds
         n, widest, first, times = 1, 0, math.inf, list[float]()
         began = own_seconds()
+        self.traits.entries.clear()
         # Calls of several runs are short, but for one that the machine was busy in: that must not be the only one.
         while len(times) < CALLS and (not times or n > 1 or own_seconds() - began < SECONDS):
             runs = PairedRuns.d_first(pair, n, coupled=coupled, columns=self.columns)
@@ -254,8 +255,8 @@ class Mechanism(ABC):
                     raise
                 break
             seconds = own_seconds() - started - (self.seconds_aside - aside)
-            self.grow()
             if first == math.inf:
+                self.grow()  # by this call alone: how many there are is for the clock to say
                 first, began = seconds / 2, own_seconds()
             elif seconds < worth and n < MOST_RUNS:
                 first, n = min(first, seconds / (2 * n)), 4 * n

@@ -197,7 +197,7 @@ class PythonMechanism(Mechanism):
     @override
     def grow(self) -> bool:
         before, traits = self._columns, self.traits
-        self._columns = before.extended(traits.entries.values(), traits.longest)
+        self._columns = before.extended([*traits.entries.values()], traits.longest)
         traits.entries.clear()
         return self._columns is not before
 

@@ -34,7 +34,7 @@ import numpy as np
 from dpwitness.checks import class_and_text, first_line
 from dpwitness.errors import ClusterLost, DPWitnessError, MechanismCrashed, MechanismError, MechanismRaised
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.columns import OutputTraits
+from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
 from dpwitness.mechanisms.memory import may_hold_generator
 from dpwitness.mechanisms.python import Attributes
@@ -181,11 +181,16 @@ class SentMechanism:
         and no two processes may get the same if it draws its own randomness: they would repeat each other's.
         """
         rng = generator(self.seed, Role.HEALTH_PROCESSES)
+        # Without columns, whatever it has seen before; and no columns follow from these runs.
+        runs = PairedRuns.d_first(self.pair, self.runs, coupled=False, columns=Columns())
+        traits = self.mechanism.traits
+        self.mechanism.forget()
         try:
-            # Without columns, whatever it has seen before.
-            rows = self.mechanism.pair_outcomes(PairedRuns.d_first(self.pair, self.runs, coupled=False), rng)
+            rows = self.mechanism.pair_outcomes(runs, rng)
         except MechanismError as error:
             return FirstRuns(digest=class_and_text(error))
+        finally:
+            self.mechanism.traits = traits
         width = int(np.flatnonzero(np.append(True, ~np.isnan(rows).all(axis=(0, 1))))[-1])
         rows = np.ascontiguousarray(rows[:, :, :width])
         digest = hashlib.blake2b(rows.tobytes(), digest_size=16).hexdigest()

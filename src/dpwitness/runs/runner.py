@@ -202,6 +202,7 @@ class Runner:
         turns: list[Turns] = []
         shards = self._shards(pair, role, key, n, coupled, size)
         work = OutcomeRows(**shards, width=max(mechanism.width, 1))
+        mechanism.traits.entries.clear()  # columns follow from these runs: others may have ended by the clock
         for part in self._made(work):
             if part is None:
                 break
