@@ -178,7 +178,8 @@ class Row:
 
     def at(self, node: Node, word: str, name: object) -> Node:
         """The node within another that a word and a name lead to, such as "key" and "a"."""
-        kept = type(name) in SINGLE_VALUES  # tuples, exact numbers and dates that are equal may have other codes
+        # Other tuples, exact numbers and dates that are equal may have other codes.
+        kept = type(name) in SINGLE_VALUES or (type(name) is tuple and {str, int}.issuperset(map(type, name)))
         known = node.children.get((word, type(name), name)) if kept else None
         if known is not None:
             return known
