@@ -8,6 +8,7 @@ import math
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from itertools import cycle, islice
 from typing import Any, ClassVar, Final, Self
 
@@ -82,127 +83,6 @@ class Layout(ABC):
         """
 
 
-class Columnar(Layout):
-    """A form that holds the values of each field together."""
-
-    __slots__ = ()
-
-    @classmethod
-    @abstractmethod
-    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
-        """The values of each field, as the dataset holds them; None for another form, or other `fields`."""
-
-    @classmethod
-    @override
-    def read(cls, fields: Fields, data: Data) -> list[Record] | None:
-        columns = cls.columns(fields, data)
-        if columns is None or len(columns) != len(fields.domains) or len({len(column) for column in columns}) != 1:
-            return None
-        read = []
-        for domain, column in zip(fields.domains, columns, strict=True):
-            flags = domain.dtype == "bool"
-            values = domain.read_all([flag_of(domain, value) for value in column] if flags else column)
-            if values is None:
-                return None
-            read.append(values)
-        return list(zip(*read, strict=True))
-
-    @classmethod
-    @override
-    def rows(cls, data: Data) -> list[Value]:
-        return list(zip(*cls.columns(None, data) or (), strict=True))
-
-
-def flag_of(domain: Domain, value: Value) -> Value:
-    """A flag that an array of numbers holds as 0 or 1."""
-    return bool(value) if domain.dtype == "bool" and isinstance(value, int | float) and value in (0, 1) else value
-
-
-def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Column:
-    """A column as an array of that type, or as a list where there is none."""
-    if dtype is None:
-        return list(values)
-    if dtype.kind == "f":
-        with np.errstate(over="ignore"):  # beyond a narrow type it is infinite, which no domain holds
-            array = np.array([np.nan if value is None else value for value in values], np.float64).astype(dtype)
-        if dtype.itemsize < np.dtype(np.float64).itemsize:
-            for place, value in enumerate(array.tolist()):
-                if not domain.holds(value):  # rounding took it out of its domain: the next one towards the middle
-                    array[place] = np.nextafter(array[place], array.dtype.type(domain.middle()))
-        return array
-    if dtype.kind == "O":
-        array = np.empty(len(values), object)
-        for place, value in enumerate(values):  # one by one: a list is an entry, not an axis
-            array[place] = value
-        return array
-    return np.array(list(values), dtype)
-
-
-def fits(
-    dtype: object,
-    domain: Domain,
-    build: Callable[[Any, Domain, Sequence[Value]], Column] = array_of,
-    entries: Callable[[Column], list[Value]] = list,
-    *,
-    floats: bool | None = None,
-) -> bool:
-    """Whether a column of a type gives back what a domain holds; numbers may be rounded, but stay in their range.
-
-    `floats`: whether it is a type of floats; by default as the type itself says.
-    """
-    values = domain.samples()
-    try:
-        again = [flag_of(domain, value) for value in entries(build(dtype, domain, values))]
-    except (OverflowError, TypeError, ValueError):  # what libraries raise for values that a type does not hold
-        return False
-    if is_real(domain) and (getattr(dtype, "kind", "") == "f" if floats is None else floats):
-        return True
-    pairs = zip(values, again, strict=True)
-    return all(key_of(domain.read(one)) == key_of(domain.read(other)) for one, other in pairs)
-
-
-def _is_numeric(fields: Fields) -> bool:
-    """Whether a record is a number, or a tuple of numbers."""
-    return fields.flat and fields.kind != "dict" and all(domain.dtype in NUMERIC for domain in fields.domains)
-
-
-def _named(fields: Fields) -> str | None:
-    named = fields.flat and fields.kind == "dict"
-    return None if named else "records that are dicts of single values: their names become columns"
-
-
-def _column_type(domain: Domain) -> DType | None:
-    """The type of an array of such values; None where they stand in a list."""
-    return np.dtype(domain.dtype) if domain.dtype in NUMERIC else None
-
-
-def _fitted_column(dtype: DType | None, domain: Domain) -> DType | None:
-    return dtype if dtype is None or fits(dtype, domain) else _column_type(domain)
-
-
-def _matrix_type(domains: Sequence[Domain]) -> DType:
-    """Floats where one of the fields needs them, integers otherwise."""
-    return np.dtype(np.float64 if any(domain.dtype == "float64" for domain in domains) else np.int64)
-
-
-def _fitted_matrix(dtype: DType, domains: Sequence[Domain]) -> DType:
-    fit = all(fits(dtype, domain, entries=lambda column: column.tolist()) for domain in domains)
-    return dtype if fit else _matrix_type(domains)
-
-
-def _matrix(dtype: DType, order: str, domains: Sequence[Domain], records: Sequence[Record]) -> Array:
-    """Records by fields."""
-    matrix = np.empty((len(records), len(domains)), dtype, order="F" if order == "F" else "C")
-    for k, domain in enumerate(domains):
-        matrix[:, k] = array_of(dtype, domain, [record[k] for record in records])
-    return matrix
-
-
-def _order(array: Array) -> str:
-    """In which order the entries lie in memory; "C" where an array of one row or column has both."""
-    return "F" if array.flags.f_contiguous and not array.flags.c_contiguous else "C"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListLayout(Layout):
     """A list of records."""
@@ -254,12 +134,156 @@ class RecordLayout(Layout):
         return fields.build(records[0])
 
 
+class Columnar(Layout):
+    """A form that holds the values of each field together."""
+
+    __slots__ = ()
+
+    @classmethod
+    @abstractmethod
+    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
+        """The array or list of each field's values; None for another form, or other `fields`."""
+
+    @classmethod
+    @override
+    def read(cls, fields: Fields, data: Data) -> list[Record] | None:
+        columns = cls.columns(fields, data)
+        if columns is None or len(columns) != len(fields.domains) or len(set(map(len, columns))) != 1:
+            return None
+        read = []
+        for domain, column in zip(fields.domains, columns, strict=True):
+            values = domain.read_all(_with_flags(domain, _entries(column)))
+            if values is None:
+                return None
+            read.append(values)
+        return list(zip(*read, strict=True))
+
+    @classmethod
+    @override
+    def rows(cls, data: Data) -> list[Value]:
+        return list(zip(*map(_entries, cls.columns(None, data) or ()), strict=True))
+
+
+def _entries(column: Column) -> list[Value]:
+    return list(column.tolist() if isinstance(column, np.ndarray) else column)
+
+
+def _with_flags(domain: Domain, values: list[Value]) -> list[Value]:
+    """Values of which 0 and 1 are flags, as an array of numbers holds these, where the domain is of flags."""
+    if domain.dtype != "bool":
+        return values
+    return [bool(value) if isinstance(value, int | float) and value in (0, 1) else value for value in values]
+
+
+def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Column:
+    """A column as an array of that type, or as a list where there is none."""
+    if dtype is None:
+        return list(values)
+    if dtype.kind == "f":
+        with np.errstate(over="ignore"):  # beyond a narrow type it is infinite, which no domain holds
+            array = np.array([np.nan if value is None else value for value in values], np.float64).astype(dtype)
+        if dtype.itemsize < np.dtype(np.float64).itemsize:
+            for place, value in enumerate(array.tolist()):
+                if not domain.holds(value):  # rounding took it out of its domain: the next one towards the middle
+                    array[place] = np.nextafter(array[place], array.dtype.type(domain.middle()))
+        return array
+    if dtype.kind == "O":
+        array = np.empty(len(values), object)
+        for place, value in enumerate(values):  # one by one: a list is an entry, not an axis
+            array[place] = value
+        return array
+    return np.array(list(values), dtype)
+
+
+def fits(domain: Domain, held: Callable[[Sequence[Value]], list[Value]], *, floats: bool) -> bool:
+    """Whether a column gives back all that a domain holds; numbers may be rounded, but stay in their range.
+
+    `held`: the values that the column has when it is given values; `floats`: whether its type is one of floats.
+    """
+    values = domain.samples()
+    try:
+        again = _with_flags(domain, held(values))
+    except (OverflowError, TypeError, ValueError):  # what libraries raise for values that a type does not hold
+        return False
+    if floats and is_real(domain):
+        return True
+    pairs = zip(values, again, strict=True)
+    return all(key_of(domain.read(one)) == key_of(domain.read(other)) for one, other in pairs)
+
+
+def _array_fits(dtype: DType | None, domain: Domain) -> bool:
+    return dtype is None or fits(
+        domain, lambda values: array_of(dtype, domain, values).tolist(), floats=dtype.kind == "f"
+    )
+
+
+def _is_numeric(fields: Fields) -> bool:
+    """Whether a record is a number, or a tuple of numbers."""
+    return fields.flat and fields.kind != "dict" and all(domain.dtype in NUMERIC for domain in fields.domains)
+
+
+def _named(fields: Fields) -> str | None:
+    named = fields.flat and fields.kind == "dict"
+    return None if named else "records that are dicts of single values: their names become columns"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArrayLayout(Columnar):
+class ArraysLayout(Columnar):
+    """Arrays, and lists, of the values of each field; the fields `matrix` stand in one array."""
+
+    matrix: ClassVar[slice]
+
+    dtypes: tuple[DType | None, ...]  # of each field; None for a list
+    order: str = field(default="C", compare=False)  # which one cannot be told of a single row
+    kind: type = dict
+
+    @classmethod
+    @override
+    def of(cls, data: Data) -> Self:
+        matrix = data[0] if type(data) is tuple else data
+        return cls(
+            dtypes=tuple(getattr(column, "dtype", None) for column in cls.columns(None, data) or ()),
+            order="F" if isinstance(matrix, np.ndarray) and matrix.flags.fnc else "C",
+            kind=type(data) if isinstance(data, dict) else dict,
+        )
+
+    @classmethod
+    def usual(cls, fields: Fields) -> Self:
+        """Floats in an array of several fields where one of them needs these, integers otherwise."""
+        together = fields.domains[cls.matrix]
+        one = np.dtype(np.float64 if any(domain.dtype == "float64" for domain in together) else np.int64)
+        others = (domain.dtype for domain in fields.domains[len(together) :])
+        return cls(dtypes=(*[one for _ in together], *(np.dtype(d) if d in NUMERIC else None for d in others)))
+
+    @override
+    def fitted(self, fields: Fields) -> Layout:
+        fit = list(map(_array_fits, self.dtypes, fields.domains))
+        fit[self.matrix] = [all(fit[self.matrix])] * len(fit[self.matrix])
+        both = zip(self.dtypes, self.usual(fields).dtypes, fit, strict=True)
+        return replace(self, dtypes=tuple(own if fitting else usual for own, usual, fitting in both))
+
+    @override
+    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
+        both = enumerate(zip(self.dtypes, fields.domains, strict=True))
+        return self.joined(fields, [array_of(dtype, domain, [r[k] for r in records]) for k, (dtype, domain) in both])
+
+    @abstractmethod
+    def joined(self, fields: Fields, columns: list[Column]) -> Data:
+        """The dataset of these columns."""
+
+    def _matrix(self, columns: list[Column]) -> Array:
+        """Records by fields."""
+        matrix = np.empty((len(columns[0]), len(columns)), columns[0].dtype, order="F" if self.order == "F" else "C")
+        for k, column in enumerate(columns):
+            matrix[:, k] = column
+        return matrix
+
+
+class ArrayLayout(ArraysLayout):
     """An array of numbers, of one axis or of records by fields."""
 
-    dtype: DType
-    order: str = field(default="C", compare=False)  # which one cannot be told of a single row
+    __slots__ = ()
+    matrix = slice(None)
 
     @classmethod
     @override
@@ -268,41 +292,23 @@ class ArrayLayout(Columnar):
 
     @classmethod
     @override
-    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
+    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
         if not isinstance(data, np.ndarray) or data.ndim not in (1, 2) or data.dtype.kind not in "biuf":
             return None
         if fields is not None and data.ndim != (1 if fields.kind == "value" else 2):
             return None
-        columns: list[list[Value]] = data.reshape(len(data), data.shape[1] if data.ndim == 2 else 1).T.tolist()
-        return columns
-
-    @classmethod
-    @override
-    def of(cls, data: Data) -> Self:
-        return cls(dtype=data.dtype, order=_order(data))
-
-    @classmethod
-    @override
-    def usual(cls, fields: Fields) -> Self:
-        return cls(dtype=_matrix_type(fields.domains))
+        return [*data.T] if data.ndim == 2 else [data]
 
     @override
-    def fitted(self, fields: Fields) -> Layout:
-        return replace(self, dtype=_fitted_matrix(self.dtype, fields.domains))
-
-    @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
-        if fields.kind == "value":
-            return array_of(self.dtype, fields.domains[0], [record[0] for record in records])
-        return _matrix(self.dtype, self.order, fields.domains, records)
+    def joined(self, fields: Fields, columns: list[Column]) -> Data:
+        return columns[0] if fields.kind == "value" else self._matrix(columns)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ColumnsLayout(Columnar):
+class ColumnsLayout(ArraysLayout):
     """A dict of arrays and lists."""
 
-    dtypes: tuple[DType | None, ...]  # None: a list
-    kind: type = dict
+    __slots__ = ()
+    matrix = slice(0)
 
     @classmethod
     @override
@@ -311,43 +317,26 @@ class ColumnsLayout(Columnar):
 
     @classmethod
     @override
-    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
+    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
         if not isinstance(data, Mapping) or (fields is not None and not fields.has_names(data)):
             return None
         columns = list(data.values())
         known = all(isinstance(c, list) or (isinstance(c, np.ndarray) and c.ndim == 1) for c in columns)
-        return list(map(list, columns)) if known else None
-
-    @classmethod
-    @override
-    def of(cls, data: Data) -> Self:
-        dtypes = tuple(column.dtype if isinstance(column, np.ndarray) else None for column in data.values())
-        return cls(dtypes=dtypes, kind=type(data) if isinstance(data, dict) else dict)
-
-    @classmethod
-    @override
-    def usual(cls, fields: Fields) -> Self:
-        return cls(dtypes=tuple(map(_column_type, fields.domains)))
+        return columns if known else None
 
     @override
-    def fitted(self, fields: Fields) -> Layout:
-        return replace(self, dtypes=tuple(map(_fitted_column, self.dtypes, fields.domains)))
-
-    @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
-        columns = self.kind()
-        for k, (name, domain) in enumerate(zip(fields.names, fields.domains, strict=True)):
-            columns[name] = array_of(self.dtypes[k], domain, [record[k] for record in records])
-        return columns
+    def joined(self, fields: Fields, columns: list[Column]) -> Data:
+        joined = self.kind()
+        for name, column in zip(fields.names, columns, strict=True):
+            joined[name] = column
+        return joined
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class XYLayout(Columnar):
+class XYLayout(ArraysLayout):
     """A tuple of an array of features and an array or a list of labels."""
 
-    features: DType
-    labels: DType | None
-    order: str = field(default="C", compare=False)
+    __slots__ = ()
+    matrix = slice(-1)
 
     @classmethod
     @override
@@ -360,35 +349,14 @@ class XYLayout(Columnar):
 
     @classmethod
     @override
-    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
+    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
         if not _is_xy(data) or data[0].ndim != 2 or getattr(data[1], "ndim", 1) != 1:
             return None
-        return [*data[0].T.tolist(), data[1].tolist() if isinstance(data[1], np.ndarray) else data[1]]
-
-    @classmethod
-    @override
-    def of(cls, data: Data) -> Self:
-        labels = data[1].dtype if isinstance(data[1], np.ndarray) else None
-        return cls(features=data[0].dtype, labels=labels, order=_order(data[0]))
-
-    @classmethod
-    @override
-    def usual(cls, fields: Fields) -> Self:
-        *features, label = fields.domains
-        return cls(features=_matrix_type(features), labels=_column_type(label))
+        return [*data[0].T, data[1]]
 
     @override
-    def fitted(self, fields: Fields) -> Layout:
-        *features, label = fields.domains
-        return replace(
-            self, features=_fitted_matrix(self.features, features), labels=_fitted_column(self.labels, label)
-        )
-
-    @override
-    def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
-        *domains, label = fields.domains
-        features = _matrix(self.features, self.order, domains, [record[:-1] for record in records])
-        return features, array_of(self.labels, label, [record[-1] for record in records])
+    def joined(self, fields: Fields, columns: list[Column]) -> Data:
+        return self._matrix(columns[:-1]), columns[-1]
 
 
 def _is_xy(data: Data) -> bool:
@@ -426,7 +394,7 @@ class FrameLayout(Columnar):
 
     @classmethod
     @override
-    def columns(cls, fields: Fields | None, data: Data) -> Sequence[Sequence[Value]] | None:
+    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
         columns = cls.frames.columns(data) if cls.frames.holds(data) else None
         return None if columns is None or (fields and not fields.has_names(columns)) else list(columns.values())
 
@@ -462,12 +430,11 @@ class FrameLayout(Columnar):
     @override
     def fitted(self, fields: Fields) -> Layout:
         floats, nan, blank = self.frames.floats(self.blank), self.nan, self.blank
-
-        def build(name: Any, domain: Domain, values: Sequence[Value]) -> Column:
-            return self.frames.held(blank, name, values)
-
-        domains = zip(fields.names, fields.domains, strict=True)
-        odd = [name for name, domain in domains if not fits(name, domain, build, floats=name in floats)]
+        odd = [
+            name
+            for name, domain in zip(fields.names, fields.domains, strict=True)
+            if not fits(domain, partial(self.frames.held, blank, name), floats=name in floats)
+        ]
         if odd:
             blank = self.frames.retyped(blank, self._usual(fields, odd), odd)
         if self.example is not None and self.frames.null:
