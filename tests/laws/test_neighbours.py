@@ -686,7 +686,7 @@ def test_writing_leaves_the_old_file_when_it_fails(tmp_path):
 @pytest.mark.parametrize(
     ("relation", "meant"),
     [
-        (([1, 1], [1]), r"give dpw\.pairs\(\(\[1, 1\], \[1\]\)\)"),
+        (([1, 1], [1]), r"give pairs\(\(\[1, 1\], \[1\]\)\)"),
         (pandas.DataFrame({"age": [1, 2]}), r"give dpw\.records\(dpw\.like\(frame\)\)"),
     ],
 )

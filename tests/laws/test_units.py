@@ -127,7 +127,7 @@ def test_files_without_units_are_read_and_written_as_before():
     assert relation_from_json(written).unit is None
     other = records({"person": integers(0, 9)}, unit="person")
     assert not same_relation(relation_from_json(written), other)
-    with pytest.raises(InvalidNeighbours, match="unit=True must be the name or the number of a field"):
+    with pytest.raises(InvalidNeighbours, match="unit=True must be the field that says whose a record is"):
         relation_from_json({**written, "unit": True})
     with pytest.raises(InvalidNeighbours, match="unit='age' must be the field that says whose a record is"):
         relation_from_json({**written, "unit": "age"})

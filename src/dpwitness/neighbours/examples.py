@@ -119,10 +119,8 @@ def like(examples: Data) -> Like:
         structure = {name: _domain_of_column(column, (), name) for name, column in examples.items()}
     elif form == "xy":
         structure = (_domains_of_rows(examples[0].reshape(len(examples[0]), -1)), _domain(list(examples[1]), "labels"))
-    elif examples.ndim == 2:
-        structure = _domains_of_rows(examples)
     else:
-        structure = _domain(examples.tolist(), "examples")
+        structure = _domains_of_rows(examples) if examples.ndim == 2 else _domain(examples.tolist(), "examples")
     return Like(fields=fields_of(structure), form=form, layout=FORMS[form].of(examples))
 
 

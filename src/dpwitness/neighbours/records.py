@@ -35,14 +35,11 @@ _SIZE: Final[Codec[Size]] = Codec(
 #: The field that says whose a record is: its name, or its number from 0 where fields have none.
 Unit = str | int | None
 
-
-def _unit_of_file(name: str, value: object) -> Unit:
-    if value is None or isinstance(value, str) or type(value) is int:
-        return value
-    raise ValueError(f"{name}={brief(value)} must be the name or the number of a field, or null")
-
-
-_UNIT: Final[Codec[Unit]] = Codec(lambda unit: unit, _unit_of_file, lambda _: {"type": ["string", "integer", "null"]})
+_UNIT: Final[Codec[Unit]] = Codec(
+    lambda unit: unit,
+    lambda _, unit: unit,  # type: ignore[arg-type,return-value]  # see `Units.of`
+    lambda _: {"type": ["string", "integer", "null"]},
+)
 
 #: Records in the larger dataset, the most promising numbers first.
 SIZES: Final = (10, 2, 100, 1000, 3)
@@ -185,13 +182,7 @@ class Records(Relation):
         """
         base, layout = self.base, self.layout
         if data is not None:
-            records = self._read(data)
-            if records is None:
-                raise InvalidNeighbours(
-                    f"data={brief(data)} must be a dataset of {self!s:.200}: its form and its records"
-                )
-            self._require_bound("data", records)
-            base, layout = tuple(records), self._layout_of(data)
+            base, layout = tuple(self._taken(data, self.form)), self._layout_of(data)
         proposed = self._proposals(base, layout, _sizes_to_try(self.size), pinned=data is not None)
         for change in self._sized((iter(p) for p in proposed), MOST):
             pair = self._pair(change, layout)
@@ -273,11 +264,16 @@ class Records(Relation):
         require_shallow(data, "data")
         source = form_of_data("data", data)
         check_form(source, self.fields)
-        records = FORMS[source].read(self.fields, data)
-        if records is None:
-            raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}")
-        self._require_bound("data", records)
+        records = self._taken(data, source)
         return self._build(records, layout=self._layout_of(data) if source == self.form else self.layout)
+
+    def _taken(self, data: Data, form: str) -> list[Record]:
+        """The records of data in a form. Raises `InvalidNeighbours` for other data, and beyond the bound of a unit."""
+        records = FORMS[form].read(self.fields, data)
+        if records is None:
+            raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}: its form and its records")
+        self._require_bound("data", records)
+        return records
 
     @override
     def contains(self, pair: Pair, data: Data | None = None) -> bool:

@@ -448,20 +448,15 @@ def _checked_pair(given: Data, hint: str) -> Pair:
     return pair
 
 
-def _require_name(relation: Relation) -> None:
-    """Raise `InvalidNeighbours` where the adjacency of a relation of another package is no name."""
-    with _asked(relation, "adjacency"):
-        name: object = relation.adjacency
-    if name is not None and not isinstance(name, str):
-        raise InvalidNeighbours(
-            f"neighbours={brief(relation)}: its adjacency is {brief(name)}, which must be a text or None"
-        )
-
-
 def as_relation(given: Relation | Sequence[Data]) -> Relation:
     """A relation that was given, or a list of pairs as one. Raises `InvalidNeighbours` for what is neither."""
     if isinstance(given, Relation):
-        _require_name(given)
+        with _asked(given, "adjacency"):
+            name: object = given.adjacency
+        if name is not None and not isinstance(name, str):
+            raise InvalidNeighbours(
+                f"neighbours={brief(given)}: its adjacency is {brief(name)}, which must be a text or None"
+            )
         return given
     if not isinstance(given, list | tuple):
         own = hasattr(given, "candidates") and not isinstance(given, type)
@@ -471,11 +466,4 @@ def as_relation(given: Relation | Sequence[Data]) -> Relation:
             f"neighbours={brief(given)} is no relation: give one, such as records(…) or queries(…), or a list of pairs"
             + ("; a relation of your own inherits dpwitness.neighbours.Relation" if own else "")
         )
-    two = type(given) is tuple and len(given) == 2
-    meant = f"; for one pair give dpw.pairs(({brief(given[0])}, {brief(given[1])}))" if two else ""
-    for pair in given:
-        if not isinstance(pair, Pair) and (not isinstance(pair, list | tuple) or len(pair) != 2):
-            raise InvalidNeighbours(
-                f"neighbours={brief(given)}: a list must hold pairs (D, D′), not {brief(pair)[:40]}{meant}"
-            )
     return pairs(*given)
