@@ -42,14 +42,28 @@ class Layout(ABC):
         return None
 
     @classmethod
-    @abstractmethod
-    def read(cls, fields: Fields, data: Data) -> list[Record] | None:
-        """The flat records of a dataset; None for another form, or where a record does not belong."""
+    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
+        """The array or list of each field's values; None for another form, a form of rows, or other `fields`."""
+        return None
 
     @classmethod
-    @abstractmethod
+    def read(cls, fields: Fields, data: Data) -> list[Record] | None:
+        """The flat records of a dataset; None for another form, or where a record does not belong."""
+        columns = cls.columns(fields, data)
+        if columns is None or len(columns) != len(fields.domains) or len(set(map(len, columns))) != 1:
+            return None
+        read = []
+        for domain, column in zip(fields.domains, columns, strict=True):
+            values = domain.read_all(_with_flags(domain, _entries(column)))
+            if values is None:
+                return None
+            read.append(values)
+        return list(zip(*read, strict=True))
+
+    @classmethod
     def rows(cls, data: Data) -> list[Value]:
         """The records of a dataset in this form as the mechanism gets them: no value is read as a domain holds it."""
+        return list(zip(*map(_entries, cls.columns(None, data) or ()), strict=True))
 
     @classmethod
     def row_labels(cls, data: Data) -> list[Value] | None:
@@ -134,36 +148,6 @@ class RecordLayout(Layout):
         return fields.build(records[0])
 
 
-class Columnar(Layout):
-    """A form that holds the values of each field together."""
-
-    __slots__ = ()
-
-    @classmethod
-    @abstractmethod
-    def columns(cls, fields: Fields | None, data: Data) -> list[Column] | None:
-        """The array or list of each field's values; None for another form, or other `fields`."""
-
-    @classmethod
-    @override
-    def read(cls, fields: Fields, data: Data) -> list[Record] | None:
-        columns = cls.columns(fields, data)
-        if columns is None or len(columns) != len(fields.domains) or len(set(map(len, columns))) != 1:
-            return None
-        read = []
-        for domain, column in zip(fields.domains, columns, strict=True):
-            values = domain.read_all(_with_flags(domain, _entries(column)))
-            if values is None:
-                return None
-            read.append(values)
-        return list(zip(*read, strict=True))
-
-    @classmethod
-    @override
-    def rows(cls, data: Data) -> list[Value]:
-        return list(zip(*map(_entries, cls.columns(None, data) or ()), strict=True))
-
-
 def _entries(column: Column) -> list[Value]:
     return list(column.tolist() if isinstance(column, np.ndarray) else column)
 
@@ -228,7 +212,7 @@ def _named(fields: Fields) -> str | None:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class ArraysLayout(Columnar):
+class ArraysLayout(Layout):
     """Arrays, and lists, of the values of each field; the fields `matrix` stand in one array."""
 
     matrix: ClassVar[slice]
@@ -366,7 +350,7 @@ def _is_xy(data: Data) -> bool:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class FrameLayout(Columnar):
+class FrameLayout(Layout):
     """A frame of a library; `blank` has all its properties but the records and the labels of rows.
 
     In Polars and Arrow a missing number is null, and NaN stands only in the columns `nan`, in which an example has it.

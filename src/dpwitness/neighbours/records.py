@@ -91,26 +91,8 @@ ADJACENCIES: Final = (ADD_REMOVE, REPLACE_ONE)
 class Records(Relation):
     """Datasets of records of one domain; neighbours differ in one record or unit, all others in their order.
 
-    Attributes
-    ----------
-    fields
-        What a record is made of, and which values may come.
-    adjacency
-        "add-remove": one has a record more, anywhere; "replace-one": one record is another; None: either.
-    size
-        How many records a dataset has: a number (one of the two has so many), the least and the most (both), or None
-        for any number.
-    form
-        How a dataset is handed to the mechanism; see `records`.
-    base
-        Records that the search starts from; the relation is not about them alone.
-    layout
-        What datasets are besides their records: types of columns, index, order in memory. The domain's own type stands
-        where one cannot hold all that the domain does.
-    unit
-        The field that says whose a record is: neighbours differ in all records of one unit. None: in one record.
-    at_most
-        How many records a unit may have; None for any number.
+    The search starts from the records `base`; the relation is not about them alone. A `size` that is a number is that
+    of one of the two datasets. See `records` for all other parameters.
     """
 
     kind: ClassVar[str] = "records"
@@ -137,13 +119,11 @@ class Records(Relation):
             )
         check_form(self.form, self.fields)
         _check_size(self.size)
-        if self.form == "record" and (self.adjacency != REPLACE_ONE or self.size != 1):
+        if self.form == "record" and (self.adjacency != REPLACE_ONE or self.size != 1 or self.unit is not None):
             raise InvalidNeighbours(
-                "form='record' hands over one record alone: give adjacency='replace-one' and size=1"
+                "form='record' hands over one record alone: give adjacency='replace-one', size=1, and leave out unit="
             )
         if self.unit is not None:
-            if self.form == "record":
-                raise InvalidNeighbours("form='record' hands over one record alone: leave out unit=")
             object.__setattr__(self, "_units", Units.of(self.fields, self.unit, self.at_most))
             self._require_bound("base", self.base)
         elif self.at_most is not None:
