@@ -18,11 +18,6 @@ from dpwitness.neighbours.fields import Fields, Record
 T = TypeVar("T")
 
 
-def _same(first: Value, second: Value) -> bool:
-    """Whether two values are equal; arrays are where they are one object."""
-    return same_record((first,), (second,))
-
-
 def _key_of_side(records: tuple[Record, ...]) -> Hashable:
     """The key of a dataset: the values of all fields, and their types. Equal datasets have equal keys."""
     try:
@@ -79,7 +74,8 @@ class Proposals:
         The first is an ordinary dataset: what a run costs is measured on it. The first four are all that a very slow
         mechanism sees, the first twelve all that a slow one does.
         """
-        yield from distinct(in_turn([*self.of_base(), *self.of_any_data()]))
+        of_base = [] if self.base is None else [self._more_than_base(), self._less_than_base()]
+        yield from distinct(in_turn([*of_base, *self.of_any_data()]))
 
     def of_any_data(self) -> list[Iterator[Change]]:
         """Changes of datasets that need not be the base, by kind."""
@@ -89,10 +85,6 @@ class Proposals:
             self._among_drawn(), self._outliers(), self._among_ordinary(), self._alone(), self._among_odd(),
             self._single_fields(), self._in_order(), self._among_equal(),
         ]  # fmt: skip
-
-    def of_base(self) -> list[Iterator[Change]]:
-        """Changes of the base, by kind."""
-        return [] if self.base is None else [self._more_than_base(), self._less_than_base()]
 
     def plain(self) -> Iterator[Change]:
         """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
@@ -168,7 +160,7 @@ class Proposals:
     def opposite(self, record: Record) -> Record:
         """Every field at its other end."""
         ends = [domain.ends() for domain in self.fields.domains]
-        return tuple(e[1] if _same(value, e[0]) else e[0] for value, e in zip(record, ends, strict=True))
+        return tuple(e[1] if same_record((value,), e[:1]) else e[0] for value, e in zip(record, ends, strict=True))
 
     def _change(
         self, others: Sequence[Record], before: Record, named: Named, rest: str, place: int | None = None

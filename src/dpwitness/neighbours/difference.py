@@ -107,8 +107,8 @@ def _dataset(data: Data) -> _Dataset | None:
     records: Sequence[Data]
     if isinstance(data, np.ndarray) and data.ndim:
         layout, records, word = [f"type {data.dtype}", f"shape {data.shape[1:]}"], data.tolist(), "value"
-    elif is_series(data) or frames_of(data) is not None:
-        layout, records, word = _layout_of_table(data), _rows(data), "row"
+    elif frames := frames_of(frame := data.to_frame() if is_series(data) else data):
+        layout, records, word = [f"{what} {text}" for what, text in frames.schema(frame).items()], _rows(data), "row"
     elif type(columns) is dict and columns and _are_columns([*columns.values()]):
         layout = [f"{name!r} of {getattr(column, 'dtype', 'list')}" for name, column in columns.items()]
         rows = zip(*(x.tolist() if isinstance(x, np.ndarray) else x for x in columns.values()), strict=True)
@@ -124,13 +124,6 @@ def _are_columns(columns: Sequence[Data]) -> bool:
     """Whether all are lists or arrays of one length."""
     lists = all(isinstance(one, list) or (isinstance(one, np.ndarray) and one.ndim) for one in columns)
     return lists and len(set(map(len, columns))) == 1
-
-
-def _layout_of_table(data: Data) -> list[str]:
-    """The types of the columns of a table, its index and its other properties: all of the table without its rows."""
-    frame = data.to_frame() if is_series(data) else data
-    frames = frames_of(frame)
-    return [f"{what} {text}" for what, text in frames.schema(frame).items()] if frames is not None else []
 
 
 def _rows(data: Data) -> list[Data]:

@@ -185,12 +185,8 @@ def _part(given: object, levels: int, where: str) -> Domain | Fields:
     return Fields(kind=kind, parts=tuple(_part(v, levels - 1, where) for v in given))
 
 
-def fields_from_json(value: object) -> Fields:
-    """Build a structure from unchecked JSON. Raises `InvalidNeighbours`."""
-    return fields_of(_read(value, DEEPEST))
-
-
-def _read(value: object, levels: int) -> object:
+def _read(value: object, levels: int = DEEPEST) -> object:
+    """The structure that unchecked JSON describes, for `fields_of`. Raises `InvalidNeighbours`."""
     if not levels:
         raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
     if not isinstance(value, Mapping):
@@ -205,30 +201,23 @@ def _read(value: object, levels: int) -> object:
         case {"dict": list(parts), "names": list(names), **rest} if not rest and len(names) == len(parts):
             if {type(name) for name in names} <= {str, int} and len(set(names)) == len(names):
                 return dict(zip(names, (_read(part, levels - 1) for part in parts), strict=True))
-    for keys, make in DOMAINS:
-        if set(value) == set(keys):
-            return make(*(codec.read(key, value[key]) for key, codec in keys.items()))
-    known = ", ".join(next(iter(keys)) for keys, _ in DOMAINS)
-    raise InvalidNeighbours(f"domain {brief(value)} must hold one of tuple, list, dict, {known}, and its settings")
+    for name, (make, codec, flags) in DOMAINS.items():
+        if set(value) == {name, *flags}:
+            given = codec.read(name, value[name])
+            settings = {flag: FLAG.read(flag, value[flag]) for flag in flags}
+            return make(*(given if isinstance(given, tuple) else [given]), **settings)
+    known = ", ".join(["tuple", "list", "dict", *DOMAINS])
+    raise InvalidNeighbours(f"domain {brief(value)} must hold one of {known}, and its settings")
 
 
 FLAG: Final = codec_of(bool)
-#: The codecs of the keys of each domain that files hold, and the function that makes the domain from their values.
-DOMAINS: Final[tuple[tuple[dict[str, AnyCodec], Callable[..., Domain]], ...]] = (
-    (
-        {"numbers": codec_of(tuple[float, float]), "clipped": FLAG, "missing": FLAG},
-        lambda ends, clipped, missing: numbers(*ends, clipped=clipped, missing=missing),
-    ),
-    (
-        {"integers": codec_of(tuple[int, int]), "clipped": FLAG, "missing": FLAG},
-        lambda ends, clipped, missing: integers(*ends, clipped=clipped, missing=missing),
-    ),
-    (
-        {"categories": codec_of(tuple[Any, ...]), "other": FLAG, "missing": FLAG},
-        lambda values, other, missing: categories(*values, other=other, missing=missing),
-    ),
-    ({"text": codec_of(int), "missing": FLAG}, lambda max_length, missing: text(max_length, missing=missing)),
-)
+#: The domains that files hold by their key: the function, the codec of its arguments, and its flags, keys as well.
+DOMAINS: Final[dict[str, tuple[Callable[..., Domain], AnyCodec, tuple[str, ...]]]] = {
+    "numbers": (numbers, codec_of(tuple[float, float]), ("clipped", "missing")),
+    "integers": (integers, codec_of(tuple[int, int]), ("clipped", "missing")),
+    "categories": (categories, codec_of(tuple[Any, ...]), ("other", "missing")),
+    "text": (text, codec_of(int), ("missing",)),
+}
 
 
 def _schema(definitions: Definitions) -> Schema:
@@ -240,7 +229,10 @@ def _schema(definitions: Definitions) -> Schema:
         names = {"type": "array", "items": {"type": ["string", "integer"]}}
         by_name = {"type": "object", "additionalProperties": whole}
         properties: list[dict[str, Schema]] = [
-            *({key: codec.schema(definitions) for key, codec in keys.items()} for keys, _ in DOMAINS),
+            *(
+                {name: codec.schema(definitions), **{flag: FLAG.schema(definitions) for flag in flags}}
+                for name, (_, codec, flags) in DOMAINS.items()
+            ),
             {"tuple": parts}, {"list": parts}, {"dict": by_name}, {"dict": parts, "names": names},
         ]  # fmt: skip
         definitions["Domain"] = {
@@ -252,4 +244,4 @@ def _schema(definitions: Definitions) -> Schema:
 
 
 #: A structure with its form in JSON: an object that a domain's name, or "tuple", "list" or "dict", tells apart.
-DescribedFields: TypeAlias = Annotated[Fields, Codec(Fields.to_json, lambda _, value: fields_from_json(value), _schema)]
+DescribedFields: TypeAlias = Annotated[Fields, Codec(Fields.to_json, lambda _, value: fields_of(_read(value)), _schema)]

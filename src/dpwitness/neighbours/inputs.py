@@ -50,16 +50,12 @@ def as_input(value: object) -> Data:
         large = isinstance(value, int) and abs(value) > LARGEST
         return value if large else as_numbers(value)
     require_shallow(value)
-    return _copy_of(value, lambda: copier(value)())
-
-
-def _copy_of(data: Data, make: Callable[[], Data]) -> Data:
     try:
-        return make()
+        return copier(value)()
     except InvalidNeighbours:
         raise
     except Exception as error:
-        raise InvalidNeighbours(f"input {brief(data)} cannot be copied ({error}): give plain data") from error
+        raise InvalidNeighbours(f"input {brief(value)} cannot be copied ({error}): give plain data") from error
 
 
 def require_unmasked(data: object) -> None:

@@ -121,7 +121,7 @@ class Records(Relation):
         _check_size(self.size)
         if self.form == "record" and (self.adjacency != REPLACE_ONE or self.size != 1 or self.unit is not None):
             raise InvalidNeighbours(
-                "form='record' hands over one record alone: give adjacency='replace-one', size=1, and leave out unit="
+                "form='record' hands over one record alone: give adjacency='replace-one' and size=1; leave out unit="
             )
         if self.unit is not None:
             object.__setattr__(self, "_units", Units.of(self.fields, self.unit, self.at_most))
