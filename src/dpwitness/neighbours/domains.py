@@ -28,8 +28,6 @@ NOT_IN_DOMAIN: Final = object()
 class Domain(ABC):
     """The values of one field. A value has one form inside: what `read` makes of it."""
 
-    __slots__ = ()
-
     @property
     def dtype(self) -> str:
         """The NumPy type of a column of such values; "object" where there is none of its own."""
@@ -144,7 +142,6 @@ DTYPES: Final = {bool: "bool", int: "int64", float: "float64"}
 class Listed(Domain):
     """A domain that is a list of values, all different, an ordinary one first."""
 
-    __slots__ = ()
     values: tuple[Value, ...]
     _places: dict[Hashable, int]
 

@@ -34,8 +34,6 @@ class Layout(ABC):
     Two datasets of a form are alike besides their records if and only if their layouts are equal.
     """
 
-    __slots__ = ()
-
     @classmethod
     def needs(cls, fields: Fields) -> str | None:
         """The records that the form asks for, if the fields do not give them; else None."""
@@ -225,8 +223,9 @@ class ArraysLayout(Layout):
     @override
     def of(cls, data: Data) -> Self:
         matrix = data[0] if type(data) is tuple else data
+        columns = data.values() if isinstance(data, Mapping) else cls.columns(None, data) or ()
         return cls(
-            dtypes=tuple(getattr(column, "dtype", None) for column in cls.columns(None, data) or ()),
+            dtypes=tuple(column.dtype if isinstance(column, np.ndarray) else None for column in columns),
             order="F" if isinstance(matrix, np.ndarray) and matrix.flags.fnc else "C",
             kind=type(data) if isinstance(data, dict) else dict,
         )
@@ -266,7 +265,6 @@ class ArraysLayout(Layout):
 class ArrayLayout(ArraysLayout):
     """An array of numbers, of one axis or of records by fields."""
 
-    __slots__ = ()
     matrix = slice(None)
 
     @classmethod
@@ -291,7 +289,6 @@ class ArrayLayout(ArraysLayout):
 class ColumnsLayout(ArraysLayout):
     """A dict of arrays and lists."""
 
-    __slots__ = ()
     matrix = slice(0)
 
     @classmethod
@@ -319,7 +316,6 @@ class ColumnsLayout(ArraysLayout):
 class XYLayout(ArraysLayout):
     """A tuple of an array of features and an array or a list of labels."""
 
-    __slots__ = ()
     matrix = slice(-1)
 
     @classmethod
@@ -451,28 +447,24 @@ class FrameLayout(Layout):
 class PandasLayout(FrameLayout):
     """A DataFrame of pandas."""
 
-    __slots__ = ()
     frames = PANDAS
 
 
 class PolarsLayout(FrameLayout):
     """A DataFrame of Polars."""
 
-    __slots__ = ()
     frames = POLARS
 
 
 class LazyPolarsLayout(FrameLayout):
     """A LazyFrame of Polars."""
 
-    __slots__ = ()
     frames = LAZY_POLARS
 
 
 class ArrowLayout(FrameLayout):
     """A Table of Arrow."""
 
-    __slots__ = ()
     frames = ARROW
 
 

@@ -31,7 +31,6 @@ class NumberList(JsonFields, Relation):
     given data hold, and says nothing about fewer.
     """
 
-    __slots__ = ()
     __dataclass_fields__: ClassVar[dict[str, Field[Any]]]  # all subclasses are dataclasses
 
     length: int
@@ -279,11 +278,8 @@ class Histogram(NumberList):
 
         Raises `InvalidNeighbours` for data that are no list of whole counts.
         """
-        if data is None:
-            bases = [np.zeros(self.length, np.int64), np.full(self.length, 10, np.int64)]
-        else:
-            bases = [self.read(data)]
-        for base in bases:
+        usual = (np.zeros(self.length, np.int64), np.full(self.length, 10, np.int64))
+        for base in usual if data is None else [self.read(data)]:
             cells = [0, int(base.argmax()), int(base.argmin()), len(base) - 1, len(base) // 2]
             for cell in dict.fromkeys(cells):
                 for step, name in ((1, "one more"), (-1, "one fewer")):
@@ -352,11 +348,8 @@ class Bits(NumberList):
 
         Raises `InvalidNeighbours` for data that are no bits.
         """
-        if data is None:
-            bases = [np.zeros(self.length, np.int64), np.ones(self.length, np.int64), np.arange(self.length) % 2]
-        else:
-            bases = [self.read(data)]
-        for base in bases:
+        usual = (np.zeros(self.length, np.int64), np.ones(self.length, np.int64), np.arange(self.length) % 2)
+        for base in usual if data is None else [self.read(data)]:
             yield from _flipped(base, dict.fromkeys([0, len(base) - 1, len(base) // 2]))
 
     @override

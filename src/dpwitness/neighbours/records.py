@@ -10,7 +10,7 @@ import numpy as np
 from typing_extensions import override
 
 from dpwitness.checks import brief
-from dpwitness.codec import OMITTED, Codec, write_fields
+from dpwitness.codec import OMITTED, Codec, checked, write_fields
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.dataset_changes import AFTER, BEFORE, Change, Steps, change_between, same_record
 from dpwitness.neighbours.dataset_pairs import MOST, Proposals
@@ -35,11 +35,7 @@ _SIZE: Final[Codec[Size]] = Codec(
 #: The field that says whose a record is: its name, or its number from 0 where fields have none.
 Unit = str | int | None
 
-_UNIT: Final[Codec[Unit]] = Codec(
-    lambda unit: unit,
-    lambda _, unit: unit,  # type: ignore[arg-type,return-value]  # see `Units.of`
-    lambda _: {"type": ["string", "integer", "null"]},
-)
+_UNIT: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "integer", "null"])  # see `Units.of`
 
 #: Records in the larger dataset, the most promising numbers first.
 SIZES: Final = (10, 2, 100, 1000, 3)

@@ -37,7 +37,6 @@ class Relation(ABC):
     `contains` must accept all these pairs.
     """
 
-    __slots__ = ()
     kind: ClassVar[str]  # its name in files, where it is written by its fields
     #: Whether `candidates`, `variations` and `smaller` give those pairs alone that `contains` accepts: to ask again
     #: takes as long as to make them.
