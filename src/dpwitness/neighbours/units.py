@@ -23,8 +23,6 @@ from dpwitness.neighbours.fields import Fields, Record
 CONTRIBUTIONS: Final = (3, 1, 10, 100, 2)
 #: Units of a base that are removed or replaced one by one.
 MOST_UNITS: Final = 24
-#: Whether two numbers of records may be those of neighbours.
-Allowed = Callable[[int, int], bool]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +173,7 @@ class UnitProposals:
 
     units: Units
     single: Proposals
-    allowed: Allowed
+    allowed: Callable[[int, int], bool]
     base: tuple[Record, ...] | None = None
 
     def __iter__(self) -> Iterator[Change]:
