@@ -24,7 +24,7 @@ from dpwitness.mechanisms.catalog import PROGRAM
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
-from dpwitness.mechanisms.mechanism import InputConversion, Order, Turns
+from dpwitness.mechanisms.mechanism import Order, Turns
 from dpwitness.mechanisms.outcomes import SINGLE_VALUES, ExceptionOutcome, Row
 from dpwitness.mechanisms.python import BACKWARDS, Outcome, Outputs, PythonMechanism, Side
 from dpwitness.mechanisms.signature import Signature
@@ -39,8 +39,6 @@ MOST_BATCH: Final = 1 << 20
 SEEDS: Final = 1 << 53
 #: Paired runs at most that get one seed: a program whose runs take 2 µs must not get other seeds on a busy machine.
 MOST_SHARD: Final = 4_096
-#: Inputs of which the JSON is kept.
-KEPT: Final = 4
 #: Letters of a program and its arguments that name it.
 NAME: Final = 80
 
@@ -124,11 +122,10 @@ class OutsideMechanism(PythonMechanism):
         self._function = signature.function
         self._busy: set[Child] = set()
         self._releases = 0
-        self._written: list[tuple[Data, InputConversion, bytes]] = []
 
     @override
     def __getstate__(self) -> dict[str, object]:
-        return {**super().__getstate__(), "_busy": set(), "_written": []}
+        return {**super().__getstate__(), "_busy": set()}
 
     @abstractmethod
     def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
@@ -160,12 +157,7 @@ class OutsideMechanism(PythonMechanism):
 
     def _input(self, data: Data) -> bytes:
         """An input as JSON."""
-        for known, conversion, written in self._written:
-            if known is data and conversion == self.conversion:
-                return written
-        written = self._function.written(self.conversion.source(data)())
-        self._written = [*self._written[1 - KEPT :], (data, self.conversion, written)]
-        return written
+        return self._function.written(self.conversion.source(data)())
 
     @override
     def release(self) -> None:

@@ -77,11 +77,6 @@ class Cost:
         return self.compiled or self.batched
 
     @property
-    def seconds_per_call(self) -> float:
-        """Seconds of one call on one input: of one run, or of a shard where one call makes many."""
-        return self.seconds_per_run * (self.shard if self.batched else 1)
-
-    @property
     def shard(self) -> int:
         """Paired runs that get one seed: 2, or a power of 16 that takes up to `SHARD_SECONDS`, or the largest shard.
 
@@ -300,16 +295,10 @@ class Mechanism(ABC):
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
         """Run n times on one input and cut nothing off; raises as `fill` does.
 
-        Rows that are too narrow for an outcome are filled once more with the same runs. They come back with shape
-        (n, width), as wide as the longest outcome seen so far, and as `least`.
+        The rows have the shape (n, width): as wide as the longest outcome seen so far, and as `least`.
         """
-        state = rng.bit_generator.state
-        rows = np.empty((n, max(self.width, least)))
-        longest = self.fill(data, rng, rows, start)
-        while longest > rows.shape[1]:
-            rng.bit_generator.state, self.width = state, longest
-            rows = np.empty((n, longest))
-            longest = self.fill(data, rng, rows, start)
+        longest, rows = _uncut(lambda rows: self.fill(data, rng, rows, start), rng, (n,), max(self.width, least))
+        self.width = max(self.width, longest)
         return rows
 
     def pair_outcomes(self, runs: PairedRuns, rng: np.random.Generator) -> Rows:
@@ -320,12 +309,7 @@ class Mechanism(ABC):
 
     def pair_rows(self, runs: PairedRuns, rng: np.random.Generator, width: int) -> tuple[int, Rows]:
         """The length of the longest outcome, and the rows of `pair_outcomes`, at first of this width."""
-        state, rows = rng.bit_generator.state, np.empty((2, len(runs), max(width, 1)))
-        longest = self.fill_pair(runs, rng, rows)
-        while longest > rows.shape[2]:
-            rng.bit_generator.state, rows = state, np.empty((2, len(runs), longest))
-            longest = self.fill_pair(runs, rng, rows)
-        return longest, rows
+        return _uncut(lambda rows: self.fill_pair(runs, rng, rows), rng, (2, len(runs)), width)
 
     def label(self, value: float) -> str | None:
         """Return the text that stands behind a number, for mechanisms that return text, as a file can hold it."""
@@ -389,3 +373,16 @@ class Mechanism(ABC):
                 "a list that grows without end; return less, or pass outcome= to summarise it"
             )
         return length
+
+
+def _uncut(
+    fill: Callable[[Rows], int], rng: np.random.Generator, runs: tuple[int, ...], width: int
+) -> tuple[int, Rows]:
+    """The length of the longest outcome, and rows that hold all outcomes, at first of this width.
+
+    Rows that are too narrow are filled once more with the same runs.
+    """
+    state = rng.bit_generator.state
+    while (longest := fill(rows := np.empty((*runs, max(width, 1))))) > rows.shape[-1]:
+        rng.bit_generator.state, width = state, longest
+    return longest, rows

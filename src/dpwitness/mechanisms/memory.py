@@ -4,7 +4,9 @@ import numbers
 import os
 import sys
 from collections.abc import Callable
+from functools import cache
 from pathlib import Path
+from sysconfig import get_path
 from types import BuiltinFunctionType, FunctionType, ModuleType
 from typing import Final
 
@@ -13,7 +15,18 @@ import numpy as np
 from dpwitness.mechanisms.compiled.reach import KNOWN, names, root_of, variables
 from dpwitness.mechanisms.libraries import library_of
 
-STANDARD_LIBRARY: Final = Path(os.__file__).parent
+#: Its folder by both names: where an interpreter is reached through links, its modules and `sysconfig` may differ.
+STANDARD_LIBRARY: Final = {Path(place).resolve() for place in (os.path.dirname(os.__file__), get_path("stdlib"))}
+
+
+def is_installed(file: str) -> bool:
+    """Whether a file is of Python or of an installed package, which another process finds by name."""
+    return not {"site-packages", "dist-packages"}.isdisjoint(Path(file).parts) or _is_of_python(file)
+
+
+@cache
+def _is_of_python(file: str) -> bool:
+    return any(Path(file).resolve().is_relative_to(folder) for folder in STANDARD_LIBRARY)
 
 
 def may_remember(value: object) -> bool:
@@ -51,7 +64,7 @@ def _is_known(package: str) -> bool:
     if package in KNOWN or package in sys.builtin_module_names:
         return True
     file = getattr(sys.modules.get(package), "__file__", None)
-    return package in sys.stdlib_module_names and file is not None and Path(file).is_relative_to(STANDARD_LIBRARY)
+    return package in sys.stdlib_module_names and file is not None and _is_of_python(file)
 
 
 def _reaches(value: object, keeps: Callable[[object], bool], seen: set[int]) -> bool:

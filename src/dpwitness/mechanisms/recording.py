@@ -10,13 +10,11 @@ import math
 import os
 import random
 import sys
-import sysconfig
 import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import wraps
-from pathlib import Path
 from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any, Final, TypeAlias
 
@@ -28,6 +26,7 @@ from dpwitness.checks import is_failure
 from dpwitness.errors import RunsEnded
 from dpwitness.mechanisms.draws import global_states_restored
 from dpwitness.mechanisms.mechanism import own_seconds
+from dpwitness.mechanisms.memory import is_installed
 
 Floats = NDArray[np.float64]
 #: A file and a line.
@@ -133,14 +132,8 @@ class Recorder:
         self.root, self.deadline = root, deadline
         self._kinds: dict[CodeType, str] = {}
         spaces = {id(space): space for function in functions for space in _spaces(function)}
-        #: The variables of the modules of the user's own.
+        #: The variables of their modules.
         self.spaces = [*spaces.values()]
-        self.spaces += [
-            vars(value)
-            for space in spaces.values()
-            for value in list(space.values())
-            if isinstance(value, ModuleType) and self._is_own(str(getattr(value, "__file__", None) or "<"))
-        ]
 
     def record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
         """Run once; `call` gets a generator of these bits. Raises `CannotRecord`."""
@@ -157,7 +150,7 @@ class Recorder:
         if (kind := self._kinds.get(code)) is None:
             if code in _NOISE_CODE:
                 kind = "noise"
-            elif code.co_name == "randomise" and set(Path(code.co_filename).parts) & _INSTALLED:
+            elif code.co_name == "randomise" and is_installed(code.co_filename):
                 kind = "randomise"  # of a library, whose own draws say less
             else:
                 kind = "own" if self._is_own(code.co_filename) else "other"
@@ -171,7 +164,7 @@ class Recorder:
         place = os.path.realpath(file)
         if place.startswith(_TARGETS) or (self.root is not None and place.startswith(self.root + os.sep)):
             return True
-        return not (set(Path(place).parts) & _INSTALLED or place.startswith(_NOT_OWN))
+        return not (is_installed(place) or place.startswith(_PACKAGE))
 
 
 class _Run:
@@ -405,14 +398,9 @@ for _kind, _base in ((RecordingGenerator, np.random.Generator), (RecordingRandom
 
 #: The code of the functions of `dpwitness.noise`.
 _NOISE_CODE: Final = {getattr(noise, name).__code__: name for name in OWN_NOISE}
-_INSTALLED: Final = {"site-packages", "dist-packages"}
-_PACKAGE: Final = os.path.realpath(Path(noise.__file__).parent)
-_NOT_OWN: Final = tuple(
-    os.path.realpath(folder) + os.sep
-    for folder in (_PACKAGE, sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib"))
-)
+_PACKAGE: Final = os.path.join(os.path.dirname(os.path.realpath(noise.__file__)), "")
 #: The bundled targets, which are written as a user's are.
-_TARGETS: Final = os.path.join(_PACKAGE, "algorithms") + os.sep
+_TARGETS: Final = os.path.join(_PACKAGE, "algorithms", "")
 
 
 def _put(replacements: list[tuple[Any, str, object]]) -> list[tuple[Any, str, object]]:

@@ -229,20 +229,10 @@ def without_name(function: Any, data: str) -> int:
     """
     parameters = inspect.signature(function).parameters.values()
     places = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
-    least = sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
-    try:
-        own = inspect.signature(function, follow_wrapped=False).parameters.values()
-    except ValueError:  # what `functools.cache` makes has none of its own
-        return least
-    several = {p.kind.name for p in own} & {"VAR_POSITIONAL", "VAR_KEYWORD"}
-    if not hasattr(function, "__wrapped__") or "VAR_POSITIONAL" not in several:
-        return least
-    if "VAR_KEYWORD" not in several:
-        return len(places)
-    named = [(k, p.name) for k, p in enumerate(own) if p.kind.name not in several]
-    if data not in places or any(name in places and places.index(name) != k for k, name in named):
-        return least
-    return max(places.index(data) + 1, least)
+    takes = getattr(getattr(function, "__code__", None), "co_flags", 0) if hasattr(function, "__wrapped__") else 0
+    if takes & inspect.CO_VARARGS:
+        return places.index(data) + 1 if takes & inspect.CO_VARKEYWORDS and data in places else len(places)
+    return sum(p.kind is p.POSITIONAL_ONLY for p in parameters)
 
 
 class Service:

@@ -13,7 +13,6 @@ import os
 import pickle
 import random
 import sys
-import sysconfig
 import threading
 import time
 import traceback
@@ -23,9 +22,8 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from itertools import takewhile
-from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
@@ -36,7 +34,7 @@ from dpwitness.errors import ClusterLost, DPWitnessError, MechanismCrashed, Mech
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns
-from dpwitness.mechanisms.memory import may_hold_generator
+from dpwitness.mechanisms.memory import is_installed, may_hold_generator
 from dpwitness.mechanisms.python import Attributes
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import read_only
@@ -126,17 +124,6 @@ def _is_users(name: str, module: ModuleType | None) -> bool:
     return isinstance(file, str) and name.partition(".")[0] not in OURS and not is_installed(file)
 
 
-@cache
-def is_installed(file: str) -> bool:
-    """Whether a file is of Python or of an installed package, which another process finds by name."""
-    place = Path(file)
-    if {"site-packages", "dist-packages"} & set(place.parts):
-        return True
-    # Where an interpreter is reached through links, its modules and `sysconfig` may name one folder by different paths.
-    standard = {Path(folder).resolve() for folder in (sysconfig.get_paths()["stdlib"], os.path.dirname(os.__file__))}
-    return any(place.resolve().is_relative_to(folder) for folder in standard)
-
-
 _IMPORTED: Final = uuid.uuid4().hex
 
 
@@ -216,7 +203,7 @@ class Answer:
 _LOADING: Final = threading.RLock()
 
 
-def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -> Answer:
+def execute(mechanism: bytes, work: bytes, first: int, end: int) -> Answer:
     """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
     shards = range(first, end)
     try:
@@ -243,9 +230,9 @@ def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -
 
 
 @lru_cache(READY)
-def _ready(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, Any]:
+def _ready(content: bytes, process: int) -> tuple[Mechanism, FirstRuns, Any]:
     """A mechanism that was sent, its first runs here, and a lock for all who run it; a fork, `process`, begins anew."""
-    package: SentMechanism = _loaded(content)
+    package: SentMechanism = pickle.loads(content)
     if package.sender != process_name():  # threads of one process leave its global generators as they are
         if package.sender.partition(" ")[0] == _IMPORTED and not package.mechanism.reproducible:
             raise CannotSend(
@@ -259,14 +246,10 @@ def _ready(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, A
 
 
 @lru_cache(READY)
-def _work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
+def _work(mechanism: Mechanism, content: bytes) -> ShardedRuns[Any]:
     """A piece of work that was sent, with its mechanism."""
-    work: ShardedRuns[Any] = _loaded(content)
+    work: ShardedRuns[Any] = pickle.loads(content)
     return replace(work, mechanism=mechanism)
-
-
-def _loaded(content: bytes | Path) -> Any:
-    return pickle.loads(content if isinstance(content, bytes) else content.read_bytes())
 
 
 def _dumped_error(error: BaseException) -> bytes:
@@ -469,8 +452,6 @@ class Dispatcher:
             raise
         except Exception as error:  # what the runs raise comes back in an answer
             raise self._pool.failure(error) from error
-        finally:
-            self._pool.withdraw(content)
 
     def _crashed(self, work: ShardedRuns[Any], shards: range, how: str) -> MechanismCrashed:
         runs = f"{shards.start * work.size} to {min(shards.stop * work.size, work.runs) - 1}"

@@ -12,7 +12,6 @@ import signal
 import sys
 import threading
 import time
-import uuid
 import warnings
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
@@ -21,14 +20,13 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import resource_tracker
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from typing_extensions import TypeIs, override
 
 from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, DPWitnessError, InvalidParameter, MechanismCrashed, MechanismTimeout
-from dpwitness.machine import OF_THREAD, Deadline, private_folder
+from dpwitness.machine import OF_THREAD, Deadline
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -94,11 +92,8 @@ class Pool:
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
     def publish(self, content: bytes) -> Any:
-        """An argument for bytes that many tasks need: the bytes, or the `Path` of a file with them."""
+        """An argument for bytes that many tasks need: the bytes, or what stands for them."""
         return content
-
-    def withdraw(self, content: Any) -> None:
-        """Forget a published argument, which no task needs any more."""
 
     def repeated(self, content: Any) -> bool:
         """Whether a worker ended over tasks with this published argument, and another one did them again unasked."""
@@ -287,17 +282,6 @@ class Processes(Pool):
                 with self._lock:
                     if self._loky is executor:
                         self._loky = None
-
-    @override
-    def publish(self, content: bytes) -> Path:
-        """A file with the bytes, which each process reads once: to send 30 MB with each task would take 0.1 s."""
-        file = private_folder() / uuid.uuid4().hex
-        file.write_bytes(content)
-        return file
-
-    @override
-    def withdraw(self, content: Path) -> None:
-        content.unlink(missing_ok=True)
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
