@@ -1,14 +1,13 @@
 """The claim to test: given by the user, as a value, a text or an accountant, else read from the object."""
 
 import inspect
-import math
 import numbers
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final, Protocol, TypeGuard, cast
 
-from dpwitness.checks import brief, class_and_text, json_value, near
+from dpwitness.checks import brief, class_and_text, finite, json_value, near
 from dpwitness.claims import (
     ZCDP,
     ApproxDP,
@@ -21,10 +20,10 @@ from dpwitness.claims import (
     is_claim,
     require_region,
 )
-from dpwitness.errors import BadInput, InvalidClaim, InvalidParameter
+from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.files import read_text, shown
 from dpwitness.mechanisms.libraries import library_of
-from dpwitness.mechanisms.libraries.library import EPSILONS, Library
+from dpwitness.mechanisms.libraries.library import EPSILONS, LARGEST_EPSILON, Library, falling
 from dpwitness.mechanisms.signature import name_of
 from dpwitness.targets import target_of
 
@@ -51,23 +50,22 @@ def claim_of_text(text: str) -> float | Claim:
     values = []
     for part in rest.split(","):
         try:
-            values.append(float(part))
-        except ValueError:
-            values.append(math.nan)
-        if not math.isfinite(values[-1]):
-            raise InvalidClaim(f"claim={brief(text)}: {brief(part)} must be a finite number; a claim is {FORMS}")
-    if kind in ("", "dp") and len(values) == 1:
-        return ApproxDP(*values) if kind else values[0]
-    if len(values) != (1 if kind in ("zcdp", "gdp") else 2):
+            values.append(finite("", float(part)))
+        except ValueError as error:
+            raise InvalidClaim(
+                f"claim={brief(text)}: {brief(part)} must be a finite number; a claim is {FORMS}"
+            ) from error
+    if not kind and len(values) == 1:
+        return values[0]
+    if len(values) not in {"zcdp": (1,), "gdp": (1,), "dp": (1, 2)}.get(kind, (2,)):
         raise InvalidClaim(f"claim={brief(text)} must be {FORMS}")
     return NUMBERS[kind](*values)
 
 
 def _of_file(kind: str, path: str) -> Claim:
+    content = read_text(path)
     try:
-        value = json_value(read_text(path))
-    except BadInput:
-        raise
+        value = json_value(content)
     except ValueError as error:
         raise InvalidClaim(f"{shown(path)} is not JSON: {error}") from error
     if not (isinstance(value, list) or (isinstance(value, dict) and "verdict" not in value)):
@@ -83,8 +81,6 @@ def _of_file(kind: str, path: str) -> Claim:
 
 #: δ at which ε is asked for, where δ cannot be asked for at `EPSILONS`: some take a second for each.
 DELTAS: Final = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
-#: The largest ε of a profile.
-LARGEST: Final = 700.0
 
 
 class Accountant(Protocol):
@@ -127,12 +123,11 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
             except Exception as error:  # some raise where the δ asked for is more than they need at ε = 0
                 refused = class_and_text(error)
     pairs = answers if at is EPSILONS else [(epsilon, delta) for delta, epsilon in answers]
-    profile = _falling(pairs)
+    profile = falling(pairs)
     if not profile:
-        because = f" ({refused})" if refused else ""
         raise InvalidClaim(
-            f"claim={type(accountant).__name__}: it states no (ε, δ) with ε up to {LARGEST:g} that claims anything"
-            + because
+            f"claim={type(accountant).__name__}: it states no (ε, δ) with ε up to {LARGEST_EPSILON:g} that claims "
+            f"anything{refused and f' ({refused})'}"
         )
     epsilon, delta = profile[0]
     if epsilon == 0 and delta <= DELTAS[-1]:
@@ -141,17 +136,6 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
             "no runs: let it account for the mechanism first, or give claim=0 if that is what you claim"
         )
     return PrivacyProfile(profile)
-
-
-def _falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The pairs that claim something, with δ falling in ε: a pair claims as much of every larger ε."""
-    profile: list[tuple[float, float]] = []
-    least = 1.0
-    for epsilon, delta in sorted((max(e, 0.0), max(d, 0.0)) for e, d in pairs if not math.isnan(e + d)):
-        if epsilon <= LARGEST and delta < least:
-            least = delta
-            profile.append((epsilon, delta))
-    return profile
 
 
 def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | None:
@@ -196,8 +180,8 @@ def stated_claim(
     for key, value in (("epsilon", epsilon), ("claim", None if is_claim(claim) else claim)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
             raise InvalidClaim(f"{key}={brief(value)} must be a number")
-    if epsilon is not None and not 0 < epsilon <= 700:
-        raise InvalidClaim(f"epsilon={brief(epsilon)} must be positive and finite (at most 700)")
+    if epsilon is not None and not 0 < epsilon <= LARGEST_EPSILON:
+        raise InvalidClaim(f"epsilon={brief(epsilon)} must be positive and finite (at most {LARGEST_EPSILON:g})")
     parameter = None if epsilon is None else float(epsilon)
     if is_claim(claim):
         if delta is not None:

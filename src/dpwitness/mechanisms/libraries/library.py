@@ -3,7 +3,7 @@
 import inspect
 import math
 import numbers
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 
 import numpy as np
@@ -13,6 +13,8 @@ from dpwitness.neighbours import Relation, pairs
 
 #: ε in nats at which a privacy profile is read off an object.
 EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
+#: The largest ε of a profile, in nats.
+LARGEST_EPSILON: Final = 700.0
 
 
 class Library:
@@ -69,6 +71,17 @@ class Library:
     def neighbours(self, thing: object) -> Relation | None:
         """Return which inputs the object's claim calls neighbours; None where it does not say."""
         return None
+
+
+def falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
+    """The pairs (ε, δ) that claim something, with δ falling in ε: a pair claims as much of every larger ε."""
+    profile: list[tuple[float, float]] = []
+    least = 1.0
+    for epsilon, delta in sorted((max(e, 0.0), max(d, 0.0)) for e, d in pairs if not math.isnan(e + d)):
+        if epsilon <= LARGEST_EPSILON and delta < least:
+            least = delta
+            profile.append((epsilon, delta))
+    return profile
 
 
 def of_sensitivity(thing: object) -> Relation | None:

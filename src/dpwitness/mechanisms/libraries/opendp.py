@@ -1,6 +1,7 @@
 """OpenDP: measurements, which state their privacy loss for a distance between inputs."""
 
 import math
+import re
 import sys
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -12,7 +13,7 @@ from dpwitness.checks import brief
 from dpwitness.claims import ZCDP, ApproxDP, Claim, PrivacyProfile
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.frames import LAZY_POLARS, POLARS
-from dpwitness.mechanisms.libraries.library import EPSILONS, Library
+from dpwitness.mechanisms.libraries.library import EPSILONS, Library, falling
 
 #: The feature without which no function of the user's can be part of a measurement.
 USERS_OWN: Final = "honest-but-curious"
@@ -60,9 +61,9 @@ class OpenDP(Library):
             return ZCDP(float(loss))
         if measure.startswith("Approximate(ZeroConcentratedDivergence"):
             rho, delta = map(float, loss)
-            return ZCDP(rho) if delta == 0 else profile_of(partial(delta_of_approximate_zcdp, rho, delta))
+            return ZCDP(rho) if delta == 0 else _profile(partial(delta_of_approximate_zcdp, rho, delta))
         if measure.startswith("SmoothedMaxDivergence"):
-            return profile_of(loss.delta)
+            return _profile(loss.delta)
         raise InvalidClaim(
             f"the measurement states its loss as {measure} ({loss!r}), which is no claim by itself: give claim=…, such "
             "as RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
@@ -97,14 +98,9 @@ def delta_of_approximate_zcdp(rho: float, delta: float, epsilon: float) -> float
     return delta + (1 - delta) * math.exp(-((epsilon - rho) ** 2) / (4 * rho)) if rho else delta
 
 
-def profile_of(delta: Callable[[float], float]) -> PrivacyProfile:
-    """The privacy profile that a function gives at `EPSILONS`, without the pairs that allow everything."""
-    pairs, least = [], 1.0
-    for epsilon in EPSILONS:
-        least = min(float(delta(epsilon)), least)  # δ falls; rounding may leave steps up
-        if least < 1:
-            pairs.append((epsilon, max(least, 0.0)))
-    return PrivacyProfile(pairs)
+def _profile(delta: Callable[[float], float]) -> PrivacyProfile:
+    """The privacy profile that a function gives at `EPSILONS`; rounding may leave steps up, which claim nothing."""
+    return PrivacyProfile(falling((epsilon, float(delta(epsilon))) for epsilon in EPSILONS))
 
 
 def is_pure(measurement: Any) -> bool:
@@ -123,8 +119,8 @@ def in_carrier(value: Any, carrier: str) -> object:
 
     `carrier`: its carrier type, such as f64, bool, Vec<i32>, HashMap<String, i32> or BitVector, which is bits packed
     into bytes, the first one lowest. A missing number (None) is NaN among floats. A DataFrame of Polars becomes a
-    LazyFrame. Raises `InvalidParameter` for several
-    values where it takes one, for one where it takes a list, and for what is no frame of Polars where it takes one.
+    LazyFrame. Raises `InvalidParameter` for several values where it takes one, for one where it takes a list, and for
+    what is no frame of Polars where it takes one.
     """
     if carrier == LAZY:
         if not (POLARS.holds(value) or LAZY_POLARS.holds(value)):
@@ -155,11 +151,8 @@ def in_carrier(value: Any, carrier: str) -> object:
 
 def scalar_kind(carrier: str) -> Callable[[Any], Any] | None:
     """Return what makes a value of an atomic carrier type; None for the type of anything else."""
-    if carrier in ("f32", "f64"):
-        return float
-    if carrier in ("bool", "String"):
-        return bool if carrier == "bool" else str
-    return int if carrier[:1] in ("i", "u") and (carrier[1:].isdigit() or carrier[1:] == "size") else None
+    known: dict[str, Callable[[Any], Any]] = {"f32": float, "f64": float, "bool": bool, "String": str}
+    return known.get(carrier, int if re.fullmatch(r"[iu](\d+|size)", carrier) else None)
 
 
 LIBRARY = OpenDP()
