@@ -63,38 +63,15 @@ def as_mechanism(
     requirements: Requirements = NONE,
     compile_seconds: float = math.inf,
 ) -> Mechanism:
-    """Return whatever the user has as a `Mechanism` whose cost is measured.
+    """Return whatever the user has as a `Mechanism` whose cost is measured; a `Mechanism` as it is, or its `plain`.
 
-    A plain function is compiled where numba can, unless `outcome` is given, or exceptions are outcomes. Compiled code
-    is used only if it gives the outcomes that plain Python gives from the same seeds.
+    A plain function is compiled where numba can within `compile_seconds`, unless `outcome` is given, or exceptions are
+    outcomes. Compiled code is used only if it gives the outcomes that plain Python gives from the same seeds; where
+    numba refuses it, or makes something else of it, the warnings `SlowMechanism` and `CompiledDiffers` say so.
 
-    Parameters
-    ----------
-    function
-        A function, another callable, or an object of a library; a `Mechanism` is returned as it is, or its `plain`
-        where plain Python is required.
-    data, neighbour
-        The inputs that it is tried on; `neighbour` is `data` by default.
-    parameters, epsilon, delta
-        Values for its own parameters by name, and for those named after ε (nats) and δ.
-    outcome, errors
-        As in `PythonMechanism`.
-    requirements
-        What an earlier attempt has shown to be needed.
-    compile_seconds
-        Seconds that numba may compile; a function that takes longer runs as plain Python.
-
-    Raises
-    ------
-    InvalidParameter
-        For parameters that do not fit the function, and for something that cannot be called.
-    MechanismRaised, InvalidOutcome
-        When the first runs fail.
-
-    Warns
-    -----
-    SlowMechanism, CompiledDiffers
-        Where numba refuses a plain function, or makes something else of it.
+    `data`, `neighbour`: the inputs that it is tried on. `epsilon` (nats), `delta`: for parameters of these names.
+    `outcome`, `errors`: as in `PythonMechanism`. Raises `InvalidParameter` for parameters that do not fit the function,
+    and for something that cannot be called; `MechanismRaised` and `InvalidOutcome` where the first runs fail.
     """
     pair = Pair(data, data if neighbour is None else neighbour)
     if isinstance(function, Mechanism):
