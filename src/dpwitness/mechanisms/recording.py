@@ -290,7 +290,7 @@ class _Run:
     # What is drawn.
 
     def draw(self, name: str, call: Callable[..., object], given: tuple[Any, ...], named: dict[str, Any]) -> object:
-        """Draw, and note it unless another draw asks for it."""
+        """Draw, and note it unless another draw asks for it; a method is given its object first."""
         if self.inside or threading.get_ident() != self.thread:
             return call(*given, **named)
         self.inside += 1
@@ -298,6 +298,8 @@ class _Run:
             value = call(*given, **named)
         finally:
             self.inside -= 1
+        if given and isinstance(given[0], RecordingGenerator | RecordingRandomState):
+            given = given[1:]
         family, first, second = FAMILY.get(name, (name, "", ""))
         asked = dict(zip(filter(None, (first, second)), given, strict=False)) | named
         centre, width = _numbers(asked.get(first, 0.0)), _numbers(asked.get(second, 1.0))
@@ -352,17 +354,13 @@ class _Run:
 _active: _Run | None = None
 
 
-def _recorded(name: str, original: Callable[..., object], *, method: bool) -> Callable[..., object]:
-    """A function that draws as `original` does, and notes it; `method`: its first argument is the object."""
+def _recorded(name: str, original: Callable[..., object]) -> Callable[..., object]:
+    """A function that draws as `original` does, and notes it."""
 
     @wraps(original)
     def drawing(*given: Any, **named: Any) -> object:
         run = _active
-        if run is None:
-            return original(*given, **named)
-        if not method:
-            return run.draw(name, original, given, named)
-        return run.draw(name, lambda *_, **__: original(*given, **named), given[1:], named)
+        return original(*given, **named) if run is None else run.draw(name, original, given, named)
 
     return drawing
 
@@ -386,7 +384,7 @@ _DEFAULT_RNG: Final = np.random.default_rng
 _NO_DRAWS: Final = frozenset({"spawn", "bit_generator", "seed", "get_state", "set_state", "getstate", "setstate"})
 #: Module, name, function and what records it.
 _GLOBAL: Final = [(np.random, "default_rng", _DEFAULT_RNG, _default_rng)] + [
-    (module, name, function, _recorded(name, function, method=False))
+    (module, name, function, _recorded(name, function))
     for module, owner in ((np.random, np.random.mtrand._rand), (random, random._inst))
     for name, function in vars(module).items()
     if name not in _NO_DRAWS and getattr(function, "__self__", None) is owner
@@ -394,7 +392,7 @@ _GLOBAL: Final = [(np.random, "default_rng", _DEFAULT_RNG, _default_rng)] + [
 for _kind, _base in ((RecordingGenerator, np.random.Generator), (RecordingRandomState, np.random.RandomState)):
     for _name in dir(_base):
         if not _name.startswith("_") and _name not in _NO_DRAWS:
-            setattr(_kind, _name, _recorded(_name, getattr(_base, _name), method=True))
+            setattr(_kind, _name, _recorded(_name, getattr(_base, _name)))
 
 #: The code of the functions of `dpwitness.noise`.
 _NOISE_CODE: Final = {getattr(noise, name).__code__: name for name in OWN_NOISE}

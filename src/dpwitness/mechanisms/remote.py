@@ -4,7 +4,7 @@ import inspect
 import json
 import os
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -66,7 +66,7 @@ class RemoteFunction(OutsideFunction):
             raise InvalidParameter(f"python={self.python!r} cannot be started: {error.strerror or error}") from error
         answer: Any = None
         try:
-            (answer,) = child.ask(_line({"load": [self.place, self.__name__]}), 1, self.max_time)
+            (answer,) = child.ask(_line(load=[self.place, self.__name__]), 1, self.max_time)
             return child, inspect.Signature([_parameter(*one) for one in answer["parameters"]])
         except MechanismTimeout as error:
             raise MechanismTimeout(f"{self.python}: {error}: {self.advice}") from error
@@ -93,13 +93,12 @@ class RemoteFunction(OutsideFunction):
             raise InvalidParameter(f"{self.__name__} takes no data: its first parameter besides the generator is that")
         parameters = {key: value for key, value in bound.items() if key not in (generator, data)}
         words = Words(np.random.default_rng() if generator is None else bound[generator], 1)
-        request = {
-            "inputs": [self.written(bound[data]).decode()], "parameters": json.dumps(value_to_json(parameters)),
-            "data": data, "generator": generator, "order": "0", "words": [words.hex], "attributes": (),
-            "errors": False, "seed_globals": False,
-        }  # fmt: skip
+        request = _line(
+            inputs=[self.written(bound[data]).decode()], parameters=json.dumps(value_to_json(parameters)), data=data,
+            generator=generator, order="0", words=[words.hex], attributes=(), errors=False, seed_globals=False,
+        )  # fmt: skip
         with self.child() as child:
-            (answer,) = child.ask(_line(request), 1, self.max_time)
+            (answer,) = child.ask(request, 1, self.max_time)
         return self.outcomes(answer, 1, 1)[0][0]
 
     def outcomes(self, answer: Any, sides: int, runs: int) -> list[list[object]]:
@@ -181,7 +180,7 @@ def _shaped(found: list[object], sides: int, runs: int) -> bool:
     return len(found) == sides and all(isinstance(own, list) and len(own) == runs for own in found)
 
 
-def _line(request: Mapping[str, object]) -> bytes:
+def _line(**request: object) -> bytes:
     return json.dumps(request).encode() + b"\n"
 
 
@@ -218,20 +217,15 @@ class RemoteMechanism(OutsideMechanism):
 
     @override
     def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
-        request = {
-            "inputs": [self._input(side.data).decode() for side in sides],
-            "parameters": self._parameters,
-            "data": self.signature.data,
-            "generator": self.signature.generator,
-            "order": "".join(map(str, order.tolist())),
-            "words": [side.draws.hex for side in sides if isinstance(side.draws, Words)],
-            "attributes": self._attributes,
-            "errors": self.errors == "outcome",
-            "seed_globals": self.draws_globally,
-        }
+        request = _line(
+            inputs=[self._input(side.data).decode() for side in sides], parameters=self._parameters,
+            data=self.signature.data, generator=self.signature.generator, order="".join(map(str, order.tolist())),
+            words=[side.draws.hex for side in sides if isinstance(side.draws, Words)],
+            attributes=self._attributes, errors=self.errors == "outcome", seed_globals=self.draws_globally,
+        )  # fmt: skip
         runs = len(order)
         try:
-            (answer,) = self._ask(_line(request), 1, self._remote.max_time * runs * len(sides), start)
+            (answer,) = self._ask(request, 1, self._remote.max_time * runs * len(sides), start)
             return self._remote.outcomes(answer, len(sides), runs)
         except RemoteException as error:
             raise raised(self.name, error, start + error.run, sides[error.side].data) from error

@@ -210,10 +210,9 @@ def execute(mechanism: bytes, work: bytes, first: int, end: int) -> Answer:
         with _LOADING:
             sent, first_runs, lock = _ready(mechanism, os.getpid())
             ready = _work(sent, work)
-    except CannotSend as error:
-        return Answer(shards=shards, worker=process_name(), refused=str(error))
     except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
-        return Answer(shards=shards, worker=process_name(), refused=class_and_text(error))
+        why = str(error) if isinstance(error, CannotSend) else class_and_text(error)
+        return Answer(shards=shards, worker=process_name(), refused=why)
     results: list[Any] = []
     raised = None
     with nullcontext() if sent.threads else lock:  # its own state, if it has any, may not be safe under threads
