@@ -21,6 +21,7 @@ from dpwitness.mechanisms.mechanism import LONGEST_ROW
 from dpwitness.mechanisms.outcomes import ExceptionOutcome
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, shown
+from dpwitness.neighbours.domains import is_missing, plain
 
 #: A connection of PEP 249; drivers have no common type.
 Connection = Any
@@ -262,18 +263,12 @@ def rows_of(data: Data) -> tuple[tuple[str, ...] | None, list[tuple[Any, ...]]]:
         names = tuple(map(str, data[0]))
         if any(tuple(map(str, record)) != names for record in data):
             raise MechanismError(f"records of one table must have the same fields in one order, not {shown(data)}")
-        return names, [tuple(map(_plain, record.values())) for record in data]
-    return None, [tuple(map(_plain, r if isinstance(r, list | tuple) else (r,))) for r in data]
-
-
-def _plain(value: object) -> object:
-    return value.item() if isinstance(value, np.generic) else value
+        return names, [tuple(map(plain, record.values())) for record in data]
+    return None, [tuple(map(plain, r if isinstance(r, list | tuple) else (r,))) for r in data]
 
 
 def _null_if_missing(value: object) -> object:
-    value = _plain(value)
-    missing = type(value).__name__ in ("NAType", "NaTType") or (isinstance(value, float) and value != value)
-    return None if missing else value
+    return None if is_missing(value) else plain(value)
 
 
 class SqlMechanism(PythonMechanism):
