@@ -436,7 +436,6 @@ def recipes_of(module, name):
         "measurements.make_laplace",
         "measurements.make_laplace_threshold",
         "measurements.make_noisy_max",
-        "transformations.make_clamp",
         "transformations.make_mean",
     ],
 )
@@ -451,15 +450,6 @@ def test_a_sweep_of_opendp_takes_inputs_of_the_domain(name):
         for pair in islice(attempt.relations[0].candidates(), 4):
             assert all(domain.member(in_carrier(side, str(domain.carrier_type))) for side in pair.sides)
         assert trial(attempt) == ""
-
-
-@pytest.mark.parametrize("name", ["make_is_null", "make_cast_default"])
-def test_a_sweep_of_opendp_runs_with_nan_among_the_records(name):
-    describer, thing, recipes = recipes_of("opendp.transformations", name)
-    (recipe,) = [one for one in recipes if "NaN among them" in one.label][:1]
-    (attempt,) = describer.attempts(thing, recipe)
-    assert any(None in side for pair in islice(attempt.relations[0].candidates(), 40) for side in pair.sides)
-    assert trial(attempt) == ""
 
 
 def plans_of():
@@ -481,7 +471,7 @@ def test_a_sweep_of_opendp_runs_plans():
 def test_inputs_of_a_plan_keep_its_margin():
     """Rows up to the maximum, and as many rows on both sides where their number is known."""
     _, _, recipes = plans_of()
-    assert {recipe.settings["space"].partition("; ")[2] for recipe in recipes} == {*MARGINS}
+    assert {recipe.settings["margin"] for recipe in recipes} == {*MARGINS}
     for name, margin in MARGINS.items():
         relation, d_in, _ = frames_of(name)
         assert d_in == (2 if relation.adjacency == "replace-one" else 1)
@@ -505,43 +495,21 @@ def test_a_sweep_refutes_a_plan_below_its_claim():
 
 
 @pytest.mark.parametrize(
-    "name",
-    [
-        "measurements.make_alp_queryable",
-        "transformations.make_count_by",
-        "transformations.make_index",
-    ],
+    ("name", "claim"),
+    [("make_count_by", ApproxDP(1.0, 0.0134)), ("make_sum", ApproxDP(1.0)), ("make_b_ary_tree", ApproxDP(1.0))],
 )
-def test_a_sweep_of_opendp_makes_what_takes_texts_and_keys(name):
-    module, _, made = name.partition(".")
-    describer, thing, recipes = recipes_of(f"opendp.{module}", made)
-    (attempt,) = describer.attempts(thing, recipes[0])
-    assert trial(attempt) == ""
-
-
-class NoNoise:
-    """A generator whose noise is zero, and that keeps the scale that it was asked for."""
-
-    def laplace(self, loc, scale, size):
-        self.scale = scale
-        return np.zeros(size)
-
-
-@pytest.mark.parametrize("name", ["make_is_equal", "make_sum", "make_count_by_categories", "make_clamp"])
-def test_outputs_are_no_further_apart_than_the_map_says(name):
-    """Without noise: what a sweep refutes of a transformation that keeps its map would be an artefact."""
+def test_a_sweep_of_opendp_adds_noise_of_the_scale_of_the_map(name, claim):
     describer, thing, recipes = recipes_of("opendp.transformations", name)
     (attempt,) = describer.attempts(thing, recipes[0])
-    for pair in islice(attempt.relations[0].candidates(), 60):
-        rng = NoNoise()
-        first, second = (np.atleast_1d(attempt.mechanism(side, rng)) for side in pair.sides)
-        assert np.abs(first - second).sum() <= rng.scale * (1 + 1e-9)
+    assert trial(attempt) == ""
+    assert attempt.claim.epsilon == pytest.approx(claim.epsilon)
+    assert attempt.claim.delta == pytest.approx(claim.delta, rel=0.1)
 
 
 def test_a_sweep_of_opendp_says_what_it_cannot_make():
     assert "function" in recipes_of("opendp.measurements", "make_user_measurement")[2][0].refused
     assert "post-processing" in recipes_of("opendp.transformations", "make_cdf")[2][0].refused
-    assert "parts of make_private_lazyframe" in recipes_of("opendp.measurements", "make_private_expr")[2][0].refused
+    assert "transformation to SymmetricDistance" in recipes_of("opendp.transformations", "make_cast")[2][0].refused
 
 
 @pytest.mark.parametrize("name", ["Laplace", "Geometric", "Binary", "Exponential", "LaplaceTruncated", "Bingham"])
@@ -558,7 +526,7 @@ def test_a_sweep_of_diffprivlib_gives_bounds_and_missing_values_where_they_are_i
     assert "missing=True" in str(attempt.relations[0])
     describer, thing, recipes = recipes_of("diffprivlib.tools", "mean")
     assert "missing" not in str(next(describer.attempts(thing, recipes[0])).relations[0])
-    assert [recipe.settings["parameters"]["bounds"]["tuple"] for recipe in recipes] == [[0.0, 5.0], [-1.0, 4.0]]
+    assert [recipe.settings["parameters"]["bounds"] for recipe in recipes] == [(0.0, 5.0), (-1.0, 4.0)]
 
 
 def test_a_sweep_of_diffprivlib_fits_a_classifier_to_one_class_too():

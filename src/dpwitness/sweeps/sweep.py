@@ -31,7 +31,6 @@ from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Plan
 from dpwitness.sweeps.describers import Recipe, describer_of
-from dpwitness.sweeps.describers.signatures import from_json
 
 #: The probability that any case is refuted although it satisfies its claim, and seconds for each case.
 ALPHA: Final = 1e-3
@@ -401,12 +400,10 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
         "",
         table(("CASE", "RESULT", "WHAT IT SHOWS"), rows, width=WIDTH),
     ]
-    given = {
-        case.name: {**case.settings.get("parameters", {}), **case.settings.get("of_method", {})} for case in sweep.cases
-    }
+    given = {case.name: case.settings.get("parameters", {}) for case in sweep.cases}
     for one in ordered:
         if one.status == REFUTED:
-            values = ", ".join(f"{name}={brief(from_json(value))}" for name, value in given[one.case].items())
+            values = ", ".join(f"{name}={brief(value)}" for name, value in given[one.case].items())
             head = f"{one.case}; neighbours: {one.adjacency}" + (f"; parameters: {values}" if values else "")
             lines += ["", *textwrap.wrap(head, WIDTH, subsequent_indent="  "), str(one.verdict)]
     if counted[NOT_REFUTED]:

@@ -4,6 +4,7 @@ It is started for one case and killed after it.
 """
 
 import faulthandler
+import inspect
 import json
 import os
 import sys
@@ -24,11 +25,10 @@ from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.mechanisms.python import summary
 from dpwitness.mechanisms.server import serve
-from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
 from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan, Status
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_named
-from dpwitness.sweeps.describers.signatures import Released
 
 #: The environment variable that holds the case as JSON, and the number of the attempt that is run.
 CASE: Final = "DPWITNESS_SWEEP_CASE"
@@ -72,12 +72,13 @@ def checked(given: dict[str, object]) -> CaseResult:
     number, attempt = first_that_runs(
         attempts_of(case), time.monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * case.max_time)
     )
-    mechanism, outcome = attempt.mechanism, attempt.outcome
-    if isinstance(mechanism, Released):
+    own, outcome = attempt.mechanism, attempt.outcome
+    mechanism = own
+    if "<locals>" in getattr(own, "__qualname__", "<locals>"):  # a new process cannot load it by its name
         os.environ[CASE] = json.dumps({"case": case.to_json(), "attempt": number})
         worker.chosen.cache_clear()
         outcome = outcome or worker.all_of
-        own, mechanism = mechanism, worker.drawn if mechanism.generator else worker.released
+        mechanism = worker.drawn if GENERATOR_NAMES & set(inspect.signature(own).parameters) else worker.released
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
@@ -96,7 +97,6 @@ def checked(given: dict[str, object]) -> CaseResult:
                     parameters=dict(attempt.parameters),
                     alpha=case.alpha,
                     seed=case.seed,
-                    bits=attempt.bits,
                     max_time=max(left, share),
                     workers=1,
                     reference=case.place,
@@ -143,7 +143,7 @@ def released(data: object) -> Any:
 
 def drawn(rng: object, data: object) -> object:
     """Run the mechanism, which draws from a generator."""
-    return chosen().mechanism(data, rng)
+    return chosen().mechanism(rng, data)
 
 
 def all_of(output: object) -> object:

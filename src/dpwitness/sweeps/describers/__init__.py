@@ -49,7 +49,6 @@ class Attempt:
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism, ε among them
     outcome: Outcome | None = None  # the part of an output that is released; None: all of it
     of_records: bool = False
-    bits: bool = True  # whether the last bits of outcomes are looked at; False for noise that the describer draws
     strict: bool = False
 
 

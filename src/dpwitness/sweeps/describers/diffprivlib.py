@@ -13,7 +13,7 @@ import numpy as np
 from dpwitness.claims import ApproxDP
 from dpwitness.neighbours import Relation, pairs, queries
 from dpwitness.sweeps.describers import Attempt, Recipe
-from dpwitness.sweeps.describers.signatures import EPSILON, Parameters, Released, Signatures, parameters_of
+from dpwitness.sweeps.describers.signatures import EPSILON, Parameters, Signatures, mechanism, parameters_of
 
 #: The parameters of a mechanism by name, the relation, and its description for people.
 Selection = tuple[dict[str, Any], Relation, str]
@@ -69,7 +69,7 @@ class Diffprivlib(Signatures):
             return thing(epsilon=EPSILON, **given).randomise(value)
 
         yield Attempt(
-            mechanism=Released(thing, thing.__name__, call, generator=False),
+            mechanism=mechanism(thing, call),
             claim=ApproxDP(EPSILON),
             relations=(relation,),
             adjacency=adjacency,
@@ -81,7 +81,7 @@ class Diffprivlib(Signatures):
         if thing.__name__.startswith("Geometric"):  # over whole numbers
             found = {name: int(value) if name in ("lower", "upper") else value for name, value in found.items()}
         if thing.__name__ == "histogramdd":
-            found |= {"range": [{"tuple": list(ends)}] * 2, "bins": 3}
+            found |= {"range": [ends] * 2, "bins": 3}
         return found, unknown
 
 

@@ -11,21 +11,17 @@ import types
 import typing
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from enum import Enum
 from functools import partial
-from itertools import combinations
 from typing import Any, ClassVar, Final
 
 import numpy as np
 
 from dpwitness.claims import ApproxDP
-from dpwitness.mechanisms.catalog import load_object
 from dpwitness.mechanisms.libraries.library import number
-from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, SIZE_NAMES
+from dpwitness.mechanisms.signature import DELTA_NAMES, EPSILON_NAMES, GENERATOR_NAMES, LEGACY_NAME, SIZE_NAMES
 from dpwitness.neighbours import Relation, categories, integers, numbers, pairs, queries, records
 from dpwitness.sweeps.describers import Attempt, Recipe
-from dpwitness.targets import Target, target_of
+from dpwitness.targets import target_of
 
 Parameters = Mapping[str, inspect.Parameter]
 EMPTY: Final = inspect.Parameter.empty
@@ -54,14 +50,13 @@ LIMITS: Final = re.compile(
 )
 #: Further names that may restrict the data, unless the default is a count, as max_iter=100, or what it clips to.
 MAXIMA: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
-#: Names of parameters for data, names and annotations for a single number, and names for labels.
+#: Names of parameters for data, for a single number, and for labels.
 DATA: Final = (
     "data", "array", "sample", "samples", "values", "records", "x", "X", "xs", "value", "df", "frame", "scores",
     "utilities", "queries", "answers", "counts", "column", "dataset", "true_value", "true_count", "answer", "count",
     "items", "texts", "a", "arr", "seq", "inputs",
 )  # fmt: skip
 SINGLE: Final = ("value", "true_value", "true_count", "answer", "count", "x")
-NUMBER: Final = (float, int, "float", "int")
 LABELS: Final = ("y", "labels", "target", "targets")
 #: Values of parameters without a default, by name, then by the type of their annotation.
 VALUES: Final[Mapping[str, Any]] = {
@@ -70,8 +65,6 @@ VALUES: Final[Mapping[str, Any]] = {
     "categories": ["a", "b", "c"], "domain": ["a", "b", "c"],
 }  # fmt: skip
 OF_TYPES: Final[Mapping[object, Any]] = {int: 2, float: 1.0, bool: False, str: "a"}
-#: The same types by name, for annotations that are texts.
-TYPES: Final = {kind.__name__: kind for kind in (int, float, bool, str)}
 #: Names of methods that release something of data; the first that a class has is called.
 METHODS: Final = (
     "fit", "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "quick_result", "answer",
@@ -90,68 +83,72 @@ def alone(value: Any) -> tuple[object, ...]:
     return (value,)
 
 
-@dataclass(frozen=True, slots=True)
-class Shape:
-    """One form of the input: the relations that the claim may then mean, and their description for people.
+def mechanism(thing: Any, call: Callable[[Any, Any], object], *, generator: bool = False) -> Callable[..., object]:
+    """A function of the input that runs `call(data, rng)`, with the name and the module of the thing."""
 
-    `values`: the values of the parameters for data and for labels, of an input; `of_records` and `strict` as in
-    `Attempt`.
-    """
+    def released(data: Any) -> object:
+        return call(data, None)
 
-    relations: tuple[Relation, ...]
-    adjacency: str
-    values: Callable[[Any], tuple[object, ...]] = alone
-    of_records: bool = False
-    strict: bool = False
+    def drawn(rng: Any, data: Any) -> object:
+        return call(data, rng)
+
+    made = drawn if generator else released
+    made.__name__ = str(getattr(thing, "__name__", type(thing).__name__))
+    made.__module__ = str(getattr(thing, "__module__", __name__))
+    return made
 
 
 class Taking:
-    """A function or a class, its parameters, the method of a class that takes data, and the parameters for data."""
+    """A function or a class, the method of a class that takes data, and the values of the parameters of both.
 
-    def __init__(self, thing: Any) -> None:
-        self.thing, self.own = thing, parameters_of(thing)
+    `filled` gives the values of some parameters, and the names of those without a known value; `ends`: the bounds.
+    """
+
+    def __init__(self, thing: Any, ends: tuple[float, float], filled: Callable[..., tuple[dict[str, Any], list[str]]]):
+        self.thing, self.own, self.ends = thing, parameters_of(thing), ends
         self.method = method_of(thing) if inspect.isclass(thing) else None
         self.taking = self.own if self.method is None else parameters_of(getattr(thing, self.method), bound=True)
         self.all = {**self.taking, **self.own}
-        self.data = data_of(self.taking)
-        self.labels = next((name for name in LABELS if name in self.taking), None)
-        self.labelled = any(self.taking[name].default is EMPTY for name in LABELS if name in self.taking)
+        self.data = None if inspect.isclass(thing) and self.method is None else data_of(self.taking)
+        labels = [name for name in LABELS if name in self.taking]
+        self.labelled = any(self.taking[name].default is EMPTY for name in labels)
+        self.inputs = [str(self.data), *labels[:1]]
         self.bounded = any(name in self.all for name in BOUNDS) or any(set(names) <= set(self.all) for names in ENDS)
-        self.of_number = self.data in SINGLE or (self.data is not None and self.taking[self.data].annotation in NUMBER)
+        self.of_number = self.data in SINGLE or (self.data and self.taking[self.data].annotation in (float, int))
+        self.given, self.unknown = filled(thing, self.own, ends)
+        self.of_method: dict[str, Any] = {}
+        if self.method is not None:
+            self.of_method, more = filled(getattr(thing, self.method), self.taking, ends)
+            self.unknown += more
 
-    def caller(
-        self, given: Mapping[str, object], of_method: Mapping[str, object], shape: Shape
-    ) -> Callable[..., object]:
-        """A function that runs the thing once on an input, with an object of its own if it is a class."""
-        generators = [
-            name for name, one in self.own.items()
-            if name in GENERATOR_NAMES and (name != "random_state" or one.default is EMPTY)
-        ]  # fmt: skip
+    def attempt(
+        self, relations: Sequence[Relation], adjacency: str, values: Callable[[Any], Any] = alone, **more: bool
+    ) -> Attempt:
+        """The attempt at these relations. `values`: the values of the parameters for data and for labels, of an input.
+
+        Each run makes an object of its own of a class.
+        """
+        needed = {name for name, one in self.own.items() if one.default is EMPTY or name != LEGACY_NAME}
+        random = GENERATOR_NAMES & needed
 
         def call(value: Any, rng: Any) -> object:
-            values = dict(zip((str(self.data), str(self.labels)), shape.values(value), strict=False))
-            named = {**given, **dict.fromkeys(generators, rng)}
+            named = {**self.given, **dict.fromkeys(random, rng)}
+            inputs = dict(zip(self.inputs, values(value), strict=False))
             if self.method is None:
-                return self.thing(**named, **values)
-            return getattr(self.thing(**named), self.method)(**of_method, **values)
+                return self.thing(**named, **inputs)
+            return getattr(self.thing(**named), self.method)(**self.of_method, **inputs)
 
-        return call
-
-
-class Released:
-    """A mechanism of one input, which another process makes anew by loading the thing again."""
-
-    def __init__(self, thing: object, name: str, call: Callable[..., object], *, generator: bool) -> None:
-        self.call, self.generator = call, generator
-        self.__name__ = self.__qualname__ = name
-        self.__module__ = str(getattr(thing, "__module__", __name__))
-        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
-        names = ("rng", "data") if generator else ("data",)
-        self.__signature__ = inspect.Signature([inspect.Parameter(one, kind) for one in names])
-
-    def __call__(self, data: object, rng: object = None) -> object:
-        """Run the mechanism once."""
-        return self.call(data, rng)
+        all_values = {**{name: one.default for name, one in self.all.items()}, **self.of_method, **self.given}
+        delta = next((all_values[name] for name in DELTA_NAMES if name in all_values), 0.0)
+        generator = bool((GENERATOR_NAMES - {LEGACY_NAME}) & set(self.own))
+        return Attempt(
+            mechanism=mechanism(self.thing, call, generator=generator),
+            claim=ApproxDP(EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
+            relations=tuple(relations),
+            adjacency=adjacency,
+            outcome=learned if self.method == "fit" else None,
+            **more,
+        )
 
 
 class Signatures:
@@ -173,52 +170,35 @@ class Signatures:
         if target_of(thing) is not None:
             return [Recipe()]
         chosen = []
-        taken = Taking(thing)
-        for ends in RANGES if taken.bounded else RANGES[:1]:
-            found, unknown = self._filled(thing, taken.own, ends)
-            settings = {"parameters": found, "ends": list(ends)}
-            if taken.method is not None:
-                settings["of_method"], more = self._filled(getattr(thing, taken.method), taken.taking, ends)
-                unknown += more
-            if unknown:
-                why = ", which may restrict its claim" if may_restrict(unknown[0]) else ""
-                return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}{why}")]
-            if inspect.isclass(thing) and taken.method is None:
-                return [Recipe(refused="none of its methods is known to release anything of data")]
+        for ends in RANGES:
+            taken = Taking(thing, ends, self._filled)
+            if taken.unknown:
+                why = ", which may restrict its claim" if may_restrict(taken.unknown[0]) else ""
+                return [Recipe(refused=f"no value is known for its parameter {taken.unknown[0]!r}{why}")]
             if taken.data is None:
-                return [Recipe(refused="none of its parameters takes data")]
+                return [Recipe(refused="nothing that takes data is known of it")]
+            settings = {"ends": ends, "parameters": {**taken.given, **taken.of_method}}
             label = f"{ends[0]:g} to {ends[1]:g}" if taken.bounded else ""
             chosen.append(Recipe(label=label, settings=settings, time=FIT_TIME if taken.method == "fit" else 1.0))
-        return chosen
+        return chosen if taken.bounded else chosen[:1]
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
         """Records in several forms; numbers first where there is a sensitivity or a single value."""
-        mark = target_of(thing)
-        if mark is not None:
-            yield of_target(thing, mark)
-            return
-        taken, (low, high) = Taking(thing), recipe.settings["ends"]
-        given, of_method = (
-            {name: from_json(value) for name, value in recipe.settings.get(key, {}).items()}
-            for key in ("parameters", "of_method")
-        )
-        values = {**{name: one.default for name, one in taken.all.items()}, **of_method, **given}
-        delta = next((values[name] for name in DELTA_NAMES if name in values), 0.0)
-        generator = any(name in GENERATOR_NAMES - {"random_state"} for name in taken.own)
-        for shape in shapes(taken, low, high, records):
-            call = taken.caller(given, of_method, shape)
+        if mark := target_of(thing):
+            states = mark.states or (lambda epsilon: ApproxDP(epsilon, mark.delta))
             yield Attempt(
-                mechanism=Released(thing, str(thing.__name__), call, generator=generator),
-                claim=ApproxDP(EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
-                relations=shape.relations,
-                adjacency=shape.adjacency,
-                outcome=learned if taken.method == "fit" else None,
-                of_records=shape.of_records,
-                strict=shape.strict,
+                mechanism=thing,
+                claim=states(EPSILON),
+                relations=(mark.neighbours,),
+                adjacency=f"{mark.neighbours!s:.80}",
+                parameters={mark.claim: EPSILON},
             )
+        else:
+            low, high = recipe.settings["ends"]
+            yield from attempts_of(Taking(thing, (low, high), self._filled), low, high, records)
 
     def _filled(self, thing: object, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
-        """Values of the thing's parameters as JSON, and the names of the parameters without a known value."""
+        """Values of the thing's parameters, and the names of the parameters without a known value."""
         data = None if inspect.isclass(thing) else data_of(own)
         labels = () if inspect.isclass(thing) else LABELS
         found: dict[str, Any] = {}
@@ -235,7 +215,7 @@ class Signatures:
             elif name in DELTA_NAMES:
                 found |= {name: DELTA} if one.default is EMPTY else {}
             elif name in BOUNDS:
-                found[name] = {"tuple": list(RANGE_Y if name == BOUNDS_Y else ends)}
+                found[name] = RANGE_Y if name == BOUNDS_Y else ends
             elif name in of_ends:
                 found[name] = of_ends[name]
             elif name in SENSITIVITIES:
@@ -253,33 +233,15 @@ class Signatures:
 
 
 def annotated(annotation: object, ends: tuple[float, float]) -> object:
-    """A value of an annotation's type as JSON; None if the annotation is unknown. `ends`: for a pair of numbers."""
-    annotation = TYPES.get(annotation, annotation) if isinstance(annotation, str) else annotation
-    if isinstance(annotation, type) and annotation in OF_TYPES:
-        return OF_TYPES[annotation]
-    if isinstance(annotation, type) and issubclass(annotation, Enum):
-        place = f"{annotation.__module__}:{annotation.__qualname__}"
-        return {"enum": [place, next((one.name for one in annotation), "")]}
+    """A value of an annotation's type; None if the annotation is unknown. `ends`: for a pair of numbers."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Literal:
         return arguments[0]
     if origin in (typing.Union, types.UnionType):
-        several = (annotated(one, ends) for one in arguments if one is not type(None))
-        return next((one for one in several if one is not None), None)
+        return next((value for one in arguments if (value := annotated(one, ends)) is not None), None)
     if origin is tuple and arguments in ((float, float), (int, int)):
-        return {"tuple": [arguments[0](end) for end in ends]}
-    return None
-
-
-def from_json(value: object) -> object:
-    """The value of a recipe's JSON, in which tuples and members of enumerations are objects."""
-    if isinstance(value, dict) and set(value) == {"tuple"}:
-        return tuple(map(from_json, value["tuple"]))
-    if isinstance(value, dict) and set(value) == {"enum"}:
-        place, name = value["enum"]
-        members: Any = load_object(place)
-        return members[name]
-    return [from_json(one) for one in value] if isinstance(value, list) else value
+        return tuple(arguments[0](end) for end in ends)
+    return OF_TYPES.get(annotation) if isinstance(annotation, type) else None
 
 
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
@@ -318,18 +280,6 @@ def method_of(thing: object) -> str | None:
     return next((name for name in own if data_of(parameters_of(getattr(thing, name), bound=True)) is not None), None)
 
 
-def of_target(thing: Any, mark: Target) -> Attempt:
-    """The attempt of a function that states its claim and its relation by `@target`."""
-    states = mark.states or (lambda epsilon: ApproxDP(epsilon, mark.delta))
-    return Attempt(
-        mechanism=thing,
-        claim=states(EPSILON),
-        relations=(mark.neighbours,),
-        adjacency=f"{mark.neighbours!s:.80}",
-        parameters={mark.claim: EPSILON},
-    )
-
-
 def with_public(low: float, value: Any) -> tuple[object, object]:
     """Features and labels with a public record of each class, since many classifiers refuse a single class."""
     features, classes = np.asarray(value[0]), np.asarray(value[1])
@@ -348,36 +298,35 @@ def learned(estimator: object) -> dict[str, object]:
     }
 
 
-def shapes(taken: Taking, low: float, high: float, given: Any) -> Iterator[Shape]:
-    """The shapes that the input of a function or a class may have, the most likely first; `given`: the user's records.
+def attempts_of(taken: Taking, low: float, high: float, given: Any) -> Iterator[Attempt]:
+    """The attempts at inputs of several shapes, the most likely first; `given`: the user's records.
 
     Numbers are relations of their own where they go beyond the bounds: a signature does not say whether it claims them.
     """
-    bounded, middle = taken.bounded, (low + high) / 2
+    bounded, attempt = taken.bounded, taken.attempt
     if any(name in taken.all for name in SENSITIVITIES):
         told, values = "numbers that differ by the sensitivity", [low, low + 1, high - 1] if bounded else NEAR_ZERO
         for kind in (float, int):
-            yield Shape((pairs(*((kind(one), kind(one) + 1) for one in values)),), told, as_number)
+            yield attempt([pairs(*((kind(one), kind(one) + 1) for one in values))], told, as_number)
         if not bounded:
-            yield Shape((queries(3, may_move="one"),), "lists of which one number differs by the sensitivity")
+            yield attempt([queries(3, may_move="one")], "lists of which one number differs by the sensitivity")
         return
     if taken.of_number and not inspect.isclass(taken.thing):
+        span, within = high - low, ((low, high), (low, (low + high) / 2))
+        beyond = pairs((low - span, high + span), (low, high + 10 * span), *within)
+        told = f"any two numbers from {low:g} to {high:g}"
         if bounded:
-            span, within = high - low, ((low, high), (low, middle))
-            outside = ((low - span, high + span), (low, high + 10 * span))
-            told = f"any two numbers from {low:g} to {high:g}"
-            yield Shape((pairs(*outside, *within), pairs(*within)), f"{told}, and beyond", as_number, strict=True)
-            yield Shape((pairs(*within),), told, as_number)
-        else:
-            for kind in (float, int):
-                near = pairs(*((kind(one), kind(one) + 1) for one in (0, 1, 10)))
-                yield Shape((near,), "numbers that differ by 1, which is assumed", as_number)
+            yield attempt([beyond, pairs(*within)], f"{told}, and beyond", as_number, strict=True)
+            yield attempt([pairs(*within)], told, as_number)
+        for kind in () if bounded else (float, int):
+            near = pairs(*((kind(one), kind(one) + 1) for one in (0, 1, 10)))
+            yield attempt([near], "numbers that differ by 1, which is assumed", as_number)
     yield from of_records(taken, low, high, given)
     if not taken.labelled:  # a mechanism that answers for each record: its claim is about one record
         told = "any two values of one record"
-        yield Shape((pairs(*combinations((["a"], ["b"], ["c"]), 2)),), told)
+        yield attempt([pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"]))], told)
         if bounded:
-            yield Shape((pairs(*((np.array([low]), np.array([other])) for other in (high, middle))),), told)
+            yield attempt([pairs(*((np.array([low]), np.array([other])) for other in (high, (low + high) / 2)))], told)
 
 
 def as_number(value: Any) -> tuple[object, ...]:
@@ -385,47 +334,41 @@ def as_number(value: Any) -> tuple[object, ...]:
     return (number(value),)
 
 
-def of_records(taken: Taking, low: float, high: float, given: object) -> Iterator[Shape]:
-    """Records in the forms that libraries take, under both adjacencies."""
-    told, bounded, labelled = " and ".join(ADJACENCIES), taken.bounded, taken.labelled
+def of_records(taken: Taking, low: float, high: float, given: object) -> Iterator[Attempt]:
+    """Attempts at records in the forms that libraries take, under both adjacencies."""
+    told, labelled = " and ".join(ADJACENCIES), taken.labelled
     values = tuple if labelled else alone
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
-        try:
-            relations = tuple(records(base=given, adjacency=one, form=form) for one in ADJACENCIES)
-        except ValueError:  # the records cannot have this form
-            continue
-        yield Shape(relations, f"{told}, of the records given", values, of_records=True)
+        with suppress(ValueError):  # the records cannot have this form
+            relations = [records(base=given, adjacency=one, form=form) for one in ADJACENCIES]
+            yield taken.attempt(relations, f"{told}, of the records given", values, of_records=True)
     # An estimator is right to refuse few records or a single class: of its attempts all but the last are strict.
     estimator, regression = inspect.isclass(taken.thing), BOUNDS_Y in taken.all  # labels of a regression are no classes
     added = (values, partial(with_public, low)) if labelled and not regression else (values,)
     of_estimator = [(least, True, one) for least in (1, 4) for one in added]
     # Functions named as NumPy's nan… ignore missing values, some of them in one form alone.
-    for missing in (True, False) if str(taken.thing.__name__).startswith("nan") else (False,):
-        clippings = (True, False) if bounded else (False,)
-        listed = forms(low, high, clippings, missing=missing)
-        if labelled:
-            listed = forms_of_labels(low, high, clippings, regression=regression)
-        for domains, form, base in listed:
-            for first in range(len(domains)):
-                claimed, last = domains[first:], first == len(domains) - 1
-                choices = of_estimator + [(4, False, values)] * last if estimator else [(1, not last, values)]
-                for least, strict, one in choices:
-                    relations = tuple(
-                        records(domain, adjacency=adjacency, size=(least, 20), form=form, base=base)
-                        for domain in claimed
-                        for adjacency in ADJACENCIES
-                    )
-                    said = range_of(relations[-1], low, high, bounded=bounded, beyond=not last)
-                    yield Shape(relations, told + said, one, of_records=True, strict=strict)
-
-
-def range_of(relation: Relation, low: float, high: float, *, bounded: bool, beyond: bool) -> str:
-    """The range of the records' numbers, and whether it is assumed; empty if they hold no numbers."""
-    if "numbers(" not in str(relation) and "integers(" not in str(relation):
-        return ""
-    if bounded:
-        return f"; numbers within the bounds{', and beyond' if beyond else ''}"
-    return f"; numbers from {low:g} to {high:g}, which is assumed"
+    missing = (True, False) if str(taken.thing.__name__).startswith("nan") else (False,)
+    clippings = (True, False) if taken.bounded else (False,)
+    listed = (
+        forms_of_labels(low, high, clippings, regression=regression)
+        if labelled
+        else (one for nan in missing for one in forms(low, high, clippings, missing=nan))
+    )
+    for domains, form, base in listed:
+        for first in range(len(domains)):
+            last = first == len(domains) - 1
+            choices = of_estimator + [(4, False, values)] * last if estimator else [(1, not last, values)]
+            for least, strict, one in choices:
+                relations = [
+                    records(domain, adjacency=adjacency, size=(least, 20), form=form, base=base)
+                    for domain in domains[first:]
+                    for adjacency in ADJACENCIES
+                ]
+                said = ""
+                if any(kind in str(relations[-1]) for kind in ("numbers(", "integers(")):
+                    assumed = f"; numbers from {low:g} to {high:g}, which is assumed"
+                    said = f"; numbers within the bounds{'' if last else ', and beyond'}" if taken.bounded else assumed
+                yield taken.attempt(relations, told + said, one, of_records=True, strict=strict)
 
 
 #: Domains of records, once for each choice of clipping; the form of the input; and records to start from.
@@ -440,10 +383,7 @@ def forms(low: float, high: float, clippings: Sequence[bool], *, missing: bool) 
     yield reals, "list", None
     yield [whole], "list", None
     yield [(real, real) for real in reals], "array", None
-    yield [(real,) for real in reals], "array", None
-    yield [whole], "array", None
     yield [texts], "list", None
-    yield [{"x": real} for real in reals], "dataframe", None
     yield [{"x": real, "y": texts} for real in reals], "dataframe", None
     yield [categories(False, True)], "list", None
 
@@ -452,13 +392,12 @@ def forms_of_labels(low: float, high: float, clippings: Sequence[bool], *, regre
     """The forms of features with labels; the records to start from have both classes, as many classifiers require."""
     steps = np.linspace(0.0, 1.0, 10)
     features = low + (high - low) * steps
-    plane, classes = np.stack([features, features[-np.arange(10)]], axis=1), [k % 2 for k in range(10)]
     reals = [numbers(low, high, clipped=clipped) for clipped in clippings]
     if not regression:
+        plane, classes = np.stack([features, features[-np.arange(10)]], axis=1), [k % 2 for k in range(10)]
         yield [((real, real), categories(0, 1)) for real in reals], "xy", (plane, classes)
-        yield [((real,), categories(0, 1)) for real in reals], "xy", (plane[:, :1], classes)
     labels = [numbers(*RANGE_Y, clipped=clipped) for clipped in clippings]
-    yield [((real,), label) for real, label in zip(reals, labels, strict=True)], "xy", (plane[:, :1], steps)
+    yield [((real,), label) for real, label in zip(reals, labels, strict=True)], "xy", (features[:, None], steps)
 
 
 DESCRIBER = Signatures()
