@@ -777,11 +777,10 @@ def choosing(
     data,
     epsilon,
     law: Literal["laplace", "gauss"],
-    clipping: tuple[float, float],
     times: int | None,
     part: Optional[float],  # noqa: UP045  # the older form is an annotation too
 ):
-    assert (law, clipping, times, part) == ("laplace", (0.0, 5.0), 2, 1.0)
+    assert (law, times, part) == ("laplace", 2, 1.0)
     return len(data)
 
 

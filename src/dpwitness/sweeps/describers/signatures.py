@@ -194,54 +194,44 @@ class Signatures:
                 parameters={mark.claim: EPSILON},
             )
         else:
-            low, high = recipe.settings["ends"]
-            yield from attempts_of(Taking(thing, (low, high), self._filled), low, high, records)
+            yield from attempts_of(Taking(thing, tuple(recipe.settings["ends"]), self._filled), records)
 
     def _filled(self, thing: object, own: Parameters, ends: tuple[float, float]) -> tuple[dict[str, Any], list[str]]:
         """Values of the thing's parameters, and the names of the parameters without a known value."""
         data = None if inspect.isclass(thing) else data_of(own)
         labels = () if inspect.isclass(thing) else LABELS
-        found: dict[str, Any] = {}
-        unknown = []
-        of_ends = {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
-        epsilon = max(EPSILON_NAMES & set(own), key=len, default=None)  # beside epsilon, eps is something else
+        found, unknown = {}, []
+        known = {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
+        known |= {**dict.fromkeys(BOUNDS, ends), BOUNDS_Y: RANGE_Y, **self.values}
+        known |= {max(EPSILON_NAMES & set(own), key=len, default=""): EPSILON}  # beside epsilon, eps is something else
         for name, one in own.items():
             if name == data or name in labels or one.kind in VARIABLE or name in GENERATOR_NAMES | SIZE_NAMES:
                 continue
-            if name == epsilon:
-                found[name] = EPSILON
-            elif name in self.values:
-                found[name] = self.values[name]
+            if name in known:
+                found[name] = known[name]
             elif name in DELTA_NAMES:
                 found |= {name: DELTA} if one.default is EMPTY else {}
-            elif name in BOUNDS:
-                found[name] = RANGE_Y if name == BOUNDS_Y else ends
-            elif name in of_ends:
-                found[name] = of_ends[name]
             elif name in SENSITIVITIES:
                 # Whatever its default: the numbers move by 1. Some mechanisms accept only integers.
                 found[name] = 1 if isinstance(one.default, int) else 1.0
-            elif one.default is EMPTY:
-                value = VALUES.get(name, annotated(one.annotation, ends))
+            elif one.default is not EMPTY:
+                unknown += [name] if is_limit(name, one.default) else []
+            else:
+                value = VALUES.get(name, annotated(one.annotation))
                 if value is None or (may_restrict(name) and isinstance(value, int | float)):
                     unknown.append(name)
-                else:
-                    found[name] = value
-            elif is_limit(name, one.default):
-                unknown.append(name)
+                found[name] = value
         return found, unknown
 
 
-def annotated(annotation: object, ends: tuple[float, float]) -> object:
-    """A value of an annotation's type; None if the annotation is unknown. `ends`: for a pair of numbers."""
+def annotated(annotation: object) -> object:
+    """A value of an annotation's type; None if the annotation is unknown."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Literal:
         return arguments[0]
     if origin in (typing.Union, types.UnionType):
-        return next((value for one in arguments if (value := annotated(one, ends)) is not None), None)
-    if origin is tuple and arguments in ((float, float), (int, int)):
-        return tuple(arguments[0](end) for end in ends)
-    return OF_TYPES.get(annotation) if isinstance(annotation, type) else None
+        return next((value for value in map(annotated, arguments) if value is not None), None)
+    return OF_TYPES.get(annotation)
 
 
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
@@ -298,12 +288,12 @@ def learned(estimator: object) -> dict[str, object]:
     }
 
 
-def attempts_of(taken: Taking, low: float, high: float, given: Any) -> Iterator[Attempt]:
+def attempts_of(taken: Taking, given: Any) -> Iterator[Attempt]:
     """The attempts at inputs of several shapes, the most likely first; `given`: the user's records.
 
     Numbers are relations of their own where they go beyond the bounds: a signature does not say whether it claims them.
     """
-    bounded, attempt = taken.bounded, taken.attempt
+    (low, high), bounded, attempt = taken.ends, taken.bounded, taken.attempt
     if any(name in taken.all for name in SENSITIVITIES):
         told, values = "numbers that differ by the sensitivity", [low, low + 1, high - 1] if bounded else NEAR_ZERO
         for kind in (float, int):
@@ -321,7 +311,7 @@ def attempts_of(taken: Taking, low: float, high: float, given: Any) -> Iterator[
         for kind in () if bounded else (float, int):
             near = pairs(*((kind(one), kind(one) + 1) for one in (0, 1, 10)))
             yield attempt([near], "numbers that differ by 1, which is assumed", as_number)
-    yield from of_records(taken, low, high, given)
+    yield from of_records(taken, given)
     if not taken.labelled:  # a mechanism that answers for each record: its claim is about one record
         told = "any two values of one record"
         yield attempt([pairs((["a"], ["b"]), (["a"], ["c"]), (["b"], ["c"]))], told)
@@ -334,9 +324,9 @@ def as_number(value: Any) -> tuple[object, ...]:
     return (number(value),)
 
 
-def of_records(taken: Taking, low: float, high: float, given: object) -> Iterator[Attempt]:
+def of_records(taken: Taking, given: object) -> Iterator[Attempt]:
     """Attempts at records in the forms that libraries take, under both adjacencies."""
-    told, labelled = " and ".join(ADJACENCIES), taken.labelled
+    (low, high), told, labelled = taken.ends, " and ".join(ADJACENCIES), taken.labelled
     values = tuple if labelled else alone
     for form in () if given is None else ("xy",) if labelled else ("dataframe", "array", "list"):
         with suppress(ValueError):  # the records cannot have this form
@@ -346,15 +336,7 @@ def of_records(taken: Taking, low: float, high: float, given: object) -> Iterato
     estimator, regression = inspect.isclass(taken.thing), BOUNDS_Y in taken.all  # labels of a regression are no classes
     added = (values, partial(with_public, low)) if labelled and not regression else (values,)
     of_estimator = [(least, True, one) for least in (1, 4) for one in added]
-    # Functions named as NumPy's nan… ignore missing values, some of them in one form alone.
-    missing = (True, False) if str(taken.thing.__name__).startswith("nan") else (False,)
-    clippings = (True, False) if taken.bounded else (False,)
-    listed = (
-        forms_of_labels(low, high, clippings, regression=regression)
-        if labelled
-        else (one for nan in missing for one in forms(low, high, clippings, missing=nan))
-    )
-    for domains, form, base in listed:
+    for domains, form, base in forms(taken):
         for first in range(len(domains)):
             last = first == len(domains) - 1
             choices = of_estimator + [(4, False, values)] * last if estimator else [(1, not last, values)]
@@ -371,13 +353,25 @@ def of_records(taken: Taking, low: float, high: float, given: object) -> Iterato
                 yield taken.attempt(relations, told + said, one, of_records=True, strict=strict)
 
 
-#: Domains of records, once for each choice of clipping; the form of the input; and records to start from.
-Forms = Iterator[tuple[list[Any], str, Any]]
+def forms(taken: Taking) -> Iterator[tuple[list[Any], str, Any]]:
+    """Domains of records, once for each choice of clipping; the form of the input; and records to start from.
 
-
-def forms(low: float, high: float, clippings: Sequence[bool], *, missing: bool) -> Forms:
-    """The forms of records without labels."""
-    reals = [numbers(low, high, clipped=clipped, missing=missing) for clipped in clippings]
+    The records to start from have labels of both classes, as many classifiers require.
+    """
+    (low, high), clippings = taken.ends, (True, False) if taken.bounded else (False,)
+    reals = [numbers(low, high, clipped=clipped) for clipped in clippings]
+    if taken.labelled:
+        steps = np.linspace(0.0, 1.0, 10)
+        features = low + (high - low) * steps
+        if BOUNDS_Y not in taken.all:  # else a regression
+            plane, classes = np.stack([features, features[-np.arange(10)]], axis=1), [k % 2 for k in range(10)]
+            yield [((real, real), categories(0, 1)) for real in reals], "xy", (plane, classes)
+        labels = [numbers(*RANGE_Y, clipped=clipped) for clipped in clippings]
+        yield [((real,), label) for real, label in zip(reals, labels, strict=True)], "xy", (features[:, None], steps)
+        return
+    if str(taken.thing.__name__).startswith("nan"):  # as of NumPy: they ignore missing values, some in one form alone
+        missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in clippings]
+        yield from ((missing, form, None) for form in ("array", "list"))
     whole, texts = integers(int(low), int(high)), categories("a", "b", "c")
     yield reals, "array", None
     yield reals, "list", None
@@ -386,18 +380,6 @@ def forms(low: float, high: float, clippings: Sequence[bool], *, missing: bool) 
     yield [texts], "list", None
     yield [{"x": real, "y": texts} for real in reals], "dataframe", None
     yield [categories(False, True)], "list", None
-
-
-def forms_of_labels(low: float, high: float, clippings: Sequence[bool], *, regression: bool) -> Forms:
-    """The forms of features with labels; the records to start from have both classes, as many classifiers require."""
-    steps = np.linspace(0.0, 1.0, 10)
-    features = low + (high - low) * steps
-    reals = [numbers(low, high, clipped=clipped) for clipped in clippings]
-    if not regression:
-        plane, classes = np.stack([features, features[-np.arange(10)]], axis=1), [k % 2 for k in range(10)]
-        yield [((real, real), categories(0, 1)) for real in reals], "xy", (plane, classes)
-    labels = [numbers(*RANGE_Y, clipped=clipped) for clipped in clippings]
-    yield [((real,), label) for real, label in zip(reals, labels, strict=True)], "xy", (features[:, None], steps)
 
 
 DESCRIBER = Signatures()
