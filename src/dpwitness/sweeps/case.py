@@ -1,13 +1,13 @@
-"""The plan of a case, which is the request to its process, frozen before anything runs, and the result of a case."""
+"""The result of a case."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass
+from typing import Final, Literal
 
 from dpwitness.checks import one_line
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidWitness
-from dpwitness.results.fields import Alpha, Count, read_result
+from dpwitness.results.fields import read_result
 from dpwitness.results.text import exceeded
 from dpwitness.results.verdict import Verdict
 
@@ -16,28 +16,6 @@ REFUTED: Final = "refuted"
 NOT_REFUTED: Final = "not refuted"
 NOT_RUN: Final = "not run"
 Status = Literal["refuted", "not refuted", "not run"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Plan(JsonFields):
-    """One mechanism with its parameters, to be checked in a process of its own.
-
-    `describer` makes the mechanism, by `label` and `settings`; see `describers.Recipe`.
-    """
-
-    name: str  # the module, the name in it, and the label
-    place: str  # package.module:name, from which the thing is loaded
-    describer: str
-    label: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    refused: str = ""
-    alpha: Alpha  # its share of the sweep's α: the probability of a false alarm of this case
-    max_time: float
-    seed: Count
-    records: str | None = None  # a CSV file of records to start from
-
-    def __str__(self) -> str:
-        return self.name
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

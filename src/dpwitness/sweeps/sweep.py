@@ -12,11 +12,12 @@ import threading
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Any, Final
 
 from dpwitness import checks, errors
 from dpwitness.checks import brief, json_value, on_one_line
@@ -26,10 +27,10 @@ from dpwitness.files import check_writable, read_frame, read_text, shown, write_
 from dpwitness.mechanisms.catalog import load_module
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.options import MOST_WORKERS
-from dpwitness.results.fields import Alpha, Seed, read_result
+from dpwitness.results.fields import Alpha, Count, Seed, read_result
 from dpwitness.results.text import table
 from dpwitness.results.verdict import Verdict
-from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult, Plan
+from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult
 from dpwitness.sweeps.describers import Recipe, describer_of
 
 #: The probability that any case is refuted although it satisfies its claim, and seconds for each case.
@@ -47,25 +48,36 @@ Told = Callable[[CaseResult, int, int], None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case(Plan):
-    """A case of a sweep: a mechanism with its parameters and its share of α; its text is its name."""
+class Case(JsonFields):
+    """A mechanism with its parameters, to be checked in a process of its own; its text is its name.
+
+    `describer` makes the mechanism, by `label` and `settings`; see `describers.Recipe`.
+    """
+
+    name: str  # the module, the name in it, and the label
+    place: str  # package.module:name, from which the thing is loaded
+    describer: str
+    label: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    refused: str = ""
+    alpha: Alpha  # its share of the sweep's α: the probability of a false alarm of this case
+    max_time: float
+    seed: Count
+    records: str | None = None  # a CSV file of records to start from
+
+    def __str__(self) -> str:
+        return self.name
 
     def check(self, *, grace: float = GRACE) -> Verdict:
         """Check the case in a new process, and return the verdict at its share of α.
 
-        Parameters
-        ----------
-        grace
-            Seconds that the process has in addition, to start, to import and to compile.
-
-        Raises
-        ------
-        DPWitnessError
-            For a case that cannot be run, with the reason; `MechanismCrashed` for a case that ended its process.
+        `grace`: seconds that the process has in addition, to start, to import and to compile. Raises the
+        `DPWitnessError` that says why a case cannot be run; `MechanismCrashed` for a case that ended its process.
         """
         found = self.run(grace=grace)
         if found.verdict is None:
-            raise _error(found.error, f"{self.name}: {found.why}")
+            kind, text = getattr(errors, found.error, None), f"{self.name}: {found.why}"
+            raise kind(text) if kind else MechanismError(text)
         return found.verdict
 
     def run(self, *, grace: float = GRACE, stop: Callable[[], bool] = lambda: False) -> CaseResult:
@@ -102,10 +114,7 @@ class Sweep(JsonFields):
         records: str | None = None,
     ) -> "Sweep":
         """List the cases of modules, as `sweep` does. Raises `InvalidData` too, for records that cannot be read."""
-        once: dict[str, str] = {}  # each module by the first name that it is given
-        for name in (checks.text("module", name) for name in checks.items("modules", modules)):
-            once.setdefault(os.path.abspath(name) if name.endswith(".py") else name, name)
-        names = tuple(once.values())
+        names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
         alpha, limit = checks.finite("alpha", alpha), checks.seconds("max_time", max_time)
@@ -128,11 +137,13 @@ class Sweep(JsonFields):
             )
         number: Counter[str] = Counter()  # results are known by names: the second case of a name gets a number
         cases = []
-        for name, place, describer, recipe in found:
+        for place, describer, recipe in found:
+            module, _, name = place.rpartition(":")
+            name = f"{stem_of(module)}.{name}" + (f"({recipe.label})" if recipe.label else "")
             number[name] += 1
-            own = f"{name} #{number[name]}" if number[name] > 1 else name
+            name += f" #{number[name]}" if number[name] > 1 else ""
             case = Case(
-                name=own,
+                name=name,
                 place=place,
                 describer=describer,
                 label=recipe.label,
@@ -140,7 +151,7 @@ class Sweep(JsonFields):
                 refused=recipe.refused,
                 alpha=alpha / len(found),
                 max_time=recipe.time * limit,
-                seed=seed_of(chosen, own),
+                seed=seed_of(chosen, name),
                 records=None if records is None else str(Path(records).resolve()),
             )
             cases.append(case)
@@ -153,48 +164,40 @@ def seed_of(seed: int, name: str) -> int:
     return int.from_bytes(digest[:8], "big") % SEEDS
 
 
-def recipes_of(module: str) -> Iterator[tuple[str, str, str, Recipe]]:
-    """The recipes of a module, each with the name of its case, its place and its describer. Raises `UnknownTarget`."""
-    stem = Path(module).stem if module.endswith(".py") else module
+def stem_of(module: str) -> str:
+    """The name of a module that may be a path."""
+    return Path(module).stem if module.endswith(".py") else module
+
+
+def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
+    """The recipes of a module, each with its place and its describer. Raises `UnknownTarget`."""
     for name, thing in names_of(load_module(module)):
         place = f"{module}:{name}"
         found = describer_of(thing, place)
         if found is None:
             continue
-        describer, own = found
         try:  # settings as a file will have them
             recipes = [
                 replace(one, settings=json.loads(json.dumps(dict(one.settings))), time=float(one.time))
-                for one in own.recipes(thing, place)
-            ]
+                for one in found[1].recipes(thing, place)
+            ] or [Recipe(refused="it cannot be described: there is no recipe")]
         except Exception as error:  # of an unexpected signature: the case is listed, and not run
             recipes = [Recipe(refused=f"it cannot be described: {on_one_line(error)}")]
-        for one in recipes or [Recipe(refused="it cannot be described: there is no recipe")]:
-            yield f"{stem}.{name}({one.label})" if one.label else f"{stem}.{name}", place, describer, one
+        yield from ((place, found[0], one) for one in recipes)
 
 
 def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
     """The names in a module's `__all__`; without one the public names that it or its own submodules define."""
     listed = getattr(module, "__all__", None)
-    names = [name for name in (listed if isinstance(listed, list | tuple) else vars(module)) if isinstance(name, str)]
     seen: set[int] = set()
-    for name in sorted(set(names)):
-        try:
+    for name in sorted({name for name in (vars(module) if listed is None else listed) if isinstance(name, str)}):
+        with suppress(Exception):  # of a name that is listed and not there, or a thing that fails when it is looked at
             thing = getattr(module, name)
-            own = listed is not None or (not name.startswith("_") and defined_in(module, thing))
-            own = own and not inspect.ismodule(thing)
-        except Exception:  # a name that is listed and not there, or a thing that fails when it is looked at
-            continue
-        if not own or id(thing) in seen:  # a second name of one thing
-            continue
-        seen.add(id(thing))
-        yield name, thing
-
-
-def defined_in(module: ModuleType, thing: object) -> bool:
-    """Whether a thing is of that module, of one within it, or of none."""
-    home = getattr(thing, "__module__", None) if callable(thing) else module.__name__
-    return home is None or home == module.__name__ or str(home).startswith(f"{module.__name__}.")
+            home = (getattr(thing, "__module__", None) if callable(thing) else None) or module.__name__
+            own = not name.startswith("_") and f"{home}.".startswith(f"{module.__name__}.")
+            if (own or listed is not None) and not inspect.ismodule(thing) and id(thing) not in seen:
+                seen.add(id(thing))  # not again by a second name
+                yield name, thing
 
 
 def sweep(
@@ -206,7 +209,7 @@ def sweep(
 ) -> list[Case]:
     """List what claims privacy in modules, as cases: `@pytest.mark.parametrize("case", …, ids=str)`.
 
-    This imports the modules, which runs their code; `case.check()` runs a case in a process of its own.
+    This imports the modules, which runs their code.
 
     Parameters
     ----------
@@ -224,8 +227,8 @@ def sweep(
 
     Returns
     -------
-        The cases. `str(case)` is the name; `case.check()` returns a verdict, or raises an error if the case cannot be
-        run.
+        The cases. `str(case)` is the name; `case.check()` runs the case in a process of its own, and returns a verdict,
+        or raises an error if the case cannot be run.
 
     Raises
     ------
@@ -242,23 +245,22 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
 
     The seed is that of the file, unless one was given: cases that were cut off draw the runs that they would have had.
     """
-    lines = [line for line in read_text(path).splitlines() if line.strip()]
     try:
-        values = [json_value(line) for line in lines]
-    except ValueError as error:
-        raise InvalidData(f"{shown(path)} is no file of a sweep: {error}; choose another --output") from error
-    if not values or not isinstance(values[0], dict) or "sweep" not in values[0]:
-        raise InvalidData(f"{shown(path)} is no file of a sweep; choose another --output")
-    given = values[0]["sweep"]  # without code in files of earlier versions
+        values: list[Any] = [json_value(line) for line in read_text(path).splitlines() if line.strip()]
+        given = values[0]["sweep"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise InvalidData(f"{shown(path)} is no file of a sweep; choose another --output") from error
+    # Files of earlier versions have no code.
     before: Sweep = read_result(Sweep, "sweep", {"code": {}, **given} if isinstance(given, dict) else given)
     if not seed_given:
-        wanted = replace(
-            wanted,
-            seed=before.seed,
-            cases=tuple(replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases),
-        )
-    if replace(before, code=wanted.code) != wanted:
-        raise InvalidData(f"{shown(path)} {difference(before, wanted)}, or choose another --output")
+        cases = (replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases)
+        wanted = replace(wanted, seed=before.seed, cases=tuple(cases))
+    for name in ("modules", "alpha", "max_time", "seed", "records_digest", "cases"):
+        then, now = getattr(before, name), getattr(wanted, name)
+        if then != now:
+            said = f"{name}={brief(then)}, and not {brief(now)}"
+            said = f"other {name[:7]}" if name in ("records_digest", "cases") else said
+            raise InvalidData(f"{shown(path)} is of a sweep with {said}: give the same, or choose another --output")
     known = {case.name for case in wanted.cases}
     results: list[CaseResult] = [read_result(CaseResult, "result", value) for value in values[1:]]
     unknown = [one.case for one in results if one.case not in known]
@@ -276,22 +278,6 @@ def versions_of(modules: Sequence[str]) -> dict[str, str]:
     known = packages_distributions()
     packages = {package for name in modules for package in known.get(name.partition(".")[0], ())}
     return {name: version(name) for name in sorted({"dpwitness", *packages})}
-
-
-def difference(old: Sweep, new: Sweep) -> str:
-    """The difference between a file's sweep and a new one, and how to go on, for people."""
-    if old.modules != new.modules:
-        return f"is of a sweep of {', '.join(old.modules)}, and not of {', '.join(new.modules)}: name the same"
-    if old.alpha != new.alpha:
-        return f"is of a sweep with α = {old.alpha:g}, and not {new.alpha:g}: give --alpha {old.alpha!r}"
-    if old.max_time != new.max_time:
-        seconds = f"{old.max_time:g}"
-        return f"is of a sweep with {seconds} s a case, and not {new.max_time:g} s: give --max-time {seconds}"
-    if old.seed != new.seed:
-        return f"is of a sweep with seed {old.seed}, and not {new.seed}: leave --seed out"
-    if old.records_digest != new.records_digest:
-        return "is of a sweep of other records: give the same --records, or none as before"
-    return f"is of a sweep of {len(old.cases)} cases with other names or parameters: delete it"
 
 
 def run(
@@ -360,20 +346,12 @@ def answer(
         return {"error": MechanismCrashed.__name__, "why": f"its process wrote {error}"}
     finally:
         child.end()
-    match found:
-        case {"raised": [*_, str(kind), str(text), str()]}:
-            return {"error": kind, "why": text}
-        case dict():
-            return found
-    return {"error": MechanismCrashed.__name__, "why": "its process gave no answer"}
-
-
-def _error(name: str, message: str) -> errors.DPWitnessError:
-    """The dpwitness error of that name, else a `MechanismError`."""
-    kind = getattr(errors, name, None)
-    if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
-        return kind(message)
-    return MechanismError(f"{message} ({brief(name)})" if name else message)
+    if not isinstance(found, dict):
+        return {"error": MechanismCrashed.__name__, "why": "its process gave no answer"}
+    if "raised" not in found:
+        return found
+    *_, kind, text, _ = found["raised"]
+    return {"error": kind, "why": text if hasattr(errors, kind) else f"{kind}: {text}".removesuffix(": ")}
 
 
 #: Columns of the table.
@@ -390,8 +368,7 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
     ordered = sorted(results, key=lambda one: ORDER.index(one.status))
     counted = Counter(one.status for one in results)
     head = ", ".join(f"{counted[status]} {status}" for status in ORDER)
-    only = sweep.modules[0]
-    common = f"{Path(only).stem if only.endswith('.py') else only}." if len(sweep.modules) == 1 else ""
+    common = f"{stem_of(sweep.modules[0])}." if len(sweep.modules) == 1 else ""
     rows = [(one.case.removeprefix(common), one.status, shows(one)) for one in ordered]
     lines = [
         f"{cases} of {', '.join(sweep.modules)}: {head}" + (f", {left} left" if left else ""),

@@ -18,17 +18,17 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import class_and_text, is_ours
+from dpwitness.checks import class_and_text
 from dpwitness.codec import read_fields
-from dpwitness.errors import InvalidParameter, MechanismCrashed, MechanismTimeout
+from dpwitness.errors import InvalidParameter
 from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_object
 from dpwitness.mechanisms.python import summary
 from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
-from dpwitness.results.verdict import Verdict
-from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Plan, Status
-from dpwitness.sweeps.describers import Attempt, Recipe, describer_named
+from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Status
+from dpwitness.sweeps.describers import Attempt, Recipe, registered
+from dpwitness.sweeps.sweep import Case
 
 #: The environment variable that holds the case as JSON, and the number of the attempt that is run.
 CASE: Final = "DPWITNESS_SWEEP_CASE"
@@ -36,31 +36,18 @@ CASE: Final = "DPWITNESS_SWEEP_CASE"
 TRIAL_PAIRS: Final = 6
 FIRST_PAIRS: Final = 40
 #: Runs without an error that make an attempt run.
-FEWEST_RUNS: Final = 3
-#: Seconds from which on no further attempt is tried, and the same as a part of the time of the case.
-TRIAL_SECONDS: Final = 5.0
+FEWEST_RUNS: Final = 6
+#: The part of the time of a case after which no further attempt is tried.
 TRIAL_SHARE: Final = 0.25
 
 
 def answered(request: dict[str, Any]) -> dict[str, object]:
-    """The answer to a request of `sweep.answer`."""
+    """The answer to a request of `sweep.answer`: the result of a case as JSON values."""
     # From C, so that it ends a process that holds the interpreter, and one whose parent has died.
     faulthandler.dump_traceback_later(request["limit"], exit=True)
     sys.path += [folder for folder in request["path"] if folder not in sys.path]
     warnings.simplefilter("ignore")
-    return answer(request["case"])
-
-
-def answer(given: dict[str, object]) -> dict[str, object]:
-    """The result of a case as JSON values, or its error."""
-    try:
-        return checked(given).to_json()
-    except KeyboardInterrupt:
-        raise
-    except SystemExit as error:
-        return {"error": MechanismCrashed.__name__, "why": f"it called sys.exit({error.code!r})"}
-    except BaseException as error:  # of the module, which may raise anything: Rust's panics are no Exception
-        return {"error": type(error).__name__, "why": str(error) if is_ours(error) else class_and_text(error)}
+    return checked(request["case"]).to_json()
 
 
 def checked(given: dict[str, object]) -> CaseResult:
@@ -68,12 +55,10 @@ def checked(given: dict[str, object]) -> CaseResult:
     from dpwitness.api.check import check  # not above: each new process that loads the mechanism would import it
     from dpwitness.sweeps import worker  # by the name by which such a process loads it, and not as __main__
 
-    case: Plan = read_fields(Plan, "case", given)
-    number, attempt = first_that_runs(
-        attempts_of(case), time.monotonic() + max(TRIAL_SECONDS, TRIAL_SHARE * case.max_time)
-    )
-    own, outcome = attempt.mechanism, attempt.outcome
-    mechanism = own
+    case: Case = read_fields(Case, "case", given)
+    number, attempt = first_that_runs(attempts_of(case), time.monotonic() + TRIAL_SHARE * case.max_time)
+    mechanism = own = attempt.mechanism
+    outcome = attempt.outcome
     if "<locals>" in getattr(own, "__qualname__", "<locals>"):  # a new process cannot load it by its name
         os.environ[CASE] = json.dumps({"case": case.to_json(), "attempt": number})
         worker.chosen.cache_clear()
@@ -82,49 +67,34 @@ def checked(given: dict[str, object]) -> CaseResult:
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
-    verdicts: list[Verdict] = []
-    until, share = time.monotonic() + case.max_time, case.max_time / len(attempt.relations)
-    for number, relation in enumerate(attempt.relations):
-        # What one leaves of its share, where it is refuted soon, the others have; each has its share at least.
-        left = (until - time.monotonic()) / (len(attempt.relations) - number)
-        try:
-            verdicts.append(
-                check(
-                    mechanism,
-                    claim=attempt.claim,
-                    neighbours=relation,
-                    outcome=outcome,
-                    parameters=dict(attempt.parameters),
-                    alpha=case.alpha,
-                    seed=case.seed,
-                    max_time=max(left, share),
-                    workers=1,
-                    reference=case.place,
-                )
-            )
-        except MechanismTimeout as error:
-            if not verdicts:
-                raise
-            raise MechanismTimeout(f"under {relation!s:.200}: {error}{''.join(map(finding, verdicts))}") from error
+    verdicts = [
+        check(
+            mechanism,
+            claim=attempt.claim,
+            neighbours=relation,
+            outcome=outcome,
+            parameters=dict(attempt.parameters),
+            alpha=case.alpha,
+            seed=case.seed,
+            max_time=case.max_time / len(attempt.relations),
+            workers=1,
+            reference=case.place,
+        )
+        for relation in attempt.relations
+    ]
     verdict = min(verdicts, key=lambda one: (one.refuted, one.log_e_value))
     verdict = replace(verdict, others=(*verdict.others, *(one for one in verdicts if one is not verdict)))
     status: Status = REFUTED if verdict.refuted else NOT_REFUTED
     return CaseResult(case=case.name, status=status, adjacency=attempt.adjacency, verdict=verdict)
 
 
-def finding(verdict: Any) -> str:
-    """The finding under one relation, behind the error under another."""
-    shown = f"refuted, {verdict.exceeded}" if verdict.refuted else f"not refuted, would have caught {verdict.caught}"
-    return f"; under {verdict.witness.relation!s:.200}: {shown}"
-
-
 # The mechanism of the case, as functions at the top of a module: the health check of a violation loads it in a new
 # process, where remembered noise would be another one.
 
 
-def attempts_of(case: Plan) -> Iterator[Attempt]:
+def attempts_of(case: Case) -> Iterator[Attempt]:
     """The attempts at a case. Raises whatever loading the thing and making the mechanism raises."""
-    thing, describer = load_object(case.place), describer_named(case.describer)
+    thing, describer = load_object(case.place), registered()[case.describer]
     records = None if case.records is None else read_frame(case.records)
     return describer.attempts(thing, Recipe(label=case.label, settings=case.settings), records)
 
@@ -133,7 +103,7 @@ def attempts_of(case: Plan) -> Iterator[Attempt]:
 def chosen() -> Attempt:
     """The attempt that this process runs, by the environment."""
     asked = json.loads(os.environ[CASE])
-    return next(islice(attempts_of(read_fields(Plan, "case", asked["case"])), asked["attempt"], None))
+    return next(islice(attempts_of(read_fields(Case, "case", asked["case"])), asked["attempt"], None))
 
 
 def released(data: object) -> Any:
@@ -180,28 +150,22 @@ def trial(attempt: Attempt) -> str:
     first = list(islice(attempt.relations[0].candidates(), FIRST_PAIRS))
     missing = [pair for pair in first if any(map(has_missing, pair.sides))][:1]
     smallest = sorted(first, key=lambda pair: sum(map(length, pair.sides)))[:1] if attempt.strict else []
-    for pair in [*missing, *smallest, *first[:TRIAL_PAIRS]]:
+    for side in (side for pair in [*missing, *smallest, *first[:TRIAL_PAIRS]] for side in pair.sides):
         try:
-            for side in pair.sides:
-                with warnings.catch_warnings(record=True) as warned:
-                    warnings.simplefilter("always")
-                    output = signature.call(side, rng, 1)
-                # diffprivlib says so where a default is taken from the data: that is no claim of privacy.
-                leak = next((one for one in warned if one.category.__name__ == "PrivacyLeakWarning"), None)
-                if leak is not None:
-                    return f"it warns that it leaks: {leak.message}"
-                output = output if summarise is None else summarise(output)
-                if output is None:
-                    raise TypeError("it returned nothing")
-                lengths.append((length(side), length(output)))
-        except KeyboardInterrupt:
-            raise
+            with warnings.catch_warnings(record=True, action="always") as warned:
+                output = signature.call(side, rng, 1)
+            # diffprivlib says so where a default is taken from the data: that is no claim of privacy.
+            if leaks := [one.message for one in warned if one.category.__name__ == "PrivacyLeakWarning"]:
+                return f"it warns that it leaks: {leaks[0]}"
+            output = output if summarise is None else summarise(output)
+            if output is None:
+                raise TypeError("it returned nothing")
+            lengths.append((length(side), length(output)))
+            ran += 1
         except Exception as error:
             said = said or class_and_text(error)
             if missing or attempt.strict:  # what does not take missing values is to be run without any
                 return said
-        else:
-            ran += 1
     several = {of_input for of_input, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
         return "it returns an entry for each record: its claim is about one record, and not about a dataset"
@@ -218,12 +182,8 @@ def has_missing(side: Any) -> bool:
 
 def length(value: Any) -> int:
     """How many entries a value has; 1 for a number."""
-    if isinstance(value, tuple) and value and hasattr(value[0], "shape"):  # features and labels
-        return length(value[0])
-    shape = getattr(value, "shape", None)
-    if shape is not None:
-        return int(shape[0]) if shape else 1
-    return len(value) if isinstance(value, list | tuple) else 1
+    value = value[0] if isinstance(value, tuple) and hasattr(value[0], "shape") else value  # features and labels
+    return len(value) if isinstance(value, list | tuple) or np.ndim(value) else 1
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from typing import Any, Final, Protocol
 
 from dpwitness.checks import on_one_line
 from dpwitness.claims import Claim
-from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.python import Outcome
 from dpwitness.neighbours import Relation
 
@@ -75,12 +74,9 @@ def registered() -> dict[str, Describer]:
     found: dict[str, Describer] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda one: (one.value.startswith("dpwitness."), one.name)):
         try:
-            describer = point.load()
-            _ = describer.describes, describer.recipes, describer.attempts
+            found[point.name] = point.load()
         except (Exception, SystemExit) as error:
             _warn(f"the describer {point.name!r} ({point.value}) cannot be loaded: {on_one_line(error)}")
-        else:
-            found[point.name] = describer
     return found | {LAST: import_module(f"{__name__}.{LAST}").DESCRIBER}
 
 
@@ -93,13 +89,6 @@ def describer_of(thing: object, place: str) -> tuple[str, Describer] | None:
         except Exception as error:
             _warn(f"the describer {name!r}: its describes raised at {place}: {on_one_line(error)}")
     return None
-
-
-def describer_named(name: str) -> Describer:
-    """Return the describer of a name. Raises `InvalidParameter` for one that is not installed."""
-    if name not in registered():
-        raise InvalidParameter(f"describer={name!r} is not known here; known: {', '.join(registered())}")
-    return registered()[name]
 
 
 def _warn(why: str) -> None:

@@ -15,26 +15,17 @@ from dpwitness.neighbours import Relation, pairs, queries
 from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.sweeps.describers.signatures import EPSILON, Parameters, Signatures, mechanism, parameters_of
 
-#: The parameters of a mechanism by name, the relation, and its description for people.
-Selection = tuple[dict[str, Any], Relation, str]
 ANY_TWO: Final = "any two values"
 MOVED: Final = "utilities that move by the sensitivity"
-EIGENVALUES: Final = "matrices whose eigenvalues move by the sensitivity"
 UTILITIES: Final = [["a", "b", 1], ["a", "c", 2], ["b", "c", 1]]
 HIERARCHY: Final = [["a", "b"], ["c", "d"]]
-DIAGONALS: Final = (np.zeros((2, 2)), np.diag([1.0, 0.0]), np.diag([0.0, 1.0]))
-BY_UTILITY: Final[Mapping[str, Selection]] = {
-    "": ({"sensitivity": 1.0}, queries(3), MOVED),
-    "monotonic": ({"sensitivity": 1.0, "monotonic": True}, queries(3, direction="up"), f"{MOVED}, all one way"),
-}
-#: Mechanisms by name, each with its recipes by label.
-OWN: Final[Mapping[str, Mapping[str, Selection]]] = {
-    "Binary": {"": ({"value0": "a", "value1": "b"}, pairs(("a", "b")), ANY_TWO)},
-    "Exponential": BY_UTILITY,
-    "PermuteAndFlip": BY_UTILITY,
-    "ExponentialCategorical": {"": ({"utility_list": UTILITIES}, pairs(*combinations("abc", 2)), ANY_TWO)},
-    "ExponentialHierarchical": {"": ({"hierarchy": HIERARCHY}, pairs(*combinations("abcd", 2)), ANY_TWO)},
-    "Bingham": {"": ({"sensitivity": 1.0}, pairs(DIAGONALS[:2], DIAGONALS[1:]), EIGENVALUES)},
+#: Mechanisms by name: the parameters by name, the relation, and its description for people.
+OWN: Final[Mapping[str, tuple[dict[str, Any], Relation, str]]] = {
+    "Binary": ({"value0": "a", "value1": "b"}, pairs(("a", "b")), ANY_TWO),
+    "Exponential": ({"sensitivity": 1.0}, queries(3), MOVED),
+    "PermuteAndFlip": ({"sensitivity": 1.0}, queries(3), MOVED),
+    "ExponentialCategorical": ({"utility_list": UTILITIES}, pairs(*combinations("abc", 2)), ANY_TWO),
+    "ExponentialHierarchical": ({"hierarchy": HIERARCHY}, pairs(*combinations("abcd", 2)), ANY_TWO),
 }
 
 
@@ -53,14 +44,14 @@ class Diffprivlib(Signatures):
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
         """Those of `OWN`, or of the signature."""
-        return [Recipe(label=label) for label in OWN.get(thing.__name__, ())] or super().recipes(thing, place)
+        return [Recipe()] if thing.__name__ in OWN else super().recipes(thing, place)
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
         """That of `OWN`, or those of the signature."""
         if thing.__name__ not in OWN:
             yield from super().attempts(thing, recipe, records)
             return
-        given, relation, adjacency = OWN[thing.__name__][recipe.label]
+        given, relation, adjacency = OWN[thing.__name__]
         selects = "utility" in parameters_of(thing)  # and takes the input as a parameter
 
         def call(value: Any, rng: object) -> object:
