@@ -44,8 +44,6 @@ GRACE: Final = 60.0
 #: Each case has one core: libraries of linear algebra take all that they find, and cases run side by side.
 THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
-Told = Callable[[CaseResult, int, int], None]
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Case(JsonFields):
@@ -77,7 +75,9 @@ class Case(JsonFields):
         found = self.run(grace=grace)
         if found.verdict is None:
             kind, text = getattr(errors, found.error, None), f"{self.name}: {found.why}"
-            raise kind(text) if kind else MechanismError(text)
+            if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
+                raise kind(text)
+            raise MechanismError(text)
         return found.verdict
 
     def run(self, *, grace: float = GRACE, stop: Callable[[], bool] = lambda: False) -> CaseResult:
@@ -131,10 +131,8 @@ class Sweep(JsonFields):
         if not found:
             inside = pkgutil.iter_modules(getattr(sys.modules.get(names[0]), "__path__", ()), f"{names[0]}.")
             within = ", ".join([one.name for one in inside][:8])
-            raise InvalidParameter(
-                f"{', '.join(names)}: nothing that it defines carries a claim or has a parameter epsilon"
-                + (f"; modules within: {within}" if within else "")
-            )
+            said = "nothing that it defines carries a claim or has a parameter epsilon"
+            raise InvalidParameter(f"{', '.join(names)}: {said}" + (f"; modules within: {within}" if within else ""))
         number: Counter[str] = Counter()  # results are known by names: the second case of a name gets a number
         cases = []
         for place, describer, recipe in found:
@@ -287,7 +285,7 @@ def run(
     output: str | None = None,
     seed_given: bool = True,
     grace: float = GRACE,
-    told: Told = lambda result, done, size: None,
+    told: Callable[[CaseResult, int, int], None] = lambda result, done, size: None,
 ) -> tuple[Sweep, list[CaseResult], bool]:
     """Run the cases that have no result in a file; the sweep, the results in its order, and whether it was interrupted.
 
@@ -346,12 +344,12 @@ def answer(
         return {"error": MechanismCrashed.__name__, "why": f"its process wrote {error}"}
     finally:
         child.end()
-    if not isinstance(found, dict):
-        return {"error": MechanismCrashed.__name__, "why": "its process gave no answer"}
-    if "raised" not in found:
-        return found
-    *_, kind, text, _ = found["raised"]
-    return {"error": kind, "why": text if hasattr(errors, kind) else f"{kind}: {text}".removesuffix(": ")}
+    match found:
+        case {"raised": [*_, str(kind), str(text), str()]}:
+            return {"error": kind, "why": text if hasattr(errors, kind) else f"{kind}: {text}".removesuffix(": ")}
+        case dict():
+            return found
+    return {"error": MechanismCrashed.__name__, "why": "its process gave no answer"}
 
 
 #: Columns of the table.

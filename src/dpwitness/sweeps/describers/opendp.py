@@ -303,8 +303,8 @@ def frames_of(margin: str) -> Neighbours:
     }
     known = "invariant" in MARGINS[margin]
     adjacency, d_in = ("replace-one", 2) if known else ("add-remove", 1)  # replaced: one removed and one added
-    settings = {"size": (int(known), MOST_ROWS), "base": pl.LazyFrame(ROWS), "form": "polars-lazy"}
-    relation = records(columns, adjacency=adjacency, **settings)
+    size, base = (int(known), MOST_ROWS), pl.LazyFrame(ROWS)
+    relation = records(columns, adjacency=adjacency, size=size, base=base, form="polars-lazy")
     return relation, d_in, adjacency + (", length kept" if known else "")
 
 

@@ -122,7 +122,7 @@ class Taking:
             self.unknown += more
 
     def attempt(
-        self, relations: Sequence[Relation], adjacency: str, values: Callable[[Any], Any] = alone, **more: bool
+        self, relations: Sequence[Relation], adjacency: str, values: Callable[[Any], Any] = alone, **more: Any
     ) -> Attempt:
         """The attempt at these relations. `values`: the values of the parameters for data and for labels, of an input.
 
@@ -200,9 +200,10 @@ class Signatures:
         """Values of the thing's parameters, and the names of the parameters without a known value."""
         data = None if inspect.isclass(thing) else data_of(own)
         labels = () if inspect.isclass(thing) else LABELS
-        found, unknown = {}, []
-        known = {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
-        known |= {**dict.fromkeys(BOUNDS, ends), BOUNDS_Y: RANGE_Y, **self.values}
+        found: dict[str, Any] = {}
+        unknown: list[str] = []
+        known: dict[str, Any] = {**dict.fromkeys(BOUNDS, ends), BOUNDS_Y: RANGE_Y, **self.values}
+        known |= {name: end for names in ENDS if set(names) <= set(own) for name, end in zip(names, ends, strict=True)}
         known |= {max(EPSILON_NAMES & set(own), key=len, default=""): EPSILON}  # beside epsilon, eps is something else
         for name, one in own.items():
             if name == data or name in labels or one.kind in VARIABLE or name in GENERATOR_NAMES | SIZE_NAMES:
