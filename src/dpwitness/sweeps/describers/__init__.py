@@ -74,7 +74,8 @@ def registered() -> dict[str, Describer]:
     found: dict[str, Describer] = {}
     for point in sorted(entry_points(group=GROUP), key=lambda one: (one.value.startswith("dpwitness."), one.name)):
         try:
-            found[point.name] = point.load()
+            describer = point.load()
+            found |= {point.name: describer} if describer.describes and describer.recipes and describer.attempts else {}
         except (Exception, SystemExit) as error:
             _warn(f"the describer {point.name!r} ({point.value}) cannot be loaded: {on_one_line(error)}")
     return found | {LAST: import_module(f"{__name__}.{LAST}").DESCRIBER}
