@@ -19,7 +19,6 @@ from typing import Any, Final
 import numpy as np
 
 from dpwitness.checks import class_and_text
-from dpwitness.codec import read_fields
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_object
@@ -28,7 +27,6 @@ from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
 from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Status
 from dpwitness.sweeps.describers import Attempt, Recipe, registered
-from dpwitness.sweeps.sweep import Case
 
 #: The environment variable that holds the case as JSON, and the number of the attempt that is run.
 CASE: Final = "DPWITNESS_SWEEP_CASE"
@@ -50,17 +48,19 @@ def answered(request: dict[str, Any]) -> dict[str, object]:
     return checked(request["case"]).to_json()
 
 
-def checked(given: dict[str, object]) -> CaseResult:
-    """Check the attempt of a case that runs first, under each relation that its claim may mean."""
+def checked(case: dict[str, Any]) -> CaseResult:
+    """Check the attempt of a case that runs first, under each relation that its claim may mean.
+
+    `case`: a `sweep.Case` as JSON values. Raises `KeyError` for a missing one, and whatever the module raises.
+    """
     from dpwitness.api.check import check  # not above: each new process that loads the mechanism would import it
     from dpwitness.sweeps import worker  # by the name by which such a process loads it, and not as __main__
 
-    case: Case = read_fields(Case, "case", given)
-    number, attempt = first_that_runs(attempts_of(case), time.monotonic() + TRIAL_SHARE * case.max_time)
+    number, attempt = first_that_runs(attempts_of(case), time.monotonic() + TRIAL_SHARE * case["max_time"])
     mechanism = own = attempt.mechanism
     outcome = attempt.outcome
     if "<locals>" in getattr(own, "__qualname__", "<locals>"):  # a new process cannot load it by its name
-        os.environ[CASE] = json.dumps({"case": case.to_json(), "attempt": number})
+        os.environ[CASE] = json.dumps({"case": case, "attempt": number})
         worker.chosen.cache_clear()
         outcome = outcome or worker.all_of
         mechanism = worker.drawn if GENERATOR_NAMES & set(inspect.signature(own).parameters) else worker.released
@@ -74,36 +74,36 @@ def checked(given: dict[str, object]) -> CaseResult:
             neighbours=relation,
             outcome=outcome,
             parameters=dict(attempt.parameters),
-            alpha=case.alpha,
-            seed=case.seed,
-            max_time=case.max_time / len(attempt.relations),
+            alpha=case["alpha"],
+            seed=case["seed"],
+            max_time=case["max_time"] / len(attempt.relations),
             workers=1,
-            reference=case.place,
+            reference=case["place"],
         )
         for relation in attempt.relations
     ]
     verdict = min(verdicts, key=lambda one: (one.refuted, one.log_e_value))
     verdict = replace(verdict, others=(*verdict.others, *(one for one in verdicts if one is not verdict)))
     status: Status = REFUTED if verdict.refuted else NOT_REFUTED
-    return CaseResult(case=case.name, status=status, adjacency=attempt.adjacency, verdict=verdict)
+    return CaseResult(case=case["name"], status=status, adjacency=attempt.adjacency, verdict=verdict)
 
 
 # The mechanism of the case, as functions at the top of a module: the health check of a violation loads it in a new
 # process, where remembered noise would be another one.
 
 
-def attempts_of(case: Case) -> Iterator[Attempt]:
+def attempts_of(case: dict[str, Any]) -> Iterator[Attempt]:
     """The attempts at a case. Raises whatever loading the thing and making the mechanism raises."""
-    thing, describer = load_object(case.place), registered()[case.describer]
-    records = None if case.records is None else read_frame(case.records)
-    return describer.attempts(thing, Recipe(label=case.label, settings=case.settings), records)
+    thing, describer = load_object(case["place"]), registered()[case["describer"]]
+    records = None if case["records"] is None else read_frame(case["records"])
+    return describer.attempts(thing, Recipe(label=case["label"], settings=case["settings"]), records)
 
 
 @cache
 def chosen() -> Attempt:
     """The attempt that this process runs, by the environment."""
     asked = json.loads(os.environ[CASE])
-    return next(islice(attempts_of(read_fields(Case, "case", asked["case"])), asked["attempt"], None))
+    return next(islice(attempts_of(asked["case"]), asked["attempt"], None))
 
 
 def released(data: object) -> Any:
