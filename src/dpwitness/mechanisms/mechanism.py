@@ -251,7 +251,9 @@ class Mechanism(ABC):
                 break
             seconds = own_seconds() - started - (self.seconds_aside - aside)
             if first == math.inf:
-                self.grow()  # by this call alone: how many there are is for the clock to say
+                # By this call alone: how many follow is for the clock to say.
+                if self.grow() and self.columns is not None:
+                    widest = len(self.columns.entries)
                 first, began = seconds / 2, own_seconds()
             elif seconds < worth and n < MOST_RUNS:
                 first, n = min(first, seconds / (2 * n)), 4 * n
