@@ -1,7 +1,7 @@
 """What a run of plain Python returned, of whatever type, as a row of numbers; see `dpwitness.events.encoding`.
 
 Outcomes of different values have rows that differ, up to a hash of 48 bits. Types of numbers and of sequences are no
-part of a value: 5, 5.0 and NumPy's 5 are one, and so are a list, a tuple and an array of any dtype that hold the same.
+part of a value: 5, 5.0 and NumPy's 5 are one, and so are a list, a tuple and an array of one axis that hold the same.
 What is no number, flag, text, None or sequence begins with a symbol that says of what kind it is:
 
 =====================  ========================================================================================
