@@ -297,15 +297,16 @@ def test_a_second_attempt_has_the_time_that_the_first_left(error, monkeypatch):
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 def test_a_kind_of_output_that_first_comes_in_confirm_runs_is_another_outcome():
     """Rows stand by columns that are fixed before the runs: none of these runs is made again."""
-    listed, seen = [False], []
+    left, seen = [math.inf], []  # calls until the other kind comes
 
     def bare_then_listed(data):
-        return [0.5] if listed[0] else 0.5
+        left[0] -= 1
+        return 0.5 if left[0] >= 0 else [0.5]
 
     def work(problem, runner):
+        left[0] = 2 * problem.mechanism.shard
         for counts in runner.confirm(problem.first, [Interval(coordinate=0)], 3 * problem.mechanism.shard):
             seen.extend(counts)
-            listed[0] = True
 
     statement = Statement(mechanism=bare_then_listed, claim=1.0, neighbours=PAIRS)
     work_on(statement, Effort(workers=1), work)
