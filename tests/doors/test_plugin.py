@@ -669,7 +669,7 @@ def test_serial_and_two_workers_agree_verdict_for_verdict(project, tmp_path):
     clock = (
         "from itertools import count",
         "from dpwitness.mechanisms import mechanism",
-        "mechanism.own_seconds = count(0, 0.002).__next__",
+        "mechanism.perf_counter = count(0, 0.002).__next__",
     )
     told = {}
     for options in ((), ("-n", "2")):

@@ -98,7 +98,7 @@ def test_a_leaky_program_is_refuted_and_a_correct_one_is_not():
 @pytest.mark.campaign
 def test_the_seed_of_a_check_repeats_a_seeded_program(monkeypatch):
     # How long the program waited for a core is not known here, and a seed repeats runs of one measured cost.
-    monkeypatch.setattr(mechanisms, "own_seconds", count(0, 0.002).__next__)
+    monkeypatch.setattr(mechanisms, "perf_counter", count(0, 0.002).__next__)
     first, again = (dpw.check(served(LAPLACE.format(scale=1), seeded=True), **CHECKED) for _ in range(2))
     assert first.counts == again.counts
     assert first.reproducible
@@ -121,7 +121,7 @@ def test_two_workers_count_what_one_counts():
 
 @pytest.mark.campaign
 def test_two_processes_of_a_check_count_what_one_counts(monkeypatch, tmp_path):
-    monkeypatch.setattr(mechanisms, "own_seconds", count(0, 0.002).__next__)
+    monkeypatch.setattr(mechanisms, "perf_counter", count(0, 0.002).__next__)
     monkeypatch.setattr(Processes, "eager", True)  # else they come for checks of some seconds alone
     counts, started = [], []
     for workers in (1, 2):

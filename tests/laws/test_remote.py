@@ -210,7 +210,7 @@ def rows_of(function, data=DATA, n=4, seed=0, **more):
 def test_it_is_checked_as_any_other_function(at, monkeypatch):
     """Laplace noise of scale 1 / ε."""
     # How long the other process waited for a core is not known here, and a seed repeats runs of one measured cost.
-    monkeypatch.setattr(mechanisms, "own_seconds", count(0, 0.002).__next__)
+    monkeypatch.setattr(mechanisms, "perf_counter", count(0, 0.002).__next__)
     settings = {"epsilon": 1.0, "neighbours": dpw.queries(1), "seed": 3, "search_runs": 400}
     noisy = at("noisy", sys.executable)
     passed = dpw.check(noisy, **settings, runs=1_000)

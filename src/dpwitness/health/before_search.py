@@ -23,7 +23,7 @@ from dpwitness.health.dependence import LEVEL, fisher_p_value
 from dpwitness.health.findings import ADVICE, SAME_OR_RARE, SECONDS, Finding, Outcomes
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.failures import described_on_both_inputs
-from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, own_seconds
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, Pair, input_key, proposed_pairs, shown
 from dpwitness.neighbours.pair import unlike
@@ -137,8 +137,8 @@ def _drawn(runner: Runner, pair: Pair) -> FirstRuns | None:
 def _calls(runner: Runner, data: Data, side: int, limit: float) -> list[Rows]:
     """Up to `CALLS` calls of `ROWS` runs, a multiple of four, in so many seconds."""
     blocks: list[Rows] = []
-    started = own_seconds()
-    while len(blocks) < CALLS and (len(blocks) % 4 or not blocks or own_seconds() - started <= limit):
+    started = time.perf_counter()
+    while len(blocks) < CALLS and (len(blocks) % 4 or not blocks or time.perf_counter() - started <= limit):
         rng = generator(runner.seed, Role.HEALTH_FIRST_RUNS, side, len(blocks))
         blocks.append(runner.mechanism.outcomes(data, rng, ROWS))
     return blocks
@@ -148,13 +148,13 @@ def _call(runner: Runner, data: Data, side: int, limit: float) -> list[Rows]:
     """Up to `RUNS` runs as one block in so many seconds; none where `FEWEST` would take longer."""
     rng = generator(runner.seed, Role.HEALTH_FIRST_RUNS, side, 0)
     blocks = [np.empty((0, 1))]
-    started = own_seconds()
+    started = time.perf_counter()
     runs = RUNS
     for done in range(0, RUNS, FEW):
         if done >= runs:
             break
         blocks.append(runner.mechanism.outcomes(data, rng, FEW, start=done))
-        seconds = (own_seconds() - started) / (done + FEW)
+        seconds = (time.perf_counter() - started) / (done + FEW)
         if done == 0 and seconds * RUNS > limit:
             runs = int(limit / seconds) // FEW * FEW
             if runs < FEWEST:

@@ -12,6 +12,7 @@ import math
 import os
 import re
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +25,7 @@ from numpy.typing import NDArray
 from dpwitness.checks import INTERRUPTS
 from dpwitness.claims import Claim
 from dpwitness.files import as_utf8
-from dpwitness.mechanisms.mechanism import Mechanism, own_seconds
+from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.recording import FAMILY, OWN_NOISE, CannotRecord, Draw, Place, Recorder, Recording
 from dpwitness.neighbours import Pair
 from dpwitness.results.witness import Cause, Explanation
@@ -108,7 +109,7 @@ def _recorded(
     signature = mechanism.signature
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
         signature = signature.interpreted()  # numba's machine code draws unseen
-    limit = own_seconds() + SECONDS + 3 * (2 * pairs + 1) * seconds
+    limit = time.perf_counter() + SECONDS + 3 * (2 * pairs + 1) * seconds
     recorder = Recorder(signature.function, signature.original, root=_package(function), deadline=limit)
 
     def record(data: object, number: int) -> Recording:
@@ -140,7 +141,7 @@ def _recorded(
             first.append(record(pair.data, number))
             second.append(record(pair.neighbour, number))
     except CannotRecord:
-        if own_seconds() < limit:
+        if time.perf_counter() < limit:
             return None
     # Where there was less time than it takes: one of few numbers, so that a seed seldom says another one.
     done = next((number for _, number in PAIRS if number <= len(second)), 0)

@@ -5,10 +5,10 @@ machine code (`compiled`), the interpreter, or the function itself, many runs a 
 """
 
 import math
-import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from time import perf_counter
 from typing import Final
 
 import numpy as np
@@ -45,11 +45,6 @@ TIMED_BATCHED: Final = 0.1
 #: Timed calls, of which the least counts, and about how many seconds they take together.
 CALLS: Final = 5
 SECONDS: Final = 0.2  # on a busy machine single calls may take 0.05
-
-
-def own_seconds() -> float:
-    """The clock by which runs are timed."""
-    return time.perf_counter()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -237,24 +232,24 @@ class Mechanism(ABC):
         rng = np.random.Generator(np.random.SFC64(0))
         worth = TIMED_BATCHED if self.cost.batched else self.timed_seconds
         n, widest, first, times = 1, 0, math.inf, list[float]()
-        began = own_seconds()
+        began = perf_counter()
         self.traits.entries.clear()
         # Calls of several runs are short, but for one that the machine was busy in: that must not be the only one.
-        while len(times) < CALLS and (not times or n > 1 or own_seconds() - began < SECONDS):
+        while len(times) < CALLS and (not times or n > 1 or perf_counter() - began < SECONDS):
             runs = PairedRuns.d_first(pair, n, coupled=coupled, columns=self.columns)
-            started, aside = own_seconds(), self.seconds_aside
+            started, aside = perf_counter(), self.seconds_aside
             try:
                 widest = max(widest, self.pair_rows(runs, rng, max(widest, self.width, 8))[0])
             except MechanismError:  # a rare one: it is raised where it counts, with the run's number
                 if first == math.inf:
                     raise
                 break
-            seconds = own_seconds() - started - (self.seconds_aside - aside)
+            seconds = perf_counter() - started - (self.seconds_aside - aside)
             if first == math.inf:
                 # By this call alone: how many follow is for the clock to say.
                 if self.grow() and self.columns is not None:
                     widest = len(self.columns.entries)
-                first, began = seconds / 2, own_seconds()
+                first, began = seconds / 2, perf_counter()
             elif seconds < worth and n < MOST_RUNS:
                 first, n = min(first, seconds / (2 * n)), 4 * n
             else:

@@ -3,6 +3,7 @@
 import inspect
 import os
 import sys
+import time
 from collections.abc import Callable, Iterator, Mapping, MappingView, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -36,7 +37,6 @@ from dpwitness.mechanisms.mechanism import (
     PairedRuns,
     Rows,
     Turns,
-    own_seconds,
 )
 from dpwitness.mechanisms.outcomes import (
     SINGLE_VALUES,
@@ -310,9 +310,9 @@ class PythonMechanism(Mechanism):
         for side in sides:
             known = [one for one in (*taken, *self._inputs) if one[0] is side.data and one[1] == conversion]
             if not known:
-                started = own_seconds()
+                started = time.perf_counter()
                 known = [(side.data, conversion, shared_input(conversion.source(side.data)()))]
-                self.seconds_aside += own_seconds() - started
+                self.seconds_aside += time.perf_counter() - started
             taken.append(known[0])
         ids = set(map(id, taken))
         self._inputs = [one for one in self._inputs if id(one) not in ids]
@@ -354,11 +354,11 @@ class PythonMechanism(Mechanism):
 
     def _changed(self, shared: Sequence[SharedInput], runs: int) -> bool:
         """Whether one of so many runs changed one of the inputs that they share."""
-        started = own_seconds()
+        started = time.perf_counter()
         changed = any(one.changed for one in shared)
         for one in shared:
             one.runs += runs
-        self.seconds_aside += own_seconds() - started
+        self.seconds_aside += time.perf_counter() - started
         return changed
 
     def _make(
@@ -412,7 +412,7 @@ class PythonMechanism(Mechanism):
     def _note_ran_well(self, sides: Sequence[Side], outputs: Sequence[Sequence[object]]) -> None:
         """Keep an input on which a run did not raise."""
         for side, own in zip(sides, outputs, strict=True):
-            if own and type(own[-1]) is not ExceptionOutcome:
+            if own:
                 self._ran_well = (side.data,)
 
     def _held(self, output: Any, run: int, row: Row) -> object:
@@ -428,8 +428,7 @@ class PythonMechanism(Mechanism):
 
     def _laid(self, outputs: Outputs, row: Row, start: int) -> Rows:
         """The rows of one side."""
-        several = not isinstance(outputs, np.ndarray) and list not in set(map(type, outputs))
-        rows = outputs if isinstance(outputs, np.ndarray) else row.rows(outputs) if several else None
+        rows = outputs if isinstance(outputs, np.ndarray) else row.rows(outputs)
         if rows is None:
             written = [
                 one if type(one) is list else self._entries(one, one, start + i, row) for i, one in enumerate(outputs)

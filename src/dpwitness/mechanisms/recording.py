@@ -11,6 +11,7 @@ import os
 import random
 import sys
 import threading
+import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -25,7 +26,6 @@ from dpwitness import noise
 from dpwitness.checks import is_failure
 from dpwitness.errors import RunsEnded
 from dpwitness.mechanisms.draws import global_states_restored
-from dpwitness.mechanisms.mechanism import own_seconds
 from dpwitness.mechanisms.memory import is_installed
 
 Floats = NDArray[np.float64]
@@ -125,7 +125,7 @@ class Recording:
 class Recorder:
     """Records runs of functions; the code of the folder `root` counts as the user's own, installed or not.
 
-    `deadline`: until when there is time, by `own_seconds`.
+    `deadline`: until when there is time, by `time.perf_counter`.
     """
 
     def __init__(self, *functions: Any, root: str | None, deadline: float) -> None:
@@ -137,7 +137,7 @@ class Recorder:
 
     def record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
         """Run once; `call` gets a generator of these bits. Raises `CannotRecord`."""
-        if own_seconds() > self.deadline or not _LOCK.acquire(blocking=False):
+        if time.perf_counter() > self.deadline or not _LOCK.acquire(blocking=False):
             raise CannotRecord
         try:
             with global_states_restored():
@@ -284,7 +284,7 @@ class _Run:
 
     def _go_on(self) -> None:
         long = len(self.recording.steps) > MOST_STEPS or len(self.recording.draws) > MOST_DRAWS
-        if long or own_seconds() > self.recorder.deadline:
+        if long or time.perf_counter() > self.recorder.deadline:
             raise _Stop
 
     # What is drawn.

@@ -374,10 +374,7 @@ class Dispatcher:
                         return
                     if not self._believed(answer):
                         break
-                    for result in self._results(answer):
-                        yield result
-                        if result is None:
-                            return
+                    yield from self._results(answer)
                     first = answer.shards.stop
                 else:
                     return

@@ -24,7 +24,7 @@ from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
 from dpwitness.events import Event, Interval, Nested, around, of_one_width, require_described, scale_of, thresholds_of
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
-from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, own_seconds
+from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.neighbours import Pair, adjacent, alternatives, pairs_of_size, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
@@ -572,10 +572,10 @@ def _fast(runner: Runner, pair: Pair) -> bool:
     """Whether a run takes less than `FAST`: the faster one of two, since in the first code may be compiled."""
 
     def seconds() -> tuple[float]:
-        began = own_seconds()
+        began = time.perf_counter()
         run = PairedRuns.d_first(pair, 1, coupled=False, columns=runner.mechanism.columns)
         runner.mechanism.pair_outcomes(run, generator(runner.seed, Role.MANY_RECORDS, 2))
-        return ((own_seconds() - began) / 2,)
+        return ((time.perf_counter() - began) / 2,)
 
     times = [one[0] for one in Threads(1).ordered([seconds, seconds], runner.deadline) if one is not None]
     return len(times) == 2 and min(times) < FAST
