@@ -4,7 +4,6 @@ Further processes load it for themselves, beside it: noise of few values is ofte
 and seldom when it is drawn twenty times.
 """
 
-import base64
 import builtins
 import importlib.util
 import json
@@ -22,6 +21,7 @@ from functools import cache, partial
 from multiprocessing.connection import Connection
 from operator import attrgetter
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from types import FunctionType, ModuleType
 from typing import Any, Final
 
@@ -236,12 +236,19 @@ def same_constants(function: Callable[..., object], further: Further | None = No
 
 def _told(question: Request | Place, further: Further) -> list[Any]:
     """What new processes answer: data alone. Raises `CannotLoad`."""
-    try:
-        asked = base64.b64encode(pickle.dumps(question)).decode()
-    except Exception as error:  # whatever an object of the user's raises when it is written
-        raise CannotLoad(f"it cannot be written for a new process ({class_and_text(error)})") from error
+    with NamedTemporaryFile() as file:  # inputs may be large: no copy of them stands in a line of JSON
+        try:
+            pickle.dump(question, file, pickle.HIGHEST_PROTOCOL)
+            file.flush()
+        except Exception as error:  # whatever an object of the user's raises when it is written
+            raise CannotLoad(f"it cannot be written for a new process ({class_and_text(error)})") from error
+        return _answered(file.name, further)
+
+
+def _answered(question: str, further: Further) -> list[Any]:
+    """What new processes answer to the question in a file. Raises `CannotLoad`."""
     path = [str(Path(entry or ".").resolve()) for entry in sys.path]
-    request = json.dumps({"path": path, "question": asked, "further": asdict(further)}).encode() + b"\n"
+    request = json.dumps({"path": path, "question": question, "further": asdict(further)}).encode() + b"\n"
     try:
         child = Child([sys.executable, "-c", f"import {__name__} as new_process; new_process.main()"])
     except OSError as error:
@@ -279,21 +286,21 @@ def main() -> None:
 
 def answers(request: dict[str, Any]) -> list[object]:
     """The answers of this process and of further ones, which begin as it is now: with nothing of the mechanism."""
-    sys.path[:], question = request["path"], base64.b64decode(request["question"])
+    sys.path[:], question = request["path"], Path(request["question"])
     further = Further(**request["further"])
     end = time.monotonic() + further.seconds
     warnings.simplefilter("ignore", DeprecationWarning)  # forks of a process with a thread, which reads requests
     here, there = FORK.Pipe(duplex=False)
     FORK.Process(target=_ask_further, args=(there, question, further)).start()
     there.close()
-    found = [] if further.alone else [answer(pickle.loads(question))]
+    found = [] if further.alone else [answer(_read(question))]
     with suppress(EOFError):  # all have answered
         while here.poll(max(end - time.monotonic(), 0.0)):
             found.append(here.recv())
     return [value_to_json(one) for one in found]
 
 
-def _ask_further(pipe: Connection, question: bytes, further: Further) -> None:
+def _ask_further(pipe: Connection, question: Path, further: Further) -> None:
     """Send the answers of further processes as they come; what fails or hangs there sends nothing."""
     task = partial(_answer_of, question, further)
     with FORK.Pool(default_workers(), _silence, maxtasksperchild=1) as pool:
@@ -309,10 +316,15 @@ def _silence() -> None:
             os.dup2(nothing.fileno(), output)
 
 
-def _answer_of(question: bytes, further: Further, number: int) -> object:
+def _read(question: Path) -> Any:
+    with question.open("rb") as file:
+        return pickle.load(file)
+
+
+def _answer_of(question: Path, further: Further, number: int) -> object:
     """The answer of a further process; None if the mechanism fails there."""
     with suppress(Exception, SystemExit):
-        asked = pickle.loads(question)
+        asked = _read(question)
         return answer(replace(asked, number=number) if isinstance(asked, Request) else asked, further)
     return None
 
