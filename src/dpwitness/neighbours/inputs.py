@@ -264,7 +264,7 @@ def input_key(data: Data) -> Hashable:
     if array is not None:
         if array.dtype.kind == "f":  # no file tells one NaN from another
             array = np.where(np.isnan(array), array.dtype.type(np.nan), array + array.dtype.type(0))
-        return array.dtype.str, array.shape, blake2b(np.ascontiguousarray(array), digest_size=16).digest()
+        return array.dtype.str, array.shape, blake2b(np.ascontiguousarray(array).data, digest_size=16).digest()
     if kind in (list, tuple):
         text = _text_of_records(data)
         return kind.__name__, tuple(map(input_key, data)) if text is None else text
