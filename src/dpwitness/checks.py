@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache
-from itertools import chain, islice
+from itertools import chain
 from pathlib import Path
 from types import UnionType
 from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
@@ -266,16 +266,6 @@ def naming(what: str) -> Iterator[None]:
         if not is_failure(error):
             raise
         raise InvalidParameter(f"{what} raised {class_and_text(error)}") from error
-
-
-def first_of(what: str, ask: Callable[[], object], most: int) -> list[Any]:
-    """The first `most` values that the user's code returns or yields. Raises `InvalidParameter`, which names it."""
-    with naming(what):
-        given = ask()
-    if not isinstance(given, Iterable):
-        raise InvalidParameter(f"{what} returned {brief(given)}: it must return a list, or yield what is in it")
-    with naming(what):
-        return list(islice(given, most))
 
 
 #: Exceptions that end this process, or runs that nobody needs: code that catches all others, so that a result is not

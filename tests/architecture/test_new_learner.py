@@ -3,18 +3,13 @@
 The class has 12 lines.
 """
 
-import itertools
 import math
-import sys
 
 import numpy as np
-import pytest
 
-from dpwitness import Interval, NotRefuted, PureDP, Violation, check, pairs
-from dpwitness.errors import InvalidParameter
-from dpwitness.search.learners import Proposal, learn_events, register_learner, selection
+from dpwitness import Interval, NotRefuted, Violation, check, pairs
+from dpwitness.search.learners import Proposal, register_learner, selection
 from dpwitness.search.learners.intervals import Intervals
-from dpwitness.search.objectives import GrowthAt
 
 
 class Bands:
@@ -54,52 +49,3 @@ def test_a_new_learner_finds_what_the_others_do_not_propose(monkeypatch):
     found = check(central(), **SETTINGS)
     assert isinstance(found, Violation)
     assert 0.38 < found.witness.event.low < found.witness.event.high < 0.62
-
-
-def learned(monkeypatch, *learners):
-    """What is learned where these alone are asked."""
-    monkeypatch.setattr(selection, "LEARNERS", list(learners))
-    x, y = np.random.default_rng(1).laplace(size=(2, 200, 1))
-    return learn_events(x, y, GrowthAt(claim=PureDP(1.0)), thorough=False)
-
-
-def proposing(propose):
-    """A learner of a class `Mine` with that method."""
-    return type("Mine", (), {"propose": propose})()
-
-
-ABOVE = Proposal(event=Interval(coordinate=0, low=0.5))
-
-
-@pytest.mark.parametrize(
-    ("propose", "message"),
-    [
-        (lambda self, sample, objective, *, thorough: None, "returned None: it must return a list"),
-        (lambda self, sample, objective, *, thorough: ABOVE, r"returned Proposal\(.*: it must return a list"),
-        (lambda self, sample, objective, *, thorough: [ABOVE.event], "gave Interval.* the class `Proposal`"),
-        (
-            lambda self, sample, objective, *, thorough: [Proposal(event=ABOVE.event, swapped="no")],
-            "gave swapped='no': it must be True or False",
-        ),
-        (lambda self, sample, objective, *, thorough: 1 / 0, "raised ZeroDivisionError: division by zero"),
-        (lambda self, sample, objective, *, thorough: (1 / n for n in (0,)), "raised ZeroDivisionError"),
-        (lambda self, sample, objective: [], "raised TypeError: .* unexpected keyword argument 'thorough'"),
-        (lambda self, sample, objective, *, thorough: sys.exit(3), r"called sys.exit\(3\): take that out"),
-        (lambda self, sample, objective, *, thorough: itertools.repeat(ABOVE), "gave more than 10,000 events at once"),
-    ],
-)
-def test_what_a_learner_does_wrong_is_one_line_that_names_it(monkeypatch, propose, message):
-    with pytest.raises(InvalidParameter, match=f"^`propose` of Mine {message}") as caught:
-        learned(monkeypatch, Intervals(), proposing(propose))
-    assert "\n" not in str(caught.value)
-
-
-def test_a_learner_of_others_may_propose_nothing(monkeypatch):
-    nothing = proposing(lambda self, sample, objective, *, thorough: iter(()))
-    assert learned(monkeypatch, Intervals(), nothing) == learned(monkeypatch, Intervals())
-
-
-def test_a_fault_of_a_bundled_learner_stays_one(monkeypatch):
-    monkeypatch.setattr(Intervals, "propose", lambda self, sample, objective, *, thorough: 1 / 0)
-    with pytest.raises(ZeroDivisionError):
-        learned(monkeypatch, Intervals())

@@ -6,29 +6,27 @@ Statement + Effort → Problem + Runner → (search) → Candidate → `confirm_
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, Final, TypeVar
 
 from dpwitness.candidate import Candidate, Estimate
-from dpwitness.checks import is_ours, on_one_line
+from dpwitness.checks import on_one_line
 from dpwitness.claims import Claim
 from dpwitness.errors import (
     ClusterLost,
     CompiledDiffers,
     CompiledDisagrees,
     DependentRuns,
-    InvalidParameter,
     MechanismError,
     MechanismTimeout,
     RunsEnded,
 )
-from dpwitness.events import Event, codes_in, in_event, require_described
+from dpwitness.events import Event, codes_in
 from dpwitness.evidence import Counts, bet_on, lower_bound
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation, require_same_in_python
 from dpwitness.machine import warn, warnings_by_these_filters
-from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, looks_beyond, require_same
+from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, require_same
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Requirements
 from dpwitness.mechanisms.signature import own_copy
@@ -198,11 +196,9 @@ def confirm_events(
     `look` gets the counts so far and returns why to stop, empty to go on, and a note for the progress. Ctrl-C, a
     cluster that is lost and a run that fails end the runs: what was counted before is evidence, since it may be looked
     at after any number of runs. Raises `CompiledDisagrees` where compiled code gives other outcomes than Python on this
-    pair, `InvalidParameter` where an event of another package cannot be described or written, or looks at more entries
-    than its width says.
+    pair.
     """
     require_agreement(runner, pair)
-    _require_answers(runner, pair, events)
     totals: Totals = tuple(Counts() for _ in events)
     lost: ClusterLost | MechanismError | None = None
     shards, ended = Shards(), "time"
@@ -249,21 +245,7 @@ def require_agreement(
         # Mostly the first will do. Of twice the runs of which h fell into the event none does by a chance of e^(−2h).
         keys = ((runner.seed, Role.CONFIRM, shard) for shard in range(2 * (counts.runs // compiled.shard + 1)))
         streams = ((generator(*key), order(*key, runs=compiled.shard)) for key in keys)
-        require_same(difference_in_event(compiled, plain, pair, partial(in_event, event), streams, coupled=coupled))
-
-
-def _require_answers(runner: Runner, pair: Pair, events: Sequence[Event]) -> None:
-    """Check events of other packages: their texts, and that compiled runs which are counted are as wide as they ask."""
-    mechanism = runner.mechanism
-    for event in events:
-        require_described(event, mechanism.label)
-        if is_ours(event) or not mechanism.compiled:
-            continue
-        if looks_beyond(mechanism, pair, partial(in_event, event), event.width):
-            raise InvalidParameter(
-                f"width={event.width!r} of an event of kind {event.kind!r} is too small, or its answers change: let "
-                "`width` say how many columns `contains` reads, and let it look at each row alone"
-            )
+        require_same(difference_in_event(compiled, plain, pair, event.contains, streams, coupled=coupled))
 
 
 def result_fields(mechanism: Mechanism, done: Confirmation) -> dict[str, Any]:

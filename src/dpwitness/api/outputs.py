@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate
 from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError
-from dpwitness.events import Event, OutcomeSet, Statistic, in_event, outcomes_of, statistic_of, widen
+from dpwitness.events import Event, OutcomeSet, Statistic, outcomes_of, statistic_of, widen
 from dpwitness.events.encoding import LEAST_NUMBER, TEXTS
 from dpwitness.events.event import number_text, text_at
 from dpwitness.machine import Deadline, warn
@@ -97,7 +97,7 @@ def _of_rows(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs:
     shown = _most_frequent(places, len(kinds))
     shown = shown[np.lexsort(kinds[shown].T[::-1])]
     texts = [OutcomeSet(kinds[k : k + 1]).texts(noun, problem.mechanism.label)[0] for k in shown]
-    return _counted("outcome", texts, in_event(event, kinds[shown]), places, shown, len(x))
+    return _counted("outcome", texts, event.contains(kinds[shown]), places, shown, len(x))
 
 
 def _of_values(
@@ -116,7 +116,7 @@ def _of_values(
     if said is number_text and np.isfinite(kinds[shown]).all() and (kinds[shown] >= LEAST_NUMBER).all():
         short = [TEXTS.get(kinds[k]) or f"{kinds[k]:.4g}".replace("-", "−") for k in shown.tolist()]
         texts = short if len(set(short)) == len(short) else texts
-    inside = in_event(event, np.concatenate(rows)[first[shown]])
+    inside = event.contains(np.concatenate(rows)[first[shown]])
     return _counted(statistic.describe(problem.noun, label), texts, inside, places, shown, len(values[0]))
 
 

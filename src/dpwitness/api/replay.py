@@ -8,7 +8,7 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import accumulate, islice, repeat
 from typing import Annotated, Any, Final, cast
@@ -20,10 +20,10 @@ from dpwitness.api.check import confirm_candidate, require_budget
 from dpwitness.api.door import public
 from dpwitness.api.loop import work_on
 from dpwitness.candidate import Candidate, Estimate
-from dpwitness.checks import brief, first_of, is_ours
+from dpwitness.checks import brief
 from dpwitness.claims import ApproxDP, Claim, is_claim
 from dpwitness.errors import InvalidParameter, InvalidWitness, MechanismError, MechanismTimeout
-from dpwitness.events import Event, require_event
+from dpwitness.events import Event
 from dpwitness.evidence import runs_needed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_registered
@@ -62,8 +62,6 @@ AnyWitness = Annotated[
 
 #: So many pairs of a relation are looked at for one that looks like that of a witness.
 CANDIDATES: Final = 1000
-#: Events that one of another package is taken apart into, or rounded to, at most.
-MOST: Final = 1000
 #: How often a witness is made smaller again, at most.
 SHRUNK: Final = 8
 
@@ -443,22 +441,8 @@ def _candidates(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, li
     wholes = [rated.event for rated in learned if rated.swapped == swapped]
     if not swapped and event.width <= x.shape[1]:
         wholes.append(event)
-    parts = [part for whole in wholes for part in _made_of(whole, "simpler")]
+    parts = [part for whole in wholes for part in whole.simpler()]
     return pair.swapped() if swapped else pair, sorted([*parts, *wholes], key=lambda candidate: candidate.complexity)
-
-
-def _made_of(event: Event, method: str) -> Iterable[Event]:
-    """What the method `simpler` or `rounded` of an event gives; of another package's the first `MOST` events.
-
-    Raises `InvalidParameter` where it fails, or gives anything else.
-    """
-    make: Callable[[], Iterable[Event]] = getattr(event, method)
-    if is_ours(event):
-        return make()
-    events: list[Event] = first_of(f"`{method}` of {type(event).__name__}", make, MOST)
-    for one in events:
-        require_event(one)
-    return events
 
 
 def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None:
@@ -470,7 +454,7 @@ def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None
         value, estimate = shrinker.value(pair, candidate)
         if value < shrinker.needed:
             continue
-        for rounder in _made_of(candidate, "rounded"):
+        for rounder in candidate.rounded():
             rounded, its_estimate = shrinker.value(pair, rounder)
             if rounded >= max(shrinker.needed, value / 2):
                 return Candidate(pair=pair, event=rounder, estimate=its_estimate)

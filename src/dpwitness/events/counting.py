@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.checks import is_ours
 from dpwitness.events.encoding import Rows
-from dpwitness.events.event import LARGEST, Event, Partition, in_event, thresholds_of
+from dpwitness.events.event import LARGEST, Event, Partition, thresholds_of
 from dpwitness.events.intervals import Interval, Outside
 
 
@@ -75,7 +74,7 @@ def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
             single.append(k)
             ends.append((interval.coordinate, interval.low, interval.high, interval is not event))
         else:
-            members[k] = in_event(event, rows)
+            members[k] = event.contains(rows)
     if single:
         columns, low, high, outside = (np.array(part)[:, None] for part in zip(*ends, strict=True))
         absent = np.full((len(rows), 1), np.nan)  # what an entry behind the row is
@@ -95,7 +94,7 @@ def around(event: Event, rows: Rows, factors: Sequence[float]) -> list[Event]:
 
 def _around(event: Event, rows: Rows, factors: Sequence[float]) -> list[tuple[Event, NDArray[np.bool_]]]:
     """The events `around` one, and which of the rows lie in each; shape (n,)."""
-    inside = in_event(event, rows)
+    inside = event.contains(rows)
     hits = int(np.count_nonzero(inside))
     for family in thresholds_of(event):
         values = family.value(rows)
@@ -105,9 +104,9 @@ def _around(event: Event, rows: Rows, factors: Sequence[float]) -> list[tuple[Ev
         places = [round(factor * hits) for factor in factors if 0 < round(factor * hits) <= len(falling)]
         cuts = dict.fromkeys(float(falling[place - 1]) for place in places)
         events = [family.above(cut) for cut in cuts]
-        # Ours are {value ≥ cut}; those of another package should be. At the largest number an interval has no end.
-        known = is_ours(event) and all(abs(cut) < LARGEST for cut in cuts)
-        members = [values >= cut for cut in cuts] if known else [in_event(one, rows) for one in events]
+        # Each is {value ≥ cut}, but that at the largest number an interval has no end.
+        known = all(abs(cut) < LARGEST for cut in cuts)
+        members = [values >= cut for cut in cuts] if known else [one.contains(rows) for one in events]
         return list(zip(events, members, strict=True))
     return []
 
@@ -159,7 +158,7 @@ class Nested(Partition):
             return self._cells(thresholds_of(self.events[-1])[self.family].value(rows))
         cells = np.zeros(len(rows), np.int64)
         for event in self.events:
-            cells += in_event(event, rows)
+            cells += event.contains(rows)
         return cells
 
     def _cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
@@ -167,4 +166,4 @@ class Nested(Partition):
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        return in_event(self.events[-1], rows)
+        return self.events[-1].contains(rows)

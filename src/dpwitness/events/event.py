@@ -12,14 +12,13 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief, finite, is_ours, items, naming, number, whole
+from dpwitness.checks import brief, finite, items, number, whole
 from dpwitness.codec import (
     Codec,
     Family,
     UnknownKind,
     codec_of,
     register,
-    require_shown,
     whole_below,
     write_fields,
     write_object,
@@ -83,8 +82,8 @@ class Partition(Counted, Protocol):
 
 
 def is_partition(event: Counted) -> TypeGuard[Partition]:
-    """Whether a set is made of cells that are counted; of those of other packages the rows are (`in_event`)."""
-    return is_ours(event) and callable(getattr(event, "cell_of", None))
+    """Whether a set is made of cells that are counted."""
+    return callable(getattr(event, "cell_of", None))
 
 
 class Event(Counted, Protocol):
@@ -120,71 +119,6 @@ class Event(Counted, Protocol):
     def to_json(self) -> dict[str, object]:
         """Everything needed to build it again, with `kind` under the key "kind"; of a dataclass its fields."""
         return write_fields(self)
-
-
-def require_described(event: Event, label: Label | None = None) -> None:
-    """Raise `InvalidParameter` where an event of another package cannot be described or written, as a result has to."""
-    if not is_ours(event):
-        require_shown(event, "the event", {"describe()": lambda: event.describe("value", label)}, InvalidParameter)
-
-
-def in_event(event: Counted, rows: Rows) -> NDArray[np.bool_]:
-    """Which rows, of D and of D′, lie in an event; those of other packages must look at each row alone.
-
-    What depends on the place of a row, or on other rows, could tell the sides apart by itself. So their answers count
-    in an order that has nothing to do with the sides, and must be the same in halves of it. Raises `InvalidParameter`.
-    """
-    if is_ours(event):
-        return event.contains(rows)
-    found = np.empty(len(rows), np.bool_)
-    for part in np.array_split(np.random.default_rng(len(rows)).permutation(len(rows)), 2):
-        found[part] = _answer(event, rows[part])
-    if not np.array_equal(_answer(event, rows), found):
-        raise InvalidParameter(
-            f"`contains` of {type(event).__name__} must look at each row alone, and give the same each time"
-        )
-    return found
-
-
-def _answer(event: Counted, rows: Rows) -> NDArray[np.bool_]:
-    """What an event of another package says of rows, which it cannot change. Raises `InvalidParameter`."""
-    if not len(rows):  # it need not know what to say of none
-        return np.empty(0, np.bool_)
-    kept, name = rows.view(), f"`contains` of {type(event).__name__}"
-    kept.flags.writeable = False
-    with naming(name):
-        answer = event.contains(kept)
-    if not isinstance(answer, np.ndarray) or answer.dtype != np.bool_ or answer.shape != (len(rows),):
-        raise InvalidParameter(f"{name} returned {brief(answer)}: it must be an array with one bool for each row")
-    return answer
-
-
-def require_event(event: Event) -> None:
-    """Ask an event of another package for all but `contains` that counting and comparing ask of one.
-
-    Raises `InvalidParameter`, which names its class, where it raises or gives something else; see `in_event` too.
-    """
-    if is_ours(event):
-        return
-    if not callable(getattr(event, "contains", None)):
-        raise InvalidParameter(f"event={brief(event)} must be an event: let its class inherit dpwitness.events.Event")
-    for member, fits, wanted in (
-        ("width", _is_width, f"a whole number from 0 to {COLUMNS}"),
-        ("complexity", _is_complexity, "a tuple of two whole numbers"),
-    ):
-        name = f"`{member}` of {type(event).__name__}"
-        with naming(name):
-            value = getattr(event, member)
-        if not fits(value):
-            raise InvalidParameter(f"{name} is {brief(value)}: it must be {wanted}")
-
-
-def _is_width(value: object) -> bool:
-    return isinstance(value, int | np.integer) and 0 <= int(value) <= COLUMNS
-
-
-def _is_complexity(value: object) -> bool:
-    return isinstance(value, tuple) and len(value) == 2 and all(isinstance(part, int | np.integer) for part in value)
 
 
 def widen(rows: Rows, width: int) -> Rows:
@@ -504,7 +438,7 @@ def event_from_json(value: object) -> Event:
         raise UnknownKind.of("event", name, _FAMILY.kinds)
     try:
         event: Event = _FAMILY.read(name, "event", value)
-        require_event(event)
+        whole("width", event.width, 0, COLUMNS)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InvalidWitness(f"event of kind {name!r} is damaged: {what}") from error

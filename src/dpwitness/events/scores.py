@@ -27,7 +27,6 @@ from dpwitness.events.event import (
     as_noun,
     column,
     edge,
-    in_event,
     is_partition,
     joined,
     number_text,
@@ -251,7 +250,7 @@ class SplitEvent(Event, Partition):
 
     @override
     def cell_of(self, rows: Rows) -> NDArray[np.int64]:
-        score, inside = self.score, in_event(self.event, rows)
+        score, inside = self.score, self.event.contains(rows)
         if len(score.coordinates) > 1:
             outside, within = self._places(score.score(rows))
             return np.asarray(np.where(inside, within, outside))
@@ -270,7 +269,7 @@ class SplitEvent(Event, Partition):
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        return in_event(self.event, rows)
+        return self.event.contains(rows)
 
     def statistic(self) -> Statistic | None:
         """That of the event."""

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.errors import DependentRuns
-from dpwitness.events import Event, in_event, widen
+from dpwitness.events import Event, widen
 from dpwitness.evidence import Counts
 from dpwitness.health.findings import ADVICE, SECONDS, Outcomes, outcome_keys
 from dpwitness.machine import COMPILING, Deadline
@@ -380,7 +380,7 @@ def _usual_distance(keys: Sequence[bytes], places: Whole) -> int:
 def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Flags]]:
     """The flags that are followed through the runs; the median does not depend on the order of runs."""
     for event in events:
-        yield "the event happened", in_event(event, widen(rows, event.width))
+        yield "the event happened", event.contains(widen(rows, event.width))
     first = rows[:, 0]
     if not np.isnan(first).all():
         middle = _median(first)
@@ -449,7 +449,7 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
         blocks.append(block[:room])
         room -= len(blocks[-1])
         for event, flags in zip(events, hits, strict=True):
-            flags.append(in_event(event, block))
+            flags.append(event.contains(block))
         now = time.monotonic()
         if now > end:
             break

@@ -17,7 +17,7 @@ from typing_extensions import override
 
 from dpwitness.candidate import Tally
 from dpwitness.errors import DependentRuns
-from dpwitness.events import Counted, in_event, is_partition
+from dpwitness.events import Counted, is_partition
 from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, Turns
 from dpwitness.neighbours import Pair
@@ -190,6 +190,6 @@ def _count(events: Sequence[Counted], block: Rows, totals: Cells) -> None:
             total[4 : 4 + event.cells**2] += np.bincount(i * event.cells + j, minlength=event.cells**2)
             a, b = event.inside[i], event.inside[j]
         else:
-            a, b = in_event(event, block.reshape(2 * rows, width)).reshape(2, rows)
+            a, b = event.contains(block.reshape(2 * rows, width)).reshape(2, rows)
         both, hits, others = np.count_nonzero(a & b), np.count_nonzero(a), np.count_nonzero(b)
         total[:4] += (hits - both, both, others - both, rows - hits - others + both)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import Tally
-from dpwitness.events import Event, OutcomeSet, Partition, Scale, in_event, outcomes_of, scale_of
+from dpwitness.events import Event, OutcomeSet, Partition, Scale, outcomes_of, scale_of
 from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.evidence import Estimate
@@ -74,7 +74,7 @@ class CutCells(Partition):
 
     @override
     def contains(self, rows: Floats) -> NDArray[np.bool_]:
-        return in_event(self.event, rows)
+        return self.event.contains(rows)
 
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
         """The interval between edges that promises most by a table of paired runs, D first, and its rates.
@@ -145,7 +145,7 @@ class OutcomeCells(Partition):
 
     @override
     def contains(self, rows: Floats) -> NDArray[np.bool_]:
-        return in_event(self.event, rows)
+        return self.event.contains(rows)
 
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
         """The set that promises most by a table of paired runs, D first, and its rates.
@@ -180,7 +180,7 @@ class OutcomeCells(Partition):
 
     def _holds(self, event: Event) -> NDArray[np.bool_]:
         inside = np.zeros(self.cells, np.bool_)
-        inside[self.numbers[in_event(event, self.outcomes.rows)]] = True
+        inside[self.numbers[event.contains(self.outcomes.rows)]] = True
         return inside
 
 
@@ -222,5 +222,5 @@ def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
     # The event is made of whole cells, and the outcomes of a set stand in an order of their own.
     place = outcomes.places(sample.outcomes)
     numbers = np.empty(len(ranks), np.int64)
-    numbers[place] = np.unique(2 * ranks + in_event(event, sample.outcomes), return_inverse=True)[1]
+    numbers[place] = np.unique(2 * ranks + event.contains(sample.outcomes), return_inverse=True)[1]
     return OutcomeCells(event, outcomes, numbers)

@@ -32,7 +32,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate, Estimate
-from dpwitness.checks import is_ours
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.events import (
     LARGEST,
@@ -41,10 +40,8 @@ from dpwitness.events import (
     OutcomeSet,
     Outside,
     cells_of,
-    in_event,
     members_of,
     of_one_width,
-    require_described,
 )
 from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
@@ -498,8 +495,6 @@ class PairWealth:
             if self.runs >= LEARNED:
                 objective, thorough = GrowthAt(claim=claim), self.runs >= THOROUGH
                 proposed = propose(sample_of(self.x, self.y), objective, thorough=thorough)
-            for found in proposed:
-                require_described(found.event, label)
             self._learned = list(dict.fromkeys([*kept, *(found.event for found in proposed)]))
         families = [self._ranges.seen(self.x, self.y), self._outcomes()]
         if self.proposals:
@@ -544,7 +539,7 @@ class PairWealth:
     def tells(self, event: Event, least: int = 1) -> bool:
         """Whether so many runs at least were in an event, and were not; of few runs, one."""
         x, y = of_one_width(self.x, self.y, event.width)
-        hits = int(np.count_nonzero(in_event(event, x)) + np.count_nonzero(in_event(event, y)))
+        hits = int(np.count_nonzero(event.contains(x)) + np.count_nonzero(event.contains(y)))
         least = min(least, max(self.runs // 4, 1))
         return least <= hits <= 2 * self.runs - least
 
@@ -588,7 +583,7 @@ class PairWealth:
         Runs that chose an event hold it more often than others; of those that came later none is left out.
         """
         x, y = self.outcomes_of(candidate)
-        enough = [(event, at) for event, at in self.chosen if self.runs - at >= LATER_RUNS and is_ours(event)]
+        enough = [(event, at) for event, at in self.chosen if self.runs - at >= LATER_RUNS]
         return tuple(
             (event, CountsTable(cells_of([event], *of_one_width(x[at:], y[at:], event.width))).of(0))
             for event, at in enough[-EARLIER:]

@@ -22,7 +22,7 @@ import numpy as np
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
-from dpwitness.events import Event, Interval, Nested, around, of_one_width, require_described, scale_of, thresholds_of
+from dpwitness.events import Event, Interval, Nested, around, of_one_width, scale_of, thresholds_of
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.neighbours import Pair, adjacent, alternatives, pairs_of_size, require_adjacent
@@ -852,8 +852,6 @@ def _family(entry: Entry) -> tuple[object, str]:
     """What entries have in common whose events differ by a cut: one can be made of the other."""
     event = entry.found.event
     families = [str(family.above(1.0).to_json()) for family in thresholds_of(event)]
-    if not families:
-        require_described(event)
     return entry.found.directed(entry.pair).key, str(families or event.to_json())
 
 

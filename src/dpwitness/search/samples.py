@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.events import Event, ScoreThreshold, in_event, of_one_width, widen
+from dpwitness.events import Event, ScoreThreshold, of_one_width, widen
 
 Rows = NDArray[np.float64]
 Floats = NDArray[np.float64]
@@ -204,7 +204,7 @@ class RowSample(Sample):
     def _within(self, event: Event, side: int) -> list[SortedColumn]:
         """The columns of one side among the runs in an event."""
         rows = [part[side] for part in self._training]
-        return _sorted(np.concatenate([part.T.compress(in_event(event, part), axis=1) for part in rows], axis=1))
+        return _sorted(np.concatenate([part.T.compress(event.contains(part), axis=1) for part in rows], axis=1))
 
     @override
     def forget_columns(self) -> None:
@@ -230,7 +230,7 @@ def _rates(event: Event, parts: Sequence[tuple[Rows, Rows]], runs: int) -> tuple
     """The share of an event in so many runs: of D, of D′, of both at once."""
     counts = np.zeros(3, np.int64)
     for x, y in parts:
-        a, b = in_event(event, x), in_event(event, y)
+        a, b = event.contains(x), event.contains(y)
         counts += [np.count_nonzero(a), np.count_nonzero(b), np.count_nonzero(a & b)]
     p, q, both = (counts / runs).tolist()
     return p, q, both
@@ -292,7 +292,7 @@ class Table(Sample):
 
     @override
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
-        inside = slice(None) if event is None else in_event(event, self.outcomes)
+        inside = slice(None) if event is None else event.contains(self.outcomes)
         columns = np.ascontiguousarray(self.outcomes[inside].T)
         order = np.argsort(columns, axis=1)  # of equal values the order does not count
         columns = np.take_along_axis(columns, order, axis=1)
@@ -312,12 +312,12 @@ class Table(Sample):
 
     @override
     def training_rates(self, event: Event) -> tuple[float, float]:
-        p, q = self.times[:, in_event(event, self.outcomes)].sum(axis=1) / self.training_runs
+        p, q = self.times[:, event.contains(self.outcomes)].sum(axis=1) / self.training_runs
         return float(p), float(q)
 
     @override
     def test_rates(self, event: Event) -> tuple[float, float, float]:
-        inside = in_event(event, self.outcomes)
+        inside = event.contains(self.outcomes)
         first, second, times = self.pairs
         a, b = inside[first], inside[second]
         p, q, both = (float(times[mask].sum() / self.test_runs) for mask in (a, b, a & b))

@@ -26,8 +26,6 @@ SECONDS: Final = 0.25
 SECONDS_OF_PAIRS: Final = 0.01
 #: Runs with the event on D alone, and on D′, that are compared before a verdict.
 EACH: Final = 8
-#: Runs in which an event is asked whether its width is what it says.
-WIDTH_RUNS: Final = 64
 #: The relative difference of two real numbers that are one outcome: compiled exponentials round otherwise.
 ROUNDING: Final = 1e-9
 #: The part of the spread of outcomes by which two of them may differ. Outcomes that differ relatively by less begin
@@ -141,18 +139,6 @@ def difference_in_event(
         if chosen:
             return _difference_one_by_one(compiled, plain, runs, rng, sorted(chosen), began + SECONDS, rows)
     return f"{compiled.name} runs as plain Python: no run with the event was found again, to compare it with Python"
-
-
-def looks_beyond(compiled: Mechanism, pair: Pair, contains: Callable[[Rows], NDArray[np.bool_]], width: int) -> bool:
-    """Whether an event that says that it looks at so many entries is another one where no more of them is written.
-
-    Compiled code writes one entry more than the events say, where runs are counted.
-    """
-    runs = PairedRuns.d_first(pair, WIDTH_RUNS, coupled=False)
-    for rows in compiled.pair_outcomes(runs, np.random.Generator(np.random.SFC64(0))):
-        if not np.array_equal(contains(rows), contains(np.ascontiguousarray(rows[:, : width + 1]))):
-            return True
-    return False
 
 
 def _difference_one_by_one(

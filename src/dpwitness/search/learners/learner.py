@@ -51,9 +51,8 @@ class Learner(Protocol):
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterable[Proposal]:
         """The most promising events of this form in the training runs of a sample, for either direction.
 
-        At most a handful: each is compared with those of all other learners, on the test runs; more than 10,000 are
-        refused. `thorough`: for the final choice; else one of many quick looks at a pair, where only what costs little
-        should be tried.
+        At most a handful: each is compared with those of all other learners, on the test runs. `thorough`: for the
+        final choice; else one of many quick looks at a pair, where only what costs little should be tried.
         """
 
 

@@ -5,14 +5,12 @@ best the simplest wins.
 """
 
 from collections.abc import Iterable, Sequence
-from functools import partial
-from typing import Final, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
-from dpwitness.checks import brief, first_of, is_ours
+from dpwitness.checks import brief
 from dpwitness.errors import InvalidParameter
-from dpwitness.events import require_event
 from dpwitness.events.encoding import Rows
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners.additive_score import AdditiveScores
@@ -38,8 +36,6 @@ LEARNERS: list[Learner] = [
 ]
 #: Asked where those of the others settle nothing.
 SLOW_LEARNERS: list[Learner] = [Trees()]
-#: Events of one look that a learner of another package may propose: each of them is compared.
-MOST_PROPOSED: Final = 10_000
 
 L = TypeVar("L", bound=Learner)
 
@@ -58,27 +54,7 @@ def propose(sample: Sample, objective: Objective, *, thorough: bool) -> list[Pro
 
 
 def _proposals(learners: Iterable[Learner], sample: Sample, objective: Objective, thorough: bool) -> list[Proposal]:
-    proposals: list[Proposal] = []
-    for learner in learners:
-        ask = learner.propose if is_ours(learner) else partial(_proposed_by, learner)
-        proposals += ask(sample, objective, thorough=thorough)
-    return proposals
-
-
-def _proposed_by(learner: Learner, sample: Sample, objective: Objective, *, thorough: bool) -> list[Proposal]:
-    """What a learner of another package proposes. Raises `InvalidParameter` where that is no list of events."""
-    name = f"`propose` of {type(learner).__name__}"
-    propose = partial(learner.propose, sample, objective, thorough=thorough)
-    proposals: list[Proposal] = first_of(name, propose, MOST_PROPOSED + 1)
-    if len(proposals) > MOST_PROPOSED:
-        raise InvalidParameter(f"{name} gave more than {MOST_PROPOSED:,} events at once: let it give the best ones")
-    for proposal in proposals:
-        if not isinstance(proposal, Proposal):
-            raise InvalidParameter(f"{name} gave {brief(proposal)}: it must give objects of the class `Proposal`")
-        if not isinstance(proposal.swapped, int | np.integer | np.bool_):
-            raise InvalidParameter(f"{name} gave swapped={brief(proposal.swapped)}: it must be True or False")
-        require_event(proposal.event)
-    return proposals
+    return [found for learner in learners for found in learner.propose(sample, objective, thorough=thorough)]
 
 
 def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
