@@ -13,7 +13,6 @@ from dpwitness.neighbours import (
     adjacent,
     adjacent_candidates,
     as_finite_numbers,
-    proposed_pairs,
     register_relation,
     relation_from_json,
 )
@@ -162,14 +161,7 @@ class OneWay(OneMore):
 
 
 def test_a_relation_that_tells_directions_apart_is_refused():
-    said = (
-        r"OneWay.* says yes to \[1\., 0\.\] and \[0\., 0\.\] and no to \[0\., 0\.\] and \[1\., 0\.\]: .* is symmetric"
-    )
-    (pair,) = proposed_pairs(OneWay())
-    for one in (pair, pair.swapped()):
-        with pytest.raises(InvalidNeighbours, match=said):
-            adjacent(OneWay(), one)
-    with pytest.raises(InvalidNeighbours, match=said):
+    with pytest.raises(InvalidNeighbours, match=r"the candidate \[0\., 0\.\] and \[1\., 0\.\] is not one that .*Way"):
         check(noisy_maximum, claim=1.0, neighbours=OneWay(), runs=500)
 
 

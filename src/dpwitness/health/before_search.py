@@ -27,7 +27,6 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, Pair, input_key, proposed_pairs, shown
 from dpwitness.neighbours.pair import unlike
-from dpwitness.neighbours.relation import gives_adjacent_pairs_alone
 from dpwitness.problem import Problem
 from dpwitness.results.text import at_most
 from dpwitness.runs import Role, Runner, Threads, generator
@@ -254,7 +253,7 @@ def unrepeated_texts(name: str, seen: FirstRuns | None) -> Finding | None:
 
 def unlike_inputs(problem: Problem) -> Finding | None:
     """Return `unlike_inputs` if D and D′ of a pair differ in more than their values, as an explicit pair may."""
-    if gives_adjacent_pairs_alone(problem.relation):  # which differ in their records alone
+    if problem.relation.judged:  # which differ in their records alone
         return None
     for pair in islice(proposed_pairs(problem.relation, problem.data), PAIRS):
         if difference := unlike(pair):

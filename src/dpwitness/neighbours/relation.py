@@ -163,37 +163,25 @@ def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> 
 
 
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
-    """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given.
-
-    Raises `InvalidNeighbours` where a relation of another package says another thing of D′ and D than of D and D′.
-    """
+    """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
     with _asked(relation, "contains"):
-        one = bool(relation.contains(pair, data))
-        if is_ours(relation) or _by_key(relation) or one == bool(relation.contains(pair.swapped(), data)):
-            return one
-    yes, no = (pair, pair.swapped()) if one else (pair.swapped(), pair)
-    raise InvalidNeighbours(
-        f"neighbours={brief(relation)}: its contains says yes to {yes} and no to {no}: neighbouring is symmetric, "
-        "so let it give one answer in both directions"
-    )
-
-
-def _by_key(relation: Relation) -> bool:
-    """Whether a relation has no `contains` of its own: the keys of pairs decide."""
-    return type(relation).contains is Relation.contains
+        return bool(relation.contains(pair, data))
 
 
 def require_adjacent(relation: Relation, pair: Pair, data: Data | None = None, *, what: str = "the pair") -> None:
-    """Raise `InvalidNeighbours`, which names pair and relation, where `adjacent` is False."""
-    if not adjacent(relation, pair, data):
-        given = "" if data is None else " with the given data"
-        advice = "give the relation of the claim, or a pair of it"
-        if _by_key(relation):  # which asks for candidates once more
-            advice = (
-                f"it has no `contains` of its own, so that it contains its first {MOST_COMPARED:,} candidates at "
-                "centre 0 and scale 1 alone, by equal inputs: define `contains`"
+    """Raise `InvalidNeighbours`, which names pair and relation, unless the pair is `adjacent` in both directions."""
+    for one in (pair, pair.swapped()):
+        if not adjacent(relation, one, data):
+            given = "" if data is None else " with the given data"
+            advice = "give the relation of the claim, or a pair of it"
+            if type(relation).contains is Relation.contains:  # which asks for candidates once more
+                advice = (
+                    f"it has no `contains` of its own, so that it contains its first {MOST_COMPARED:,} candidates at "
+                    "centre 0 and scale 1 alone, by equal inputs: define `contains`"
+                )
+            raise InvalidNeighbours(
+                f"{what} {one} is not one that {relation!s:.200} calls neighbouring{given}: {advice}"
             )
-        raise InvalidNeighbours(f"{what} {pair} is not one that {relation!s:.200} calls neighbouring{given}: {advice}")
 
 
 def proposed_pairs(
@@ -220,18 +208,13 @@ def pairs_of_size(relation: Relation, size: int, data: Data | None = None) -> It
     return _proposed(relation, "large", size, data)
 
 
-def gives_adjacent_pairs_alone(relation: Relation) -> bool:
-    """Whether its pairs need not be judged: a relation of ours gives none that it does not contain."""
-    return relation.judged and is_ours(relation)
-
-
 def adjacent_candidates(
     relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
 ) -> Iterator[Pair]:
     """The candidates of a relation. Raises `InvalidNeighbours` at the first that the relation does not contain."""
-    judged, pair = gives_adjacent_pairs_alone(relation), None
+    pair = None
     for pair in proposed_pairs(relation, data, centre=centre, scale=scale):
-        if not judged:
+        if not relation.judged:
             require_adjacent(relation, pair, data, what="the candidate")
         yield pair
     if pair is None:  # it gave one where the mechanism was tried out
@@ -260,8 +243,7 @@ def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterato
 
 def _staying(relation: Relation, pairs: Iterator[Pair], data: Data | None = None) -> Iterator[Pair]:
     """The pairs that a relation contains and that hold the data, if given."""
-    known = data is None and gives_adjacent_pairs_alone(relation)
-    return pairs if known else (pair for pair in pairs if adjacent(relation, pair, data))
+    return pairs if data is None and relation.judged else (pair for pair in pairs if adjacent(relation, pair, data))
 
 
 Reader = Callable[[Mapping[str, Any]], Relation]
