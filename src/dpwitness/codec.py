@@ -26,7 +26,6 @@ The data that is read is unchecked. Each value is checked where it is read, and 
 """
 
 import inspect
-import json
 import sys
 import types
 from collections.abc import Callable, Iterable, Mapping
@@ -37,8 +36,8 @@ from typing import Annotated, Any, ClassVar, Final, Generic, Literal, TypeAlias,
 from typing import get_type_hints as hints_of
 
 from dpwitness import checks
-from dpwitness.checks import brief, finite, on_one_line, text
-from dpwitness.errors import BadInput, InvalidClaim, InvalidNeighbours, InvalidWitness
+from dpwitness.checks import brief, finite, text
+from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidWitness
 
 T = TypeVar("T")
 #: A type as annotations write it.
@@ -227,22 +226,6 @@ def write_object(value: object) -> dict[str, object]:
     """A value of a class as JSON values: by its own `to_json`, or a dataclass by its fields."""
     own = getattr(value, "to_json", None)
     return dict(own() if callable(own) else write_fields(value))
-
-
-def require_shown(
-    value: object, what: str, texts: Mapping[str, Callable[[], object]], error: type[BadInput]
-) -> None:  # fmt: skip
-    """Raise `error` unless a value of another package has all `texts`, and a JSON form: results show both."""
-
-    def written() -> str:
-        return json.dumps(write_object(value), allow_nan=False)
-
-    for name, question in {**texts, "to_json()": written}.items():
-        try:
-            found = question()
-        except Exception as cause:  # whatever the user's class raises
-            raise error(f"{what} {type(value).__name__}: {name} raised {on_one_line(cause)}") from cause
-        text(f"{what} {type(value).__name__}: {name}", found, error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,7 @@ from scipy.special import expit, ndtr, ndtri
 
 import dpwitness as dpw
 from dpwitness import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
-from dpwitness.claims import HalfPlane, claim_from_json, foreign
+from dpwitness.claims import HalfPlane, claim_from_json
 from dpwitness.claims.regions import boundary_of
 from dpwitness.claims.trade_off import GRID
 from dpwitness.errors import InvalidClaim
@@ -36,21 +36,6 @@ CLAIMS = [
     gaussian_curve(1.0),
 ]  # fmt: skip
 NAMES = [str(claim) for claim in CLAIMS]
-
-
-@pytest.mark.parametrize(
-    "claim",
-    [
-        ApproxDP(0.0), ApproxDP(0.7), ApproxDP(1.0, 1e-5), ApproxDP(30.0, 0.1), ApproxDP(700.0), GaussianDP(0.0),
-        GaussianDP(0.5), RenyiDP(1.01, 0.1), RenyiDP(8, 0.4), PrivacyProfile([(0.0, 0.3), (0.5, 0.01), (1, 1e-3)]),
-        TradeOff([(0, 1), (0.1, 0.7), (0.5, 0.2), (1, 0)]), gaussian_curve(1.0), GaussianDP(30.0).at(1.0),
-        *(pytest.param(one, marks=pytest.mark.campaign) for one in (ZCDP(0.5), RenyiDP(1e6, 10.0), RenyiDP(2, 700.0))),
-    ],
-    ids=str,
-)  # fmt: skip
-def test_claims_of_this_package_give_the_answers_that_others_must(claim, monkeypatch):
-    monkeypatch.setattr(foreign, "is_ours", lambda claim: False)
-    foreign.require_region(claim)
 
 
 def exceeds(order, epsilon, p, q):

@@ -10,7 +10,6 @@ from typing import Final, TypeGuard, TypeVar
 from dpwitness.checks import brief
 from dpwitness.claims.claim import Claim, HalfPlane
 from dpwitness.claims.epsilon_delta import ApproxDP, PrivacyProfile, PureDP
-from dpwitness.claims.foreign import half_plane_of, half_planes_of, kept_for_ours, require_region
 from dpwitness.claims.renyi import ZCDP, RenyiDP
 from dpwitness.claims.trade_off import GaussianDP, TradeOff
 from dpwitness.codec import Codec, Family, UnknownKind, register, write_object
@@ -27,12 +26,9 @@ __all__ = [
     "RenyiDP",
     "TradeOff",
     "claim_from_json",
-    "half_plane_of",
-    "half_planes_of",
     "is_claim",
-    "kept_for_ours",
     "register_claim",
-    "require_region",
+    "require_claim",
 ]
 
 
@@ -74,3 +70,18 @@ register(Claim, Codec(write_object, lambda _, value: claim_from_json(value), _FA
 def is_claim(value: object) -> TypeGuard[Claim]:
     """Whether a value implements `Claim`; a number that stands for a claim does not."""
     return not isinstance(value, type) and callable(getattr(value, "half_plane", None))
+
+
+def require_claim(claim: Claim) -> None:
+    """Raise `InvalidClaim` where a claim lacks members of `Claim`; `dpwitness.testing.check_claim` tests their answers.
+
+    A claim needs a hash of its value: what bets ask of a claim is computed once.
+    """
+    names = [name for name in (*vars(Claim), *Claim.__annotations__) if not name.startswith("_")]
+    lacking = [name for name in names if not hasattr(type(claim), name) and not hasattr(claim, name)]
+    lacking += ["__hash__"] if type(claim).__hash__ is None else []
+    if lacking:
+        raise InvalidClaim(
+            f"the claim {type(claim).__name__} lacks {', '.join(lacking)}: let its class inherit "
+            "dpwitness.claims.Claim, and be a frozen dataclass"
+        )

@@ -44,6 +44,7 @@ from abc import ABC, abstractmethod
 from bisect import bisect_left
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from statistics import NormalDist
 from typing import ClassVar, Final, Self
 
@@ -52,7 +53,7 @@ from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades
-from dpwitness.claims import Claim, HalfPlane, half_plane_of, half_planes_of, kept_for_ours
+from dpwitness.claims import Claim, HalfPlane
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
 from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
 from dpwitness.roots import halved
@@ -193,7 +194,7 @@ class EventBet(CountsBet):
     def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Floats:
         estimate = self.estimate
         p, q = (None, None) if estimate is None else (estimate.p, estimate.q)
-        planes = half_planes_of(claim, parameters, p, q)
+        planes = claim.half_planes(parameters, p, q)
         staked = planes if against is None else against.half_plane(p, q)
         if not (np.all(planes.slope <= staked.slope) and np.all(planes.intercept <= staked.intercept)):
             staked = planes
@@ -321,10 +322,10 @@ def standard_errors_of(times: ArrayLike, values: ArrayLike) -> float:
     return float(mean * math.sqrt(n / max(times @ (values - mean) ** 2 / n, 1e-300)))
 
 
-@kept_for_ours(256)
+@lru_cache(maxsize=256)
 def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, Floats]:
     """Log payoffs of every bet for the four outcomes, shape (4, bets), and the log weights of the bets, (bets,)."""
-    plane = half_plane_of(claim) if estimate is None else half_plane_of(claim, estimate.p, estimate.q)
+    plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
     bets = GRID / (plane.slope + plane.intercept)
     weights = np.full(len(GRID), 1 / len(GRID))
     if estimate is not None:
@@ -450,11 +451,11 @@ class GradedBet(CountsBet):
         return "; ".join(filter(None, (beside, f"all outcomes were bet on, in {cells} cells")))
 
 
-@kept_for_ours(256)
+@lru_cache(maxsize=256)
 def grade_factors(claim: Claim, estimate: Estimate) -> Floats:
     """1 + λX of every pair of cells, at i·k + j; shape (k²,)."""
     assert estimate.grades is not None
-    return 1 + graded_payoffs(estimate.grades, half_plane_of(claim, estimate.p, estimate.q)).ravel()
+    return 1 + graded_payoffs(estimate.grades, claim.half_plane(estimate.p, estimate.q)).ravel()
 
 
 def graded_payoffs(grades: Grades, plane: HalfPlane) -> Floats:
@@ -523,7 +524,7 @@ def cell_factors(
     return np.log1p(np.outer(bets[kept], values[pairs] - allowed)), log_weights[kept]
 
 
-@kept_for_ours(64)
+@lru_cache(maxsize=64)
 def _cell_bets(family: DivergenceClaim, estimate: CellsEstimate) -> tuple[Hyperplane, Floats, Floats, Floats]:
     """The hyperplane, X + c of every pair of cells (k²,), the bets λ (n,), and logarithms of their weights."""
     most_allowed = family.largest_divergence(estimate.order, estimate.against)

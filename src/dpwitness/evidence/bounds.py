@@ -2,20 +2,22 @@
 
 import math
 from bisect import bisect_left
+from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
 
 import numpy as np
 
 from dpwitness.candidate import MOST_NATS, Estimate
-from dpwitness.claims import Claim, kept_for_ours
-from dpwitness.claims.foreign import FARTHEST
+from dpwitness.claims import Claim
 from dpwitness.evidence.bet import STEPS, Bet, CountsBet, EventBet, Shared, log_e_value
 from dpwitness.evidence.counts import Counts
 from dpwitness.roots import halved
 
 #: More runs than any check makes.
 MOST_RUNS: Final = 10**18
+#: How far above the claim's parameter the detectable parameter is looked for, in units of the parameter.
+FARTHEST: Final = 50.0
 #: The power at which a parameter is called detectable.
 POWER: Final = 0.95
 #: The rate on D of the rarer event of which a pass says what its runs would have caught by it; a tenth of the rate of
@@ -172,7 +174,7 @@ def detectable_at_rate(rate: float, runs: int, claim: Claim, *, alpha: float) ->
         return detectable_parameter(_bet_at_rate(rate, runs, claim), claim, alpha=alpha)
 
 
-@kept_for_ours(256)
+@lru_cache(maxsize=256)
 def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     """Return the smallest P[M(D) ∈ S] of a single event S by which so many runs refute the claim with power `POWER`.
 

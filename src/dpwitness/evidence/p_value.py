@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.claims import Claim, HalfPlane, half_plane_of
+from dpwitness.claims import Claim, HalfPlane
 from dpwitness.evidence.counts import Counts
 
 #: The score test of a ratio squares it: of larger ones it is the test of a difference.
@@ -31,7 +31,7 @@ def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 
         return 1.0
     if claim.curved:
         return _clopper_pearson(counts, claim)
-    plane = half_plane_of(claim)
+    plane = claim.half_plane()
     if method == "score":
         return _score(counts, plane, seed)
     return _fisher(counts, plane, seed) if plane.intercept == 0 else _clopper_pearson(counts, claim)
@@ -60,7 +60,7 @@ def _clopper_pearson(counts: Counts, claim: Claim) -> float:
         half = math.exp(log_level) / 2
         lower = stats.beta.ppf(half, hits, n - hits + 1) if hits else 0.0
         upper = stats.beta.isf(half, other + 1, n - other) if other < n else 1.0
-        plane = half_plane_of(claim, lower, upper)
+        plane = claim.half_plane(lower, upper)
         return float(lower - plane.slope * upper - plane.intercept)
 
     least, low = -700.0, -1.0

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.claims import Claim, HalfPlane, half_plane_of
+from dpwitness.claims import Claim, HalfPlane
 from dpwitness.evidence.bet import Bet
 from dpwitness.evidence.counts import CountsTable, Floats, best_bet, payoffs
 
@@ -106,7 +106,7 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None
         np.concatenate([getattr(epoch.stakes, name) for epoch in epochs]) for name in ("p", "q", "both", "log_shares")
     )
     cells = np.hstack([epoch.counts.cells for epoch in epochs])
-    plane = half_plane_of(claim, p, q)
+    plane = claim.half_plane(p, q)
     bets = best_bet(p, q, _larger(plane, p, q, against), both)
     grown = log_shares + sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(plane), strict=True))
     starts = np.cumsum([0, *(len(epoch.counts) for epoch in epochs)])[:-1]
@@ -135,7 +135,7 @@ def _graded(stakes: Stakes, flags: Flags | None, claim: Claim, against: Claim | 
     """The logarithm of what an epoch multiplies a wealth by that is bet on a graded event; 0.0 where none is."""
     if flags is None or stakes.fractions is None:
         return 0.0
-    plane = half_plane_of(claim, stakes.p, stakes.q)
+    plane = claim.half_plane(stakes.p, stakes.q)
     most = largest_bet(_larger(plane, stakes.p, stakes.q, against))
     return float(flags.times @ np.log1p(flags.payoffs(plane) @ (stakes.fractions * most)))
 

@@ -30,7 +30,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.candidate import Estimate
-from dpwitness.claims import Claim, half_plane_of
+from dpwitness.claims import Claim
 from dpwitness.claims.claim import Numbers
 from dpwitness.evidence.counts import Counts, Floats
 from dpwitness.roots import halved
@@ -127,7 +127,7 @@ class BandLine:
         """
         q = np.array([self.q_low, (self.q_low + self.q_high) / 2, self.q_high])
         p = np.clip(self.slope * q + self.difference, 0.0, 1.0)
-        plane = half_plane_of(claim, p, q)
+        plane = claim.half_plane(p, q)
         return float(np.max(self.at(plane.slope) - plane.intercept))
 
 

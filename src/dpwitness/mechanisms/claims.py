@@ -18,7 +18,7 @@ from dpwitness.claims import (
     TradeOff,
     claim_from_json,
     is_claim,
-    require_region,
+    require_claim,
 )
 from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.files import read_text, shown
@@ -143,7 +143,7 @@ def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | 
     if isinstance(claim, str):
         claim = claim_of_text(claim)
     if is_claim(claim):
-        require_region(claim)
+        require_claim(claim)
         return claim
     return claim_of(claim) if is_accountant(claim) else claim  # type: ignore[return-value]  # the rest of the union
 
@@ -196,7 +196,7 @@ def stated_claim(
         carried = ApproxDP(0.0, 0.0)
     if carried is None:
         raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
-    require_region(carried)
+    require_claim(carried)
     if delta is not None and getattr(carried, "delta", None) is None:
         raise InvalidClaim(
             f"{name} claims {carried}, which has no δ: leave delta={brief(delta)} out, or give epsilon=… too"
