@@ -1,3 +1,4 @@
+from . import testing as testing
 from .api.bound import bound as bound
 from .api.check import check as check
 from .api.curve import curve as curve

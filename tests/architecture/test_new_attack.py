@@ -10,6 +10,7 @@ from dpwitness import proposals
 from dpwitness.cli import main
 from dpwitness.errors import UnknownAttack
 from dpwitness.proposals import AttackFamily
+from dpwitness.testing import check_attack
 
 #: All that somebody writes who brings a family: a generator, a command, a target that names the generator.
 FILE = '''
@@ -81,7 +82,9 @@ def test_a_family_of_another_package_comes_in_by_the_same_door(installed, capsys
         "magic_values", "published_tables", "subset_sum", "table_builder", "threshold_testing",
     }  # fmt: skip
 
-    from magic_attacks import remembering  # installed above
+    from magic_attacks import FAMILY, remembering  # installed above
+
+    check_attack(FAMILY)
 
     verdict = dpw.check(remembering, epsilon=1, claim=1, seed=1)
     assert isinstance(verdict, dpw.Violation)

@@ -11,6 +11,7 @@ from scipy.stats import norm
 from dpwitness import NotRefuted, Violation, Witness, bound, check, pairs, replay, shrink
 from dpwitness.claims import Claim, HalfPlane, claim_from_json, register_claim
 from dpwitness.errors import InvalidClaim
+from dpwitness.testing import check_claim
 
 
 @register_claim
@@ -127,6 +128,10 @@ def test_a_pass_is_printed_and_written():
     assert isinstance(passed, NotRefuted)
     assert "rarer than" in str(passed)
     assert passed.to_json()["claim"]["kind"] == "total-variation"
+
+
+def test_its_author_tests_it():
+    check_claim(TotalVariation(0.3))
 
 
 def test_a_name_is_given_once():

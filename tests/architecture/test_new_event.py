@@ -21,6 +21,7 @@ from dpwitness.codec import Family
 from dpwitness.errors import InvalidParameter, InvalidWitness
 from dpwitness.events import Event, Interval, event_from_json, register_event
 from dpwitness.search.learners import Proposal, register_learner, selection
+from dpwitness.testing import check_event, check_learner
 
 
 @register_event
@@ -50,7 +51,8 @@ class SumAbove:
         return ()
 
     def rounded(self):
-        return (SumAbove(terms=self.terms, threshold=float(f"{self.threshold:.{d}g}")) for d in (1, 2))
+        cuts = dict.fromkeys(float(f"{self.threshold:.{digits}g}") for digits in (1, 2))
+        return (SumAbove(terms=self.terms, threshold=cut) for cut in cuts if cut != self.threshold)
 
     def describe(self, noun="value", label=None):
         return f"weighted sum of {self.terms} {noun}s at least {self.threshold:.4g}"
@@ -101,6 +103,12 @@ def test_the_json_of_a_dataclass_is_derived():
     ):
         with pytest.raises(InvalidWitness, match=f"event of kind 'all below' is damaged: {message}"):
             event_from_json(damaged)
+
+
+def test_their_author_tests_them():
+    check_event(SumAbove(terms=2, threshold=0.5))
+    check_event(AllBelow(limits=(1.0, 2.0)))
+    check_learner(Sums())
 
 
 class Sums:

@@ -16,6 +16,7 @@ from dpwitness.neighbours import (
     register_relation,
     relation_from_json,
 )
+from dpwitness.testing import check_relation
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +55,10 @@ class ReplaceLargest(Relation):
 
 
 register_relation("replace-largest", lambda value: ReplaceLargest(**value))
+
+
+def test_its_author_tests_it():
+    check_relation(ReplaceLargest(4, 8))
 
 
 def noisy_maximum(rng, data):

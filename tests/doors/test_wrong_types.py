@@ -173,8 +173,9 @@ OTHERS = {
     "Tree": Tree,
     "TreeScore": TreeScore,
 }
-#: Public names that are no doors: results, which the doors return, errors and warnings, and a protocol.
+#: Public names that are no doors: results, which the doors return, errors and warnings, a protocol, and a module.
 RETURNED = {
+    "testing",
     "Bound",
     "Curve",
     "NotRefuted",

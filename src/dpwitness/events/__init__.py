@@ -57,7 +57,6 @@ __all__ = [
     "is_partition",
     "members_of",
     "of_one_width",
-    "of_outcomes",
     "outcomes_of",
     "register_event",
     "scale_of",

@@ -1,0 +1,337 @@
+"""Tests for authors of extensions: each function asks a claim, event, relation, learner or attack for its laws.
+
+A check trusts the classes that it is given: a half-plane that cuts its claim's region, or an event that looks at the
+place of a row, may accuse a correct mechanism. So call these functions in the tests of your package. Each raises
+`AssertionError` for the first law that does not hold, with the value that breaks it, and `InvalidParameter` where a
+method raises; for an object that lacks members the error that a check raises.
+"""
+
+import json
+import math
+from collections.abc import Callable, Iterable, Mapping
+from functools import partial, wraps
+from itertools import islice, product
+from operator import index
+from types import MappingProxyType
+from typing import Any, Final, TypeVar, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from dpwitness.checks import brief, naming
+from dpwitness.claims import Claim, HalfPlane, PureDP, claim_from_json, require_claim
+from dpwitness.codec import write_object
+from dpwitness.errors import InvalidParameter
+from dpwitness.events import Counted, Event, event_from_json, widen
+from dpwitness.events.encoding import FALSE, NONE, NOT_A_NUMBER, TRUE, text_code
+from dpwitness.events.event import COLUMNS
+from dpwitness.neighbours import Pair, Relation, alternatives, as_relation, relation_from_json
+from dpwitness.proposals import Attack, AttackFamily, Candidate
+from dpwitness.search.learners import Learner, Proposal
+from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.samples import sample_of
+
+__all__ = ["check_attack", "check_claim", "check_event", "check_learner", "check_relation"]
+
+Floats = NDArray[np.float64]
+F = TypeVar("F", bound=Callable[..., None])
+
+#: Probabilities at which a claim is compared with its half-planes, from 10⁻⁶ to 1 − 10⁻⁶ evenly in log-odds.
+RATES: Final = np.concatenate([[0.0], 1 / (1 + np.exp(np.linspace(14.0, -14.0, 57))), [1.0]])
+#: Share of a probability that a half-plane may cut off by rounding.
+ROUNDING: Final = 1e-9
+#: Relative error of `reached` and `smallest`, which choose bets and are no evidence.
+NEAR: Final = 1e-4
+#: Events or candidates that one method may give: each is compared on runs.
+MOST: Final = 1000
+#: Pairs that are looked at of those that one method of a relation gives.
+MOST_PAIRS: Final = 20
+
+
+def _laws_of(what: str) -> Callable[[F], F]:
+    """Let the errors of a function that checks an object name its class; `what` is what it is."""
+
+    def naming_it(check: F) -> F:
+        @wraps(check)
+        def checked(value: object, *given: Any, **settings: Any) -> None:
+            try:
+                check(value, *given, **settings)
+            except (AssertionError, InvalidParameter) as error:
+                raise type(error)(f"the {what} {getattr(value, '__name__', type(value).__name__)}: {error}") from error
+
+        return cast("F", checked)
+
+    return naming_it
+
+
+@_laws_of("claim")
+def check_claim(claim: Claim) -> None:
+    """Test a claim: half-planes contain its region, the region grows with the parameter, and its JSON is read back.
+
+    The region is what `largest` allows; it contains the diagonal and is convex.
+    """
+    require_claim(claim)
+    parameter = float(_numbers("parameter", lambda: claim.parameter))
+    assert 0 <= parameter < math.inf, f"parameter={parameter!r} must be finite and not negative"
+    allowed = _boundary(claim)
+    rises = np.all(np.diff(allowed) >= -ROUNDING * allowed[1:]) and allowed[-1] <= 1 + ROUNDING
+    rises = rises and np.all(allowed >= RATES * (1 - ROUNDING))
+    assert rises, "largest(q) must not fall in q, and be at least q, as equal inputs are private"
+    # Estimates within the region, and outside by three shares of the way from its boundary to p = 1.
+    outside = [allowed + share * (1 - allowed) for share in (0.01, 0.3, 1.0)]
+    p = np.minimum([0 * allowed, 0.7 * allowed, *outside], 1.0)
+    q = np.broadcast_to(RATES, p.shape)
+    _planes("half_plane()", claim.half_plane, allowed)
+    for one, other in zip(p.ravel().tolist(), q.ravel().tolist(), strict=True):
+        _planes(f"half_plane({one:.3g}, {other:.3g})", partial(claim.half_plane, one, other), allowed)
+    plane = _planes("half_plane(p, q) of arrays", lambda: claim.half_plane(p, q), allowed, p.shape)
+    missed = (p[3] > allowed + ROUNDING) & (p[3] <= plane.slope[3] * RATES + plane.intercept[3])
+    assert not missed.any(), f"half_plane(p, q) must exclude estimates beyond largest(q), here at q={RATES[missed]}"
+    _check_family(claim, parameter, allowed, p[p > 0], q[p > 0])
+    names = ("kind", "symbol", "short", "variant", "condition")
+    texts = {name: partial(getattr, claim, name) for name in names}
+    _texts({**texts, "str()": lambda: str(claim), "tail(1e-6)": lambda: claim.tail(1e-6)})
+    _numbers("largest_order(1e-6)", lambda: claim.largest_order(1e-6) or 0.0)
+    again = _read_back(claim, claim_from_json)
+    same = again == claim and hash(again) == hash(claim)
+    assert same, f"its JSON is read back as {again}, which must be equal and have the same hash"
+
+
+def _check_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q: Floats) -> None:
+    """Compare members of a claim's family: at 0, at its own parameter, and at those that estimates (p, q) reach."""
+    reached = _numbers("reached(p, q) of arrays", lambda: claim.reached(p, q), p.shape)
+    assert np.all(reached >= 0), f"reached(p, q)={reached.min():g} must not be negative"
+    beyond = np.flatnonzero((reached > parameter) & (reached < math.inf) & (q > 0))
+    beyond = beyond[:: max(len(beyond) // 3, 1)]
+    parameters = np.unique([0.0, parameter / 2, parameter, *reached[beyond]])
+    members: dict[float, Claim] = {x: _asked(f"at({x:.3g})", partial(claim.at, x)) for x in parameters.tolist()}
+    for x, member in members.items():
+        found = _numbers(f"the parameter of at({x:.3g})", partial(getattr, member, "parameter"))
+        same = math.isclose(found, x, rel_tol=ROUNDING, abs_tol=ROUNDING)
+        assert same, f"the parameter of at({x:.3g}) is {found:.3g}: it must be the one given"
+    regions = np.array([_boundary(member) for member in members.values()])
+    same = np.allclose(regions[parameters == parameter], allowed, NEAR, ROUNDING)
+    assert same, f"at({parameter:g}) must allow what the claim itself does, as that is its parameter"
+    assert np.all(np.diff(regions, axis=0) >= -ROUNDING * regions[1:]), "at(x) must allow more for a larger x"
+    for one, other in [(None, None), *zip(p[::37].tolist(), q[::37].tolist(), strict=True)]:
+        what = "half_planes(x)" if one is None else f"half_planes(x, {one:.3g}, {other:.3g})"
+        _planes(what, partial(claim.half_planes, parameters, one, other), regions, parameters.shape)
+    for k in beyond.tolist():
+        what, x = f"reached({p[k]:.3g}, {q[k]:.3g})", float(reached[k])
+        enough = members[x].largest(float(q[k])) >= p[k] * (1 - NEAR)
+        assert enough, f"{what} is {x:.3g}, but at({x:.3g}) allows less"
+    for x, member in members.items():
+        for one in RATES[1:-1:4].tolist():
+            what = f"smallest({one:.3g}, {x:.3g})"
+            least = float(_numbers(what, partial(claim.smallest, one, x)))
+            below, above = least * (1 - NEAR) - ROUNDING, min(least * (1 + NEAR) + ROUNDING, 1.0)
+            inverse = 0 <= least <= 1 and member.largest(above) >= one * (1 - NEAR)
+            inverse = inverse and (below <= 0 or member.largest(below) <= one * (1 + NEAR))
+            assert inverse, f"{what} is {least:.3g}: it must be the least q that at({x:.3g}) allows with this p"
+
+
+def _boundary(claim: Claim) -> Floats:
+    """The largest p that a claim allows, at `RATES`."""
+    return _numbers("largest(q)", lambda: [float(claim.largest(q)) for q in RATES.tolist()], RATES.shape)
+
+
+def _planes(what: str, ask: Callable[[], HalfPlane], allowed: Floats, shape: tuple[int, ...] = ()) -> HalfPlane:
+    """The half-planes that a claim gives, as arrays of a shape; each contains what is allowed at `RATES`."""
+    given = _asked(what, ask)
+    slope = _numbers(f"the slope of {what}", lambda: given.slope, shape)
+    intercept = _numbers(f"the intercept of {what}", lambda: given.intercept, shape)
+    allowed = np.broadcast_to(allowed, (*shape, len(RATES)))
+    bound = np.minimum(slope, 1e300)[..., None] * RATES + intercept[..., None]
+    valid = (slope >= 0) & np.isfinite(intercept) & np.all(bound >= allowed * (1 - ROUNDING) - 1e-12, axis=-1)
+    k = np.unravel_index(np.argmin(valid), shape)
+    worst = int(np.argmin(bound[k] - allowed[k]))
+    assert valid.all(), (
+        f"{what} is p ≤ {slope[k]:g}·q + {intercept[k]:g}, which must rise and contain the region, and "
+        f"largest({RATES[worst]:.3g}) is {allowed[k][worst]:.3g}: only a convex region has such half-planes"
+    )
+    return HalfPlane(slope, intercept)
+
+
+@_laws_of("event")
+def check_event(event: Event, rows: Floats | None = None) -> None:
+    """Test an event: it decides about each row by itself and by the first `width` entries, and its JSON is read back.
+
+    `rows`: outcomes of shape (n, any width), NaN for an absent entry; by default numbers, flags, texts and None.
+    """
+    names = [name for name in (*vars(Counted), *vars(Event), "kind") if not name.startswith("_")]
+    lacking = [name for name in names if name not in dir(event)]
+    assert not lacking, f"it lacks {', '.join(lacking)}: let its class inherit dpwitness.events.Event"
+    width: int = _asked("width", lambda: index(event.width))
+    assert 0 <= width <= COLUMNS, f"width={width} must be a whole number from 0 to {COLUMNS}"
+    if rows is None:
+        rng, codes = np.random.default_rng(0), [TRUE, FALSE, NONE, NOT_A_NUMBER, text_code("a"), math.inf, math.nan]
+        rows = rng.choice([*rng.laplace(scale=3.0, size=40), *range(-4, 5), *codes], (256, width + 1))
+    rows = widen(np.array(rows, np.float64), width + 1)
+    inside, order = _members(event, rows), np.random.default_rng(1).permutation(len(rows))
+    parts = [rows[:0], rows[:1], *np.array_split(rows[order], 3)]
+    found = np.concatenate([_members(event, part) for part in parts])
+    alone = np.array_equal(found, [*inside[:1], *inside[order]])
+    assert alone, "contains must look at each row alone, and give the same each time"
+    further = np.where(np.isnan(rows), rows, 0.25)  # whether there are further entries may be looked at
+    further[:, :width] = rows[:, :width]
+    same = np.array_equal(_members(event, further), inside)
+    assert same, f"width={width} is too small: contains looks at the values of further entries"
+    _numbers("complexity", lambda: list(event.complexity), (2,))
+    for name in ("simpler", "rounded"):
+        for one in _some(name, getattr(event, name)):
+            other = callable(getattr(one, "contains", None)) and one != event
+            assert other, f"{name} gave {brief(one)}: it must give other events"
+    _texts({"describe()": event.describe})
+    again = _members(_read_back(event, event_from_json), rows)
+    assert np.array_equal(again, inside), "the event that is read back from its JSON must contain the same rows"
+
+
+def _members(event: Event, rows: Floats) -> NDArray[np.bool_]:
+    """Which rows an event contains; it cannot change them."""
+    rows = rows.copy()
+    rows.flags.writeable = False
+    found: Any = _asked("contains", lambda: event.contains(rows))
+    fits = isinstance(found, np.ndarray) and found.dtype == np.bool_ and found.shape == (len(rows),)
+    assert fits, f"contains gave {brief(found)} for {len(rows)} rows: it must give an array of one bool a row"
+    return np.asarray(found)
+
+
+@_laws_of("relation")
+def check_relation(relation: Relation, data: object = None) -> None:
+    """Test a relation: it contains its candidates, their variations and smaller steps, in either direction.
+
+    `candidates` gives the same pairs each time, steps of `smaller` end, and the JSON is read back, where there is any.
+    `data`: D as a user gives it, which is then a side of every candidate.
+    """
+    relation = as_relation(relation)
+    given: Any = None if data is None else _asked("take", lambda: relation.take(data))
+    pairs = _pairs(relation, "candidates", given)
+    again = [pair.key for pair in _pairs(relation, "candidates", given)]
+    assert pairs, "candidates gave no pair"
+    assert again == [pair.key for pair in pairs], "candidates must give the same pairs each time"
+    twice = Pair(pairs[0].data, pairs[0].data)
+    assert not _asked("contains", lambda: relation.contains(twice)), f"contains must say no to {twice}"
+    if data is None:
+        _pairs(relation, "candidates", centre=2.0, scale=3.0)
+        for pair in pairs[:: MOST_PAIRS // 4]:
+            _pairs(relation, "variations", pair)
+            seen: set[object] = set()
+            while steps := _pairs(relation, "smaller", pair):
+                seen.add(pair.key)
+                ends = steps[0].key not in seen and len(seen) < MOST
+                assert ends, f"smaller must end: it comes to {steps[0]} after {len(seen)} steps"
+                pair = steps[0]
+    alternatives(relation)
+    _texts({"str()": lambda: str(relation), "noun": lambda: relation.noun})
+    if _asked("to_json", relation.to_json) is not None:
+        read = _read_back(relation, relation_from_json)
+        assert all(read.contains(pair, given) for pair in pairs), f"its JSON is read back as {read}, of other pairs"
+
+
+def _pairs(relation: Relation, method: str, *given: Any, **settings: float) -> list[Pair]:
+    """The first pairs that a method of a relation gives, each within the relation, in either direction."""
+    pairs: Iterable[Pair] = _asked(method, lambda: getattr(relation, method)(*given, **settings))
+    found: list[Pair] = _asked(method, lambda: list(islice(pairs, MOST_PAIRS)))
+    data = given[0] if method == "candidates" and given else None
+    for pair in found:
+        assert isinstance(pair, Pair), f"{method} gave {type(pair).__name__}: it must give pairs"
+        for one in (pair, pair.swapped()):
+            contained = _asked("contains", partial(relation.contains, one, data))
+            assert contained, f"contains must say yes to {one}, of its {method}, in either direction"
+    return found
+
+
+@_laws_of("learner")
+def check_learner(learner: Learner) -> None:
+    """Test a learner: of the same outcomes it proposes the same events, and each passes `check_event` on them."""
+    can = not isinstance(learner, type) and callable(getattr(learner, "propose", None))
+    assert can, "it must be an object with a method `propose`, not a class"
+    rng, objective = np.random.default_rng(0), GrowthAt(claim=PureDP(0.1))
+    numbers = rng.laplace(size=(2, 500, 2)) + np.arange(2)[:, None, None]
+    texts = rng.choice([text_code("a"), text_code("b"), NONE], (2, 500, 1))
+    for (x, y), thorough in product((numbers, np.round(numbers), texts), (False, True)):
+        found = []
+        for sample in (sample_of(x, y), sample_of(x, y)):
+            proposals = _some("propose", partial(learner.propose, sample, objective, thorough=thorough))
+            for proposal in proposals:
+                right = isinstance(proposal, Proposal) and isinstance(proposal.swapped, int | np.bool_)
+                assert right, f"propose gave {brief(proposal)}: it must give objects of the class Proposal"
+                check_event(proposal.event, np.concatenate([x, y]))
+            found.append([(write_object(proposal.event), proposal.swapped) for proposal in proposals])
+        assert found[0] == found[1], "propose must give the same events of the same outcomes each time"
+
+
+@_laws_of("attack")
+def check_attack(
+    attack: Attack | AttackFamily,
+    parameters: Mapping[str, Any] = MappingProxyType({}),
+    data: object = None,
+    claim: Claim = PureDP(1.0),  # noqa: B008  # a claim is a value
+    runs: int = 100_000,
+) -> None:
+    """Test an attack, or each of a family: it proposes the same candidates each time, and their events are events.
+
+    `parameters`, `data`, `claim` and `runs` are what an attack is given.
+    """
+    if isinstance(attack, AttackFamily):
+        assert str(attack.name).isidentifier(), f"name={attack.name!r} must be an identifier"
+        assert attack.default in (None, *attack.generators), f"default={attack.default!r} must be a generator"
+        assert attack.generators or attack.add_command, "it must have a generator or a command"
+        _texts({"summary": lambda: attack.summary})
+        for generator in attack.generators.values():
+            check_attack(generator, parameters, data, claim, runs)
+        return
+    assert callable(attack), f"{brief(attack)} must be a function"
+    found = []
+    for _ in range(2):
+        candidates = _some("it", partial(attack, dict(parameters), data, claim, runs))
+        for candidate in candidates:
+            assert isinstance(candidate, Candidate), f"it gave {brief(candidate)}: it must give candidates"
+            assert len(candidate.pair.key) == 2, f"it gave {candidate.pair}: the inputs of a pair must differ"
+            check_event(candidate.event)
+        found.append([(one.pair.key, write_object(one.event)) for one in candidates])
+    assert found[0] == found[1], "it must give the same candidates each time: it draws nothing at random"
+
+
+def _asked(what: str, ask: Callable[[], Any]) -> Any:
+    """What a method gives. Raises `InvalidParameter` where it raises."""
+    with naming(what), np.errstate(all="ignore"):
+        return ask()
+
+
+def _numbers(what: str, ask: Callable[[], Any], shape: tuple[int, ...] = ()) -> Floats:
+    """Numbers that a method gives, as an array of a shape, without NaN."""
+    value = _asked(what, ask)
+    try:
+        found = np.asarray(value)
+        numbers = np.broadcast_to(found.astype(np.float64), shape) if found.dtype.kind in "fiu" else None
+    except ValueError:  # rows of unequal lengths, or another shape
+        numbers = None
+    wanted = f"numbers of shape {shape}" if shape else "a number"
+    right = numbers is not None and not np.isnan(numbers).any()
+    assert right, f"{what} is {brief(value)}: it must be {wanted}, not NaN"
+    return np.asarray(numbers)
+
+
+def _some(what: str, ask: Callable[[], Iterable[Any]]) -> list[Any]:
+    """The objects that a method gives, at most `MOST`."""
+    given = _asked(what, ask)
+    assert isinstance(given, Iterable), f"{what} gave {brief(given)}: it must give a list, or yield"
+    found: list[Any] = _asked(what, lambda: list(islice(given, MOST + 1)))
+    assert len(found) <= MOST, f"{what} gave more than {MOST:,} objects: let it give the best ones"
+    return found
+
+
+def _texts(texts: Mapping[str, Callable[[], object]]) -> None:
+    for what, ask in texts.items():
+        found = _asked(what, ask)
+        assert isinstance(found, str), f"{what} is {brief(found)}: it must be a text"
+
+
+def _read_back(value: object, read: Callable[[object], Any]) -> Any:
+    """A value that was written as JSON and read back: it has the same JSON."""
+    written = _asked("to_json", lambda: json.dumps(write_object(value), allow_nan=False))
+    again = _asked("from_json", lambda: read(json.loads(written)))
+    same = json.dumps(write_object(again)) == written
+    assert same, f"its JSON {brief(written)} is read back as {brief(again)}"
+    return again

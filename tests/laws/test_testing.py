@@ -1,0 +1,593 @@
+"""What `dpwitness.testing` tells authors: our own extensions keep every law, and classes that break one are named."""
+
+import itertools
+import math
+import sys
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+from scipy.special import ndtr, ndtri
+
+import dpwitness as dpw
+from dpwitness.claims import Claim, HalfPlane, register_claim
+from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidParameter
+from dpwitness.events import Event, register_event
+from dpwitness.neighbours import Pair, Records, Relation, as_finite_numbers, register_relation
+from dpwitness.proposals import AttackFamily, Candidate, family_named, registered
+from dpwitness.search.learners import Proposal, selection
+from dpwitness.testing import check_attack, check_claim, check_event, check_learner, check_relation
+
+CLAIMS = [
+    dpw.PureDP(0.0), dpw.ApproxDP(0.7), dpw.ApproxDP(1.0, 1e-5), dpw.ApproxDP(30.0, 0.1), dpw.ApproxDP(700.0),
+    dpw.GaussianDP(0.0), dpw.GaussianDP(0.5), dpw.GaussianDP(30.0).at(1.0), dpw.RenyiDP(1.01, 0.1), dpw.RenyiDP(8, 0.4),
+    dpw.PrivacyProfile([(0.0, 0.3), (0.5, 0.01), (1, 1e-3)]), dpw.TradeOff([(0, 1), (0.1, 0.7), (0.5, 0.2), (1, 0)]),
+    dpw.TradeOff(lambda a: ndtr(-ndtri(a) - 1)),
+    *(pytest.param(one, marks=pytest.mark.campaign) for one in (
+        dpw.ZCDP(0.5), dpw.RenyiDP(1e6, 10.0), dpw.RenyiDP(2, 700.0))),
+]  # fmt: skip
+EVENTS = [
+    dpw.Interval(coordinate=0, low=0.5), dpw.Interval(coordinate=2, low=-1.0, high=math.inf),
+    dpw.Interval(coordinate=1), dpw.OutcomeSet([[1.0]]), dpw.OutcomeSet([[1.0, 2.0], [0.0, math.nan]]),
+]  # fmt: skip
+RELATIONS = [
+    dpw.queries(1), dpw.queries(2, 0.5), dpw.histogram(7), dpw.histogram(7, any_length=True), dpw.bits(5),
+    dpw.pairs(([1.0], [2.0]), ("a", "b")), dpw.records(dpw.numbers(0, 1)),
+    dpw.records({"age": dpw.integers(0, 120), "group": dpw.categories("a", "b")}, adjacency="replace-one"),
+    dpw.records({"age": dpw.integers(0, 120)}, adjacency="add-remove", form="dataframe"),
+]  # fmt: skip
+#: Parameters that our attacks ask for.
+PARAMETERS = {
+    "epsilon": 1.0, "epsilon1": 0.5, "epsilon2": 0.5, "threshold": 3.0, "sensitivity": 1.0, "position": 1,
+    "perturbation": 2, "suppression": 2, "base": 0, "partitions": 2,
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=str)
+def test_our_claims_keep_the_laws(claim):
+    check_claim(claim)
+
+
+@pytest.mark.parametrize("event", EVENTS, ids=lambda event: event.describe())
+def test_our_events_keep_the_laws(event):
+    check_event(event)
+    check_event(event, np.random.default_rng(1).laplace(size=(50, 2)))
+
+
+@pytest.mark.parametrize("relation", RELATIONS, ids=lambda relation: str(relation)[:60])
+def test_our_relations_keep_the_laws(relation):
+    check_relation(relation)
+
+
+def test_our_relations_keep_the_laws_where_data_are_given():
+    check_relation(dpw.queries(1), [1.0, 2.0])
+    check_relation(dpw.records(dpw.numbers(0, 1)), [0.5, 0.2])
+
+
+@pytest.mark.parametrize("learner", selection.LEARNERS, ids=lambda learner: type(learner).__name__)
+def test_our_learners_keep_the_laws(learner):
+    """And so do the events of every kind that they propose."""
+    check_learner(learner)
+
+
+@pytest.mark.parametrize("name", registered())
+def test_our_attacks_keep_the_laws(name):
+    check_attack(family_named(name), PARAMETERS)
+
+
+def broken(law):
+    """The error of a check of an extension, whose text says this."""
+    return pytest.raises((AssertionError, InvalidParameter, InvalidClaim, InvalidNeighbours), match=law)
+
+
+# Claims that break a law.
+
+
+@register_claim
+@dataclass(frozen=True, slots=True)
+class Distance(Claim):
+    """P[M(D) ∈ S] ≤ P[M(D′) ∈ S] + δ."""
+
+    kind: ClassVar[str] = "distance of laws"
+    symbol: ClassVar[str] = "δ"
+    curved: ClassVar[bool] = False
+    distance: float
+
+    @property
+    def parameter(self):
+        return self.distance
+
+    def at(self, parameter):
+        return replace(self, distance=parameter)
+
+    def largest(self, q):
+        return min(q + self.distance, 1.0)
+
+    def smallest(self, p, parameter):
+        return max(p - parameter, 0.0)
+
+    def reached(self, p, q):
+        return np.maximum(np.asarray(p) - q, 0.0)
+
+    def half_plane(self, p=None, q=None):
+        return HalfPlane(1.0, self.distance)
+
+    def half_planes(self, parameters, p=None, q=None):
+        return HalfPlane(np.ones_like(parameters), parameters)
+
+    def __str__(self):
+        return f"δ = {self.distance:g}"
+
+    @property
+    def short(self):
+        return f"within {self.distance:g} in total variation"
+
+
+def claim_with(**members):
+    return type("Own", (Distance,), {"__slots__": (), **members})(0.4)
+
+
+class Half(Distance):
+    """Its parameter is not that of its region."""
+
+    __slots__ = ("given",)
+
+    def __init__(self, given, distance):
+        object.__setattr__(self, "distance", distance / 2)
+        object.__setattr__(self, "given", given)
+
+    @property
+    def parameter(self):
+        return self.given
+
+
+def parallel_inside(claim, p=None, q=None):
+    """Right for all estimates outside the region; for those inside the parallel line through the estimate."""
+    gap = 0.0 if p is None else np.asarray(p) - q
+    inside = p is not None and np.ndim(p) == 0 and gap < claim.distance
+    return HalfPlane(1.0, max(float(gap), 0.0) if inside else claim.distance)
+
+
+#: Members of `Distance` that are wrong, and what is said of them. As claims of a check such classes accused mechanisms
+#: that ignore their input, gave bounds that do not hold, or lost a verdict to a traceback.
+WRONG_CLAIMS = {
+    "half_plane cuts": (
+        {"half_plane": lambda claim, p=None, q=None: HalfPlane(0.5, 0.0)},
+        r"half_plane\(\) is p ≤ 0.5·q \+ 0, which must rise and contain the region",
+    ),
+    "half_plane falls": ({"half_plane": lambda claim, p=None, q=None: HalfPlane(-1.0, 1.5)}, r"p ≤ -1·q \+ 1.5, which"),
+    "half_plane NaN": (
+        {"half_plane": lambda claim, p=None, q=None: HalfPlane(math.nan)},
+        r"the slope of half_plane\(\) is nan: it must be a number",
+    ),
+    "half_plane inside": (
+        {"half_plane": parallel_inside},
+        r"half_plane\(0, 0\) is p ≤ 1·q \+ 0, which must rise and contain",
+    ),
+    "half_plane at 0": (
+        {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, claim.distance + 0 / (1 if q is None else q))},
+        r"half_plane\(0, 0\) raised ZeroDivisionError: ",
+    ),
+    "half_plane of arrays": (
+        {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 0.4 if p is None or p > q else 0.5)},
+        r"half_plane\(p, q\) of arrays raised ValueError: ",
+    ),
+    "half_plane that never refutes": (
+        {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 1.0)},
+        r"half_plane\(p, q\) must exclude estimates beyond largest\(q\)",
+    ),
+    "half_plane where a bet uses it": (
+        {"half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 0.4 if np.size(p) == 1 else 0.0)},
+        r"half_plane\(p, q\) of arrays is p ≤ 1·q \+ 0, which must",
+    ),
+    "not convex": (
+        {
+            "largest": lambda claim, q: min(1.0, q + 0.5 if q < 0.35 else max(0.85, q + 0.05)),
+            "half_plane": lambda claim, p=None, q=None: HalfPlane(1.0, 0.05),
+        },
+        r"largest\(.*: only a convex region has such half-planes",
+    ),
+    "largest below the diagonal": ({"largest": lambda claim, q: q / 2}, r"largest\(q\) must not fall in q, and be at"),
+    "largest falls": (
+        {"largest": lambda claim, q: min(1.0, q + (claim.distance if q < 0.5 else 0.1))},
+        r"largest\(q\) must not fall in q, and be at least q",
+    ),
+    "largest raises": ({"largest": lambda claim, q: 1 / 0}, r"largest\(q\) raised ZeroDivisionError: "),
+    "half_planes of one": (
+        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(np.ones_like(x), np.full_like(x, claim.distance))},
+        r"half_planes\(x\) is p ≤ 1·q .* must rise and contain",
+    ),
+    "half_planes through 0": (
+        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(np.ones_like(x), np.zeros_like(x))},
+        r"p ≤ 1·q \+ 0, which must rise and contain",
+    ),
+    "half_planes falling": (
+        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(-np.ones_like(x), x + 2)},
+        "p ≤ -1·q .* must rise and contain",
+    ),
+    "half_planes NaN": (
+        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(np.ones_like(x), math.nan * x)},
+        r"the intercept of half_planes\(x\) is array\(\[nan",
+    ),
+    "half_planes too few": (
+        {"half_planes": lambda claim, x, p=None, q=None: HalfPlane(np.ones(2), x)},
+        r"the slope of half_planes\(x\) is array\(\[1\., 1\.\]\): it must be numbers of shape",
+    ),
+    "half_planes None": (
+        {"half_planes": lambda claim, x, p=None, q=None: None},
+        r"the slope of half_planes\(x\) raised AttributeError: ",
+    ),
+    "at": ({"at": lambda claim, x: claim}, r"the parameter of at\(0\) is 0\.4: it must be the one given"),
+    "at of less": ({"at": lambda claim, x: Half(x, claim.distance)}, r"at\(x\) must allow more|at\(0\.4\) must allow"),
+    "parameter NaN": ({"parameter": math.nan}, "parameter is nan: it must be a number"),
+    "parameter None": ({"parameter": None}, "parameter is None: it must be a number"),
+    "parameter text": ({"parameter": "0.4"}, "parameter is '0.4': it must be a number"),
+    "parameter negative": ({"parameter": -1.0}, "parameter=-1.0 must be finite and not negative"),
+    "smallest too small": (
+        {"smallest": lambda claim, p, x: max(p - 10 * x, 0.0)},
+        r"smallest\(.* is .*: it must be the least q that at\(",
+    ),
+    "smallest too large": (
+        {"smallest": lambda claim, p, x: max(p - x / 10, 0.0)},
+        r"smallest\(.* is .*: it must be the least q that at\(",
+    ),
+    "smallest None": ({"smallest": lambda claim, p, x: None}, r"smallest\(8.32e-07, 0\) is None: it must be a number"),
+    "smallest NaN": ({"smallest": lambda claim, p, x: math.nan}, r"smallest\(8.32e-07, 0\) is nan: it must be"),
+    "reached None": ({"reached": lambda claim, p, q: None}, r"reached\(p, q\) of arrays is None"),
+    "reached of numbers": (
+        {"reached": lambda claim, p, q: max(p - q, 0.0)},
+        r"reached\(p, q\) of arrays raised ValueError: ",
+    ),
+    "reached too little": (
+        {"reached": lambda claim, p, q: np.maximum(np.asarray(p) - q, 0.0) / 2},
+        r"reached\(.* allows less",
+    ),
+    "short": ({"short": None}, "short is None: it must be a text"),
+    "text": ({"__str__": lambda claim: 1 / 0}, r"str\(\) raised ZeroDivisionError: "),
+    "JSON": ({"to_json": lambda claim: {"kind": "tv", "distance": {0.4}}}, r"to_json raised TypeError: "),
+    "JSON of another": ({"to_json": lambda claim: {"kind": claim.kind, "distance": 0.3}}, "which must be equal"),
+    "JSON of no kind": (
+        {"to_json": lambda claim: {"kind": "tv", "distance": 0.3}},
+        "from_json raised .*'tv' is unknown",
+    ),
+    "changes": ({"__eq__": object.__eq__, "__hash__": object.__hash__}, "read back as δ = 0.4, which must be equal"),
+    "no hash": ({"__hash__": None}, "lacks __hash__: let its class inherit"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_CLAIMS)
+def test_a_claim_that_breaks_a_law_is_named(wrong):
+    members, law = WRONG_CLAIMS[wrong]
+    with broken(f"the claim Own.*{law}"):
+        check_claim(claim_with(**members))
+
+
+def test_a_claim_that_keeps_the_laws_passes():
+    check_claim(Distance(0.4))
+    with broken("the claim dict lacks"):
+        check_claim({})
+
+
+def test_a_family_of_claims_may_have_a_largest_parameter():
+    class Limited(Distance):
+        __slots__ = ()
+
+        def at(self, parameter):
+            if parameter > 0.45:
+                raise InvalidClaim("beyond")
+            return replace(self, distance=parameter)
+
+        def reached(self, p, q):
+            gap = np.maximum(np.asarray(p) - q, 0.0)
+            return np.where(gap <= 0.45, gap, np.inf)
+
+    with broken("the claim Limited: its JSON is read back as δ = 0.4, which must be equal"):  # as a `Distance`
+        check_claim(Limited(0.4))
+
+
+# Events.
+
+
+@register_event
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TotalAbove(Event):
+    """Outcomes whose first `terms` entries add up to more than `threshold`."""
+
+    kind: ClassVar[str] = "total above"
+    terms: int
+    threshold: float
+
+    @property
+    def width(self):
+        return self.terms
+
+    @property
+    def complexity(self):
+        return 1, self.terms
+
+    def contains(self, rows):
+        return rows[:, : self.terms].sum(axis=1) > self.threshold
+
+    def describe(self, noun="value", label=None):
+        return f"{noun}s that add up to more than {self.threshold:g}"
+
+
+def event_with(**members):
+    return type("Mine", (TotalAbove,), members)(terms=1, threshold=0.0)
+
+
+def changes(event, rows):
+    rows[:] = 0
+    return rows[:, 0] > 0
+
+
+def remembers():
+    calls = itertools.count()
+    return lambda event, rows: np.full(len(rows), next(calls) % 2 == 0)
+
+
+WRONG_EVENTS = {
+    "first half": (
+        {"contains": lambda event, rows: np.arange(len(rows)) < len(rows) // 2},
+        "contains must look at each row alone",
+    ),
+    "lower half": (
+        {"contains": lambda event, rows: rows[:, 0].argsort().argsort() < len(rows) // 2},
+        "contains must look at each row alone",
+    ),
+    "memory": ({"contains": remembers()}, "contains must look at each row alone, and give the same each time"),
+    "numbers": ({"contains": lambda event, rows: 2 * (rows[:, 0] > 0)}, "contains gave array.* of one bool a row"),
+    "too few": ({"contains": lambda event, rows: rows[1:, 0] > 0}, "contains gave array.* of one bool a row"),
+    "nothing for no row": (
+        {"contains": lambda event, rows: np.array([row[0] > 0 for row in rows])},
+        r"contains gave array\(\[\], dtype=float64\) for 0 rows",
+    ),
+    "changes rows": ({"contains": changes}, "contains raised ValueError: assignment destination is read-only"),
+    "raises": ({"contains": lambda event, rows: rows["sum"] > 0}, "contains raised IndexError: only integers"),
+    "exits": ({"contains": lambda event, rows: sys.exit("no")}, r"contains called sys.exit\('no'\)"),
+    "looks further": (
+        {"contains": lambda event, rows: np.nansum(rows, axis=1) % 1 > 0.5},
+        "width=1 is too small: contains looks at the values of further entries",
+    ),
+    "width None": ({"width": None}, "width raised TypeError: 'NoneType' object cannot be interpreted as an integer"),
+    "width real": ({"width": 1.0}, "width raised TypeError: 'float' object cannot be interpreted as an integer"),
+    "width large": ({"width": 10**9}, "width=1000000000 must be a whole number from 0 to 16384"),
+    "complexity number": ({"complexity": 1}, "complexity raised TypeError"),
+    "complexity raises": ({"complexity": property(lambda event: 1 / 0)}, "complexity raised ZeroDivisionError"),
+    "describe raises": ({"describe": lambda event, *_: 1 / 0}, r"describe\(\) raised ZeroDivisionError"),
+    "describe None": ({"describe": lambda event, *_: None}, r"describe\(\) is None: it must be a text"),
+    "JSON": (
+        {"to_json": lambda event: {"kind": event.kind, "terms": {1}}},
+        "to_json raised TypeError: Object of type set",
+    ),
+    "JSON of another": (
+        {"to_json": lambda event: {"kind": event.kind, "terms": 1, "threshold": 1.0}},
+        "the event that is read back from its JSON must contain the same rows",
+    ),
+    "simpler None": ({"simpler": lambda event: None}, "simpler gave None: it must give a list, or yield"),
+    "simpler raises": ({"simpler": lambda event: 1 / 0}, "simpler raised ZeroDivisionError"),
+    "rounded raises": ({"rounded": lambda event: (1 / n for n in (0,))}, "rounded raised ZeroDivisionError"),
+    "rounded number": ({"rounded": lambda event: [3]}, "rounded gave 3: it must give other events"),
+    "rounded itself": ({"rounded": lambda event: [event]}, "rounded gave .*: it must give other events"),
+    "rounded endless": (
+        {"rounded": lambda event: (replace(event, threshold=n) for n in itertools.count(1.0))},
+        "rounded gave more than",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_EVENTS)
+def test_an_event_that_breaks_a_law_is_named(wrong):
+    members, law = WRONG_EVENTS[wrong]
+    with broken(f"^the event Mine: {law}") as caught:
+        check_event(event_with(**members))
+    assert "\n" not in str(caught.value)
+
+
+def test_an_event_that_keeps_the_laws_passes():
+    check_event(TotalAbove(terms=2, threshold=0.5))
+    with broken("the event NoneType: it lacks width, contains, "):
+        check_event(None)
+
+
+# Relations.
+
+
+@dataclass(frozen=True, slots=True)
+class Doubled(Relation):
+    """A list and the same list twice."""
+
+    length: int = 2
+
+    def candidates(self, data=None, *, centre=0.0, scale=1.0):
+        for length in range(1, self.length + 1):
+            yield self.pair(length)
+
+    def smaller(self, pair):
+        yield from (self.pair(length) for length in range(1, len(self.short(pair))))
+
+    def contains(self, pair, data=None):
+        short = self.short(pair)
+        return sorted(map(len, pair.sides)) == [len(short), 2 * len(short)]
+
+    def to_json(self):
+        return {"kind": "doubled", "length": self.length}
+
+    @staticmethod
+    def pair(length):
+        return Pair(as_finite_numbers([1.0] * length), as_finite_numbers([1.0] * 2 * length))
+
+    @staticmethod
+    def short(pair):
+        return min(pair.sides, key=len)
+
+
+register_relation("doubled", lambda value: Doubled(**value))
+
+
+def relation_with(**members):
+    return type("Mine", (Doubled,), {"__slots__": (), **members})()
+
+
+def one_pair(*sides):
+    """A method that gives one pair, whatever it is asked."""
+    return lambda *given, **settings: iter([Pair(*map(as_finite_numbers, sides))])
+
+
+ONCE = iter([Doubled.pair(1)])
+WRONG_RELATIONS = {
+    "no candidates": ({"candidates": lambda *given, **settings: ()}, "candidates gave no pair"),
+    "candidates once": ({"candidates": lambda *given, **settings: ONCE}, "candidates must give the same pairs"),
+    "candidates outside": (
+        {"candidates": one_pair([0.0], [30.0])},
+        r"contains must say yes to \[0.\] and \[30.\], of its candidates",
+    ),
+    "candidates of a scale": (
+        {"candidates": lambda *given, scale=1.0, **settings: one_pair([0.0], [0.0] * int(1 + scale))(0)},
+        "contains must say yes to .* of its candidates",
+    ),
+    "no pairs": ({"candidates": lambda *given, **settings: ([0.0], [1.0])}, "candidates gave list: it must give"),
+    "candidates None": ({"candidates": lambda *given, **settings: None}, "candidates raised TypeError"),
+    "variations outside": ({"variations": one_pair([5.0], [6.0])}, r"yes to \[5.\] and \[6.\], of its variations"),
+    "smaller outside": (
+        {"smaller": one_pair([5.0], [6.0])},
+        r"contains must say yes to \[5.\] and \[6.\], of its smaller",
+    ),
+    "smaller to itself": (
+        {"smaller": lambda relation, pair: iter([pair])},
+        r"smaller must end: it comes to .* after 1 step",
+    ),
+    "smaller and larger": (
+        {"smaller": lambda relation, pair: iter([relation.pair(1 if len(relation.short(pair)) == 2 else 2)])},
+        "smaller must end: it comes to",
+    ),
+    "smaller for ever": (
+        {"smaller": lambda relation, pair: iter([Pair(*(side + 1 for side in pair.sides))])},
+        "smaller must end: .* after 1000",
+    ),
+    "one direction": (
+        {"contains": lambda relation, pair, *data: len(pair.data) < len(pair.neighbour)},
+        r"contains must say yes to \[1., 1.\] and \[1.\], of its candidates, in either direction",
+    ),
+    "equal inputs": ({"contains": lambda relation, pair, *data: True}, r"contains must say no to \[1.\], twice"),
+    "contains raises": ({"contains": lambda relation, pair, *data: {}["age"]}, "contains raised KeyError: 'age'"),
+    "alternatives": ({"alternatives": lambda relation: (3,)}, "alternatives gave 3, which must be a"),
+    "adjacency": ({"adjacency": 7}, "adjacency is 7, which must be a text or None"),
+    "noun": ({"noun": None}, "noun is None: it must be a text"),
+    "JSON of another": ({"to_json": lambda relation: dpw.queries(3).to_json()}, "its JSON is read back as queries"),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_RELATIONS)
+def test_a_relation_that_breaks_a_law_is_named(wrong):
+    members, law = WRONG_RELATIONS[wrong]
+    with broken(law):
+        check_relation(relation_with(**members))
+
+
+def test_a_relation_that_keeps_the_laws_passes():
+    check_relation(Doubled())
+    with broken("inherits dpwitness.neighbours.Relation"):
+        check_relation(type("Duck", (), {"candidates": Doubled.candidates})())
+
+
+def test_a_relation_that_is_made_of_ours_is_held_to_its_own_candidates():
+    class Wider(Records):
+        def candidates(self, data=None, *, centre=0.0, scale=1.0):
+            yield Pair([0.0], [0.5, 2.0])
+
+    records = dpw.records(dpw.numbers(0, 1), form="list")
+    with broken("contains must say yes to"):
+        check_relation(Wider(fields=records.fields, form="list", layout=records.layout))
+
+
+# Learners.
+
+ABOVE = Proposal(event=dpw.Interval(coordinate=0, low=0.5))
+DRAWN = np.random.default_rng(1)
+WRONG_LEARNERS = {
+    "None": (lambda *given, **settings: None, "propose gave None: it must give a list"),
+    "one": (lambda *given, **settings: ABOVE, r"propose gave Proposal\(.*: it must give a list"),
+    "event": (lambda *given, **settings: [ABOVE.event], "propose gave Interval.* class Proposal"),
+    "swapped": (lambda *given, **settings: [replace(ABOVE, swapped="no")], "class Proposal"),
+    "raises": (lambda *given, **settings: 1 / 0, "propose raised ZeroDivisionError"),
+    "raises late": (lambda *given, **settings: (1 / n for n in (0,)), "raised ZeroDivisionError"),
+    "signature": (lambda learner, sample, objective: [], "raised TypeError: .* unexpected keyword argument 'thorough'"),
+    "exits": (lambda *given, **settings: sys.exit(3), r"propose called sys.exit\(3\): take that out"),
+    "endless": (lambda *given, **settings: itertools.repeat(ABOVE), "propose gave more than 1,000"),
+    "at random": (
+        lambda *given, **settings: [Proposal(event=dpw.Interval(coordinate=0, low=DRAWN.random()))],
+        "propose must give the same events of the same outcomes",
+    ),
+    "bad event": (
+        lambda *given, **settings: [Proposal(event=event_with(width=None))],
+        "the event Mine: width raised TypeError",
+    ),
+    "no event": (lambda *given, **settings: [Proposal(event=None)], "the event NoneType: it lacks"),
+}
+
+
+def learner_with(propose):
+    return type("Mine", (), {"propose": propose})()
+
+
+@pytest.mark.parametrize("wrong", WRONG_LEARNERS)
+def test_a_learner_that_breaks_a_law_is_named(wrong):
+    propose, law = WRONG_LEARNERS[wrong]
+    with broken(f"^the learner Mine: .*{law}") as caught:
+        check_learner(learner_with(propose))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_learner_may_propose_nothing():
+    check_learner(learner_with(lambda *given, **settings: iter(())))
+    with broken("must be an object with a method `propose`, not a class"):
+        check_learner(learner_with)
+
+
+# Attacks.
+
+CANDIDATE = Candidate(pair=Doubled.pair(1), event=ABOVE.event)
+WRONG_ATTACKS = {
+    "None": (lambda *given, **settings: None, "it gave None: it must give a list"),
+    "pair": (lambda *given, **settings: [CANDIDATE.pair], "it gave Pair.*: it must give candidates"),
+    "raises": (lambda parameters, *given: [parameters["scale"]], "it raised KeyError: 'scale'"),
+    "signature": (lambda parameters: [], "it raised TypeError"),
+    "endless": (lambda *given, **settings: itertools.repeat(CANDIDATE), "it gave more than 1,000"),
+    "equal inputs": (
+        lambda *given, **settings: [replace(CANDIDATE, pair=Pair([1.0], [1.0]))],
+        "the inputs of a pair must differ",
+    ),
+    "at random": (
+        lambda *given, **settings: [replace(CANDIDATE, pair=Pair([0.0], [DRAWN.random()]))],
+        "it must give the same candidates each time",
+    ),
+    "bad event": (
+        lambda *given, **settings: [replace(CANDIDATE, event=event_with(width=None))],
+        "the event Mine: width raised TypeError",
+    ),
+    "no event": (lambda *given, **settings: [replace(CANDIDATE, event=None)], "the event NoneType: it lacks"),
+    "no function": (3, "3 must be a function"),
+    "family without anything": (AttackFamily(name="mine", summary="x"), "it must have a generator or a command"),
+    "family of a wrong default": (
+        AttackFamily(name="mine", summary="x", generators={"one": lambda *_: ()}, default="two"),
+        "default='two' must be",
+    ),
+    "family of a generator": (
+        AttackFamily(name="mine", summary="x", generators={"one": lambda *_: None}),
+        "it gave None: it must give a list",
+    ),
+}
+
+
+@pytest.mark.parametrize("wrong", WRONG_ATTACKS)
+def test_an_attack_that_breaks_a_law_is_named(wrong):
+    attack, law = WRONG_ATTACKS[wrong]
+    with broken(f"^the attack .*{law}"):
+        check_attack(attack)
+
+
+def test_an_attack_that_keeps_the_laws_passes():
+    check_attack(lambda *given, **settings: iter([CANDIDATE]))
+    check_attack(AttackFamily(name="mine", summary="x", generators={"one": lambda *_: [CANDIDATE]}))
