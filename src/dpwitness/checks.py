@@ -251,7 +251,7 @@ def on_one_line(error: BaseException) -> str:
 
 
 def is_ours(thing: object) -> bool:
-    """Whether an object is of a class of this package; objects of other classes are asked with more care."""
+    """Whether an object is of a class of this package; messages name other classes."""
     return type(thing).__module__.partition(".")[0] == "dpwitness"
 
 
