@@ -8,8 +8,8 @@ import os
 import re
 import sys
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import cache
 from itertools import chain
 from pathlib import Path
@@ -253,19 +253,6 @@ def on_one_line(error: BaseException) -> str:
 def is_ours(thing: object) -> bool:
     """Whether an object is of a class of this package; messages name other classes."""
     return type(thing).__module__.partition(".")[0] == "dpwitness"
-
-
-@contextmanager
-def naming(what: str) -> Iterator[None]:
-    """Turn an error of the user's code, or its call of `sys.exit`, into an `InvalidParameter` that names the code."""
-    try:
-        yield
-    except SystemExit as error:
-        raise InvalidParameter(str(exit_error(what, error))) from error
-    except BaseException as error:
-        if not is_failure(error):
-            raise
-        raise InvalidParameter(f"{what} raised {class_and_text(error)}") from error
 
 
 #: Exceptions that end this process, or runs that nobody needs: code that catches all others, so that a result is not

@@ -18,7 +18,7 @@ from typing import Any, Final, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.checks import brief, naming
+from dpwitness.checks import brief, class_and_text
 from dpwitness.claims import Claim, HalfPlane, PureDP, claim_from_json, require_claim
 from dpwitness.codec import write_object
 from dpwitness.errors import InvalidParameter
@@ -295,8 +295,11 @@ def check_attack(
 
 def _asked(what: str, ask: Callable[[], Any]) -> Any:
     """What a method gives. Raises `InvalidParameter` where it raises."""
-    with naming(what), np.errstate(all="ignore"):
-        return ask()
+    try:
+        with np.errstate(all="ignore"):
+            return ask()
+    except (Exception, SystemExit) as error:
+        raise InvalidParameter(f"{what} raised {class_and_text(error)}") from error
 
 
 def _numbers(what: str, ask: Callable[[], Any], shape: tuple[int, ...] = ()) -> Floats:
