@@ -22,7 +22,7 @@ from dpwitness.checks import brief, class_and_text
 from dpwitness.claims import Claim, HalfPlane, PureDP, claim_from_json, require_claim
 from dpwitness.codec import write_object
 from dpwitness.errors import InvalidParameter
-from dpwitness.events import Counted, Event, event_from_json, widen
+from dpwitness.events import Counted, Event, event_from_json, is_partition, widen
 from dpwitness.events.encoding import FALSE, NONE, NOT_A_NUMBER, TRUE, text_code
 from dpwitness.events.event import COLUMNS
 from dpwitness.neighbours import Pair, Relation, alternatives, as_relation, relation_from_json
@@ -172,6 +172,10 @@ def check_event(event: Event, rows: Floats | None = None) -> None:
     found = np.concatenate([_members(event, part) for part in parts])
     alone = np.array_equal(found, [*inside[:1], *inside[order]])
     assert alone, "contains must look at each row alone, and give the same each time"
+    if is_partition(event):
+        cells = [_asked("cell_of", partial(event.cell_of, part)) for part in parts]
+        fits = np.array_equal(event.inside[np.concatenate(cells)], found)
+        assert fits, "cell_of must look at each row alone, and give a cell `inside` for the rows that it contains"
     further = np.where(np.isnan(rows), rows, 0.25)  # whether there are further entries may be looked at
     further[:, :width] = rows[:, :width]
     same = np.array_equal(_members(event, further), inside)

@@ -350,6 +350,14 @@ WRONG_EVENTS = {
         {"contains": lambda event, rows: np.nansum(rows, axis=1) % 1 > 0.5},
         "width=1 is too small: contains looks at the values of further entries",
     ),
+    "cells by place": (
+        {
+            "cells": 2,
+            "inside": np.array([False, True]),
+            "cell_of": lambda event, rows: (np.arange(len(rows)) < len(rows) // 2).astype(np.int64),
+        },
+        "cell_of must look at each row alone",
+    ),
     "width None": ({"width": None}, "width raised TypeError: 'NoneType' object cannot be interpreted as an integer"),
     "width real": ({"width": 1.0}, "width raised TypeError: 'float' object cannot be interpreted as an integer"),
     "width large": ({"width": 10**9}, "width=1000000000 must be a whole number from 0 to 16384"),
