@@ -21,9 +21,9 @@ from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
-from dpwitness.sweeps.case import CaseResult
+from dpwitness.sweeps.case import Case, CaseResult
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
-from dpwitness.sweeps.sweep import Case, Sweep, answer
+from dpwitness.sweeps.sweep import Sweep
 from dpwitness.sweeps.worker import checked, trial
 from dpwitness.targets import target_of
 
@@ -78,6 +78,25 @@ def swept(folder):
     return place
 
 
+@pytest.fixture
+def in_place_of_processes(monkeypatch):
+    """Lets a function of the case, as JSON, give the error and the reason that its process would answer."""
+
+    def install(answer):
+        class Process:
+            def __init__(self, argv, env): ...
+
+            def ask(self, request, answers, seconds, stop):
+                error, why = answer(json.loads(request))
+                return [CaseResult(case="", error=error, why=why).to_json()]
+
+            def end(self): ...
+
+        monkeypatch.setattr("dpwitness.sweeps.case.Child", Process)
+
+    return install
+
+
 def results_of(path):
     """The lines of a file behind its first."""
     with open(path) as lines:
@@ -105,17 +124,17 @@ def test_each_case_ends_by_itself(swept):
 
 
 @pytest.mark.campaign
-def test_the_command_goes_on_from_its_file(swept, folder, monkeypatch, capsys):
+def test_the_command_goes_on_from_its_file(swept, folder, in_place_of_processes, capsys):
     lines = (folder / "mine.jsonl").read_text().splitlines()
     half = folder / "half.jsonl"
     half.write_text("\n".join(line for line in lines if '"case": "mine.raises"' not in line) + "\n")
     asked = []
 
-    def instead(request, **settings):
-        asked.append(request["case"])
-        return {"error": "MechanismRaised", "why": "asked\nagain"}
+    def instead(case):
+        asked.append(case)
+        return "MechanismRaised", "asked\nagain"
 
-    monkeypatch.setattr("dpwitness.sweeps.sweep.answer", instead)
+    in_place_of_processes(instead)
     command = ["sweep", str(folder / "mine.py"), "--max-time", "8", "--alpha", "1e-6", "--output", str(half)]
     assert main([*command, "--quiet"]) == 1
     assert [one["name"] for one in asked] == ["mine.raises"]
@@ -128,7 +147,7 @@ def test_the_command_goes_on_from_its_file(swept, folder, monkeypatch, capsys):
     assert "VIOLATED: wrong()" in printed
     assert "parameters: epsilon=1.0" in printed
     assert max(len(line) for line in printed.split("VIOLATED")[0].splitlines()[2:]) <= 80
-    assert results_of(half)["mine.raises"]["why"] == "asked again"
+    assert results_of(half)["mine.raises"]["why"] == "asked\nagain"
     assert main([*command, "--json", "--quiet"]) == 1  # nothing is left to run
     assert len(asked) == 1
     assert {one["case"] for one in json.loads(capsys.readouterr().out)["results"]} == set(results_of(half))
@@ -148,10 +167,10 @@ def seeds_in(lines):
         (["json"], "with modules=('mine.py',), and not ('mine.py', 'json'): give the same, or choose another --output"),
     ],
 )
-def test_a_file_of_another_sweep_is_refused(folder, monkeypatch, options, said, capsys):
+def test_a_file_of_another_sweep_is_refused(folder, in_place_of_processes, monkeypatch, options, said, capsys):
     monkeypatch.chdir(folder)
     (folder / "people.csv").write_text("age\n30\n40\n")
-    ran(folder / "other.jsonl", "mine.py", monkeypatch)
+    ran(folder / "other.jsonl", "mine.py", in_place_of_processes)
     before = (folder / "other.jsonl").read_text()
     command = ["sweep", "--alpha", "1e-6", "--max-time", "8", "--output", "other.jsonl", "mine.py"]
     assert main([*command, *options]) == 2
@@ -161,19 +180,19 @@ def test_a_file_of_another_sweep_is_refused(folder, monkeypatch, options, said, 
     assert (folder / "other.jsonl").read_text() == before
 
 
-def ran(path, module, monkeypatch):
+def ran(path, module, in_place_of_processes):
     """Write the file of a sweep whose cases all fail."""
-    monkeypatch.setattr("dpwitness.sweeps.sweep.answer", lambda *given, **more: {"error": "MechanismRaised", "why": ""})
+    in_place_of_processes(lambda case: ("MechanismRaised", ""))
     sweeps.run(Sweep.of([module], max_time=8, alpha=1e-6, seed=1), output=str(path))
 
 
-def test_a_file_names_each_version_that_its_results_are_of(tmp_path, monkeypatch):
+def test_a_file_names_each_version_that_its_results_are_of(tmp_path, in_place_of_processes, monkeypatch):
     """Results that another version made stay; the sweep goes on with those that are missing."""
     monkeypatch.chdir(tmp_path)
     place = tmp_path / "colours.jsonl"
     written(tmp_path, "pytest_of_mine", "def f(data, epsilon): ...\ndef g(data, epsilon): ...")
     monkeypatch.setattr(sweeps, "packages_distributions", lambda: {"pytest_of_mine": ["pytest"]})
-    ran(place, "pytest_of_mine", monkeypatch)
+    ran(place, "pytest_of_mine", in_place_of_processes)
     first, *results = place.read_text().splitlines()
     assert json.loads(first)["sweep"]["code"] == {"dpwitness": version("dpwitness"), "pytest": pytest.__version__}
     for before, after in (
@@ -184,7 +203,7 @@ def test_a_file_names_each_version_that_its_results_are_of(tmp_path, monkeypatch
         head = json.loads(first)
         head["sweep"]["code"] = before
         place.write_text("\n".join([json.dumps(head), results[0]]))
-        ran(place, "pytest_of_mine", monkeypatch)
+        ran(place, "pytest_of_mine", in_place_of_processes)
         head, *now = place.read_text().splitlines()
         assert json.loads(head)["sweep"]["code"].items() >= after.items()
         assert now == results
@@ -218,9 +237,9 @@ def test_a_damaged_file_is_refused_and_kept(name, folder, tmp_path, capsys):
     assert place.read_text() == DAMAGED[name]
 
 
-def test_a_result_of_no_case_is_refused(folder, tmp_path, monkeypatch):
+def test_a_result_of_no_case_is_refused(folder, tmp_path, in_place_of_processes):
     place = tmp_path / "more.jsonl"
-    ran(place, str(folder / "mine.py"), monkeypatch)
+    ran(place, str(folder / "mine.py"), in_place_of_processes)
     lines = place.read_text().splitlines()
     place.write_text("\n".join([*lines, lines[-1].replace("mine.wrong", "mine.better")]))
     wanted = Sweep.of([str(folder / "mine.py")], max_time=8, alpha=1e-6, seed=1)
@@ -228,16 +247,16 @@ def test_a_result_of_no_case_is_refused(folder, tmp_path, monkeypatch):
         sweeps.run(wanted, output=str(place))
 
 
-def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, monkeypatch):
+def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, in_place_of_processes):
     done = []
 
-    def instead(request, **settings):
+    def instead(case):
         if done:
             raise KeyboardInterrupt
-        done.append(request["case"]["name"])
-        return {"error": "MechanismRaised", "why": "no"}
+        done.append(case["name"])
+        return "MechanismRaised", "no"
 
-    monkeypatch.setattr("dpwitness.sweeps.sweep.answer", instead)
+    in_place_of_processes(instead)
     wanted = Sweep.of([str(folder / "mine.py")], seed=1)
     place = tmp_path / "cut.jsonl"
     _, results, interrupted = sweeps.run(wanted, workers=1, output=str(place))
@@ -266,10 +285,23 @@ def test_a_process_that_only_prints_and_dies_is_named_by_its_last_line(tmp_path)
         case.check()
 
 
-@pytest.mark.campaign
-def test_a_request_that_cannot_be_read_is_no_result():
-    found = answer({"case": {"name": "x"}}, seconds=1.0)
-    assert found["error"] == "KeyError"
+@pytest.mark.parametrize(
+    ("answer", "error", "why"),
+    [
+        (
+            {"case": "mine.other", "adjacency": "", "verdict": None, "error": "ValueError", "why": "no"},
+            "ValueError",
+            "no",
+        ),
+        ({"verdict": None}, "InvalidWitness", "the answer lacks 'case'"),
+        ([], "InvalidWitness", "the answer is damaged: answer=[] must be an object"),
+    ],
+)
+def test_what_a_process_answers_is_data(answer, error, why, folder, monkeypatch):
+    """An answer that cannot be read is no result, and none is that of another case."""
+    monkeypatch.setattr("dpwitness.sweeps.case.Child.ask", lambda *given: [answer])
+    case = dpw.sweep(str(folder / "mine.py"), seed=1)[-1]
+    assert case.run() == CaseResult(case="mine.wrong", error=error, why=why)
 
 
 def test_one_case_is_no_plural(folder):
@@ -425,7 +457,7 @@ def test_the_shape_is_what_it_runs_on():
     fitted = first_running(Scaler)
     assert fitted.relations[0].form == "xy"
     data = next(fitted.relations[0].candidates()).data
-    assert set(fitted.outcome(fitted.mechanism(data))) == {"mean_"}
+    assert set(fitted.mechanism(data)) == {"mean_"}
 
 
 def test_a_sensitivity_means_numbers_that_far_apart():
@@ -690,7 +722,7 @@ class Fitted:
     def fit(self, X, y):
         if len(X) <= self.refused:
             raise ValueError("too few")
-        self.classes = len(set(y))
+        self.classes_ = len(set(y))
         self.mean_ = np.mean(np.clip(X, *self.bounds))
         return self
 
@@ -721,8 +753,7 @@ def test_a_classifier_that_refuses_one_class_gets_public_records_of_both():
     attempt = first_running(OfBoth)
     for pair in islice(attempt.relations[0].candidates(), 40):
         for features, classes in pair.sides:
-            fitted = attempt.mechanism((features, classes))
-            assert fitted.classes == 2
+            assert attempt.mechanism((features, classes))["classes_"] == 2
 
 
 def test_the_labels_of_a_regression_have_bounds_of_their_own():

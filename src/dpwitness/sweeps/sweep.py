@@ -3,7 +3,6 @@
 import hashlib
 import inspect
 import json
-import os
 import pkgutil
 import secrets
 import sys
@@ -17,20 +16,18 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Final
+from typing import Final
 
-from dpwitness import checks, errors
+from dpwitness import checks
 from dpwitness.checks import brief, json_value, on_one_line
 from dpwitness.codec import JsonFields
-from dpwitness.errors import InvalidData, InvalidParameter, MechanismCrashed, MechanismError, MechanismTimeout
+from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
 from dpwitness.mechanisms.catalog import load_module
-from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.options import MOST_WORKERS
-from dpwitness.results.fields import Alpha, Count, Seed, read_result
+from dpwitness.results.fields import Alpha, Seed, read_result
 from dpwitness.results.text import table
-from dpwitness.results.verdict import Verdict
-from dpwitness.sweeps.case import NOT_REFUTED, NOT_RUN, REFUTED, CaseResult
+from dpwitness.sweeps.case import GRACE, NOT_REFUTED, NOT_RUN, REFUTED, Case, CaseResult
 from dpwitness.sweeps.describers import Recipe, describer_of
 
 #: The probability that any case is refuted although it satisfies its claim, and seconds for each case.
@@ -38,57 +35,6 @@ ALPHA: Final = 1e-3
 SECONDS: Final = 20.0
 #: Seeds of cases lie below.
 SEEDS: Final = 1 << 62
-
-#: Seconds beside its own that the process of a case has: to start, to import and to compile.
-GRACE: Final = 60.0
-#: Each case has one core: libraries of linear algebra take all that they find, and cases run side by side.
-THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Case(JsonFields):
-    """A mechanism with its parameters, to be checked in a process of its own; its text is its name.
-
-    `describer` makes the mechanism, by `label` and `settings`; see `describers.Recipe`.
-    """
-
-    name: str  # the module, the name in it, and the label
-    place: str  # package.module:name, from which the thing is loaded
-    describer: str
-    label: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    refused: str = ""
-    alpha: Alpha  # its share of the sweep's α: the probability of a false alarm of this case
-    max_time: float
-    seed: Count
-    records: str | None = None  # a CSV file of records to start from
-
-    def __str__(self) -> str:
-        return self.name
-
-    def check(self, *, grace: float = GRACE) -> Verdict:
-        """Check the case in a new process, and return the verdict at its share of α.
-
-        `grace`: seconds that the process has in addition, to start, to import and to compile. Raises the
-        `DPWitnessError` that says why a case cannot be run; `MechanismCrashed` for a case that ended its process.
-        """
-        found = self.run(grace=grace)
-        if found.verdict is None:
-            kind, text = getattr(errors, found.error, None), f"{self.name}: {found.why}"
-            if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
-                raise kind(text)
-            raise MechanismError(text)
-        return found.verdict
-
-    def run(self, *, grace: float = GRACE, stop: Callable[[], bool] = lambda: False) -> CaseResult:
-        """As `check`, but return a result also for a case that cannot be run.
-
-        `stop` is called repeatedly; once it returns True the process is killed, and `KeyboardInterrupt` is raised.
-        """
-        if self.refused:
-            return CaseResult(case=self.name, status=NOT_RUN, error=InvalidParameter.__name__, why=self.refused)
-        found = answer({"case": self.to_json()}, seconds=self.max_time, grace=grace, stop=stop)
-        return CaseResult.of(self.name, found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -101,7 +47,8 @@ class Sweep(JsonFields):
     seed: Seed
     cases: tuple[Case, ...]  # in the order of the modules and of their names
     records_digest: str = ""  # SHA-256 of the file of records; empty without one
-    code: Mapping[str, str] = field(default_factory=dict)  # versions of the packages swept; empty before `run`
+    # Versions of the packages swept, by name; empty before `run`, and in files of earlier versions.
+    code: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
 
     @classmethod
     def of(
@@ -244,12 +191,11 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
     The seed is that of the file, unless one was given: cases that were cut off draw the runs that they would have had.
     """
     try:
-        values: list[Any] = [json_value(line) for line in read_text(path).splitlines() if line.strip()]
-        given = values[0]["sweep"]
+        first, *lines = map(json_value, filter(str.strip, read_text(path).splitlines()))
+        given = first["sweep"]  # type: ignore[index]  # what is no object raises
     except (ValueError, LookupError, TypeError) as error:
         raise InvalidData(f"{shown(path)} is no file of a sweep; choose another --output") from error
-    # Files of earlier versions have no code.
-    before: Sweep = read_result(Sweep, "sweep", {"code": {}, **given} if isinstance(given, dict) else given)
+    before: Sweep = read_result(Sweep, "sweep", given)
     if not seed_given:
         cases = (replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases)
         wanted = replace(wanted, seed=before.seed, cases=tuple(cases))
@@ -259,16 +205,17 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
             said = f"{name}={brief(then)}, and not {brief(now)}"
             said = f"other {name[:7]}" if name in ("records_digest", "cases") else said
             raise InvalidData(f"{shown(path)} is of a sweep with {said}: give the same, or choose another --output")
-    known = {case.name for case in wanted.cases}
-    results: list[CaseResult] = [read_result(CaseResult, "result", value) for value in values[1:]]
-    unknown = [one.case for one in results if one.case not in known]
-    if unknown:
+    results: dict[str, CaseResult] = {}
+    for line in lines:
+        one: CaseResult = read_result(CaseResult, "result", line)
+        results[one.case] = one
+    if unknown := [*results.keys() - {case.name for case in wanted.cases}]:
         raise InvalidData(f"{shown(path)} holds a result of {unknown[0]!r}, which is no case of this sweep")
     code = dict(before.code)
     for name, now in wanted.code.items():
         then = code.get(name, now)
         code[name] = then if now in then.split(", ") else f"{then}, {now}"  # a file with results of both names both
-    return replace(wanted, code=code), {one.case: one for one in results}
+    return replace(wanted, code=code), results
 
 
 def versions_of(modules: Sequence[str]) -> dict[str, str]:
@@ -325,33 +272,6 @@ def run(
     return wanted, [results[case.name] for case in wanted.cases if case.name in results], interrupted
 
 
-def answer(
-    request: dict[str, object], *, seconds: float, grace: float = GRACE, stop: Callable[[], bool] = lambda: False
-) -> dict[str, object]:
-    """Return what `worker`, in a new process, answers to a request; an object with `error` and `why` if it does not.
-
-    The process is killed after `seconds`, the time that the request is for, and `grace`. Once `stop` returns True,
-    `KeyboardInterrupt` is raised.
-    """
-    limit = seconds + grace
-    asked = {**request, "limit": limit + 5, "path": [os.getcwd(), *filter(None, sys.path)]}
-    child = Child([sys.executable, "-m", "dpwitness.sweeps.worker"], env={**dict.fromkeys(THREADS, "1"), **os.environ})
-    try:
-        (found,) = child.ask(json.dumps(asked).encode() + b"\n", 1, limit, stop)
-    except (MechanismCrashed, MechanismTimeout) as error:
-        return {"error": type(error).__name__, "why": str(error)}
-    except Unreadable as error:
-        return {"error": MechanismCrashed.__name__, "why": f"its process wrote {error}"}
-    finally:
-        child.end()
-    match found:
-        case {"raised": [*_, str(kind), str(text), str()]}:
-            return {"error": kind, "why": text if hasattr(errors, kind) else f"{kind}: {text}".removesuffix(": ")}
-        case dict():
-            return found
-    return {"error": MechanismCrashed.__name__, "why": "its process gave no answer"}
-
-
 #: Columns of the table.
 WIDTH: Final = 80
 #: Characters of the reason why a case was not run: an error of a library may be pages long.
@@ -367,7 +287,11 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
     counted = Counter(one.status for one in results)
     head = ", ".join(f"{counted[status]} {status}" for status in ORDER)
     common = f"{stem_of(sweep.modules[0])}." if len(sweep.modules) == 1 else ""
-    rows = [(one.case.removeprefix(common), one.status, shows(one)) for one in ordered]
+    shows = [textwrap.shorten(one.told, LONGEST_REASON, placeholder=" …") for one in ordered]
+    rows = [
+        (one.case.removeprefix(common), one.status, "; ".join(filter(None, (text, one.adjacency))))
+        for one, text in zip(ordered, shows, strict=True)
+    ]
     lines = [
         f"{cases} of {', '.join(sweep.modules)}: {head}" + (f", {left} left" if left else ""),
         f"α = {sweep.alpha:g} for all of them, {sweep.alpha / len(sweep.cases):.3g} a case; seed {sweep.seed}",
@@ -384,10 +308,3 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
     if counted[NOT_REFUTED]:
         lines += ["", "Not refuted is no proof of privacy."]
     return "\n".join(lines)
-
-
-def shows(one: CaseResult) -> str:
-    """The text of a result in the table, with its neighbours."""
-    text = " ".join(one.told.split())
-    text = text if len(text) <= LONGEST_REASON else f"{text[:LONGEST_REASON]} …"
-    return f"{text}; {one.adjacency}" if one.adjacency else text

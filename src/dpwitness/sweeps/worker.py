@@ -3,11 +3,9 @@
 It is started for one case and killed after it.
 """
 
-import faulthandler
 import inspect
 import json
 import os
-import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -18,19 +16,18 @@ from typing import Any, Final
 
 import numpy as np
 
-from dpwitness.checks import class_and_text
+from dpwitness.checks import class_and_text, on_one_line
 from dpwitness.errors import InvalidParameter
 from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_object
-from dpwitness.mechanisms.python import summary
 from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
-from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, CaseResult, Status
+from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, Recipe, registered
 
 #: The environment variable that holds the case as JSON, and the number of the attempt that is run.
 CASE: Final = "DPWITNESS_SWEEP_CASE"
-#: Pairs that an attempt is tried on, and pairs among which one with a missing value is looked for.
+#: Pairs that an attempt is tried on, and pairs among which the smallest is looked for.
 TRIAL_PAIRS: Final = 6
 FIRST_PAIRS: Final = 40
 #: Runs without an error that make an attempt run.
@@ -39,30 +36,28 @@ FEWEST_RUNS: Final = 6
 TRIAL_SHARE: Final = 0.25
 
 
-def answered(request: dict[str, Any]) -> dict[str, object]:
-    """The answer to a request of `sweep.answer`: the result of a case as JSON values."""
-    # From C, so that it ends a process that holds the interpreter, and one whose parent has died.
-    faulthandler.dump_traceback_later(request["limit"], exit=True)
-    sys.path += [folder for folder in request["path"] if folder not in sys.path]
+def answered(case: dict[str, Any]) -> dict[str, object]:
+    """The result of a `Case`, both as JSON values."""
     warnings.simplefilter("ignore")
-    return checked(request["case"]).to_json()
+    try:
+        return checked(case).to_json()
+    except BaseException as error:  # of the module and the mechanism: panics of Rust and exits are no `Exception`
+        return CaseResult(case=case["name"], error=type(error).__name__, why=on_one_line(error)).to_json()
 
 
 def checked(case: dict[str, Any]) -> CaseResult:
     """Check the attempt of a case that runs first, under each relation that its claim may mean.
 
-    `case`: a `sweep.Case` as JSON values. Raises `KeyError` for a missing one, and whatever the module raises.
+    Raises whatever the module, its describer and the mechanism raise.
     """
     from dpwitness.api.check import check  # not above: each new process that loads the mechanism would import it
     from dpwitness.sweeps import worker  # by the name by which such a process loads it, and not as __main__
 
     number, attempt = first_that_runs(attempts_of(case), time.monotonic() + TRIAL_SHARE * case["max_time"])
     mechanism = own = attempt.mechanism
-    outcome = attempt.outcome
     if "<locals>" in getattr(own, "__qualname__", "<locals>"):  # a new process cannot load it by its name
         os.environ[CASE] = json.dumps({"case": case, "attempt": number})
         worker.chosen.cache_clear()
-        outcome = outcome or worker.all_of
         mechanism = worker.drawn if GENERATOR_NAMES & set(inspect.signature(own).parameters) else worker.released
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
@@ -72,7 +67,6 @@ def checked(case: dict[str, Any]) -> CaseResult:
             mechanism,
             claim=attempt.claim,
             neighbours=relation,
-            outcome=outcome,
             parameters=dict(attempt.parameters),
             alpha=case["alpha"],
             seed=case["seed"],
@@ -84,8 +78,7 @@ def checked(case: dict[str, Any]) -> CaseResult:
     ]
     verdict = min(verdicts, key=lambda one: (one.refuted, one.log_e_value))
     verdict = replace(verdict, others=(*verdict.others, *(one for one in verdicts if one is not verdict)))
-    status: Status = REFUTED if verdict.refuted else NOT_REFUTED
-    return CaseResult(case=case["name"], status=status, adjacency=attempt.adjacency, verdict=verdict)
+    return CaseResult(case=case["name"], adjacency=attempt.adjacency, verdict=verdict)
 
 
 # The mechanism of the case, as functions at the top of a module: the health check of a violation loads it in a new
@@ -116,11 +109,6 @@ def drawn(rng: object, data: object) -> object:
     return chosen().mechanism(rng, data)
 
 
-def all_of(output: object) -> object:
-    """The part of an output that is released if a describer names none: all of it."""
-    return output
-
-
 # The attempt that is checked.
 
 
@@ -142,42 +130,29 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
 
 def trial(attempt: Attempt) -> str:
     """Why an attempt does not run on enough of the first pairs of its relation; empty if it does."""
-    try:
-        signature, summarise = Signature.of(attempt.mechanism, attempt.parameters), summary(attempt.outcome)
-    except ValueError as error:
-        return str(error)
-    rng, ran, said, lengths = np.random.default_rng(0), 0, "", []
+    signature = Signature.of(attempt.mechanism, attempt.parameters)
+    rng, said, lengths = np.random.default_rng(0), "", []
     first = list(islice(attempt.relations[0].candidates(), FIRST_PAIRS))
-    missing = [pair for pair in first if any(map(has_missing, pair.sides))][:1]
     smallest = sorted(first, key=lambda pair: sum(map(length, pair.sides)))[:1] if attempt.strict else []
-    for side in (side for pair in [*missing, *smallest, *first[:TRIAL_PAIRS]] for side in pair.sides):
+    for side in (side for pair in [*smallest, *first[:TRIAL_PAIRS]] for side in pair.sides):
         try:
             with warnings.catch_warnings(record=True, action="always") as warned:
                 output = signature.call(side, rng, 1)
             # diffprivlib says so where a default is taken from the data: that is no claim of privacy.
             if leaks := [one.message for one in warned if one.category.__name__ == "PrivacyLeakWarning"]:
                 return f"it warns that it leaks: {leaks[0]}"
-            output = output if summarise is None else summarise(output)
             if output is None:
                 raise TypeError("it returned nothing")
             lengths.append((length(side), length(output)))
-            ran += 1
         except Exception as error:
             said = said or class_and_text(error)
-            if missing or attempt.strict:  # what does not take missing values is to be run without any
+            if attempt.strict:
                 return said
     several = {of_input for of_input, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
         return "it returns an entry for each record: its claim is about one record, and not about a dataset"
-    return "" if ran >= FEWEST_RUNS or (ran and not said) else said or "no input is known that it may take"
-
-
-def has_missing(side: Any) -> bool:
-    """Whether an input holds NaN among its numbers."""
-    try:
-        return bool(np.isnan(np.asarray(side[0] if isinstance(side, tuple) else side, np.float64)).any())
-    except (TypeError, ValueError):  # no numbers
-        return False
+    enough = len(lengths) >= FEWEST_RUNS or (lengths and not said)
+    return "" if enough else said or "no input is known that it may take"
 
 
 def length(value: Any) -> int:

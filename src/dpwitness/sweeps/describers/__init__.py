@@ -14,7 +14,6 @@ from typing import Any, Final, Protocol
 
 from dpwitness.checks import on_one_line
 from dpwitness.claims import Claim
-from dpwitness.mechanisms.python import Outcome
 from dpwitness.neighbours import Relation
 
 GROUP: Final = "dpwitness.describers"
@@ -46,7 +45,6 @@ class Attempt:
     relations: tuple[Relation, ...]  # all that the claim may mean: only what is refuted under each is refuted
     adjacency: str  # the same for people
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism, ε among them
-    outcome: Outcome | None = None  # the part of an output that is released; None: all of it
     of_records: bool = False
     strict: bool = False
 

@@ -136,7 +136,8 @@ class Taking:
             inputs = dict(zip(self.inputs, values(value), strict=False))
             if self.method is None:
                 return self.thing(**named, **inputs)
-            return getattr(self.thing(**named), self.method)(**self.of_method, **inputs)
+            found = getattr(self.thing(**named), self.method)(**self.of_method, **inputs)
+            return learned(found) if self.method == "fit" else found
 
         all_values = {**{name: one.default for name, one in self.all.items()}, **self.of_method, **self.given}
         delta = next((all_values[name] for name in DELTA_NAMES if name in all_values), 0.0)
@@ -146,7 +147,6 @@ class Taking:
             claim=ApproxDP(EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
             relations=tuple(relations),
             adjacency=adjacency,
-            outcome=learned if self.method == "fit" else None,
             **more,
         )
 
