@@ -660,7 +660,6 @@ def test_a_broken_describer_hides_nothing(of_packages, broken, warning):
         (None, "TypeError: 'NoneType' object is not iterable"),
         ([], "there is no recipe"),
         ([Recipe(settings={"a": {1}})], "TypeError: Object of type set is not JSON serializable"),
-        ([Recipe(time="long")], "ValueError: could not convert string to float: 'long'"),
     ],
 )
 def test_recipes_of_no_use_are_a_case_that_is_not_run(of_packages, tmp_path, recipes, why):
@@ -764,17 +763,6 @@ def test_the_labels_of_a_regression_have_bounds_of_their_own():
     attempt = first_running(Regression)
     assert "numbers(0, 1, clipped=True)" in str(attempt.relations[0])
     assert "categories" not in str(attempt.relations[0])
-
-
-def test_estimators_have_more_time(tmp_path):
-    text = """
-        class Fitted:
-            def __init__(self, epsilon): ...
-            def fit(self, X): ...
-        def released(data, epsilon): ...
-        """
-    found = dpw.sweep(written(tmp_path, "slow", text), max_time=8, seed=1)
-    assert {case.name: case.max_time for case in found} == {"slow.Fitted": 12.0, "slow.released": 8.0}
 
 
 def choosing(

@@ -95,7 +95,7 @@ class Sweep(JsonFields):
                 settings=recipe.settings,
                 refused=recipe.refused,
                 alpha=alpha / len(found),
-                max_time=recipe.time * limit,
+                max_time=limit,
                 seed=seed_of(chosen, name),
                 records=None if records is None else str(Path(records).resolve()),
             )
@@ -123,7 +123,7 @@ def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
             continue
         try:  # settings as a file will have them
             recipes = [
-                replace(one, settings=json.loads(json.dumps(dict(one.settings))), time=float(one.time))
+                replace(one, settings=json.loads(json.dumps(dict(one.settings))))
                 for one in found[1].recipes(thing, place)
             ] or [Recipe(refused="it cannot be described: there is no recipe")]
         except Exception as error:  # of an unexpected signature: the case is listed, and not run
@@ -164,7 +164,7 @@ def sweep(
     alpha
         The probability that any case is refuted although it satisfies its claim. Each case has an equal share.
     max_time
-        The time limit of each case, such as 20 or "20s"; estimators, which are slow, get half as much more.
+        The time limit of each case, such as 20 or "20s".
     seed
         The seed of all runs; by default a new one.
     records

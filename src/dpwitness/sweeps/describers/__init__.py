@@ -28,7 +28,6 @@ class Recipe:
     label: str = ""  # tells the recipe from others of the same thing, as bounds=(0, 10)
     settings: Mapping[str, Any] = field(default_factory=dict)  # JSON values for the describer in another process
     refused: str = ""  # why the recipe cannot be run; empty if it can be tried
-    time: float = 1.0  # the time of its case, as a multiple of the usual time
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

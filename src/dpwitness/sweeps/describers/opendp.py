@@ -19,7 +19,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.libraries.opendp import LIBRARY
 from dpwitness.neighbours import Relation, categories, flags, integers, numbers, pairs, queries, records
 from dpwitness.sweeps.describers import Attempt, Recipe
-from dpwitness.sweeps.describers.signatures import EMPTY, mechanism
+from dpwitness.sweeps.describers.signatures import EMPTY, named_after
 
 #: A relation whose pairs are at a distance of d_in, that distance, and the description for people.
 Neighbours = tuple[Relation, Any, str]
@@ -115,7 +115,7 @@ class OpenDP:
             measurement, relation, d_in, adjacency = self.made(thing, recipe)
         run = LIBRARY.function(measurement)
         yield Attempt(
-            mechanism=mechanism(thing, lambda value, rng: run(value)),
+            mechanism=named_after(thing, lambda data: run(data)),
             claim=LIBRARY.claim(measurement, d_in),
             relations=(relation,),
             adjacency=adjacency,
