@@ -73,7 +73,7 @@ def folder(tmp_path_factory):
 def swept(folder):
     """The file of a sweep of the module; the process of each case is real."""
     place = str(folder / "mine.jsonl")
-    found = Sweep.of([str(folder / "mine.py")], max_time=8, alpha=1e-6, seed=1)
+    found = listed(str(folder / "mine.py"))
     sweeps.run(found, workers=3, output=place)
     return place
 
@@ -95,6 +95,11 @@ def in_place_of_processes(monkeypatch):
         monkeypatch.setattr("dpwitness.sweeps.case.Child", Process)
 
     return install
+
+
+def listed(*modules, alpha=1e-6, max_time=8, seed=1):
+    """The sweep of modules."""
+    return Sweep.of(modules, alpha, max_time, seed, None)
 
 
 def results_of(path):
@@ -183,7 +188,7 @@ def test_a_file_of_another_sweep_is_refused(folder, in_place_of_processes, monke
 def ran(path, module, in_place_of_processes):
     """Write the file of a sweep whose cases all fail."""
     in_place_of_processes(lambda case: ("MechanismRaised", ""))
-    sweeps.run(Sweep.of([module], max_time=8, alpha=1e-6, seed=1), output=str(path))
+    sweeps.run(listed(module), output=str(path))
 
 
 def test_a_file_names_each_version_that_its_results_are_of(tmp_path, in_place_of_processes, monkeypatch):
@@ -242,7 +247,7 @@ def test_a_result_of_no_case_is_refused(folder, tmp_path, in_place_of_processes)
     ran(place, str(folder / "mine.py"), in_place_of_processes)
     lines = place.read_text().splitlines()
     place.write_text("\n".join([*lines, lines[-1].replace("mine.wrong", "mine.better")]))
-    wanted = Sweep.of([str(folder / "mine.py")], max_time=8, alpha=1e-6, seed=1)
+    wanted = listed(str(folder / "mine.py"))
     with pytest.raises(dpw.InvalidData, match=r"mine\.better"):
         sweeps.run(wanted, output=str(place))
 
@@ -257,7 +262,7 @@ def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, in_plac
         return "MechanismRaised", "no"
 
     in_place_of_processes(instead)
-    wanted = Sweep.of([str(folder / "mine.py")], seed=1)
+    wanted = listed(str(folder / "mine.py"))
     place = tmp_path / "cut.jsonl"
     _, results, interrupted = sweeps.run(wanted, workers=1, output=str(place))
     assert interrupted
@@ -305,7 +310,7 @@ def test_what_a_process_answers_is_data(answer, error, why, folder, monkeypatch)
 
 
 def test_one_case_is_no_plural(folder):
-    sweep = Sweep.of([str(folder / "mine.py")])
+    sweep = listed(str(folder / "mine.py"))
     one = replace(sweep, cases=sweep.cases[:1])
     assert sweeps.text_of(one, []).startswith("1 case of ")
 

@@ -16,7 +16,7 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.sweeps.describers import Attempt, describer_of
-from dpwitness.sweeps.describers.opendp import MARGINS, frames_of
+from dpwitness.sweeps.describers.opendp import MARGINS, frames_of, made
 from dpwitness.sweeps.worker import trial
 from running import scaled
 
@@ -440,13 +440,13 @@ def recipes_of(module, name):
     ],
 )
 def test_a_sweep_of_opendp_takes_inputs_of_the_domain(name):
-    module, _, made = name.partition(".")
-    describer, thing, recipes = recipes_of(f"opendp.{module}", made)
+    module, _, constructor = name.partition(".")
+    describer, thing, recipes = recipes_of(f"opendp.{module}", constructor)
     assert recipes
     for recipe in recipes:
         assert not recipe.refused
         (attempt,) = describer.attempts(thing, recipe)
-        domain = describer.made(thing, recipe)[0].input_domain
+        domain = made(thing, recipe)[0].input_domain
         for pair in islice(attempt.relations[0].candidates(), 4):
             assert all(domain.member(in_carrier(side, str(domain.carrier_type))) for side in pair.sides)
         assert trial(attempt) == ""

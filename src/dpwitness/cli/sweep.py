@@ -56,13 +56,7 @@ def run(arguments: argparse.Namespace) -> int:
     from dpwitness.sweeps.sweep import run as run_cases
 
     check_places(arguments)
-    found = Sweep.of(
-        arguments.modules,
-        alpha=arguments.alpha,
-        max_time=arguments.max_time,
-        seed=arguments.seed,
-        records=arguments.records,
-    )
+    found = Sweep.of(arguments.modules, arguments.alpha, arguments.max_time, arguments.seed, arguments.records)
     if arguments.list:
         names = [case.name + (f": {case.refused}" if case.refused else "") for case in found.cases]
         return hand_over(arguments, NOT_REFUTED, found.to_json, lambda: "\n".join(names))

@@ -17,9 +17,7 @@ from dpwitness.results.text import exceeded
 from dpwitness.results.verdict import Verdict
 
 #: The statuses of cases, in their order in the table.
-REFUTED: Final = "refuted"
-NOT_REFUTED: Final = "not refuted"
-NOT_RUN: Final = "not run"
+REFUTED, NOT_REFUTED, NOT_RUN = STATUSES = ("refuted", "not refuted", "not run")
 #: Seconds beside its own that the process of a case has: to start, to import and to compile.
 GRACE: Final = 60.0
 #: Each case has one core: libraries of linear algebra take all that they find, and cases run side by side.

@@ -27,12 +27,9 @@ from dpwitness.mechanisms.catalog import load_module
 from dpwitness.options import MOST_WORKERS
 from dpwitness.results.fields import Alpha, Seed, read_result
 from dpwitness.results.text import table
-from dpwitness.sweeps.case import GRACE, NOT_REFUTED, NOT_RUN, REFUTED, Case, CaseResult
+from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, STATUSES, Case, CaseResult
 from dpwitness.sweeps.describers import Recipe, describer_of
 
-#: The probability that any case is refuted although it satisfies its claim, and seconds for each case.
-ALPHA: Final = 1e-3
-SECONDS: Final = 20.0
 #: Seeds of cases lie below.
 SEEDS: Final = 1 << 62
 
@@ -52,13 +49,7 @@ class Sweep(JsonFields):
 
     @classmethod
     def of(
-        cls,
-        modules: Sequence[str],
-        *,
-        alpha: float = ALPHA,
-        max_time: float | str = SECONDS,
-        seed: int | None = None,
-        records: str | None = None,
+        cls, modules: Sequence[str], alpha: float, max_time: float | str, seed: int | None, records: str | None
     ) -> "Sweep":
         """List the cases of modules, as `sweep` does. Raises `InvalidData` too, for records that cannot be read."""
         names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
@@ -147,8 +138,8 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
 
 def sweep(
     *modules: str,
-    alpha: float = ALPHA,
-    max_time: float | str = SECONDS,
+    alpha: float = 1e-3,
+    max_time: float | str = 20.0,
     seed: int | None = None,
     records: str | None = None,
 ) -> list[Case]:
@@ -182,7 +173,7 @@ def sweep(
     InvalidParameter
         For settings that make no sense, and if nothing in the modules states a claim.
     """
-    return list(Sweep.of(modules, alpha=alpha, max_time=max_time, seed=seed, records=records).cases)
+    return list(Sweep.of(modules, alpha, max_time, seed, records).cases)
 
 
 def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:
@@ -218,31 +209,25 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
     return replace(wanted, code=code), results
 
 
-def versions_of(modules: Sequence[str]) -> dict[str, str]:
-    """The versions of dpwitness and of the installed packages that define the modules, by package."""
-    known = packages_distributions()
-    packages = {package for name in modules for package in known.get(name.partition(".")[0], ())}
-    return {name: version(name) for name in sorted({"dpwitness", *packages})}
-
-
 def run(
     wanted: Sweep,
     *,
     workers: int = 2,
     output: str | None = None,
     seed_given: bool = True,
-    grace: float = GRACE,
     told: Callable[[CaseResult, int, int], None] = lambda result, done, size: None,
 ) -> tuple[Sweep, list[CaseResult], bool]:
     """Run the cases that have no result in a file; the sweep, the results in its order, and whether it was interrupted.
 
     `workers`: cases at a time; `output`: the file, written whole after each case; `seed_given`: whether the user gave
-    the seed, otherwise the file's seed is used; `grace` as in `Case.check`. `told` is called with each result, the
-    number of results and the number of cases.
+    the seed, otherwise the file's seed is used. `told` is called with each result, the number of results and the
+    number of cases.
     """
     checks.whole("workers", workers, 1, MOST_WORKERS)
     results: dict[str, CaseResult] = {}
-    wanted = replace(wanted, code=versions_of(wanted.modules))
+    known = packages_distributions()
+    packages = {package for name in wanted.modules for package in known.get(name.partition(".")[0], ())}
+    wanted = replace(wanted, code={name: version(name) for name in sorted({"dpwitness", *packages})})
     if output is not None:
         check_writable(output)
         if Path(output).is_file() and Path(output).stat().st_size:
@@ -259,7 +244,7 @@ def run(
     left = [case for case in wanted.cases if case.name not in results]
     with ThreadPoolExecutor(workers) as pool:
         try:
-            for one in as_completed([pool.submit(case.run, grace=grace, stop=stopped.is_set) for case in left]):
+            for one in as_completed([pool.submit(case.run, stop=stopped.is_set) for case in left]):
                 result = one.result()
                 results[result.case] = result
                 save()
@@ -276,22 +261,19 @@ def run(
 WIDTH: Final = 80
 #: Characters of the reason why a case was not run: an error of a library may be pages long.
 LONGEST_REASON: Final = 160
-#: The order of the cases in the table.
-ORDER: Final = (REFUTED, NOT_REFUTED, NOT_RUN)
 
 
 def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = False) -> str:
     """A line of numbers, the table, and below it the report of each violation."""
     left, cases = len(sweep.cases) - len(results), "1 case" if len(sweep.cases) == 1 else f"{len(sweep.cases)} cases"
-    ordered = sorted(results, key=lambda one: ORDER.index(one.status))
+    ordered = sorted(results, key=lambda one: STATUSES.index(one.status))
     counted = Counter(one.status for one in results)
-    head = ", ".join(f"{counted[status]} {status}" for status in ORDER)
+    head = ", ".join(f"{counted[status]} {status}" for status in STATUSES)
     common = f"{stem_of(sweep.modules[0])}." if len(sweep.modules) == 1 else ""
-    shows = [textwrap.shorten(one.told, LONGEST_REASON, placeholder=" …") for one in ordered]
-    rows = [
-        (one.case.removeprefix(common), one.status, "; ".join(filter(None, (text, one.adjacency))))
-        for one, text in zip(ordered, shows, strict=True)
-    ]
+    rows = []
+    for one in ordered:
+        shown = textwrap.shorten(one.told, LONGEST_REASON, placeholder=" …")
+        rows.append((one.case.removeprefix(common), one.status, "; ".join(filter(None, (shown, one.adjacency)))))
     lines = [
         f"{cases} of {', '.join(sweep.modules)}: {head}" + (f", {left} left" if left else ""),
         f"α = {sweep.alpha:g} for all of them, {sweep.alpha / len(sweep.cases):.3g} a case; seed {sweep.seed}",

@@ -45,38 +45,41 @@ VALUES: Final[Mapping[str, list[Any]]] = {
 TUPLES: Final = ("bounds", "d_out")
 OF_SPACE: Final = ("input_domain", "input_metric", "domain", "metric")
 IN_LABEL: Final = ("output_measure", "bounds")
-#: The constructor of plans.
+#: The constructor of plans, and what is declared of a frame, by name: without an invariant only the number of its rows.
 PLAN: Final = "make_private_lazyframe"
+MARGINS: Final[Mapping[str, Mapping[str, Any]]] = {
+    "no margin": {},
+    "at most 20 rows": {"max_length": MOST_ROWS},
+    "length known": {"max_length": MOST_ROWS, "invariant": "lengths"},
+    "by key": {"by": ("key",), "max_length": MOST_ROWS, "max_groups": MOST_ROWS},
+}
+#: Rows of a frame to start from. NaN comes only in columns that hold it at the start.
+ROWS: Final = {"x": [math.nan, 1.0, None], "n": [None, 0, 5], "text": ["1", "x", ""], "key": ["a", "b", "a"]}
 
 
 def spaces(dp: Any) -> dict[str, tuple[str, Any, Any]]:
     """Input spaces by name: the type of the atom, the domain, and the metric."""
-    vector, symmetric, text = dp.vector_domain, dp.symmetric_distance(), dp.atom_domain(T=str)
-    real, whole = dp.atom_domain(T=float, nan=False), dp.atom_domain(T=int)
-    reals, wholes, counts = vector(real), vector(whole), dp.map_domain(text, whole)
-    apart, whole_apart = dp.absolute_distance(T=float), dp.absolute_distance(T=int)
-    within, below = (dp.atom_domain(bounds=(low, 5.0), nan=False) for low in (0.0, -1.0))
-    return {
-        "f64": ("f64", real, apart),
-        "i32": ("i32", whole, whole_apart),
-        "list of f64, L1": ("f64", reals, dp.l1_distance(T=float)),
-        "list of i32, L1": ("i32", wholes, dp.l1_distance(T=int)),
-        "list of f64, L2": ("f64", reals, dp.l2_distance(T=float)),
-        "list of i32, L2": ("i32", wholes, dp.l2_distance(T=int)),
-        "list of f64, L∞": ("f64", reals, dp.linf_distance(T=float)),
-        "list of i32, L∞": ("i32", wholes, dp.linf_distance(T=int)),
-        "list of i32, L∞ up": ("i32", wholes, dp.linf_distance(T=int, monotonic=True)),
-        "counts by text": ("String", counts, dp.l01inf_distance(whole_apart)),
-        "counts by text, L2": ("String", counts, dp.l02inf_distance(whole_apart)),
-        "sums by text": ("f64", dp.map_domain(text, real), dp.l01inf_distance(apart)),
-        "records of f64 in bounds": ("f64", vector(within), symmetric),
-        "records of i32 in bounds": ("i32", vector(dp.atom_domain(bounds=(-1, 5))), symmetric),
-        "5 records of f64 in bounds": ("f64", vector(below, 5), symmetric),
-        "5 records of i32 in bounds": ("i32", vector(dp.atom_domain(bounds=(0, 5)), 5), symmetric),
-        "records of i32": ("i32", wholes, symmetric),
-        "records of text": ("String", vector(text), symmetric),
+    symmetric, text, atom = dp.symmetric_distance(), dp.atom_domain(T=str), dp.atom_domain
+    real, whole, apart = atom(T=float, nan=False), atom(T=int), dp.absolute_distance(T=int)
+    counts = dp.map_domain(text, whole)
+    found = {
+        "list of i32, L∞ up": ("i32", dp.vector_domain(whole), dp.linf_distance(T=int, monotonic=True)),
+        "counts by text": ("String", counts, dp.l01inf_distance(apart)),
+        "counts by text, L2": ("String", counts, dp.l02inf_distance(apart)),
+        "sums by text": ("f64", dp.map_domain(text, real), dp.l01inf_distance(dp.absolute_distance(T=float))),
+        "records of f64 in bounds": ("f64", dp.vector_domain(atom(bounds=(0.0, 5.0), nan=False)), symmetric),
+        "records of i32 in bounds": ("i32", dp.vector_domain(atom(bounds=(-1, 5))), symmetric),
+        "5 records of f64 in bounds": ("f64", dp.vector_domain(atom(bounds=(-1.0, 5.0), nan=False), 5), symmetric),
+        "5 records of i32 in bounds": ("i32", dp.vector_domain(atom(bounds=(0, 5)), 5), symmetric),
+        "records of i32": ("i32", dp.vector_domain(whole), symmetric),
+        "records of text": ("String", dp.vector_domain(text), symmetric),
         "8 bits": ("i32", dp.bitvector_domain(max_weight=8), dp.discrete_distance()),
     }
+    for name, kind, one in (("f64", float, real), ("i32", int, whole)):
+        found[name] = (name, one, dp.absolute_distance(T=kind))
+        for norm, metric in (("L1", dp.l1_distance), ("L2", dp.l2_distance), ("L∞", dp.linf_distance)):
+            found[f"list of {name}, {norm}"] = (name, dp.vector_domain(one), metric(T=kind))
+    return found
 
 
 class OpenDP:
@@ -93,26 +96,26 @@ class OpenDP:
         """A recipe for each input space, or plan, and values of parameters that make something with a map."""
         if not inspect.isroutine(thing):
             return [Recipe()]
-        made: dict[str, Recipe] = {}
+        found: dict[str, Recipe] = {}
         refused = ""
         with warnings.catch_warnings(action="ignore"):  # of constructors that will be gone one day
             for recipe in choices(thing):
                 if recipe.refused:
                     return [recipe]
                 try:
-                    if recipe.label not in made:
-                        self.made(thing, recipe)
-                        made[recipe.label] = recipe
+                    if recipe.label not in found:
+                        made(thing, recipe)
+                        found[recipe.label] = recipe
                 except KeyboardInterrupt:
                     raise
                 except BaseException as error:  # of a constructor: panics of Rust are no Exception
                     refused = first_line(error) if is_ours(error) or not refused else refused
-        return [*made.values()] or [Recipe(refused=refused)]
+        return [*found.values()] or [Recipe(refused=refused)]
 
     def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
         """The measurement, or the transformation with noise. Raises whatever OpenDP raises."""
         with warnings.catch_warnings(action="ignore"):
-            measurement, relation, d_in, adjacency = self.made(thing, recipe)
+            measurement, relation, d_in, adjacency = made(thing, recipe)
         run = LIBRARY.function(measurement)
         yield Attempt(
             mechanism=named_after(thing, lambda data: run(data)),
@@ -120,21 +123,6 @@ class OpenDP:
             relations=(relation,),
             adjacency=adjacency,
         )
-
-    def made(self, thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
-        """The measurement of a recipe, and its neighbours. Raises whatever OpenDP raises."""
-        made, dp = thing, prelude()
-        if inspect.isroutine(thing):
-            if thing.__name__ == PLAN:
-                return plan_of(dp, thing, **recipe.settings), *frames_of(recipe.settings["margin"])
-            space, values = recipe.settings["space"], recipe.settings["parameters"]
-            named: dict[str, Any] = {name: tuple(one) if name in TUPLES else one for name, one in values.items()}
-            if "output_measure" in named:
-                measure = getattr(dp, named["output_measure"])()
-                named["output_measure"] = dp.approximate(measure) if "threshold" in named else measure
-            made = thing(*spaces(dp)[space][1:] if space else (), **named)
-        relation, d_in, adjacency = neighbours_of(made)
-        return with_noise(dp, made, d_in), relation, d_in, adjacency
 
 
 def prelude() -> Any:
@@ -152,9 +140,7 @@ def choices(thing: Any) -> Iterator[Recipe]:
     The space of a constructor without an input domain is "".
     """
     if thing.__name__ == PLAN:
-        import polars as pl
-
-        for query, margin in product(queries_of(prelude(), pl), MARGINS):
+        for query, margin in product(queries_of(prelude()), MARGINS):
             yield Recipe(label=f"{query}; {margin}", settings={"query": query, "margin": margin})
         return
     own = inspect.signature(thing).parameters
@@ -172,17 +158,33 @@ def choices(thing: Any) -> Iterator[Recipe]:
             yield Recipe(label=label, settings={"space": space, "parameters": named})
 
 
-def neighbours_of(made: Any) -> Neighbours:
+def made(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
+    """The measurement of a recipe, and its neighbours. Raises whatever OpenDP raises."""
+    dp, settings = prelude(), recipe.settings
+    if "margin" in settings:
+        return plan_of(dp, thing, **settings), *frames_of(settings["margin"])
+    if settings:
+        parameters = settings["parameters"].items()
+        named: dict[str, Any] = {name: tuple(one) if name in TUPLES else one for name, one in parameters}
+        if "output_measure" in named:
+            measure = getattr(dp, named["output_measure"])()
+            named["output_measure"] = dp.approximate(measure) if "threshold" in named else measure
+        thing = thing(*spaces(dp)[settings["space"]][1:] if settings["space"] else (), **named)
+    relation, d_in, adjacency = neighbours_of(thing)
+    return with_noise(dp, thing, d_in), relation, d_in, adjacency
+
+
+def neighbours_of(thing: Any) -> Neighbours:
     """Neighbours by the input domain and the input metric. Raises `InvalidParameter` if they are not known."""
-    if not hasattr(made, "input_domain"):
+    if not hasattr(thing, "input_domain"):
         raise InvalidParameter("it is post-processing, which claims nothing")
-    domain, metric, carrier = map(str, (made.input_domain, made.input_metric, made.input_domain.carrier_type))
+    domain, metric, carrier = map(str, (thing.input_domain, thing.input_metric, thing.input_domain.carrier_type))
     kind, whole = metric.partition("(")[0], not ("f64" in carrier or "f32" in carrier)
     one = 1 if whole else 1.0
     if kind == "AbsoluteDistance":
         values: tuple[float, ...] = (0, -1, 4, 100, LARGEST - 1) if whole else (0.0, -1.0, 0.5, 4.0, 100.0, 2.0**52)
         inside = [(value, value + one) for value in values]
-        if inside := [pair for pair in inside if all(map(made.input_domain.member, pair))]:
+        if inside := [pair for pair in inside if all(map(thing.input_domain.member, pair))]:
             return pairs(*inside), one, "numbers that differ by 1"
     if kind in ("L1Distance", "L2Distance"):
         return queries(3, may_move="one"), one, f"lists at an {kind[:2]} distance of 1"
@@ -233,17 +235,15 @@ def with_noise(dp: Any, made: Any, d_in: Any) -> Any:
     return made >> (dp.m.then_gaussian if metric == "L2Distance" else dp.m.then_laplace)(scale=float(d_out))
 
 
-# Plans on frames of Polars: queries, each with a margin, which declares what is known of the frame.
+def queries_of(dp: Any) -> dict[str, Any]:
+    """Queries of plans by name: aggregates, each with noise of about ε = 1."""
+    import polars as pl
 
-
-def queries_of(dp: Any, pl: Any) -> dict[str, Any]:
-    """Aggregates by name, each with noise of about ε = 1."""
-    x, whole = pl.col("x"), pl.col("n").fill_null(0)
+    column: Any = pl.col  # with a namespace `dp`, which OpenDP adds
+    x, whole = column("x"), column("n").fill_null(0)
     real = x.fill_null(0.0).fill_nan(0.0)
-
-    def cast(column: Any) -> Any:
-        return column.cast(pl.Int32, strict=False).fill_null(0).dp
-
+    to_cast = (column("text"), x, real.cut([1.0, 2.0]).to_physical())
+    of_texts, of_floats, of_cut = (one.cast(pl.Int32, strict=False).fill_null(0).dp for one in to_cast)
     return {
         "len": dp.len(scale=1.0),
         "count": x.dp.count(scale=1.0),
@@ -254,23 +254,10 @@ def queries_of(dp: Any, pl: Any) -> dict[str, Any]:
         "mean": real.dp.mean((0.0, 5.0), scale=5.0),
         "quantile": real.dp.quantile(0.25, [0.0, 1.0, 2.0, 5.0], scale=6.0),
         "median": whole.dp.median([0, 1, 2, 5], scale=2.0),
-        "sum of texts, cast": cast(pl.col("text")).sum((0, 5), scale=5.0),
-        "sum of floats, cast": cast(x).sum((0, 5), scale=5.0),
-        "sum of a cut": cast(real.cut([1.0, 2.0]).to_physical()).sum((0, 2), scale=2.0),
+        "sum of texts, cast": of_texts.sum((0, 5), scale=5.0),
+        "sum of floats, cast": of_floats.sum((0, 5), scale=5.0),
+        "sum of a cut": of_cut.sum((0, 2), scale=2.0),
     }
-
-
-#: Margins by name: what is declared to be known of a frame. Without an invariant only the rows of a frame are limited.
-MARGINS: Final[Mapping[str, Mapping[str, Any]]] = {
-    "no margin": {},
-    "at most 20 rows": {"max_length": MOST_ROWS},
-    "length known": {"max_length": MOST_ROWS, "invariant": "lengths"},
-    "by key": {"by": ("key",), "max_length": MOST_ROWS, "max_groups": MOST_ROWS},
-}
-
-
-#: Rows to start from. NaN comes only in columns that hold it at the start.
-ROWS: Final = {"x": [math.nan, 1.0, None], "n": [None, 0, 5], "text": ["1", "x", ""], "key": ["a", "b", "a"]}
 
 
 def plan_of(dp: Any, thing: Any, query: str, margin: str) -> Any:
@@ -283,7 +270,7 @@ def plan_of(dp: Any, thing: Any, query: str, margin: str) -> Any:
     if declared := MARGINS[margin]:
         by = [pl.col(name) for name in declared.get("by", ())]
         domain = dp.with_margin(domain, dp.polars.Margin(**{**declared, "by": by}))
-    frame, aggregate = pl.LazyFrame(ROWS), queries_of(dp, pl)[query]
+    frame, aggregate = pl.LazyFrame(ROWS), queries_of(dp)[query]
     if "by" not in declared:
         return thing(domain, dp.symmetric_distance(), dp.max_divergence(), frame.select(aggregate))
     # Keys are released where their noisy count is large enough, so each group is counted.
