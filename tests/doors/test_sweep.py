@@ -19,6 +19,7 @@ from dpwitness.cli import main
 from dpwitness.codec import read_fields
 from dpwitness.files import read_frame
 from dpwitness.mechanisms.catalog import load_registered
+from dpwitness.problem import Effort
 from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import Case, CaseResult
@@ -99,7 +100,7 @@ def in_place_of_processes(monkeypatch):
 
 def listed(*modules, alpha=1e-6, max_time=8, seed=1):
     """The sweep of modules."""
-    return Sweep.of(modules, alpha, max_time, seed, None)
+    return Sweep.of(modules, Effort(alpha=alpha, max_time=max_time, seed=seed), None)
 
 
 def results_of(path):

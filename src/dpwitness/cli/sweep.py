@@ -51,12 +51,14 @@ def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]
 def run(arguments: argparse.Namespace) -> int:
     """List the cases, run them, print the table; 1 where one is refuted."""
     from dpwitness.cli.output import check_places, hand_over
+    from dpwitness.problem import Effort
     from dpwitness.sweeps.case import REFUTED, CaseResult
     from dpwitness.sweeps.sweep import Sweep, text_of
     from dpwitness.sweeps.sweep import run as run_cases
 
     check_places(arguments)
-    found = Sweep.of(arguments.modules, arguments.alpha, arguments.max_time, arguments.seed, arguments.records)
+    effort = Effort(alpha=arguments.alpha, max_time=arguments.max_time, seed=arguments.seed)
+    found = Sweep.of(arguments.modules, effort, arguments.records)
     if arguments.list:
         names = [case.name + (f": {case.refused}" if case.refused else "") for case in found.cases]
         return hand_over(arguments, NOT_REFUTED, found.to_json, lambda: "\n".join(names))

@@ -3,9 +3,9 @@
 import json
 import os
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from typing import Any, ClassVar, Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import ClassVar, Final
 
 from dpwitness import errors
 from dpwitness.checks import one_line
@@ -15,6 +15,7 @@ from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.results.fields import Alpha, Count, read_result
 from dpwitness.results.text import exceeded
 from dpwitness.results.verdict import Verdict
+from dpwitness.sweeps.describers import Recipe
 
 #: The statuses of cases, in their order in the table.
 REFUTED, NOT_REFUTED, NOT_RUN = STATUSES = ("refuted", "not refuted", "not run")
@@ -58,18 +59,12 @@ class CaseResult(JsonFields):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Case(JsonFields):
-    """A mechanism with its parameters, to be checked in a process of its own; its text is its name.
-
-    `describer` makes the mechanism, by `label` and `settings`; see `describers.Recipe`.
-    """
+class Case(Recipe, JsonFields):
+    """A recipe to be checked in a process of its own; its text is its name."""
 
     name: str  # the module, the name in it, and the label
     place: str  # package.module:name, from which the thing is loaded
-    describer: str
-    label: str = ""
-    settings: Mapping[str, Any] = field(default_factory=dict)
-    refused: str = ""
+    describer: str  # which makes the mechanism
     alpha: Alpha  # its share of the sweep's α: the probability of a false alarm of this case
     max_time: float
     seed: Count

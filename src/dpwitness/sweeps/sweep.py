@@ -4,7 +4,6 @@ import hashlib
 import inspect
 import json
 import pkgutil
-import secrets
 import sys
 import textwrap
 import threading
@@ -16,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from importlib.metadata import packages_distributions, version
 from pathlib import Path
 from types import ModuleType
-from typing import Final
+from typing import Final, cast
 
 from dpwitness import checks
 from dpwitness.checks import brief, json_value, on_one_line
@@ -24,7 +23,7 @@ from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
 from dpwitness.mechanisms.catalog import load_module
-from dpwitness.options import MOST_WORKERS
+from dpwitness.problem import Effort
 from dpwitness.results.fields import Alpha, Seed, read_result
 from dpwitness.results.text import table
 from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, STATUSES, Case, CaseResult
@@ -48,21 +47,15 @@ class Sweep(JsonFields):
     code: Mapping[str, str] = field(default_factory=dict, metadata={"json": "optional"})
 
     @classmethod
-    def of(
-        cls, modules: Sequence[str], alpha: float, max_time: float | str, seed: int | None, records: str | None
-    ) -> "Sweep":
+    def of(cls, modules: Sequence[str], effort: Effort, records: str | None) -> "Sweep":
         """List the cases of modules, as `sweep` does. Raises `InvalidData` too, for records that cannot be read."""
+        seed = cast("int", effort.seed)  # by now one is chosen
         names = tuple(dict.fromkeys(checks.text("module", name) for name in checks.items("modules", modules)))
         if not names:
             raise InvalidParameter("give at least one module, such as package.module or path/file.py")
-        alpha, limit = checks.finite("alpha", alpha), checks.seconds("max_time", max_time)
-        if not 0 < alpha < 1:
-            raise InvalidParameter(f"alpha={brief(alpha)} must lie between 0 and 1")
-        chosen = secrets.randbelow(SEEDS) if seed is None else checks.whole("seed", seed, 0, SEEDS - 1)
         digest = ""
-        if records is not None:
-            if not isinstance(records, str | Path):  # an integer would be taken for an open file, and closed
-                raise InvalidParameter(f"records={brief(records)} must be the path of a CSV file")
+        if records is not None:  # an integer would be taken for an open file, and closed
+            checks.kind("records", records, (str, Path), "the path of a CSV file", InvalidParameter)
             read_frame(records)  # now, and not in each process
             digest = hashlib.sha256(read_text(records).encode()).hexdigest()
         found = [one for name in names for one in recipes_of(name)]
@@ -85,13 +78,16 @@ class Sweep(JsonFields):
                 label=recipe.label,
                 settings=recipe.settings,
                 refused=recipe.refused,
-                alpha=alpha / len(found),
-                max_time=limit,
-                seed=seed_of(chosen, name),
+                alpha=effort.alpha / len(found),
+                max_time=effort.max_time,
+                seed=seed_of(seed, name),
                 records=None if records is None else str(Path(records).resolve()),
             )
             cases.append(case)
-        return cls(modules=names, alpha=alpha, max_time=limit, seed=chosen, cases=tuple(cases), records_digest=digest)
+        return cls(
+            modules=names, alpha=effort.alpha, max_time=effort.max_time, seed=seed, cases=tuple(cases),
+            records_digest=digest,
+        )  # fmt: skip
 
 
 def seed_of(seed: int, name: str) -> int:
@@ -173,7 +169,8 @@ def sweep(
     InvalidParameter
         For settings that make no sense, and if nothing in the modules states a claim.
     """
-    return list(Sweep.of(modules, alpha, max_time, seed, records).cases)
+    effort = Effort(alpha=alpha, max_time=checks.seconds("max_time", max_time), seed=seed)
+    return list(Sweep.of(modules, effort, records).cases)
 
 
 def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:
@@ -223,7 +220,6 @@ def run(
     the seed, otherwise the file's seed is used. `told` is called with each result, the number of results and the
     number of cases.
     """
-    checks.whole("workers", workers, 1, MOST_WORKERS)
     results: dict[str, CaseResult] = {}
     known = packages_distributions()
     packages = {package for name in wanted.modules for package in known.get(name.partition(".")[0], ())}

@@ -30,8 +30,6 @@ CASE: Final = "DPWITNESS_SWEEP_CASE"
 #: Pairs that an attempt is tried on, and pairs among which the smallest is looked for.
 TRIAL_PAIRS: Final = 6
 FIRST_PAIRS: Final = 40
-#: Runs without an error that make an attempt run.
-FEWEST_RUNS: Final = 6
 #: The part of the time of a case after which no further attempt is tried.
 TRIAL_SHARE: Final = 0.25
 
@@ -109,9 +107,6 @@ def drawn(rng: object, data: object) -> object:
     return chosen().mechanism(rng, data)
 
 
-# The attempt that is checked.
-
-
 def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Attempt]:
     """The first attempt that runs on some of its own pairs, and its number. Raises `InvalidParameter`.
 
@@ -129,12 +124,13 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
 
 
 def trial(attempt: Attempt) -> str:
-    """Why an attempt does not run on enough of the first pairs of its relation; empty if it does."""
-    signature = Signature.of(attempt.mechanism, attempt.parameters)
-    rng, said, lengths = np.random.default_rng(0), "", []
+    """Why an attempt does not run on half of the first inputs of its relation; empty if it does."""
+    signature, rng = Signature.of(attempt.mechanism, attempt.parameters), np.random.default_rng(0)
     first = list(islice(attempt.relations[0].candidates(), FIRST_PAIRS))
     smallest = sorted(first, key=lambda pair: sum(map(length, pair.sides)))[:1] if attempt.strict else []
-    for side in (side for pair in [*smallest, *first[:TRIAL_PAIRS]] for side in pair.sides):
+    inputs = [side for pair in [*smallest, *first[:TRIAL_PAIRS]] for side in pair.sides]
+    said, lengths = "", []
+    for side in inputs:
         try:
             with warnings.catch_warnings(record=True, action="always") as warned:
                 output = signature.call(side, rng, 1)
@@ -151,7 +147,7 @@ def trial(attempt: Attempt) -> str:
     several = {of_input for of_input, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
         return "it returns an entry for each record: its claim is about one record, and not about a dataset"
-    enough = len(lengths) >= FEWEST_RUNS or (lengths and not said)
+    enough = lengths and 2 * len(lengths) >= len(inputs)
     return "" if enough else said or "no input is known that it may take"
 
 

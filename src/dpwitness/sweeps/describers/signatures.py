@@ -148,7 +148,7 @@ class Signatures:
 
 
 class Taking:
-    """A function, or a class and its method that takes data, with values for the parameters.
+    """A function, or a class with its method that takes data, and values for the parameters.
 
     `ends`: the bounds; `values`: see `Signatures.values`; `unknown`: the parameters without a known value.
     """
@@ -157,42 +157,35 @@ class Taking:
         self.thing, self.ends, self.made, self.own = thing, ends, inspect.isclass(thing), parameters_of(thing)
         self.method = method_of(thing) if self.made else None
         of_method = parameters_of(getattr(thing, self.method), bound=True) if self.method else {}
-        taking = of_method if self.made else self.own
-        self.all, self.data = {**of_method, **self.own}, data_of(taking)
-        labels = [name for name in LABELS if name in taking]
+        self.taking = of_method if self.made else self.own
+        self.all, self.data = {**self.taking, **self.own}, data_of(self.taking)
+        labels = [name for name in LABELS if name in self.taking]
         self.inputs = [str(self.data), *labels[:1]]
-        self.labelled = any(taking[name].default is EMPTY for name in labels)
-        self.of_number = self.data in SINGLE or (self.data and taking[self.data].annotation in (float, int))
-        ends_of = {
-            name: end for names in ENDS if set(names) <= set(self.all) for name, end in zip(names, ends, strict=True)
-        }
-        self.bounded = bool(ends_of or set(BOUNDS) & set(self.all))
+        self.labelled = any(self.taking[name].default is EMPTY for name in labels)
+        self.of_number = self.data in SINGLE or (self.data and self.taking[self.data].annotation in (float, int))
+        pairs_of_ends = [names for names in ENDS if set(names) <= set(self.all)]
+        self.bounded = bool(pairs_of_ends or set(BOUNDS) & set(self.all))
         epsilon = max(EPSILON_NAMES & set(self.all), key=len, default="")  # beside epsilon, eps is something else
-        known = {**dict.fromkeys(BOUNDS, ends), BOUNDS_Y: RANGE_Y, **ends_of, epsilon: EPSILON, **values}
-        inputs = {str(self.data), *LABELS}
-        self.of_class, self.unknown = filled(self.own, set() if self.made else inputs, known)
-        self.of_method, more = filled(of_method, inputs, known)
-        self.unknown += more
-        self.given = {**self.of_class, **self.of_method}
+        known = {**dict.fromkeys(BOUNDS, ends), BOUNDS_Y: RANGE_Y, epsilon: EPSILON}
+        known |= {name: end for names in pairs_of_ends for name, end in zip(names, ends, strict=True)}
+        self.given, self.unknown = filled(self.all, {str(self.data), *labels}, {**known, **values})
+        drawn = GENERATOR_NAMES & set(self.all)
+        self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is EMPTY}
+
+    def call(self, inputs_of: Any, value: Any, rng: Any = None) -> object:
+        """Run the function, or make an object of the class and run its method, on an input."""
+        named = {**self.given, **dict.fromkeys(self.random, rng)}
+        named |= zip(self.inputs, (value,) if inputs_of is None else inputs_of(value), strict=False)
+        if self.method is None:
+            return self.thing(**named)
+        made = self.thing(**{name: one for name, one in named.items() if name in self.own})
+        found = getattr(made, self.method)(**{name: one for name, one in named.items() if name in self.taking})
+        return learned(found) if self.method == "fit" else found
 
     def attempt(self, relations: Sequence[Relation], adjacency: str, inputs_of: Any = None, **more: Any) -> Attempt:
-        """The attempt at these relations. `inputs_of`: the values of the parameters for data and labels, of an input.
-
-        Each run makes an object of its own of a class.
-        """
-        own = {name for name, one in self.own.items() if one.default is EMPTY or name != LEGACY_NAME}
-        random = GENERATOR_NAMES & own
-
-        def call(value: Any, rng: Any = None) -> object:
-            named = {**self.of_class, **dict.fromkeys(random, rng)}
-            values = (value,) if inputs_of is None else inputs_of(value)
-            inputs = dict(zip(self.inputs, values, strict=False))
-            if self.method is None:
-                return self.thing(**named, **inputs)
-            found = getattr(self.thing(**named), self.method)(**self.of_method, **inputs)
-            return learned(found) if self.method == "fit" else found
-
-        run = (lambda rng, data: call(data, rng)) if random - {LEGACY_NAME} else lambda data: call(data)
+        """The attempt at these relations. `inputs_of`: the values of the parameters for data and labels of an input."""
+        call = partial(self.call, inputs_of)
+        run = (lambda rng, data: call(data, rng)) if self.random - {LEGACY_NAME} else lambda data: call(data)
         delta = {**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)
         return Attempt(
             mechanism=named_after(self.thing, run),
