@@ -14,7 +14,7 @@ from dpwitness.events import Interval
 from dpwitness.health.dependence import refuse_series, series_of
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
-from dpwitness.runs import Runner
+from dpwitness.runs import Role, Runner, generator
 from memory import KEPT, NOISES
 
 RUNS = (65, 256, 1_024, 4_096)
@@ -26,6 +26,8 @@ def named(noise, runs, seed):
     """Whether so many paired runs are named as dependent."""
     KEPT.clear()
     mechanism = PythonMechanism(Signature.of(lambda data: data[0] + noise(), {}))
+    # An epoch keeps the entries that the mechanism was seen to return before.
+    mechanism.outcomes(PAIR.data, generator(seed, Role.HEALTH_FIRST_RUNS), 1)
     _, x, y, turns = Runner(mechanism=mechanism, seed=seed).epoch(PAIR, [], runs, 0)
     try:
         refuse_series("release", EVENTS, series_of([(PAIR, x, y, turns)]))

@@ -438,8 +438,10 @@ def test_of_further_processes_those_that_answer_alike_are_counted(monkeypatch):
 
 
 @pytest.mark.campaign
-def test_each_new_process_draws_anew():
-    first, *further = new_process.ask(requested(remembered.kept, events=[POSITIVE]), FEW)
+@pytest.mark.parametrize("function", [remembered.kept, remembered.kept_of_the_global_generator])
+def test_each_new_process_draws_anew(function):
+    """Forks that shared a generator would give one sample several times, and refuse independent runs."""
+    first, *further = new_process.ask(requested(function, events=[POSITIVE]), FEW)
     assert [answer[0].runs for answer in further] == [5, 5]
     assert len({side.always for answer in (first, *further) for side in answer}) == 6
 

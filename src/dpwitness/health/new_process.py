@@ -323,6 +323,7 @@ def _read(question: Path) -> Any:
 
 def _answer_of(question: Path, further: Further, number: int) -> object:
     """The answer of a further process; None if the mechanism fails there."""
+    np.random.seed()  # noqa: NPY002  # NumPy's global generator, which all forks would share
     with suppress(Exception, SystemExit):
         asked = _read(question)
         return answer(replace(asked, number=number) if isinstance(asked, Request) else asked, further)
