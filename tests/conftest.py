@@ -74,7 +74,7 @@ def asked_here(monkeypatch: pytest.MonkeyPatch) -> None:
     times, and are about what comes after the health check. All others run what users run.
     """
     monkeypatch.setattr(new_process, "_told", told_here)
-    monkeypatch.setattr(dependence, "MORE_RUNS", dependence.ENOUGH_RUNS)
+    monkeypatch.setattr(dependence, "RUNS", dependence.RUNS // 8)
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat

@@ -8,8 +8,7 @@ from dpwitness.algorithms.subset_sum import binomial_subset_sums, bounded_subset
 from dpwitness.claims import ApproxDP
 from dpwitness.cli import main
 from dpwitness.errors import InvalidParameter, MechanismRaised
-from dpwitness.health import before_search, dependence, new_process
-from dpwitness.health import before_search as first_runs
+from dpwitness.health import before_search, new_process
 from dpwitness.reconstruction.subset_sum.candidates import flipped_bit
 from dpwitness.reconstruction.subset_sum.mechanism import subset_sum_reconstruction
 from running import soon
@@ -53,7 +52,7 @@ def test_a_bad_parameter_of_a_target_is_a_named_error(outcome):
 
 @pytest.mark.campaign
 def test_the_slow_reconstruction_is_refuted_after_tens_of_runs(monkeypatch):
-    for check in (before_search, dependence, first_runs, new_process):
+    for check in (before_search, new_process):
         monkeypatch.setattr(check, "SECONDS", 0.2)  # each takes all of its time where runs are slow
     data = np.arange(10) % 2
     verdict = dpw.check(

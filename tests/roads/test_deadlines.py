@@ -1,6 +1,5 @@
 """What counts as the mechanism's time, and what is left when it is over."""
 
-import itertools
 import math
 import re
 import threading
@@ -18,7 +17,6 @@ from dpwitness.api.loop import work_on
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import CompiledDisagrees, DependentRuns, MechanismTimeout, SlowMechanism
 from dpwitness.events import Interval
-from dpwitness.health import dependence
 from dpwitness.jit import with_numba
 from dpwitness.machine import COMPILING, Deadline, Overdue, Stopwatch, compiled_within
 from dpwitness.mechanisms.python import PythonMechanism
@@ -48,17 +46,6 @@ def test_a_stopwatch_counts_overlapping_activities_once():
     watch.start()  # at 20
     watch.stop()  # at 24
     assert watch.seconds == 13.0
-
-
-def test_importing_scipy_is_as_little_time_of_runs_as_compiling_is(monkeypatch):
-    ticks = itertools.count(step=0.25)
-    watch = Stopwatch(lambda: next(ticks))
-    monkeypatch.setattr(dependence, "COMPILING", watch)
-    dependence._special.cache_clear()
-    assert dependence.fisher_p_value(5, 10, 5, 10) > 0.99
-    assert watch.seconds == 0.25
-    dependence.fisher_p_value(1, 10, 5, 10)
-    assert watch.seconds == 0.25
 
 
 def test_numba_compiling_is_counted_and_running_is_not():

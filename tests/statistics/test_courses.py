@@ -10,7 +10,6 @@ from dpwitness.api.check import in_epochs
 from dpwitness.events import Interval
 from dpwitness.evidence.counts import NO_COUNTS
 from dpwitness.evidence.portfolio import Epoch
-from dpwitness.health.dependence import calls_p_value, fisher_p_value
 from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
@@ -119,17 +118,6 @@ def test_libraries_in_one_of_several_processes_start_as_many_threads_as_it_has_c
     assert threads_of_each(4) == dict.fromkeys(THREADS, "2")
     monkeypatch.setenv(THREADS[0], "5")
     assert threads_of_each(16) == dict.fromkeys(THREADS[1:], "1")
-
-
-@pytest.mark.parametrize(("hits", "of", "others", "of_others"), [(0, 5, 5, 5), (3, 40, 20, 60), (900, 1000, 50, 90)])
-def test_hypergeometric_tails_are_those_of_scipy(hits, of, others, of_others):
-    from scipy.stats import hypergeom
-
-    law = hypergeom(of + of_others, hits + others, of)
-    expected = min(1.0, 2 * min(law.cdf(hits), law.sf(hits - 1)))
-    assert fisher_p_value(hits, of, others, of_others) == pytest.approx(expected, rel=1e-9)
-    # Half of the level for the tails, two calls.
-    assert calls_p_value([hits, others], [of, of_others]) <= min(1.0, 4 * expected) * (1 + 1e-9)
 
 
 def test_an_event_learned_before_stays_beside_the_new_ones_while_it_wins(monkeypatch):

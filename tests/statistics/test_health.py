@@ -6,6 +6,7 @@ import secrets
 import sys
 import time
 from dataclasses import replace
+from math import comb
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
 
@@ -22,7 +23,6 @@ from dpwitness.events.event import outcome_text
 from dpwitness.evidence import runs_needed
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import before_search, dependence, findings, new_process, refutation
-from dpwitness.health import before_search as first_runs
 from dpwitness.health.dependence import FurtherCalls, Series, Shards, refuse_dependent
 from dpwitness.health.refutation import _in_time, check_pass, check_refutation
 from dpwitness.mechanisms import memory
@@ -174,24 +174,6 @@ def test_a_pass_of_dependent_runs_is_refused_too():
         check_pass(job(remembered.noisy)[1], PAIR.given[0], [POSITIVE], shards)
 
 
-def test_an_event_of_others_that_remembers_earlier_calls_is_named():
-    """Its answers move from call to call, and the mechanism's runs do not."""
-
-    class Remembers(Interval):
-        pass
-
-    shards, total = Shards(), Counts()
-    for k in range(20):
-        total += Counts(n10=400, n00=600) if k % 2 else Counts(n10=600, n00=400)
-        shards.add((total,))
-    _, ready = job(remembered.noisy)
-    with pytest.raises(DependentRuns, match="; or `contains` of Remembers remembers earlier calls"):
-        check_pass(ready, PAIR.given[0], [Remembers(coordinate=0, low=0.0)], shards)
-    with pytest.raises(DependentRuns) as caught:
-        check_pass(ready, PAIR.given[0], [POSITIVE], shards)
-    assert "contains" not in str(caught.value)
-
-
 def test_shards_are_kept_by_their_number_and_sum_up():
     shards, total = Shards(), Counts()
     for k in range(300):
@@ -214,10 +196,16 @@ def slow_coin(rng, data):
 @pytest.mark.campaign
 @pytest.mark.parametrize("function", [coin, slow_coin])
 def test_the_level_of_the_early_check(function, monkeypatch):
-    monkeypatch.setattr(first_runs, "LEVEL", 0.05)
+    monkeypatch.setattr(dependence, "LEVEL", 0.05)
     ready = [job(function, seed, outcome=float if function is slow_coin else None) for seed in range(60)]
-    alarms = sum(first_runs.stuck_generator("it", first_runs.first_runs(*one)) is not None for one in ready)
+    alarms = sum(before_search.stuck_generator("it", before_search.first_runs(*one)) is not None for one in ready)
     assert alarms <= stats.binom.isf(1e-9, len(ready), 0.05)
+
+
+def further_calls(rows, hits, outcomes=((0.0,),)):
+    """Calls on one input, and outcomes that they gave."""
+    series = Series(PAIR.given[0].data, np.array(outcomes), np.arange(len(outcomes)))
+    return FurtherCalls(rows=rows, hits=[hits], series=series)
 
 
 @pytest.mark.campaign
@@ -226,7 +214,7 @@ def test_the_level_of_the_check_before_a_refutation(monkeypatch):
     rng = np.random.default_rng(7)
     alarms, seeds = 0, 150
     for _ in range(seeds):
-        seen = [FurtherCalls(hits=[[rng.random(400) < 0.2 for _ in range(8)]], always=None) for _ in range(2)]
+        seen = [further_calls([400] * 8, rng.binomial(400, 0.2, 8).tolist()) for _ in range(2)]
         shards, total = Shards(), Counts()
         for n10, n11, n01, n00 in rng.multinomial(1_000, (0.1, 0.1, 0.1, 0.7), 6).tolist():
             total += Counts(n10=n10, n11=n11, n01=n01, n00=n00)
@@ -246,7 +234,7 @@ def test_consecutive_runs_of_plain_python_that_share_a_draw():
             state.extend([rng.laplace()] * 2)
         return data[0] + state.pop()
 
-    with pytest.raises(DependentRuns, match="of two runs that follow each other were equal in 41 of 41 comparisons"):
+    with pytest.raises(DependentRuns, match="the same outcome came again 1 run later, more often than by chance"):
         dpw.check(shared, claim=1.0, neighbours=PAIR, outcome=float, seed=1, max_time=5.0)
 
 
@@ -298,7 +286,7 @@ def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
 @pytest.mark.campaign
 def test_what_rarely_varies_is_not_taken_for_remembered(monkeypatch):
     """256 runs on D are all 0 with probability 0.6, and a new process then sees a 1 in 1,024 runs with 0.87."""
-    monkeypatch.setattr(dependence, "MORE_RUNS", 0)
+    monkeypatch.setattr(dependence, "RUNS", 256)
     limits = {"neighbours": PAIR, "outcome": float, "search_runs": 200, "runs": 2_000}
     verdicts = [dpw.check(remembered.rare, claim=1.0, seed=seed, **limits) for seed in range(5)]
     assert all(isinstance(verdict, dpw.Violation) for verdict in verdicts)
@@ -405,7 +393,7 @@ def processes_that_agree(monkeypatch, but, number=21):
                 for value in (0, 1)
             )
             for k, n in enumerate(runs[:number])
-        ][further.alone :]
+        ]
 
     monkeypatch.setattr(new_process, "ask", ask)
     limits = {"neighbours": PAIR, "outcome": float, "seed": 1, "search_runs": 500, "runs": 500}
@@ -471,8 +459,8 @@ def test_a_further_process_that_fails_or_hangs_tells_nothing():
 @pytest.mark.campaign
 def test_further_processes_that_hang_are_left_before_the_result_is_due():
     _, ready = job(remembered.hangs_in_forks, outcome=float)
-    further = _in_time(replace(FEW, seconds=np.inf, alone=True), replace(ready, due=time.monotonic() + 3.0))
-    assert new_process.ask(requested(remembered.hangs_in_forks, events=[POSITIVE]), further) == []
+    further = _in_time(replace(FEW, seconds=np.inf), replace(ready, due=time.monotonic() + 3.0))
+    assert len(new_process.ask(requested(remembered.hangs_in_forks, events=[POSITIVE]), further)) == 1
 
 
 def test_a_violation_of_fresh_noise_needs_no_note():
@@ -720,34 +708,35 @@ def test_compiled_code_is_not_asked_but_its_constants_are_noted():
 @pytest.mark.parametrize("first", [0, 1])
 def test_runs_that_share_noise_with_the_next_one_are_seen(first):
     """Pairs of runs that begin at even ones, and at odd ones."""
-    noise = np.random.default_rng(1).random((2, 1, 249, 1))
-    noise[:, :, first + 1 : 248 : 2] = noise[:, :, first:247:2]
-    seen = first_runs.FirstRuns(pair=PAIR.given[0], left=noise[0, :, :248], right=noise[1, :, :248])
-    assert first_runs.stuck_generator("it", seen).name == "stuck_generator"
+    noise = np.random.default_rng(1).random((2, 249, 1))
+    noise[:, first + 1 : 248 : 2] = noise[:, first:247:2]
+    assert before_search.stuck_generator("it", first_of(*noise[:, :248])).name == "stuck_generator"
 
 
-def first_of(left, right):
-    """First runs of shape (calls, rows, 1) on either side."""
-    return first_runs.FirstRuns(pair=PAIR.given[0], left=left, right=right)
+def first_of(*sides):
+    """First runs of shape (runs, 1) on either side."""
+    return tuple(
+        Series(data, rows, np.arange(len(rows))) for data, rows in zip(PAIR.given[0].sides, sides, strict=True)
+    )
 
 
 @pytest.mark.parametrize("side", [0, 1])
 def test_runs_that_are_dependent_or_vary_on_one_side_alone(side):
-    noise = np.random.default_rng(2).random((2, 1, 248, 1))
+    noise = np.random.default_rng(2).random((2, 248, 1))
     seen = noise.copy()
-    seen[side, 0, 1::2] = seen[side, 0, 0::2]
-    assert first_runs.stuck_generator("it", first_of(*seen)).name == "stuck_generator"
+    seen[side, 1::2] = seen[side, 0::2]
+    assert before_search.stuck_generator("it", first_of(*seen)).name == "stuck_generator"
     constant = np.zeros_like(noise)
-    assert first_runs.deterministic_output("it", first_of(*constant)).name == "deterministic_output"
+    assert before_search.deterministic_output("it", first_of(*constant)).name == "deterministic_output"
     constant[side] = noise[side]
-    assert first_runs.deterministic_output("it", first_of(*constant)) is None
+    assert before_search.deterministic_output("it", first_of(*constant)) is None
 
 
 def test_outcomes_that_varied_once_are_not_constant():
-    seen = findings.Outcomes()
-    for block in ([[1.0], [2.0]], [[1.0], [1.0]]):
-        seen.add(np.array(block))
-    assert seen.always is None
+    rows = np.array([[1.0, np.nan], [1.0, np.nan], [1.0, np.nan]])
+    assert findings.only_outcome(rows) == (1.0,)
+    rows[1] = [1.0, 2.0]
+    assert findings.only_outcome(rows) is findings.only_outcome(rows[:0]) is None
 
 
 def test_an_outcome_is_the_same_with_and_without_what_is_absent_behind_it():
@@ -806,38 +795,40 @@ def test_an_event_that_happens_on_d_alone_says_something():
     assert findings.of_counts(Counts(n10=5)) == ()
 
 
-@pytest.mark.parametrize(
-    ("here", "there"), [(30, 30), (18, 18), (19, 19), (40, 1), (32, 1_024), (1_000, 4), (1_000, 3), (1_000, 5), (7, 9)]
-)
-def test_constants_differ_where_no_law_makes_both_likely(here, there):
-    """The chance p^here·(1 − p)^there at the likeliest p, for twenty-one processes and two sides."""
-    p = np.linspace(0, 1, 100_001)
-    likeliest = (p**here * (1 - p) ** there).max()
-    assert refutation._differ(here, there) is bool(likeliest < dependence.LEVEL / 84)
+def in_this_process(outcomes, counts, side=0):
+    """What is known of D (or D′) from further calls that gave some outcomes, and from counts of the confirm runs."""
+    shards = Shards()
+    shards.add((counts,))
+    calls = [further_calls([1], [0], outcomes)] * 2
+    return refutation._Side.of(side, PAIR.given[0], shards, calls)
+
+
+@pytest.mark.parametrize(("here", "there"), [(30, 30), (20, 20), (40, 3), (32, 1_024), (1_000, 4), (1_000, 3), (7, 9)])
+def test_constants_differ_where_independent_runs_hardly_ever_fall_so(here, there):
+    """All of one kind here, all of another there: so few of all orders of these outcomes put them so."""
+    known = in_this_process([[0.0]] * here, Counts(n11=here))
+    other = new_process.Answer(runs=there, hits=(there,), always=(1.0,))
+    likely = 2 / comb(here + there, there) >= dependence.LEVEL / (2 * 22 * 3)
+    assert (known.other_share(other, "in a new process", tests=22) is None) is likely
 
 
 def test_repeats_are_looked_for_in_other_runs_than_those_that_define_them():
     """A thousand values as likely: in the runs that define them repeats are those that came twice there."""
     rng = np.random.default_rng(1)
-    rows = rng.integers(0, 1_000, (2_000, 1)).astype(float)
-    series = Series(PAIR.given[0].data, rows, np.arange(2_000))
-    here = FurtherCalls(hits=[], always=None, runs=2_000, series=series)
+    here = in_this_process(rng.integers(0, 1_000, (2_000, 1)).astype(float), Counts(n10=5, n00=5))
     for low, remembered_too in ((0, False), (1_000, True)):
         new = rng.integers(low, low + 1_000, (1_000, 1)).astype(float)
         there = new_process.Answer(runs=1_000, hits=(), always=None, outcomes=tuple(findings.outcome_keys(new)))
-        if remembered_too:
-            with pytest.raises(DependentRuns, match=r"an outcome that had come twice before, and 0 of 1000 in a new"):
-                refutation._refuse_repeats("it", 0, here, Shards(), there)
-        else:
-            refutation._refuse_repeats("it", 0, here, Shards(), there)
+        found = here.other_share(there, "in a new process")
+        assert ("an outcome came that had come twice before in" in (found or "")) is remembered_too
+        assert not found or found.endswith("and in 0 of 1000 in a new process")
 
 
-ALWAYS = FurtherCalls(hits=[], always=(0.0,), runs=20)
-VARIED = replace(ALWAYS, always=None)
+ALWAYS, VARIED = [[0.0]] * 20, [[0.0]] * 19 + [[1.0]]
 
 
 @pytest.mark.parametrize(
-    ("function", "calls", "counts", "refused"),
+    ("function", "outcomes", "counts", "refused"),
     [
         (remembered.kept, (ALWAYS, ALWAYS), Counts(n10=9), True),
         (remembered.kept, (ALWAYS, ALWAYS), Counts(n01=9), True),
@@ -846,15 +837,14 @@ VARIED = replace(ALWAYS, always=None)
         (remembered.hidden[0], (ALWAYS, ALWAYS), Counts(n10=9), False),
     ],
 )
-def test_without_a_new_process_what_never_varied_and_may_remember_is_refused(function, calls, counts, refused):
-    shards = Shards()
-    shards.add((counts,))
+def test_without_a_new_process_what_never_varied_and_may_remember_is_refused(function, outcomes, counts, refused):
+    sides = [in_this_process(of_input, counts, side) for side, of_input in enumerate(outcomes)]
     _, ready = job(function, outcome=float)
     if refused:
         with pytest.raises(DependentRuns, match="by new processes alone: none answered"):
-            refutation._not_compared(ready, "none answered", calls, shards)
+            refutation._not_compared(ready, "none answered", sides)
     else:
-        assert refutation._not_compared(ready, "none answered", calls, shards)[0].endswith(": none answered")
+        assert refutation._not_compared(ready, "none answered", sides)[0].endswith(": none answered")
 
 
 def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(monkeypatch):
@@ -907,4 +897,4 @@ def test_an_outcome_is_named_by_what_it_is():
 def test_tests_run_the_health_check_that_users_run():
     """Unless they ask for another one by name, see `asked_here` in tests/conftest.py."""
     assert new_process._told.__module__ == "dpwitness.health.new_process"
-    assert dependence.MORE_RUNS == 1 << 15
+    assert dependence.RUNS == 1 << 15

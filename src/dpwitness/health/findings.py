@@ -1,4 +1,4 @@
-"""What a health check finds, findings about verdicts, and what the checks share: time, and outcomes that never vary."""
+"""What a health check finds, findings about verdicts, and what the checks share: time, advice, and rows as keys."""
 
 import math
 from collections.abc import Collection
@@ -8,12 +8,18 @@ from typing import Final
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.events import widen
 from dpwitness.evidence import Counts, detectable_at_best, rare_event, runs_needed
 from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.options import HEALTH_CHECKS
 from dpwitness.results.verdict import NotRefuted
 
+#: Seconds of runs that one health check may take.
+SECONDS: Final = 1.0
+
+ADVICE: Final = "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
+#: What is said of a mechanism whose outcome on an input is the same in every run.
+SAME: Final = "it adds no noise, or draws the same noise in every run"
+SAME_OR_RARE: Final = f"{SAME}, or other outcomes are rare"
 #: An event of such a share of the runs on D is no tail, however few runs there were.
 NO_TAIL: Final = 0.1
 
@@ -87,38 +93,11 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
     return findings
 
 
-#: Seconds of runs on each input that one health check may take.
-SECONDS: Final = 1.0
-
-ADVICE: Final = "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
-
-
-#: What is said of a mechanism whose outcome on an input is the same in every run.
-SAME: Final = "it adds no noise, or draws the same noise in every run"
-SAME_OR_RARE: Final = f"{SAME}, or other outcomes are rare"
-
-
-class Outcomes:
-    """Outcomes of one input that come block by block, and whether they were all the same."""
-
-    def __init__(self) -> None:
-        self._first: Rows | None = None
-        self._same = True
-        self.runs = 0
-
-    def add(self, rows: Rows) -> None:
-        """Take a block of the shape (runs, width), NaN behind the end of each outcome."""
-        if self._first is None:
-            self._first = rows[:1, ~np.isnan(rows[0])]
-        self.runs += len(rows)
-        expected = widen(self._first, rows.shape[1])
-        self._same = self._same and expected.shape[1] == rows.shape[1]
-        self._same = self._same and np.array_equal(rows, np.broadcast_to(expected, rows.shape), equal_nan=True)
-
-    @property
-    def always(self) -> tuple[float, ...] | None:
-        """The outcome that all of them were; None where they vary, or where there is none."""
-        return tuple(self._first[0].tolist()) if self._same and self._first is not None else None
+def only_outcome(rows: Rows) -> tuple[float, ...] | None:
+    """The outcome that every row is, without what is absent behind its end; None where they vary, and of no rows."""
+    if not len(rows) or not np.array_equal(rows, np.broadcast_to(rows[0], rows.shape), equal_nan=True):
+        return None
+    return tuple(rows[0, ~np.isnan(rows[0])].tolist())
 
 
 def outcome_keys(rows: Rows) -> list[bytes]:

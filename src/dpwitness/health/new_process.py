@@ -30,7 +30,7 @@ import numpy as np
 from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
-from dpwitness.health.findings import SECONDS, Outcomes, outcome_keys
+from dpwitness.health.findings import SECONDS, only_outcome, outcome_keys
 from dpwitness.mechanisms.catalog import load_module
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.columns import Columns
@@ -139,8 +139,7 @@ class Further:
     """How many more processes load the mechanism, the seconds of all, and of each the runs and seconds on an input.
 
     `seconds`: for which they are waited for at least; they go on for as long as the first new process takes. `limit`:
-    seconds after which no answer is waited for, the start of Python included. `alone`: whether they alone are
-    asked, since the first one has answered before.
+    seconds after which no answer is waited for, the start of Python included.
     """
 
     processes: int = 20
@@ -148,7 +147,6 @@ class Further:
     runs: int = 32
     runs_seconds: float = 0.1 * SECONDS
     limit: float = START + 6 * SECONDS
-    alone: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -293,7 +291,7 @@ def answers(request: dict[str, Any]) -> list[object]:
     here, there = FORK.Pipe(duplex=False)
     FORK.Process(target=_ask_further, args=(there, question, further)).start()
     there.close()
-    found = [] if further.alone else [answer(_read(question))]
+    found = [answer(_read(question))]
     with suppress(EOFError):  # all have answered
         while here.poll(max(end - time.monotonic(), 0.0)):
             found.append(here.recv())
@@ -362,8 +360,9 @@ def _counted(
     most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.cost.batched else (PLAIN_RUNS, 1)
     most, seconds = (most, SECONDS) if further is None else (further.runs, further.runs_seconds)
     width = max(1, *(event.width for event in events))
-    hits, runs, outcomes = [0] * len(events), 0, Outcomes()
+    hits, runs = [0] * len(events), 0
     first: list[bytes] = []
+    only: set[tuple[float, ...] | None] = set()
     for event in events:
         event.contains(np.full((1, width), np.nan))  # what it compiles or loads is not the mechanism's time
     if further is not None:  # the first call of a process may be unlike all others, as one that makes a connection is
@@ -371,12 +370,13 @@ def _counted(
     end = time.monotonic() + seconds
     while runs < most and (runs == 0 or time.monotonic() < end):
         rows = mechanism.outcomes(data, rng, chunk, start=runs, least=width)
-        outcomes.add(rows)
+        only.add(only_outcome(rows))
         if further is None:
             first += outcome_keys(rows[: PLAIN_RUNS - len(first)])
         hits = [count + int(event.contains(rows).sum()) for count, event in zip(hits, events, strict=True)]
         runs += chunk
-    return {"runs": runs, "hits": tuple(hits), "always": outcomes.always, "outcomes": tuple(first)}
+    always = only.pop() if len(only) == 1 else None
+    return {"runs": runs, "hits": tuple(hits), "always": always, "outcomes": tuple(first)}
 
 
 def refuse_inside() -> None:

@@ -11,18 +11,18 @@ compared.
 
 import math
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, TypeAlias, TypeVar
 
-from dpwitness.checks import INTERRUPTS, is_failure, is_ours, on_one_line
+from dpwitness.checks import INTERRUPTS, is_failure, on_one_line
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event
 from dpwitness.health import new_process
 from dpwitness.health.dependence import (
+    CALLS_SECONDS,
     LEVEL,
     FurtherCalls,
     Shards,
@@ -31,12 +31,13 @@ from dpwitness.health.dependence import (
     refuse_dependent,
     refuse_series,
 )
-from dpwitness.health.findings import SAME, SAME_OR_RARE, SECONDS, Outcomes
+from dpwitness.health.findings import SAME, SAME_OR_RARE, SECONDS, only_outcome
 from dpwitness.health.new_process import Answer, Further
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
+from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
-from dpwitness.runs import Role, Runner, generator
+from dpwitness.runs import Role, Runner, generator, stack
 
 #: Runs of compiled code that are looked at for outcomes that never vary.
 RUNS: Final = 256
@@ -44,7 +45,7 @@ RUNS: Final = 256
 PYTHON_STARTS: Final = 2.0
 #: The share of a check's time that further runs of a pass may take.
 PASS_SHARE: Final = 0.02
-#: The same of runs that compiled code repeats in Python, with limits in seconds.
+#: The share of a check's time that runs of compiled code are repeated in Python, and its limits in seconds.
 COMPARED_SHARE: Final = 0.05
 COMPARED_SECONDS: Final = (0.01, 0.5)
 
@@ -55,6 +56,8 @@ Answers: TypeAlias = list[tuple[Answer, Answer]]
 
 ADVICE: Final = "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
 NAMES: Final = ("D", "D′")
+#: What new processes are waited for if only they can tell: 20 answers, each of 32 runs.
+PATIENT: Final = Further(seconds=math.inf, runs_seconds=SECONDS, limit=math.inf)
 
 
 def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
@@ -65,50 +68,29 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     `LEVEL`. They are exact for one look after a fixed number of runs; at a stopping time, which follows many looks,
     they are not.
     """
-    if runner.mechanism.cost.compiled:
+    mechanism = runner.mechanism
+    if mechanism.cost.compiled:
         return _compiled(runner, pair)
     asked = [*events, *(event for event, _ in shards.chosen)]
-    question = _given(partial(new_process.request, runner.mechanism, pair, asked, runner.seed))
+    question = _given(partial(new_process.request, mechanism, pair, asked, runner.seed))
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
-        answers = beside.submit(_answers, question, _in_time(Further(), runner))
+        answers = beside.submit(_answers, question, Further(), runner)
         try:
             calls = _calls(runner, pair, asked)
         except BaseException:  # Ctrl-C: the other result is no longer needed
             new_process.end()
             raise
     notes: tuple[str, ...] = ()
-    name = runner.mechanism.name
-    with _events_named(events):
-        if isinstance(calls, str):
-            notes, calls = (f"its runs were not compared with each other: {calls}",), _calls_before(pair, shards)
-        else:
-            refuse_dependent(name, len(events), shards, calls)
-            _refuse_other_calls(name, shards, calls)
-        refuse_series(name, events, [*shards.series, *(of_input.series for of_input in calls if of_input.series)])
-        return (*notes, *_compared(runner, question, answers.result(), calls, shards))
-
-
-def _in_time(further: Further, runner: Runner) -> Further:
-    """The same processes, which answer before the result of the check is due."""
-    limit = min(further.limit, runner.seconds_until_due)
-    return replace(further, limit=limit, seconds=min(further.seconds, max(limit - PYTHON_STARTS, 0.0)))
-
-
-def _calls_before(pair: Pair, shards: Shards) -> list[FurtherCalls]:
-    """What earlier runs showed of both inputs, in the place of further calls; nothing where one has too few.
-
-    Their series are left out, since they are looked at already.
-    """
-    known = {input_key(one.data): one.rows for one in shards.series}
-    keys = [input_key(data) for data in pair.sides]
-    if not all(key in known for key in keys):
-        return []
-    sides = []
-    for key in keys:
-        outcomes = Outcomes()
-        outcomes.add(known[key])
-        sides.append(FurtherCalls(hits=[], always=outcomes.always, runs=outcomes.runs))
-    return sides
+    if isinstance(calls, str):
+        notes, calls = (f"its runs were not compared with each other: {calls}",), []
+    _refuse_within(runner, events, shards, calls)
+    sides = [_Side.of(side, pair, shards, calls) for side in range(len(NAMES))]
+    for here, of_input in zip(sides, calls, strict=False):  # there are none where they failed
+        alone = Answer(runs=sum(of_input.rows), hits=tuple(map(sum, of_input.hits)), always=None)
+        between, there = " between runs on both inputs", f"runs on {here.name} alone"
+        if found := here.other_share(alone, there, between=between):
+            raise DependentRuns(f"the runs of {mechanism.name} are not independent: {found}: {ADVICE}")
+    return (*notes, *_compared(runner, question, answers.result(), sides))
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
@@ -120,49 +102,20 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
         require_same_in_python(runner, pair)
-        return _same_in_every_run(runner, [_outcomes_of_compiled(runner, pair, side) for side in range(len(NAMES))])
-    calls: Sequence[FurtherCalls] | str = ()
-    if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
-        calls = _calls(runner, pair, events, min(SECONDS, PASS_SHARE * runner.seconds), proved=False)
-    if isinstance(calls, str):
-        calls = ()
-    series = [*shards.series, *(of_input.series for of_input in calls if of_input.series)]
-    with _events_named(events):
-        if shards.kept:
-            refuse_dependent(mechanism.name, len(shards.totals), shards, calls)
-        refuse_series(mechanism.name, events, series)
-    return _same_in_every_run(runner, calls)
-
-
-def _same_in_every_run(runner: Runner, calls: Sequence[FurtherCalls | Outcomes]) -> tuple[str, ...]:
-    """A note where every run on D returned the same, and every run on D′."""
-    runs = sum(here.runs for here in calls)
-    if not calls or any(not here.always for here in calls):
+        rows = [_compiled_rows(runner, pair, side) for side in range(len(NAMES))]
+    else:
+        calls: list[FurtherCalls] | str = []
+        if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
+            calls = _calls(runner, pair, events, min(CALLS_SECONDS, PASS_SHARE * runner.seconds), proved=False)
+        calls = [] if isinstance(calls, str) else calls
+        _refuse_within(runner, events, shards, calls)
+        rows = [of_input.series.rows for of_input in calls]
+    always = [only_outcome(of_input) for of_input in rows]
+    if not always or None in always:
         return ()
-    on_d, on_neighbour = (runner.mechanism.outcome_text(here.always or ()) for here in calls)
+    on_d, on_neighbour = (mechanism.outcome_text(outcome or ()) for outcome in always)
+    runs = sum(map(len, rows))
     return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {SAME_OR_RARE}",)
-
-
-def _outcomes_of_compiled(runner: Runner, pair: Pair, side: int) -> Outcomes:
-    """Those of a few runs of machine code on one input."""
-    outcomes = Outcomes()
-    rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side)
-    outcomes.add(runner.mechanism.outcomes(pair.sides[side], rng, RUNS))
-    return outcomes
-
-
-@contextmanager
-def _events_named(events: Sequence[Event]) -> Iterator[None]:
-    """Add to a `DependentRuns` that events of other packages may be what remembers something from run to run."""
-    try:
-        yield
-    except DependentRuns as error:
-        names = dict.fromkeys(f"`contains` of {type(event).__name__}" for event in events if not is_ours(event))
-        if not names:
-            raise
-        raise DependentRuns(
-            f"{error}; or {' or '.join(names)} remembers earlier calls: let it look at the row alone"
-        ) from error
 
 
 def require_same_in_python(runner: Runner, pair: Pair) -> None:
@@ -176,6 +129,12 @@ def require_same_in_python(runner: Runner, pair: Pair) -> None:
     least, most = COMPARED_SECONDS
     seconds = min(max(COMPARED_SHARE * runner.seconds, least), most)
     require_same(difference_in_many(compiled, plain, pair, generator(runner.seed, Role.CONFIRM), seconds))
+
+
+def _compiled_rows(runner: Runner, pair: Pair, side: int) -> Rows:
+    """A few runs of machine code on one input."""
+    rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side)
+    return runner.mechanism.outcomes(pair.sides[side], rng, RUNS)
 
 
 def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
@@ -195,16 +154,22 @@ def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
             "another value in a new process; draw fresh noise for every run, and give what was changed as a "
             "parameter"
         )
-    for side in range(len(NAMES)):
-        outcomes = _outcomes_of_compiled(runner, pair, side)
-        if outcomes.always is not None:
-            always = runner.mechanism.outcome_text(outcomes.always)
-            notes.append(f"on {NAMES[side]} every one of {RUNS} runs returned {always}: {SAME_OR_RARE}")
+    for side, name in enumerate(NAMES):
+        always = only_outcome(_compiled_rows(runner, pair, side))
+        if always is not None:
+            outcome = runner.mechanism.outcome_text(always)
+            notes.append(f"on {name} every one of {RUNS} runs returned {outcome}: {SAME_OR_RARE}")
     return tuple(notes)
 
 
+def _refuse_within(runner: Runner, events: Sequence[Event], shards: Shards, calls: Sequence[FurtherCalls]) -> None:
+    """Raise `DependentRuns` if runs of this process depend on each other."""
+    refuse_dependent(runner.mechanism.name, len(shards.totals), shards, calls)
+    refuse_series(runner.mechanism.name, events, [*shards.series, *(of_input.series for of_input in calls)])
+
+
 def _calls(
-    runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = SECONDS, *, proved: bool = True
+    runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = CALLS_SECONDS, *, proved: bool = True
 ) -> list[FurtherCalls] | str:
     """Further calls on both inputs, or why there are none.
 
@@ -228,106 +193,112 @@ def _given(call: Callable[[], T]) -> T | str:
         return on_one_line(error)
 
 
-def _answers(question: new_process.Request | str, further: Further) -> Answers | str:
+def _answers(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str:
     """The same runs in new processes, or why none can be asked."""
-    return question if isinstance(question, str) else _given(partial(new_process.ask, question, further))
+    if isinstance(question, str):
+        return f"it cannot be loaded there ({question}); put the function at the top level of a file"
+    return _given(partial(new_process.ask, question, _in_time(further, runner)))
+
+
+def _in_time(further: Further, runner: Runner) -> Further:
+    """The same processes, which answer before the result of the check is due."""
+    limit = min(further.limit, runner.seconds_until_due)
+    return replace(further, limit=limit, seconds=min(further.seconds, max(limit - PYTHON_STARTS, 0.0)))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Side:
+    """Runs of one input in this process.
+
+    `shares`: hits and confirm runs of each event. `always`: the outcome of all `runs` whose outcomes are known, if it
+    was one. `twice`: outcomes that came twice in the first half of them, and the second half.
+    """
+
+    name: str
+    shares: list[tuple[int, int]]
+    runs: int
+    always: tuple[float, ...] | None
+    twice: frozenset[bytes]
+    later: list[bytes]
+
+    @classmethod
+    def of(cls, side: int, pair: Pair, shards: Shards, calls: Sequence[FurtherCalls]) -> "_Side":
+        key = input_key(pair.sides[side])
+        series = [one for one in shards.series if input_key(one.data) == key]
+        series += [calls[side].series] if calls else []
+        outcomes = [outcome for one in series for outcome in one.outcomes]
+        half = len(outcomes) // 2
+        return cls(
+            name=NAMES[side],
+            shares=[((counts.hits, counts.neighbour_hits)[side], counts.runs) for counts in shards.compared],
+            runs=len(outcomes),
+            always=only_outcome(stack([one.rows for one in series])) if series else None,
+            twice=frozenset(outcome for outcome, times in Counter(outcomes[:half]).items() if times > 1),
+            later=outcomes[half:],
+        )
+
+    @property
+    def varied(self) -> bool:
+        """Whether an outcome was another than the rest, or an event happened in some of the confirm runs alone."""
+        return self.always is None or any(0 < hits < runs for hits, runs in self.shares)
+
+    def other_share(self, there: Answer, where: str, *, between: str = "", tests: int = 1) -> str | None:
+        """Say what came in another share of other runs of the input; None where nothing did.
+
+        Where nothing differs, something is said with probability `LEVEL` at most in so many tests of both inputs.
+        """
+        # There are no hits where the time is an outcome.
+        pairs = zip(self.shares, there.hits, strict=False)
+        found = [("the event happened", *own, hits, there.runs) for own, hits in pairs]
+        if self.always is not None and there.always is not None:
+            other = there.runs if self.always == there.always else 0
+            found.append(("the same outcome came", self.runs, self.runs, other, there.runs))
+        came, new = (sum(outcome in self.twice for outcome in rows) for rows in (self.later, there.outcomes))
+        found.append(("an outcome came that had come twice before", came, len(self.later), new, len(there.outcomes)))
+        level = LEVEL / (len(NAMES) * tests * (len(self.shares) + 2))
+        for what, hits, runs, others, of in found:
+            if fisher_p_value(hits, runs, others, of) < level:
+                return f"on {self.name} {what} in {hits} of {runs} runs{between}, and in {others} of {of} {where}"
+        return None
 
 
 def _compared(
-    runner: Runner,
-    question: new_process.Request | str,
-    answers: Answers | str,
-    calls: Sequence[FurtherCalls],
-    shards: Shards,
+    runner: Runner, question: new_process.Request | str, answers: Answers | str, sides: Sequence[_Side]
 ) -> tuple[str, ...]:
-    """Compare with new processes: remembered noise is another there."""
-    if isinstance(question, str):
-        unloaded = f"it cannot be loaded there ({question}); put the function at the top level of a file"
-        return _not_compared(runner, unloaded, calls, shards)
+    """Compare with new processes: remembered noise is another there. Raises `DependentRuns`."""
     if isinstance(answers, str):
-        return _not_compared(runner, answers, calls, shards)
-    name, notes = runner.mechanism.name, list[str]()
-    _refuse_others(runner, calls, shards, answers)
-    always = [here.always for here in calls]
-    processes = 1
-    alike = bool(calls) and None not in always and always == [there.always for there in answers[0]]
-    if alike and may_remember(runner.mechanism.signature.given_function):  # what is kept may be the same by chance
-        answers = _answers_of_few_runs(runner, question, calls, shards, answers)
-        processes = sum(always == [there.always for there in one] for one in answers)
-        asked = 1 + Further().processes
-        if processes < asked / 2:
-            few = f"{processes} of {asked} new processes answered in time: give a larger max_time"
-            return _not_compared(runner, few, calls, shards)
-    for side, (here, there) in enumerate(zip(calls, answers[0], strict=False)):  # there are none where calls failed
-        _refuse_repeats(name, side, here, shards, there)
+        return _not_compared(runner, answers, sides)
+    mechanism, usual, processes = runner.mechanism, Further(), 1
+    _refuse_other_processes(mechanism.name, sides, answers)
+    if not any(here.varied for here in sides) and may_remember(mechanism.signature.given_function):
+        # What is kept may be the same by chance, in few processes and in few runs of each.
+        if len(answers) <= usual.processes or any(there.runs < usual.runs for one in answers for there in one):
+            more = _answers(question, PATIENT, runner)
+            answers = answers if isinstance(more, str) else more
+            _refuse_other_processes(mechanism.name, sides, answers)
+        processes = sum([here.always for here in sides] == [there.always for there in one] for one in answers)
+        if processes <= usual.processes / 2:
+            few = f"{processes} of {1 + usual.processes} new processes answered in time: give a larger max_time"
+            return _not_compared(runner, few, sides)
+    notes = []
+    for here, there in zip(sides, answers[0], strict=True):
         if here.always is None:
             continue
-        same = runner.mechanism.outcome_text(here.always)
+        same = mechanism.outcome_text(here.always)
         if there.always is None:
-            notes.append(f"on {NAMES[side]} {here.runs} runs all returned {same}: other outcomes are rare")
+            notes.append(f"on {here.name} {here.runs} runs all returned {same}: other outcomes are rare")
         elif here.always == there.always:
             new = "a new process" if processes < 2 else f"{processes} new processes"
-            notes.append(f"on {NAMES[side]} every run returned {same}, in {new} too: {SAME}")
+            notes.append(f"on {here.name} every run returned {same}, in {new} too: {SAME}")
     return tuple(notes)
 
 
-def _answers_of_few_runs(
-    runner: Runner, question: new_process.Request, calls: Sequence[FurtherCalls], shards: Shards, answers: Answers
-) -> Answers:
-    """Answers of as many new processes as are usual, each of as many runs as tell kept outcomes apart.
-
-    Of a slow mechanism every run counts: those are asked that answer before the result is due. Raises `DependentRuns`.
-    """
-    usual, least = Further(), min(here.runs for here in calls)
-    enough = next((n for n in range(1, usual.runs) if _differ(least, n)), usual.runs)
-    if sum(there.runs >= enough for one in answers for there in one) >= 2 * (1 + usual.processes):
-        return answers
-    slow = replace(usual, runs=enough, runs_seconds=SECONDS, seconds=math.inf, limit=math.inf, alone=True)
-    more = _answers(question, _in_time(slow, runner))
-    if isinstance(more, str):
-        return answers
-    _refuse_others(runner, calls, shards, [answers[0], *more])
-    return [answers[0], *max(more, answers[1:], key=len)]
-
-
-def _refuse_others(runner: Runner, calls: Sequence[FurtherCalls], shards: Shards, answers: Answers) -> None:
-    """Raise `DependentRuns` if outcomes are others in new processes: in the first one, in each further, in all of them.
-
-    Each of the three is tested at a third of the level, so that further ones take little from the first.
-    """
-    further = answers[1:]
-    for side in range(len(NAMES)):
-        alone = [one[side] for one in further]
-        hits = tuple(map(sum, zip(*(there.hits for there in alone), strict=True)))
-        together = Answer(runs=sum(there.runs for there in alone), hits=hits, always=None)
-        for there, tests in ((answers[0][side], 1), *((one, len(alone)) for one in alone), (together, 1)):
-            for own, runs, others in _other_shares(side, shards, there.runs, there.hits, LEVEL / (12 * tests)):
-                seen = f"the event happened in {own} of {runs} runs, and in {others} of {there.runs} in a new process"
-                raise _remembers(runner.mechanism.name, f"on {NAMES[side]} {seen}")
-    for one in answers:
-        for side, (here, there) in enumerate(zip(calls, one, strict=False)):  # there are none where calls failed
-            if here.always is None or there.always is None or here.always == there.always:
-                continue
-            if _differ(here.runs, there.runs):
-                returned, other = (runner.mechanism.outcome_text(always) for always in (here.always, there.always))
-                text = f"on {NAMES[side]} it returned {returned} on every run, and {other} in a new process"
-                raise _remembers(runner.mechanism.name, text)
-
-
-def _remembers(name: str, text: str) -> DependentRuns:
-    return DependentRuns(f"{name} remembers its noise or a setting: {text}; {ADVICE}")
-
-
-def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shards: Shards) -> tuple[str, ...]:
+def _not_compared(runner: Runner, why: str, sides: Sequence[_Side]) -> tuple[str, ...]:
     """Notes if no new process could be asked.
 
     Raises `DependentRuns` if no outcome ever varied on either input, and the noise may have been drawn once.
     """
-    never = {
-        NAMES[side]: runner.mechanism.outcome_text(here.always)
-        for side, here in enumerate(calls)
-        if here.always is not None and _always_or_never(side, shards)
-    }
+    never = {here.name: runner.mechanism.outcome_text(here.always or ()) for here in sides if not here.varied}
     signature = runner.mechanism.signature
     if len(never) == len(NAMES) and may_remember(signature.given_function):
         raise DependentRuns(
@@ -340,59 +311,12 @@ def _not_compared(runner: Runner, why: str, calls: Sequence[FurtherCalls], shard
     )
 
 
-def _always_or_never(side: int, shards: Shards) -> bool:
-    """Whether each event happened on an input in all of the confirm runs, or in none."""
-    hits = [((totals.hits, totals.neighbour_hits)[side], totals.runs) for totals in shards.totals]
-    return all(count in (0, runs) for count, runs in hits)
-
-
-def _differ(here: int, there: int) -> bool:
-    """Whether independent runs would hardly all return one outcome here, and all another there.
-
-    The probability is at most that of p^here·(1 − p)^there over p, and there are as many tests as processes.
-    """
-    both = here + there
-    chance = (here / both) ** here * (there / both) ** there
-    return float(chance) < LEVEL / (4 * (1 + Further().processes))
-
-
-def _refuse_other_calls(name: str, shards: Shards, calls: Sequence[FurtherCalls]) -> None:
-    """Raise `DependentRuns` if the share of runs in an event is another where one input alone is run, in this process.
-
-    Then a run depends on which inputs ran before it.
-    """
-    for side, here in enumerate(calls):
-        further = [sum(int(flags.sum()) for flags in of_event) for of_event in here.hits]
-        for hits, runs, others in _other_shares(side, shards, here.runs, further, LEVEL / 12):
-            raise DependentRuns(
-                f"the runs of {name} are not independent: on {NAMES[side]} the event happened in {hits} of {runs} runs "
-                f"between runs on both inputs, and in {others} of {here.runs} runs on {NAMES[side]} alone: {ADVICE}"
-            )
-
-
-def _other_shares(
-    side: int, shards: Shards, runs: int, hits: Sequence[int], level: float
-) -> Iterator[tuple[int, int, int]]:
-    """Hits, runs and other hits of events whose share of other `runs` on an input is not that of the check's runs."""
-    for counts, others in zip(shards.compared, hits, strict=False):  # there are none where the time is an outcome
-        own = (counts.hits, counts.neighbour_hits)[side]
-        if fisher_p_value(own, counts.runs, others, runs) < level / len(shards.compared):
-            yield own, counts.runs, others
-
-
-def _refuse_repeats(name: str, side: int, here: FurtherCalls, shards: Shards, there: Answer) -> None:
-    """Raise `DependentRuns` if outcomes that repeat here are rarer in a new process, as with a pool of noise."""
-    if here.series is None:
-        return
-    outcomes = here.series.outcomes
-    half = len(outcomes) // 2
-    key = input_key(here.series.data)
-    before = [*outcomes[:half], *(o for one in shards.series if input_key(one.data) == key for o in one.outcomes)]
-    again = {outcome for outcome, times in Counter(before).items() if times > 1}
-    hits, others = (sum(o in again for o in later) for later in (outcomes[half:], there.outcomes))
-    runs = len(outcomes) - half
-    if fisher_p_value(hits, runs, others, len(there.outcomes)) < LEVEL / 4:
-        other = f"{others} of {len(there.outcomes)} in a new process"
-        raise _remembers(
-            name, f"on {NAMES[side]} {hits} of {runs} runs returned an outcome that had come twice before, and {other}"
-        )
+def _refuse_other_processes(name: str, sides: Sequence[_Side], answers: Answers) -> None:
+    """Raise `DependentRuns` if outcomes are others in one of the new processes, or in the further ones together."""
+    for side, here in enumerate(sides):
+        first, *further = (one[side] for one in answers)
+        hits = tuple(map(sum, zip(*(there.hits for there in further), strict=True)))
+        together = Answer(runs=sum(there.runs for there in further), hits=hits, always=None)
+        for there in (first, *further, together):
+            if found := here.other_share(there, "in a new process", tests=len(answers) + 1):
+                raise DependentRuns(f"{name} remembers its noise or a setting: {found}; {ADVICE}")
