@@ -1,8 +1,8 @@
-"""A run under a recording generator: what it draws, at which lines of the user's code, and which lines it takes.
+"""Recorded runs: the random draws of a run, the lines of the user's code that make them, and the steps between lines.
 
-While a run is recorded, other functions and generators stand in the place of those of `random` and `numpy.random` that
-it uses: the generator that it gets, those that it makes, the global ones, and those in the variables of its module.
-Their values are those of the seed.
+While a run is recorded, functions and generators that record stand in the place of those of `random` and
+`numpy.random`: the generator that the mechanism gets, generators that it makes, the global ones, and those in the
+variables of its module. Their values follow from the seed.
 """
 
 import inspect
@@ -15,8 +15,8 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from functools import wraps
-from types import CodeType, FrameType, FunctionType, ModuleType
+from functools import cache, wraps
+from types import FrameType, FunctionType, ModuleType
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -32,17 +32,13 @@ Floats = NDArray[np.float64]
 #: A file and a line.
 Place: TypeAlias = tuple[str, int]
 
-#: Draws and steps that a recorded run may have: they are kept in memory.
-MOST_DRAWS: Final = 10_000
-MOST_STEPS: Final = 200_000
-#: Numbers of a draw up to which they are kept.
+#: Draws and steps of a recorded run: more are not kept in memory.
+MOST_NOTED: Final = 200_000
+#: Numbers of a draw that are kept; of a larger draw none are.
 MOST_NUMBERS: Final = 4096
-#: Steps, or draws, from one look at the clock to the next: a look takes about as long as one of them.
-STEPS_A_LOOK: Final = 512
-
-#: Functions that draw: the family, and the names of location and scale, the first parameters in their order; of uniform
-#: numbers the names of the ends.
-FAMILY: Final[Mapping[str, tuple[str, str, str]]] = {
+#: Samplers by name: the family of their noise, and the parameters of location and scale in their order; of uniform
+#: numbers the parameters of both ends.
+SAMPLERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "laplace": ("Laplace", "loc", "scale"),
     "normal": ("Gaussian", "loc", "scale"),
     "gumbel": ("Gumbel", "loc", "scale"),
@@ -53,12 +49,11 @@ FAMILY: Final[Mapping[str, tuple[str, str, str]]] = {
     "standard_exponential": ("exponential", "", ""),
     "gauss": ("Gaussian", "mu", "sigma"),
     "normalvariate": ("Gaussian", "mu", "sigma"),
-    "expovariate": ("exponential", "", "lambd"),
     "uniform": ("uniform", "low", "high"),
     **dict.fromkeys(("random", "random_sample", "rand"), ("uniform", "", "")),
 }
-#: The families of the functions of `dpwitness.noise`.
-OWN_NOISE: Final = {
+#: The families of the samplers of `dpwitness.noise`.
+NOISE: Final = {
     "laplace": "Laplace",
     "gaussian": "Gaussian",
     "gumbel": "Gumbel",
@@ -66,8 +61,6 @@ OWN_NOISE: Final = {
     "geometric": "two-sided geometric",
     "discrete_gaussian": "discrete Gaussian",
 }
-#: The places of parameters that are probabilities.
-PROBABILITIES: Final = {"choice": 3, "binomial": 1, "multinomial": 1}
 #: Attributes of an object with `randomise`, as diffprivlib has them, that say what its noise is.
 SETTINGS: Final = ("sensitivity", "epsilon", "delta", "lower", "upper", "scale")
 
@@ -76,40 +69,40 @@ _LOCK: Final = threading.Lock()
 
 
 class CannotRecord(Exception):
-    """A run that cannot be recorded: another one is, or it took too long or drew too much."""
+    """The run cannot be recorded: another one is, or it took too long or drew too much."""
 
 
 class _Stop(RunsEnded):
-    """Ends a run from within: no `except Exception` of the user's stops it."""
+    """Ends a run from within; `except Exception` in the user's code does not catch it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Draw:
-    """One call that draws."""
+    """One call of a sampler."""
 
-    #: The name of the function.
+    #: The sampler.
     name: str
-    #: The distribution of noise; "uniform" for numbers from 0 to 1; else the function's name.
-    family: str
     #: The innermost line of the user's code.
     place: Place
-    #: The parameters of the noise, such as its scale; not its location, which is what noise is added to.
-    settings: Mapping[str, Floats]
-    #: The probabilities of outcomes, where the function was given them.
-    probabilities: Floats | None = None
-    #: How many numbers were drawn.
-    size: int
-    #: The numbers without location and scale, of shape (size,); None where that is not known.
-    standard: Floats | None
-    #: How many steps came before it.
+    #: Steps of the run before the draw.
     step: int
-    #: The numbers that the noise of a library was added to, of shape (size,); None where that is not known.
-    value: Floats | None = None
+    #: Numbers that were drawn.
+    size: int
+    #: The distribution of noise; "uniform" for numbers from 0 to 1; empty for other draws, as a sample of records.
+    family: str = ""
+    #: Parameters of the noise, such as its scale; not its location, which is what noise is added to.
+    settings: Mapping[str, Floats] = field(default_factory=dict)
+    #: Probabilities of the outcomes, if the sampler was given them.
+    probabilities: tuple[float, ...] | None = None
+    #: The numbers without location and scale, of shape (size,); None if they are not known.
+    standard: Floats | None = None
+    #: The number that a library adds the noise to; None if it is not known.
+    value: float | None = None
 
 
 @dataclass(slots=True)
 class Recording:
-    """One run: its draws, its steps from line to line (the file, the line before, the line), what it returned.
+    """One run: its draws, its steps from line to line (the file, the line before, the line), its output.
 
     A step to line 0 leaves a function. `returned`: the line from which the mechanism returned; `error`: the name of
     the exception that it raised.
@@ -123,140 +116,91 @@ class Recording:
 
 
 class Recorder:
-    """Records runs of functions; the code of the folder `root` counts as the user's own, installed or not.
+    """Records runs of functions; code in the folder `root` counts as the user's own, installed or not.
 
-    `deadline`: until when there is time, by `time.perf_counter`.
+    `deadline`: a time of `time.perf_counter`, after which nothing is recorded.
     """
 
     def __init__(self, *functions: Any, root: str | None, deadline: float) -> None:
         self.root, self.deadline = root, deadline
-        self._kinds: dict[CodeType, str] = {}
-        spaces = {id(space): space for function in functions for space in _spaces(function)}
-        #: The variables of their modules.
-        self.spaces = [*spaces.values()]
+        self.thread = threading.get_ident()
+        self.recording = Recording()
+        self._inside = False  # a sampler, whose own draws do not count
+        self._spaces = [*{id(space): space for function in functions for space in _spaces(function)}.values()]
 
     def record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
         """Run once; `call` gets a generator of these bits. Raises `CannotRecord`."""
         if time.perf_counter() > self.deadline or not _LOCK.acquire(blocking=False):
             raise CannotRecord
         try:
-            with global_states_restored():
-                return _Run(self, bits).made(call)
+            with global_states_restored(), warnings.catch_warnings():
+                warnings.simplefilter("ignore")  # they were shown when the runs were made
+                return self._recorded(call, bits)
         finally:
             _LOCK.release()
 
-    def kind(self, code: CodeType) -> str:
-        """Whose function a frame is of: "own", "noise", "randomise" or "other"."""
-        if (kind := self._kinds.get(code)) is None:
-            if code in _NOISE_CODE:
-                kind = "noise"
-            elif code.co_name == "randomise" and is_installed(code.co_filename):
-                kind = "randomise"  # of a library, whose own draws say less
-            else:
-                kind = "own" if self._is_own(code.co_filename) else "other"
-            self._kinds[code] = kind
-        return kind
-
-    def _is_own(self, file: str) -> bool:
-        """Whether a file is the user's: neither Python's, nor installed, nor of this package but for its targets."""
-        if file.startswith("<"):  # typed in, or made by `exec`; but not what Python itself or a library makes
-            return file in ("<stdin>", "<string>", "<input>") or file.startswith("<ipython")
-        place = os.path.realpath(file)
-        if place.startswith(_TARGETS) or (self.root is not None and place.startswith(self.root + os.sep)):
-            return True
-        return not (is_installed(place) or place.startswith(_PACKAGE))
-
-
-class _Run:
-    """One run that is recorded."""
-
-    def __init__(self, recorder: Recorder, bits: np.random.BitGenerator) -> None:
-        self.recorder = recorder
-        self.recording = Recording()
-        self.thread = threading.get_ident()
-        self.calls = 0
-        self.inside = 0  # calls that draw, within each other: the outermost one counts
-        self.base: FrameType | None = None
-        self.generator = RecordingGenerator(bits)
-        self.seeds: Any = bits.seed_seq
-        self.python = random.Random(self.number())
+    def _recorded(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
+        global _active
+        self._seeds: Any = bits.seed_seq
+        self.recording, self._inside, self._base = Recording(), False, sys._getframe()
+        #: What `random.SystemRandom` draws from.
+        self.python = random.Random(self._number())
+        before, tracing = _put(self._replacements()), sys.gettrace()
+        try:
+            random.seed(self._number())
+            np.random.seed(self._number())  # noqa: NPY002  # what the mechanism draws from
+            _active = self
+            sys.settrace(self._on_call)
+            self.recording.output = call(RecordingGenerator(bits))
+        except _Stop:
+            raise CannotRecord from None
+        except BaseException as error:  # of the mechanism: that may be its outcome
+            if not is_failure(error):
+                raise
+            self.recording.error = type(error).__qualname__
+        finally:
+            sys.settrace(tracing)
+            _active = None
+            del self._base  # the frame holds this object, and so the input
+            _put(before[::-1])  # a variable may have been replaced twice
+        return self.recording
 
     def seed(self) -> Any:
-        """The next seed for a generator of the run's own."""
-        return self.seeds.spawn(1)[0]
+        """The next seed for a generator that the run makes."""
+        return self._seeds.spawn(1)[0]
 
-    def number(self) -> int:
+    def _number(self) -> int:
         """The next seed as a number of 32 bits."""
         return int(self.seed().generate_state(1)[0])
 
-    def made(self, call: Callable[[np.random.Generator], object]) -> Recording:
-        global _active
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # they were shown when the runs were made
-            before, tracing = _put(self._replacements()), sys.gettrace()
-            try:
-                random.seed(self.number())
-                np.random.seed(self.number())  # noqa: NPY002  # what the mechanism draws from
-                self.base, _active = sys._getframe(), self
-                sys.settrace(self._on_call)
-                self.recording.output = call(self.generator)
-            except _Stop:
-                raise CannotRecord from None
-            except BaseException as error:  # of the mechanism: that may be its outcome
-                if not is_failure(error):
-                    raise
-                self.recording.error = type(error).__qualname__
-            finally:
-                sys.settrace(tracing)
-                self.base = _active = None  # a frame that holds this object would keep the input
-                _put(before[::-1])  # a module may stand in two others
-        return self.recording
-
     def _replacements(self) -> list[tuple[Any, str, object]]:
-        """A module, a class or a dict of variables, a name in it, and what stands there during the run."""
+        """A module, a class or a dict of variables, a name in it, and the value of this name during the run."""
         found: list[tuple[Any, str, object]] = [(module, name, new) for module, name, _, new in _GLOBAL]
-        # Of the operating system, which no seed repeats.
-        found += [(random.SystemRandom, name, self._seeded(name)) for name in ("random", "getrandbits")]
         known = {id(old): new for _, _, old, new in _GLOBAL}
-        for space in self.recorder.spaces:
+        for space in self._spaces:
             for name, value in list(space.items()):  # another thread may write to them
                 if id(value) in known:
                     found.append((space, name, known[id(value)]))
                 elif type(value) is np.random.Generator:
                     found.append((space, name, RecordingGenerator(type(value.bit_generator)(self.seed()))))
-                elif type(value) is np.random.RandomState:
-                    found.append((space, name, RecordingRandomState(self.number())))
         return found
-
-    def _seeded(self, name: str) -> Callable[..., object]:
-        original, own = getattr(random.SystemRandom, name), getattr(self.python, name)
-
-        def drawing(thing: random.SystemRandom, *given: Any) -> object:
-            if threading.get_ident() != self.thread:
-                return original(thing, *given)
-            return self.draw(name, own, given, {})
-
-        return drawing
 
     # What the interpreter calls.
 
     def _on_call(self, frame: FrameType, event: str, argument: object) -> Any:
-        self.calls += 1
-        if self.calls % STEPS_A_LOOK == 0:
-            self._go_on()
-        kind = self.recorder.kind(frame.f_code)
-        if kind == "own":
-            return self._lines_of(frame)
-        if kind == "other" or self.inside:
+        self._require_room()
+        code = frame.f_code
+        sampler = code in _NOISE or (code.co_name == "randomise" and is_installed(code.co_filename))
+        if not sampler:
+            return self._lines_of(frame) if _is_own(code.co_filename, self.root) else None
+        if self._inside:
             return None
-        self.inside += 1
-        frame.f_trace_lines = False
-        note = self._note_library if kind == "randomise" else self._note_noise
-        given = dict(frame.f_locals)
+        frame.f_trace_lines, self._inside, given = False, True, dict(frame.f_locals)
+        note = self._note_noise if code in _NOISE else self._note_library
 
         def on_return(frame: FrameType, event: str, argument: object) -> object:
             if event == "return":
-                self.inside -= 1
+                self._inside = False
                 if argument is not None:
                     note(frame, given, argument)
             return on_return
@@ -264,94 +208,93 @@ class _Run:
         return on_return
 
     def _lines_of(self, frame: FrameType) -> Any:
-        """What follows the lines of one call of a function of the user's own."""
+        """The trace function of one call of a function of the user's own."""
         file, before = frame.f_code.co_filename, frame.f_code.co_firstlineno
-        steps = self.recording.steps
+        recording = self.recording
 
         def on_line(frame: FrameType, event: str, argument: object) -> object:
             nonlocal before
             if event == "line":
-                steps.append((file, before, frame.f_lineno))
+                recording.steps.append((file, before, frame.f_lineno))
                 before = frame.f_lineno
-                if len(steps) % STEPS_A_LOOK == 0:
-                    self._go_on()
+                self._require_room()
             elif event == "return":
-                steps.append((file, before, 0))
-                self.recording.returned = (file, before)
+                recording.steps.append((file, before, 0))
+                recording.returned = (file, before)
             return on_line
 
         return on_line
 
-    def _go_on(self) -> None:
-        long = len(self.recording.steps) > MOST_STEPS or len(self.recording.draws) > MOST_DRAWS
-        if long or time.perf_counter() > self.recorder.deadline:
+    def _require_room(self) -> None:
+        noted = len(self.recording.steps) + len(self.recording.draws)
+        if noted > MOST_NOTED or time.perf_counter() > self.deadline:
             raise _Stop
 
-    # What is drawn.
+    # Draws.
 
     def draw(self, name: str, call: Callable[..., object], given: tuple[Any, ...], named: dict[str, Any]) -> object:
-        """Draw, and note it unless another draw asks for it; a method is given its object first."""
-        if self.inside or threading.get_ident() != self.thread:
+        """Draw, and note it unless another sampler asks for it. A generator may come first in `given`."""
+        if self._inside:
             return call(*given, **named)
-        self.inside += 1
+        self._inside = True
         try:
             value = call(*given, **named)
         finally:
-            self.inside -= 1
-        if given and isinstance(given[0], RecordingGenerator | RecordingRandomState):
+            self._inside = False
+        if given and isinstance(given[0], RecordingGenerator):
             given = given[1:]
-        family, first, second = FAMILY.get(name, (name, "", ""))
+        family, first, second = SAMPLERS.get(name, ("", "", ""))
         asked = dict(zip(filter(None, (first, second)), given, strict=False)) | named
         centre, width = _numbers(asked.get(first, 0.0)), _numbers(asked.get(second, 1.0))
-        if width is not None and second == "lambd":
-            with np.errstate(divide="ignore"):
-                width = 1 / width
-        settings = {} if width is None or second in ("", "high") else {"scale": width}
+        settings = {"scale": width} if width is not None and second not in ("", "high") else {}
         if second == "high":
             width = _standard(width, centre, np.ones(1))
         self._note(
             self._place(sys._getframe(1)), name=name, family=family, settings=settings, size=_size(value),
-            standard=_standard(_numbers(value), centre, width) if name in FAMILY else None,
+            standard=_standard(_numbers(value), centre, width) if family else None,
             probabilities=_probabilities(name, given, named),
         )  # fmt: skip
         return value
 
     def _note_noise(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
-        """Note a call of a function of `dpwitness.noise`."""
+        """Note a call of a sampler of `dpwitness.noise`."""
         name, scale = frame.f_code.co_name, _numbers(given.get("scale"))
-        standard = _standard(_numbers(value), np.zeros(1), scale)
-        settings = {} if scale is None else {"scale": scale}
-        place = self._place(frame.f_back)
-        self._note(place, name=name, family=OWN_NOISE[name], settings=settings, size=_size(value), standard=standard)
+        self._note(
+            self._place(frame.f_back), name=name, size=1, family=NOISE[name],
+            settings={} if scale is None else {"scale": scale},
+            standard=_standard(_numbers(value), np.zeros(1), scale),
+        )  # fmt: skip
 
     def _note_library(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
         """Note a call of `randomise` of an object of whatever class."""
-        thing = given.get("self")
+        thing, added = given.get("self"), _numbers(given.get("value"))
         asked = {name: _numbers(getattr(thing, name, None)) for name in SETTINGS}
-        settings = {name: number for name, number in asked.items() if number is not None and len(number) == 1}
-        before, name = _numbers(given.get("value")), type(thing).__name__
         self._note(
-            self._place(frame.f_back) or self._place(frame), name=name, settings=settings, size=_size(value),
-            family=f"{type(thing).__module__.partition('.')[0]}'s {name}",
-            standard=_standard(_numbers(value), before, np.ones(1)), value=before,
+            self._place(frame.f_back), name=type(thing).__name__, size=_size(value),
+            settings={name: number for name, number in asked.items() if number is not None and len(number) == 1},
+            family=f"{type(thing).__module__.partition('.')[0]}'s {type(thing).__name__}",
+            value=float(added[0]) if added is not None and len(added) == 1 else None,
         )  # fmt: skip
 
     def _note(self, place: Place | None, **known: Any) -> None:
-        """Append a draw; `place`: None where it is of no line of the user's."""
-        draws = self.recording.draws
-        draws.append(Draw(place=place or ("", 0), step=len(self.recording.steps), **known))
-        if len(draws) % STEPS_A_LOOK == 0:
-            self._go_on()
+        """Append a draw; `place`: None if no line of the user's made it."""
+        self.recording.draws.append(Draw(place=place or ("", 0), step=len(self.recording.steps), **known))
+        self._require_room()
 
     def _place(self, frame: FrameType | None) -> Place | None:
-        while frame is not None and frame is not self.base:
-            if self.recorder.kind(frame.f_code) == "own":
+        while frame is not None and frame is not self._base:
+            if _is_own(frame.f_code.co_filename, self.root):
                 return frame.f_code.co_filename, frame.f_lineno
             frame = frame.f_back
         return None
 
 
-_active: _Run | None = None
+_active: Recorder | None = None
+
+
+def _recorder() -> Recorder | None:
+    """The recorder of the run that this thread makes, if any."""
+    return _active if _active is not None and _active.thread == threading.get_ident() else None
 
 
 def _recorded(name: str, original: Callable[..., object]) -> Callable[..., object]:
@@ -359,8 +302,21 @@ def _recorded(name: str, original: Callable[..., object]) -> Callable[..., objec
 
     @wraps(original)
     def drawing(*given: Any, **named: Any) -> object:
-        run = _active
-        return original(*given, **named) if run is None else run.draw(name, original, given, named)
+        recorder = _recorder()
+        return original(*given, **named) if recorder is None else recorder.draw(name, original, given, named)
+
+    return drawing
+
+
+def _seeded(name: str) -> Callable[..., object]:
+    """A method of `random.SystemRandom` that draws from the seed: the operating system's numbers do not repeat."""
+    original = getattr(random.SystemRandom, name)
+
+    def drawing(thing: random.SystemRandom, *given: Any) -> object:
+        recorder = _recorder()
+        if recorder is None:
+            return original(thing, *given)
+        return recorder.draw(name, getattr(recorder.python, name), given, {})
 
     return drawing
 
@@ -369,36 +325,49 @@ class RecordingGenerator(np.random.Generator):
     """A generator whose draws are noted while a run is recorded."""
 
 
-class RecordingRandomState(np.random.RandomState):
-    """A generator of the older kind whose draws are noted while a run is recorded."""
-
-
 def _default_rng(seed: Any = None) -> np.random.Generator:
-    run = _active
-    if run is None or run.thread != threading.get_ident() or isinstance(seed, RecordingGenerator):
+    recorder = _recorder()
+    if recorder is None or isinstance(seed, RecordingGenerator):
         return _DEFAULT_RNG(seed)
-    return RecordingGenerator(np.random.PCG64(run.seed()) if seed is None else _DEFAULT_RNG(seed).bit_generator)
+    return RecordingGenerator(np.random.PCG64(recorder.seed()) if seed is None else _DEFAULT_RNG(seed).bit_generator)
 
 
 _DEFAULT_RNG: Final = np.random.default_rng
 _NO_DRAWS: Final = frozenset({"spawn", "bit_generator", "seed", "get_state", "set_state", "getstate", "setstate"})
-#: Module, name, function and what records it.
-_GLOBAL: Final = [(np.random, "default_rng", _DEFAULT_RNG, _default_rng)] + [
-    (module, name, function, _recorded(name, function))
-    for module, owner in ((np.random, np.random.mtrand._rand), (random, random._inst))
-    for name, function in vars(module).items()
-    if name not in _NO_DRAWS and getattr(function, "__self__", None) is owner
+#: Module or class, name, function and the function that records it.
+_GLOBAL: Final[list[tuple[Any, str, Any, Any]]] = [
+    (np.random, "default_rng", _DEFAULT_RNG, _default_rng),
+    *(
+        (random.SystemRandom, name, getattr(random.SystemRandom, name), _seeded(name))
+        for name in ("random", "getrandbits")
+    ),
+    *(
+        (module, name, function, _recorded(name, function))
+        for module, owner in ((np.random, np.random.mtrand._rand), (random, random._inst))
+        for name, function in vars(module).items()
+        if name not in _NO_DRAWS and getattr(function, "__self__", None) is owner
+    ),
 ]
-for _kind, _base in ((RecordingGenerator, np.random.Generator), (RecordingRandomState, np.random.RandomState)):
-    for _name in dir(_base):
-        if not _name.startswith("_") and _name not in _NO_DRAWS:
-            setattr(_kind, _name, _recorded(_name, getattr(_base, _name)))
+for _name in dir(np.random.Generator):
+    if not _name.startswith("_") and _name not in _NO_DRAWS:
+        setattr(RecordingGenerator, _name, _recorded(_name, getattr(np.random.Generator, _name)))
 
-#: The code of the functions of `dpwitness.noise`.
-_NOISE_CODE: Final = {getattr(noise, name).__code__: name for name in OWN_NOISE}
+#: The code of the samplers of `dpwitness.noise`.
+_NOISE: Final = frozenset(getattr(noise, name).__code__ for name in NOISE)
 _PACKAGE: Final = os.path.join(os.path.dirname(os.path.realpath(noise.__file__)), "")
 #: The bundled targets, which are written as a user's are.
 _TARGETS: Final = os.path.join(_PACKAGE, "algorithms", "")
+
+
+@cache
+def _is_own(file: str, root: str | None) -> bool:
+    """Whether a file is the user's: neither Python's, nor installed, nor of this package except its targets."""
+    if file.startswith("<"):  # typed in, or made by `exec`; but not what Python itself or a library makes
+        return file in ("<stdin>", "<string>", "<input>") or file.startswith("<ipython")
+    place = os.path.realpath(file)
+    if place.startswith(_TARGETS) or (root is not None and place.startswith(root + os.sep)):
+        return True
+    return not (is_installed(place) or place.startswith(_PACKAGE))
 
 
 def _put(replacements: list[tuple[Any, str, object]]) -> list[tuple[Any, str, object]]:
@@ -417,7 +386,7 @@ def _spaces(function: Any) -> Iterator[dict[str, object]]:
     """The variables of the module of a function, a method, or a callable object, and those of the object."""
     for found in (function, inspect.unwrap(function), type(function).__dict__.get("__call__")):
         space = getattr(getattr(found, "__func__", found), "__globals__", None)
-        if isinstance(space, dict) and str(space.get("__name__", "")).partition(".")[0] != "dpwitness":
+        if isinstance(space, dict):
             yield space
     thing = getattr(function, "__self__", function)
     if not isinstance(thing, FunctionType | type | ModuleType) and type(thing).__module__ != "builtins":
@@ -425,19 +394,19 @@ def _spaces(function: Any) -> Iterator[dict[str, object]]:
 
 
 def _numbers(value: object) -> Floats | None:
-    """Few numbers as a flat array; None for anything else."""
+    """A few numbers as a flat array; None for anything else."""
     if isinstance(value, int | float | np.ndarray | np.generic | list | tuple):
         try:
             numbers = np.array(value)
             if numbers.dtype.kind in "biuf" and 0 < numbers.size <= MOST_NUMBERS:
                 return numbers.astype(float).ravel()
-        except Exception:  # lists of different lengths, or whatever is in them
+        except Exception:  # lists of different lengths, or of objects that raise
             return None
     return None
 
 
 def _standard(drawn: Floats | None, centre: Floats | None, width: Floats | None) -> Floats | None:
-    """Draws without location and scale; None where that is not known."""
+    """Numbers without location and scale; None if one of these is not known."""
     if drawn is None or centre is None or width is None or not np.all(np.isfinite(width) & (width != 0)):
         return None
     if any(len(one) not in (1, len(drawn)) for one in (centre, width)):
@@ -446,22 +415,21 @@ def _standard(drawn: Floats | None, centre: Floats | None, width: Floats | None)
 
 
 def _size(value: object) -> int:
-    """How many numbers were drawn."""
+    """Numbers in what a sampler returned."""
     if isinstance(value, np.ndarray):
         return int(value.size)
     return len(value) if isinstance(value, list | tuple | bytes) else 1
 
 
-def _probabilities(name: str, given: tuple[object, ...], named: Mapping[str, object]) -> Floats | None:
-    """The probabilities that a function was given; those of a binomial number are of one trial."""
-    at = PROBABILITIES.get(name)
-    if at is None:
+def _probabilities(name: str, given: tuple[object, ...], named: Mapping[str, object]) -> tuple[float, ...] | None:
+    """The probabilities of outcomes that `choice`, or `binomial` with one trial, was given."""
+    place = {"choice": 3, "binomial": 1}.get(name)
+    if place is None:
         return None
-    found = _numbers(named.get("p", named.get("pvals", given[at] if len(given) > at else None)))
+    found = _numbers(named.get("p", given[place] if len(given) > place else None))
     if found is not None and name == "binomial":
-        trials = _numbers(named.get("n", given[0] if given else None))
-        once = trials is not None and np.all(trials == 1) and len(found) == 1
-        found = np.array([1 - found[0], found[0]]) if once else None
+        once = named.get("n", given[0] if given else None) == 1
+        found = np.array([1 - found[0], found[0]]) if once and len(found) == 1 else None
     if found is None or not (np.all(found >= 0) and math.isclose(found.sum(), 1, abs_tol=1e-6)):
         return None
-    return found
+    return tuple(found.tolist())
