@@ -1,4 +1,4 @@
-"""Functions with one fault each, whose lines are marked `# the defect`: what an explanation must find."""
+"""Functions with one fault each, at the lines marked `# the defect`: explanations name these lines or none."""
 
 import math
 import random
