@@ -175,7 +175,7 @@ def test_a_library_that_takes_its_bounds_from_the_data():
 def library_noise(value, sensitivity):
     """A draw as that of diffprivlib's Laplace mechanism."""
     return Draw(
-        name="Laplace", family="diffprivlib's Laplace", place=("models.py", 7), size=1, step=0, value=value,
+        name="Laplace", place=("models.py", 7), size=1, step=0, value=value,
         settings={"sensitivity": np.array([sensitivity])},
     )  # fmt: skip
 

@@ -88,7 +88,7 @@ class Draw:
     step: int
     #: Numbers that were drawn.
     size: int
-    #: The distribution of noise; "uniform" for numbers from 0 to 1; empty for other draws, as a sample of records.
+    #: The distribution of noise; "uniform" for numbers from 0 to 1; empty if unknown, as of a sample of records.
     family: str = ""
     #: Parameters of the noise, such as its scale; not its location, which is what noise is added to.
     settings: Mapping[str, Floats] = field(default_factory=dict)
@@ -250,7 +250,7 @@ class Recorder:
         if second == "high":
             width = _standard(width, centre, np.ones(1))
         self._note(
-            self._place(sys._getframe(1)), name=name, family=family, settings=settings, size=_size(value),
+            sys._getframe(1), name=name, family=family, settings=settings, size=_size(value),
             standard=_standard(_numbers(value), centre, width) if family else None,
             probabilities=_probabilities(name, given, named),
         )  # fmt: skip
@@ -260,7 +260,7 @@ class Recorder:
         """Note a call of a sampler of `dpwitness.noise`."""
         name, scale = frame.f_code.co_name, _numbers(given.get("scale"))
         self._note(
-            self._place(frame.f_back), name=name, size=1, family=NOISE[name],
+            frame.f_back, name=name, size=1, family=NOISE[name],
             settings={} if scale is None else {"scale": scale},
             standard=_standard(_numbers(value), np.zeros(1), scale),
         )  # fmt: skip
@@ -270,23 +270,20 @@ class Recorder:
         thing, added = given.get("self"), _numbers(given.get("value"))
         asked = {name: _numbers(getattr(thing, name, None)) for name in SETTINGS}
         self._note(
-            self._place(frame.f_back), name=type(thing).__name__, size=_size(value),
+            frame.f_back, name=type(thing).__name__, size=_size(value),
             settings={name: number for name, number in asked.items() if number is not None and len(number) == 1},
-            family=f"{type(thing).__module__.partition('.')[0]}'s {type(thing).__name__}",
             value=float(added[0]) if added is not None and len(added) == 1 else None,
         )  # fmt: skip
 
-    def _note(self, place: Place | None, **known: Any) -> None:
-        """Append a draw; `place`: None if no line of the user's made it."""
-        self.recording.draws.append(Draw(place=place or ("", 0), step=len(self.recording.steps), **known))
-        self._require_room()
-
-    def _place(self, frame: FrameType | None) -> Place | None:
-        while frame is not None and frame is not self._base:
+    def _note(self, frame: FrameType | None, **known: Any) -> None:
+        """Append a draw, at the innermost line of the user's code that called `frame`."""
+        place = "", 0
+        while frame is not None and frame is not self._base and not place[1]:
             if _is_own(frame.f_code.co_filename, self.root):
-                return frame.f_code.co_filename, frame.f_lineno
+                place = frame.f_code.co_filename, frame.f_lineno
             frame = frame.f_back
-        return None
+        self.recording.draws.append(Draw(place=place, step=len(self.recording.steps), **known))
+        self._require_room()
 
 
 _active: Recorder | None = None
