@@ -193,8 +193,6 @@ class Mechanism(ABC):
     by_position = False
     #: Whether each run gets a copy of its input, since a run has changed it.
     copies = False
-    #: Whether runs of it were handed out as evidence.
-    evidence = False
     #: Whether a run is Python code of this process, whose lines and draws can be followed.
     in_process = False
     #: A timed call takes at least so many seconds.

@@ -286,7 +286,6 @@ class Runner:
         size = self.part_of(n)
         rows, turns = self._drawn(pair, n, Role.EPOCH, key, coupled=True, size=size)
         counts = CountsTable(cells_of(events, *rows))
-        self.mechanism.evidence |= len(rows[0]) > 0
         noted = self._noted(rows)
         self.mechanism.grow()  # from the next epoch on
         return counts, *noted, turns
@@ -321,7 +320,6 @@ class Runner:
             totals = tuple(
                 total + _counts(event, cells) for total, event, cells in zip(totals, events, part, strict=True)
             )
-            mechanism.evidence = True
             yield totals
 
 
