@@ -19,7 +19,7 @@ from dpwitness.neighbours import (
     relation_to_json,
     same_relation,
 )
-from dpwitness.neighbours.units import Units
+from dpwitness.neighbours.groups import Groups
 
 ids = st.sampled_from([integers(1, 1000), integers(0, 3), categories("ann", "bob", "cid", "dan"), text(4)])
 rest = st.dictionaries(
@@ -201,15 +201,15 @@ def test_contains_is_the_definition_of_all_short_lists(adjacency, at_most):
 def test_what_changes_between_two_datasets_makes_them_again():
     """The others, and the records of the unit in the gaps in which they stood."""
     domain = (integers(0, 2), integers(0, 9))
-    units = Units.of(records(domain, unit=0, form="list").fields, 0, None)
+    groups = Groups.of(records(domain, unit=0, form="list").fields, 0, None)
     others = [(0, 1), (2, 2), (0, 3)]
     for places in product(range(4), repeat=2):
         first, second = list(others), list(others)
         for number, place in enumerate(sorted(places, reverse=True)):
             second.insert(place, (1, number))
         first.insert(places[0], (1, 7))
-        assert units.change_between(others, second).datasets == (tuple(others), tuple(second))
-        assert units.change_between(first, second).datasets == (tuple(first), tuple(second))
+        assert groups.change_between(others, second).datasets == (tuple(others), tuple(second))
+        assert groups.change_between(first, second).datasets == (tuple(first), tuple(second))
 
 
 def test_behind_nested_fields_the_unit_is_the_field_that_is_named():

@@ -1,19 +1,23 @@
-"""Pairs of datasets that differ in one record: those that break real code.
+"""Pairs of datasets that differ in one group of records: those that break real code.
 
-A slow mechanism sees the first few candidates only, so kinds of them come in turn.
+A slow mechanism sees the first few candidates only, so kinds of them come in turn. Most kinds are changes of single
+records without their unit; with units each record becomes one of several of a unit, alike or different.
 """
 
 import math
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import chain, combinations, islice, permutations, repeat
-from typing import Final, TypeVar
+from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpwitness.neighbours.dataset_changes import FIELDS, Change, order_of, same_record, setting, with_value
+from dpwitness.neighbours.dataset_steps import FIELDS, order_of, setting, with_value
 from dpwitness.neighbours.domains import Domain, Value, in_turn, key_of
-from dpwitness.neighbours.fields import Fields, Record
+from dpwitness.neighbours.fields import SEED, Fields, Record
+from dpwitness.neighbours.groups import AFTER, BEFORE, BOTH, CONTRIBUTIONS, Change, Groups, same_record
 
 T = TypeVar("T")
 
@@ -47,26 +51,38 @@ VALUES_A_SIZE: Final = 6
 COMBINED: Final = 5
 #: Numbers of records in the larger dataset that are tried besides a relation's own.
 MORE_SIZES: Final = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
-#: The seed of the records that fill a dataset; any fixed number will do.
-SEED: Final = 20_060_101
-
 #: A record and what people call it.
 Named = tuple[str, Record]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposals:
-    """Changes to try of datasets of single records; of `base` alone where it is `pinned`.
+class Shape(NamedTuple):
+    """The records of the unit that differs: how many, whether alike, and how many they replace."""
 
-    `missing`: how the datasets hold a missing number where a field may be NaN or None.
+    size: int
+    alike: bool
+    before: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class Proposals:
+    """Changes to try of datasets; of `base` alone where it is `pinned`.
+
+    `allowed`: which two numbers of records neighbours may have; `missing`: how the datasets hold a missing number where
+    a field may be NaN or None.
     """
 
-    fields: Fields
+    groups: Groups
     replace: bool
     sizes: tuple[int, ...]
+    allowed: Callable[[int, int], bool]
     missing: tuple[float | None, ...] = (math.nan,)
     base: tuple[Record, ...] | None = None
     pinned: bool = False
+
+    @cached_property
+    def fields(self) -> Fields:
+        """The fields of a record without its unit."""
+        return self.groups.rest
 
     def __iter__(self) -> Iterator[Change]:
         """The changes, the most promising kinds first, each kind in turn, no change twice.
@@ -74,32 +90,85 @@ class Proposals:
         The first is an ordinary dataset: what a run costs is measured on it. The first four are all that a very slow
         mechanism sees, the first twelve all that a slow one does.
         """
-        of_base = [] if self.base is None else [self._more_than_base(), self._less_than_base()]
-        yield from distinct(in_turn([*of_base, *self.of_any_data()]))
-
-    def of_any_data(self) -> list[Iterator[Change]]:
-        """Changes of datasets that need not be the base, by kind."""
-        if self.pinned:
-            return []
-        return [
+        of_base = [] if self.base is None else [self._more_than_base(self.base), self._less_than_base(self.base)]
+        of_any_data = [] if self.pinned else [
             self._among_drawn(), self._outliers(), self._among_ordinary(), self._alone(), self._among_odd(),
             self._single_fields(), self._in_order(), self._among_equal(),
         ]  # fmt: skip
+        yield from distinct(in_turn([*of_base, *(self._of_groups(kind, k) for k, kind in enumerate(of_any_data))]))
 
     def plain(self) -> Iterator[Change]:
         """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
-        yield next(self._outliers())
-        yield next(self._among_equal())
+        return self._of_groups(next(kind) for kind in (self._outliers(), self._among_equal()))
 
     def unusual(self, scale: float) -> Iterator[Change]:
         """Each value of small domains, magnitudes and special numbers of others; alone, and among its copies; sizes."""
         middle, least = self.fields.middle(), self.sizes[0]
         named = self._single([domain.special(scale) for domain in self.fields.domains], most=None)
-        yield from in_turn((
+        return self._of_groups(in_turn((
             (self._change([middle] * (least - 1), middle, one, "ordinary") for one in named),
             (self._change([one[1]] * (least - 1), middle, one, "equal to it") for one in named[:VALUES]),
             self._of_many_sizes(),
-        ))  # fmt: skip
+        )))  # fmt: skip
+
+    def _of_groups(self, changes: Iterable[Change], start: int = 0) -> Iterator[Change]:
+        """Each change of a single record as one of a full group, and as one of a group of another shape in turn."""
+        if self.groups.place is None:
+            yield from changes
+            return
+        units = self.groups.units(max(self.sizes) + 2)
+        for turn, change in enumerate(changes, start):
+            for shape in self._shapes_of(turn):
+                found = self._of_shape(change, shape, turn, units)
+                if found is not None:
+                    yield found
+
+    def _shapes_of(self, turn: int) -> Iterable[Shape]:
+        """A full group, and another shape in turn."""
+        if self.groups.place is None:
+            return [Shape(1, True, 1)]
+        full, *counts = self.groups.contributions
+        more = [Shape(full, False, full), *([Shape(full, True, 1)] if self.replace else [])] if full > 1 else []
+        others = [Shape(count, True, count) for count in counts if count != full]
+        others[1:1] = more
+        return [Shape(full, True, full), *others[turn % max(len(others), 1) :][:1]]
+
+    def _of_shape(self, change: Change, shape: Shape, turn: int, units: Sequence[Value]) -> Change | None:
+        """The change of a group of a shape; None where sizes or the values of the unit's field do not allow it."""
+        others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
+        values = [*units[:1], *self.groups.fields.domains[self.groups.place or 0].ends()[:2]]
+        unit = values[turn % len(values)]
+        unit_before = unit if turn // 2 % 2 else values[(turn + 1) % len(values)]
+        free = [value for value in units if key_of(value) not in map(key_of, (unit, unit_before))]
+        replaced = shape.before if before else 0
+        for n in (len(others), max(len(others) + 1 - shape.size, 0)):
+            owners = self._owners(n, free, several=turn % 2 == 1)
+            if owners is None or not self.allowed(n + replaced, n + shape.size):
+                continue
+            rest = map(self.groups.record, others[:n], owners)
+            group = self._group(after[0], unit, shape.size, alike=shape.alike)
+            group_before = self._group(before[0], unit_before, replaced, alike=shape.alike) if before else []
+            place = min([side for _, side in change.rows].index(AFTER), n)
+            found = Change.of(rest, group, group_before, place, f"{_words(shape)} of a unit: {change.label}")
+            return found.spread() if turn % 2 else found
+        return None
+
+    def _owners(self, n: int, free: Sequence[Value], *, several: bool) -> list[Value] | None:
+        """The units of other records, whose records lie apart; None where the domain holds too few.
+
+        `several`: each unit has several records.
+        """
+        most = self.groups.at_most
+        per = max((most or CONTRIBUTIONS[0]) if several else 1, -(-n // len(free)) if free else n)
+        if n and (not free or (most is not None and per > most)):
+            return None
+        return [free[k % -(-n // per)] for k in range(n)]
+
+    def _group(self, first: Record, unit: Value, size: int, *, alike: bool) -> list[Record]:
+        """The records of a unit, which begin with one."""
+        more = [self._opposite(first), self.fields.middle(), *self.fields.draw(size)] if size > 1 and not alike else []
+        rest = [first] * size if alike else [first, *more][:size]
+        return [self.groups.record(one, unit) for one in rest]
 
     def _of_many_sizes(self) -> Iterator[Change]:
         """A record at an end, all others drawn at random: numbers of records at which code may change."""
@@ -133,7 +202,7 @@ class Proposals:
     def _odd(self) -> list[Named]:
         return self._single([self._odd_of(domain) for domain in self.fields.domains])
 
-    def notable(self, part: int) -> list[Named]:
+    def _notable(self, part: int) -> list[Named]:
         """Corners and odd values, then combinations and single values.
 
         `part`, 0 to 2: every third single value comes first, and combinations are others, so that three kinds of
@@ -157,7 +226,12 @@ class Proposals:
             named.append((f"{text:.60}", (*middle[: places[0]], *chosen.values())))
         return named
 
-    def opposite(self, record: Record) -> Record:
+    @property
+    def _what(self) -> str:
+        """The change of a record, for labels."""
+        return "replaces another" if self.replace else "added"
+
+    def _opposite(self, record: Record) -> Record:
         """Every field at its other end."""
         ends = [domain.ends() for domain in self.fields.domains]
         return tuple(e[1] if same_record((value,), e[:1]) else e[0] for value, e in zip(record, ends, strict=True))
@@ -168,8 +242,7 @@ class Proposals:
         """A record added, or put in the place of `before`; at the end unless `place` is given."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
-        what = "replaces another" if self.replace else "added"
-        label = f"{name} record {what}{where}, {len(others)} others {rest}"
+        label = f"{name} record {self._what}{where}, {len(others)} others {rest}"
         place = len(others) if place is None else min(place, len(others))
         return Change.of(others, [after], [before] if self.replace else [], place, label)
 
@@ -191,7 +264,7 @@ class Proposals:
 
     def _among_drawn(self) -> Iterator[Change]:
         """A record at an end, or odd, all others drawn at random."""
-        for size, named, _ in self._sized(self.notable(1), VALUES_A_SIZE):
+        for size, named, _ in self._sized(self._notable(1), VALUES_A_SIZE):
             *others, last = self._drawn(size)
             yield self._change(others, last, named, "drawn at random")
 
@@ -199,7 +272,7 @@ class Proposals:
         """A record at one end, all others near the opposite end, or at it, where many computations are degenerate."""
         tried = [(named, near) for named in self._corners() for near in (True, False)]
         for size, (named, near), place in self._sized(tried, CORNERS_A_SIZE):
-            other = self.opposite(named[1])
+            other = self._opposite(named[1])
             if near:
                 other = tuple(domain.inside(end) for domain, end in zip(self.fields.domains, other, strict=True))
             yield self._change([other] * (size - 1), other, named, f"{'nearly ' * near}opposite", place)
@@ -207,12 +280,12 @@ class Proposals:
     def _among_ordinary(self) -> Iterator[Change]:
         """A record that is odd, at an end, or of a value to try, all others in the middle."""
         middle = self.fields.middle()
-        for size, named, place in self._sized([*self._odd(), *self.notable(0)], VALUES_A_SIZE):
+        for size, named, place in self._sized([*self._odd(), *self._notable(0)], VALUES_A_SIZE):
             yield self._change([middle] * (size - 1), middle, named, "ordinary", place)
 
     def _alone(self) -> Iterator[Change]:
         """One record against no record, or another one; and each of a few values of a field in the place of another."""
-        alone = (self._change([], self.opposite(named[1]), named, "") for named in self.notable(2))
+        alone = (self._change([], self._opposite(named[1]), named, "") for named in self._notable(2))
         yield from in_turn((alone, self._exchanged()))
 
     def _exchanged(self) -> Iterator[Change]:
@@ -231,10 +304,10 @@ class Proposals:
         corners = self._corners()
         tried = [(fill, corners[(rank + turn) % 2]) for turn in range(2) for rank, fill in enumerate(fills)]
         for size, ((rest, other), named), place in self._sized(tried, VALUES_A_SIZE, least=2):
-            yield self._change([other] * (size - 1), self.opposite(named[1]), named, rest, place)
+            yield self._change([other] * (size - 1), self._opposite(named[1]), named, rest, place)
             if place is None:
                 mixed = [other if k % 2 else record for k, record in enumerate(self._drawn(size - 1))]
-                yield self._change(mixed, self.opposite(named[1]), named, f"drawn at random, half {rest}")
+                yield self._change(mixed, self._opposite(named[1]), named, f"drawn at random, half {rest}")
 
     def _single_fields(self) -> Iterator[Change]:
         """One field at an end, a flipped label among them; also where no other record has the value.
@@ -255,7 +328,7 @@ class Proposals:
         """Records in rising or falling order, those of the base first, one at an end in the middle of them."""
         high, low = self._corners()[:2]
         tried = [(high, False), (low, True), (high, True), (low, False)]
-        base = self.base or ()
+        base = list(map(self.groups.stripped, self.base or ()))
         for named, falling in tried if len(base) > 1 else ():
             yield self._ordered(base, named, falling)
         for size, (named, falling), _ in self._sized(tried, CORNERS_A_SIZE, least=3, large=True):
@@ -275,37 +348,62 @@ class Proposals:
             if not where:
                 yield self._change([one] * (size - 1), self.fields.middle(), named, "equal to it")
             elif size > 2:
-                rest = self.opposite(one)
+                rest = self._opposite(one)
                 others = [*[rest] * (size - 2), one] if where == "behind" else [one, *[rest] * (size - 2)]
                 yield self._change(others, rest, named, f"opposite but one like it {where} them")
                 equal = f"equal to it but one {where} them"
                 yield self._change(others, self.fields.middle(), ("opposite", rest), equal, 0)
 
-    def _more_than_base(self) -> Iterator[Change]:
-        """The base with a notable record more, or in the place of its last one."""
-        base = self.base or ()
+    def _more_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
+        """The base with another group, or with one in the place of that of its last record, of a notable record."""
+        owners = self.groups.owners(base)
         if self.replace and not base:
             return
-        others, last = (base[:-1], base[-1]) if self.replace else (base, ())
-        for named in self.notable(0):
-            yield self._change(others, last, named, "of the base")
+        rows = [
+            (r, BEFORE if self.replace and own == owners[-1] else BOTH) for r, own in zip(base, owners, strict=True)
+        ]
+        stay = sum(side == BOTH for _, side in rows)
+        new = [unit for unit in self.groups.units(len(base) + 1) if key_of(unit) not in set(owners)][:1]
+        place = self.groups.place
+        units = [*new, *([base[-1][place]] if self.replace and place is not None else [])]
+        for turn, (name, first) in enumerate(self._notable(0) if units else ()):
+            unit = units[turn % len(units)]
+            for shape in self._shapes_of(turn):
+                if self.allowed(len(base), stay + shape.size):
+                    # At the end: rows of the base keep their labels.
+                    group = [(record, AFTER) for record in self._group(first, unit, shape.size, alike=shape.alike)]
+                    label = f"{name} record {self._what}, {stay} others of the base"
+                    label = label if place is None else f"{_words(shape)} of a unit: {label}"
+                    yield Change(rows=(*rows, *group), label=label)
 
-    def _less_than_base(self) -> Iterator[Change]:
-        """The base without one of its records, or with one moved to the other end; the outermost ones first."""
-        base = self.base or ()
-        for k in _outermost(base):
-            others, record, name = (*base[:k], *base[k + 1 :]), base[k], f"record {k + 1} of the base"
-            if self.replace:
-                yield Change.of(others, [self.opposite(record)], [record], k, f"{name} at the opposite end")
-            else:
-                yield Change.of(others, [record], [], k, f"{name} removed")
+    def _less_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
+        """The base without one of its groups, or with one moved to the other end: the largest and outermost."""
+        owners = self.groups.owners(base)
+        counts = Counter(owners)
+        tried = [*(owners[k] for k in _outermost(base)), *(owner for owner, _ in counts.most_common(1))]
+        for owner in sorted(dict.fromkeys(tried), key=lambda own: -counts[own]):
+            rows = [(record, BOTH) for record in base]
+            for k in reversed([k for k, own in enumerate(owners) if own == owner]):
+                rows[k] = (base[k], BEFORE if self.replace else AFTER)
+                if self.replace:
+                    unit = None if self.groups.place is None else base[k][self.groups.place]
+                    moved = self.groups.record(self._opposite(self.groups.stripped(base[k])), unit)
+                    rows.insert(k + 1, (moved, AFTER))
+            name = f"record {k + 1}" if self.groups.place is None else "a unit"
+            what = "at the opposite end" if self.replace else "removed"
+            yield Change(rows=tuple(rows), label=f"{name} of the base {what}")
 
     def _drawn(self, n: int) -> list[Record]:
         """Records as real data may hold them, the same ones every time; of the base where there is one."""
+        if not self.base:
+            return self.fields.draw(n)
         rng = np.random.default_rng(SEED)
-        if self.base:
-            return [self.base[int(k)] for k in rng.integers(len(self.base), size=n)]
-        return self.fields.draw(rng, n)
+        return [self.groups.stripped(self.base[int(k)]) for k in rng.integers(len(self.base), size=n)]
+
+
+def _words(shape: Shape) -> str:
+    """The records of a unit, for labels."""
+    return f"{shape.size} {'equal' if shape.alike else 'different'} records" if shape.size > 1 else "1 record"
 
 
 def _outermost(base: Sequence[Record]) -> list[int]:

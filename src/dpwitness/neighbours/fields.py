@@ -15,6 +15,8 @@ from dpwitness.neighbours.domains import Domain, Value, categories, integers, ke
 Record = tuple[Value, ...]
 #: Fields of a record and levels of nesting that a file may hold.
 MOST_FIELDS: Final = 10_000
+#: The seed of the records that fill a dataset; any fixed number will do.
+SEED: Final = 20_060_101
 DEEPEST: Final = 32
 
 
@@ -119,9 +121,9 @@ class Fields:
         """An ordinary record."""
         return tuple(domain.middle() for domain in self.domains)
 
-    def draw(self, rng: np.random.Generator, n: int) -> list[Record]:
-        """`n` records as real data may hold them."""
-        domains = self.domains
+    def draw(self, n: int) -> list[Record]:
+        """`n` records as real data may hold them, the same ones every time."""
+        domains, rng = self.domains, np.random.default_rng(SEED)
         return [tuple(domain.draw(rng) for domain in domains) for _ in range(n)]
 
     def to_json(self) -> dict[str, object] | None:

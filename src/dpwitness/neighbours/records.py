@@ -12,16 +12,16 @@ from typing_extensions import override
 from dpwitness.checks import brief
 from dpwitness.codec import OMITTED, Codec, checked, write_fields
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.dataset_changes import AFTER, BEFORE, Change, Steps, change_between, same_record
 from dpwitness.neighbours.dataset_pairs import MOST, Proposals
+from dpwitness.neighbours.dataset_steps import Steps
 from dpwitness.neighbours.domains import in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_meant, form_of_data, usual_form
+from dpwitness.neighbours.groups import AFTER, BEFORE, Change, Groups, same_record
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
 from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
-from dpwitness.neighbours.units import UnitProposals, Units
 from dpwitness.values import value_from_json, value_to_json
 
 #: A number of records, the least and the most, or None for any number.
@@ -35,7 +35,7 @@ _SIZE: Final[Codec[Size]] = Codec(
 #: The field that says whose a record is: its name, or its number from 0 where fields have none.
 Unit = str | int | None
 
-_UNIT: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "integer", "null"])  # see `Units.of`
+_UNIT: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "integer", "null"])  # see `Groups.of`
 
 #: Records in the larger dataset, the most promising numbers first.
 SIZES: Final = (10, 2, 100, 1000, 3)
@@ -106,7 +106,7 @@ class Records(Relation):
     layout: Layout
     unit: Annotated[Unit, _UNIT] = field(default=None, metadata={"json": "sparse"})
     at_most: int | None = field(default=None, metadata={"json": "sparse"})
-    _units: Units | None = field(init=False, repr=False, compare=False, default=None)
+    _groups: Groups = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         if self.adjacency is not None and not (isinstance(self.adjacency, str) and self.adjacency in ADJACENCIES):
@@ -119,18 +119,13 @@ class Records(Relation):
             raise InvalidNeighbours(
                 "form='record' hands over one record alone: give adjacency='replace-one' and size=1; leave out unit="
             )
-        if self.unit is not None:
-            object.__setattr__(self, "_units", Units.of(self.fields, self.unit, self.at_most))
-            self._require_bound("base", self.base)
-        elif self.at_most is not None:
-            raise InvalidNeighbours(
-                f"at_most={brief(self.at_most)} is how many records a unit may have: give unit=, a field"
-            )
+        object.__setattr__(self, "_groups", Groups.of(self.fields, self.unit, self.at_most))
+        self._require_bound("base", self.base or ())
         object.__setattr__(self, "layout", self.layout.fitted(self.fields))
 
-    def _require_bound(self, name: str, records: Sequence[Record] | None) -> None:
+    def _require_bound(self, name: str, records: Sequence[Record]) -> None:
         """Raise `InvalidNeighbours` for records of which a unit has more than it may."""
-        found = None if self._units is None or records is None else self._units.too_many(records)
+        found = self._groups.too_many(records)
         if found is not None:
             raise InvalidNeighbours(f"{name} holds {found}: give data within the bound, or a larger at_most=")
 
@@ -172,20 +167,18 @@ class Records(Relation):
 
     def _proposals(
         self, base: tuple[Record, ...] | None, layout: Layout, sizes: tuple[int, ...], *, pinned: bool = False
-    ) -> Iterator[Proposals | UnitProposals]:
+    ) -> Iterator[Proposals]:
         """Changes to try, of each adjacency."""
-        units = self._units
         for relation in self.alternatives():
-            single = Proposals(
-                fields=self.fields if units is None else units.rest,
+            yield Proposals(
+                groups=self._groups,
                 replace=relation.adjacency == REPLACE_ONE,
                 sizes=sizes,
-                base=base if units is None or base is None else tuple(map(units.stripped, base)),
+                allowed=partial(_allowed, self.size),
+                base=base,
                 pinned=pinned,
                 missing=layout.missing,
             )
-            allowed = partial(_allowed, self.size)
-            yield single if units is None else UnitProposals(units=units, single=single, allowed=allowed, base=base)
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
@@ -218,19 +211,15 @@ class Records(Relation):
         first, second = self._read(pair.data), self._read(pair.neighbour)
         if first is None or second is None:
             return
-        change = self._between(first, second)
+        change = self._groups.change_between(first, second)
         if change is None:
             return
-        steps = Steps(fields=self.fields) if self._units is None else self._units.steps
+        steps = Steps(groups=self._groups)
         changes = steps.varied(change) if varied else steps.simpler(change)
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
         # Of a unit that has other records, equal ones may be other objects, such as 0.0 and −0.0.
-        contains = partial(self._contains, built=self._units is None)
+        contains = partial(self._contains, built=self.unit is None)
         yield from filter(contains, (self._pair(step, layout) for step in changes))
-
-    def _between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-        """The change between two datasets; None where more differs than one group, or nothing."""
-        return change_between(first, second) if self._units is None else self._units.change_between(first, second)
 
     @override
     def take(self, data: object) -> Data:
@@ -265,10 +254,10 @@ class Records(Relation):
         first, second = self._read(pair.data), self._read(pair.neighbour)
         if first is None or second is None or not _allowed(self.size, len(first), len(second)):
             return False
-        change = self._between(first, second)
+        change = self._groups.change_between(first, second)
         if change is None or self.adjacency not in (None, REPLACE_ONE if change.replaces else ADD_REMOVE):
             return False
-        if self._units is not None and any(map(self._units.too_many, (first, second))):
+        if any(map(self._groups.too_many, (first, second))):
             return False
         form = FORMS[self.form]
         if form.of(pair.data) != form.of(pair.neighbour):
@@ -276,10 +265,10 @@ class Records(Relation):
         exact = not built or form.row_labels(pair.data) is not None
         if exact:
             first, second = self._exact(first, pair.data), self._exact(second, pair.neighbour)
-            change = self._between(first, second)
+            change = self._groups.change_between(first, second)
             if change is None:
                 return False
-            if self._units is None and change.replaces and change.on(BEFORE)[0][-1] != change.on(AFTER)[0][-1]:
+            if self.unit is None and change.replaces and change.on(BEFORE)[0][-1] != change.on(AFTER)[0][-1]:
                 return False  # the label of a row, which stays where the row is replaced
         if data is None:
             return True

@@ -1,7 +1,4 @@
-"""The change from one dataset to a neighbour, and steps from it to changes like it, or simpler.
-
-Neighbours differ in one group of records: those of one unit, such as a person, or without units in one record.
-"""
+"""Steps from one change of a dataset to changes like it, and to simpler ones."""
 
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -11,119 +8,7 @@ from typing import Final
 
 from dpwitness.neighbours.domains import Value, key_of
 from dpwitness.neighbours.fields import Fields, Record
-
-#: The sides of a record: it stands in both datasets, in the one alone, or in the other alone.
-BOTH: Final = 0
-BEFORE: Final = 1
-AFTER: Final = 2
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Change:
-    """The records of two datasets in their order, each with its side: `BOTH`, `BEFORE` or `AFTER`.
-
-    A group is added where there are no records `BEFORE`, else it is replaced.
-    """
-
-    records: tuple[Record, ...]
-    sides: tuple[int, ...]
-    label: str = "given"
-
-    @classmethod
-    def of(
-        cls, others: Sequence[Record], after: Sequence[Record], before: Sequence[Record], place: int, label: str
-    ) -> "Change":
-        """A group among others, all its records before the one at `place`."""
-        sides = (BOTH,) * place + (BEFORE,) * len(before) + (AFTER,) * len(after) + (BOTH,) * (len(others) - place)
-        return cls(records=(*others[:place], *before, *after, *others[place:]), sides=sides, label=label)
-
-    def on(self, side: int) -> tuple[Record, ...]:
-        """The records of one side."""
-        return tuple(record for record, own in zip(self.records, self.sides, strict=True) if own == side)
-
-    @property
-    def replaces(self) -> bool:
-        """Whether a group is replaced, not added."""
-        return BEFORE in self.sides
-
-    @property
-    def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
-        """The two datasets, the one with the records `BEFORE` first."""
-        both = list(zip(self.records, self.sides, strict=True))
-        return tuple(r for r, side in both if side != AFTER), tuple(r for r, side in both if side != BEFORE)
-
-    @property
-    def differs(self) -> bool:
-        """Whether the two datasets do."""
-        first, second = self.datasets
-        return len(first) != len(second) or not all(map(same_record, first, second))
-
-    @property
-    def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of a dataset with a place for each record of both, the places that are empty in the one and in the other.
-
-        A record takes the place of the one that it replaces.
-        """
-        empty: dict[int, list[int]] = {BEFORE: [], AFTER: []}
-        start, counts = 0, {BEFORE: 0, AFTER: 0}  # of the group's records since the last record of both
-        for side in (*self.sides, BOTH):
-            if side != BOTH:
-                counts[side] += 1
-                continue
-            places = max(counts.values())
-            for own, count in counts.items():
-                empty[own] += range(start + count, start + places)
-            start, counts = start + places + 1, {BEFORE: 0, AFTER: 0}
-        return tuple(empty[BEFORE]), tuple(empty[AFTER])
-
-    def spread(self) -> "Change":
-        """The same with the records of the group apart, as evenly as may be."""
-        group = [row for row in zip(self.records, self.sides, strict=True) if row[1] != BOTH]
-        rows: list[tuple[Record, int]] = [(record, BOTH) for record in self.on(BOTH)]
-        n = len(rows)
-        for k, row in reversed(list(enumerate(group))):
-            rows.insert(k * n // max(len(group) - 1, 1), row)
-        return Change(records=tuple(r for r, _ in rows), sides=tuple(side for _, side in rows), label=self.label)
-
-    def edited(self, side: int, edit: Callable[[Record], Record], label: str = "shrunk") -> "Change":
-        """The same with other values in the records of one side."""
-        both = zip(self.records, self.sides, strict=True)
-        return replace(self, records=tuple(edit(r) if own == side else r for r, own in both), label=label)
-
-    def without(self, places: set[int]) -> "Change":
-        """The same without the records at some places."""
-        kept = [k for k in range(len(self.records)) if k not in places]
-        records = tuple(self.records[k] for k in kept)
-        return Change(records=records, sides=tuple(self.sides[k] for k in kept), label="shrunk")
-
-
-def change_between(first: Sequence[Record], second: Sequence[Record]) -> Change | None:
-    """The record that was added or replaced between two datasets, the order of the other records unchanged.
-
-    None for equal datasets, and where more than one record differs. Order counts, since mechanisms see it: the same
-    records in another order are another dataset.
-    """
-    if len(first) > len(second):
-        first, second = second, first
-    if len(second) - len(first) > 1:
-        return None
-    pairs = enumerate(zip(first, second, strict=False))
-    place = next((k for k, (a, b) in pairs if not same_record(a, b)), len(first))
-    replaced = len(first) == len(second)
-    if replaced and place == len(first):
-        return None
-    if not all(map(same_record, first[place + replaced :], second[place + 1 :])):
-        return None
-    others = (*first[:place], *first[place + replaced :])
-    return Change.of(others, [second[place]], first[place : place + replaced], place, "given")
-
-
-def same_record(first: Record, second: Record) -> bool:
-    """Whether two records hold the same values. A domain reads equal values, NaN included, as one object."""
-    try:
-        return first == second
-    except (ValueError, ArithmeticError):  # arrays inside, which are compared entry by entry; a signalling NaN
-        return all(a is b for a, b in zip(first, second, strict=True))
+from dpwitness.neighbours.groups import AFTER, BEFORE, BOTH, Change, Groups
 
 
 def order_of(record: Record) -> tuple[tuple[int, Value], ...]:
@@ -158,21 +43,21 @@ LARGEST: Final = 1000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Steps:
-    """Steps from a change to others.
+    """Steps from a change of a group to others."""
 
-    The field at place `unit`, if any, says whose a record is; `contributions` are numbers of records of a unit to try.
-    """
+    groups: Groups
 
-    fields: Fields
-    unit: int | None = None
-    contributions: tuple[int, ...] = ()
+    @property
+    def fields(self) -> Fields:
+        """The fields of a record, its unit among them."""
+        return self.groups.fields
 
     def varied(self, change: Change) -> Iterator[Change]:
         """Other records beside the group, other numbers of them, another place, other values of the group's records."""
         middle, paths = self.fields.middle(), self.fields.paths
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         n = len(others)
-        for count in self.contributions:
+        for count in self.groups.contributions:
             alike = Change.of(others, after[:1] * count, before[:1] * count, n, f"{count} equal records, apart")
             yield alike.spread()
         for size in (2 * n + 1, n // 2, 10 * n, n + 1, 1):
@@ -190,7 +75,7 @@ class Steps:
         for k in reversed(range(len(paths))[-FIELDS:]):
             domain = self.fields.domains[k]
             in_others = [self._with_value(change, BOTH, k, v) for v in (*domain.odd()[:1], *domain.ends()[:2])]
-            if k != self.unit:
+            if k != self.groups.place:
                 yield from (*in_others[:-2], *self._with_values(change, k, domain.near), *in_others[-2:])
 
     def simpler(self, change: Change) -> Iterator[Change]:
@@ -203,7 +88,7 @@ class Steps:
     def _simpler(self, change: Change) -> Iterator[Change]:
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         for side in (BOTH, AFTER, BEFORE):
-            places = [k for k, own in enumerate(change.sides) if own == side]
+            places = [k for k, (_, own) in enumerate(change.rows) if own == side]
             for left_out in list(_parts(places))[side != BOTH :]:  # some records of a group stay
                 yield change.without(set(left_out))
         yield Change.of(others, after[:1] * len(after), before[:1] * len(before), len(others), "alike")
@@ -215,9 +100,9 @@ class Steps:
             yield self._all_others(change, record, "equal")
         for k, domain in enumerate(self.fields.domains):
             yield from self._with_values(change, k, domain.simpler)
-            if k != self.unit:
+            if k != self.groups.place:
                 simplest = {key_of(r[k]): next(domain.simpler(r[k]), r[k]) for r in others}
-                yield change.edited(BOTH, partial(_mapped, k, simplest), "simplest")
+                yield change.edited(BOTH, partial(_mapped, k, simplest))
 
     def _length(self, change: Change) -> tuple[int, ...]:
         """The length of a change to read; less is simpler.
@@ -228,19 +113,19 @@ class Steps:
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         group = {tuple(map(key_of, record)) for record in (*after, *before)}
         kinds = {
-            tuple(key_of(value) for k, value in enumerate(record) if k != self.unit): record
-            for record in change.records
+            tuple(key_of(value) for k, value in enumerate(record) if k != self.groups.place): record
+            for record, _ in change.rows
         }
         pairs = zip(after[0], (before or after)[0], strict=True)
         differing = sum(key_of(a) != key_of(b) for a, b in pairs) if before else len(after[0])
-        last = max((k for k, side in enumerate(change.sides) if side == BOTH), default=0)
+        last = max((k for k, (_, side) in enumerate(change.rows) if side == BOTH), default=0)
         letters = sum(len(repr(value)) for record in kinds.values() for value in record)
-        ahead = sum(map(bool, change.sides[:last]))
+        ahead = sum(side != BOTH for _, side in change.rows[:last])
         return len(others), len(after) + len(before), differing, len(group), len(kinds), ahead, letters
 
     def _all_others(self, change: Change, record: Record, label: str) -> Change:
         """All other records equal to one, but for their units."""
-        k = self.unit
+        k = self.groups.place
         return change.edited(BOTH, lambda own: record if k is None else with_value(record, k, own[k]), label)
 
     def _with_value(self, change: Change, side: int, k: int, value: Value) -> Change:

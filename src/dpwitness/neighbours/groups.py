@@ -1,0 +1,261 @@
+"""Groups of records: those of one unit, such as a person, that a field names; without units each record is a group.
+
+Neighbours differ in one group. All other records keep their order.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import Final
+
+import numpy as np
+
+from dpwitness.checks import brief
+from dpwitness.errors import InvalidNeighbours
+from dpwitness.neighbours.domains import Value, flags, key_of
+from dpwitness.neighbours.fields import SEED, Fields, Record
+
+#: The sides of a record: it stands in both datasets, in the one alone, or in the other alone.
+BOTH: Final = 0
+BEFORE: Final = 1
+AFTER: Final = 2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """The records of two datasets in their order, each with its side: `BOTH`, `BEFORE` or `AFTER`.
+
+    A group is added where there are no records `BEFORE`, else it is replaced.
+    """
+
+    rows: tuple[tuple[Record, int], ...]
+    label: str = "given"
+
+    @classmethod
+    def of(
+        cls, others: Iterable[Record], after: Iterable[Record], before: Iterable[Record], place: int, label: str
+    ) -> "Change":
+        """A group among others, all its records before the one at `place`."""
+        rest = [(record, BOTH) for record in others]
+        group = [*((record, BEFORE) for record in before), *((record, AFTER) for record in after)]
+        return cls(rows=(*rest[:place], *group, *rest[place:]), label=label)
+
+    def on(self, side: int) -> tuple[Record, ...]:
+        """The records of one side."""
+        return tuple(record for record, own in self.rows if own == side)
+
+    @property
+    def replaces(self) -> bool:
+        """Whether a group is replaced, not added."""
+        return any(side == BEFORE for _, side in self.rows)
+
+    @property
+    def datasets(self) -> tuple[tuple[Record, ...], tuple[Record, ...]]:
+        """The two datasets, the one with the records `BEFORE` first."""
+        return tuple(r for r, side in self.rows if side != AFTER), tuple(r for r, side in self.rows if side != BEFORE)
+
+    @property
+    def differs(self) -> bool:
+        """Whether the two datasets do."""
+        first, second = self.datasets
+        return len(first) != len(second) or not all(map(same_record, first, second))
+
+    @property
+    def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of a dataset with a place for each record of both, the places that are empty in the one and in the other.
+
+        A record takes the place of the one that it replaces.
+        """
+        empty: dict[int, list[int]] = {BEFORE: [], AFTER: []}
+        start, counts = 0, {BEFORE: 0, AFTER: 0}  # of the group's records since the last record of both
+        for side in (*(own for _, own in self.rows), BOTH):
+            if side != BOTH:
+                counts[side] += 1
+                continue
+            places = max(counts.values())
+            for own, count in counts.items():
+                empty[own] += range(start + count, start + places)
+            start, counts = start + places + 1, {BEFORE: 0, AFTER: 0}
+        return tuple(empty[BEFORE]), tuple(empty[AFTER])
+
+    def spread(self) -> "Change":
+        """The same with the records of the group apart, as evenly as may be."""
+        group = [row for row in self.rows if row[1] != BOTH]
+        rows = [row for row in self.rows if row[1] == BOTH]
+        n = len(rows)
+        for k, row in reversed(list(enumerate(group))):
+            rows.insert(k * n // max(len(group) - 1, 1), row)
+        return replace(self, rows=tuple(rows))
+
+    def edited(self, side: int, edit: Callable[[Record], Record], label: str = "shrunk") -> "Change":
+        """The same with other values in the records of one side."""
+        return Change(rows=tuple((edit(r) if own == side else r, own) for r, own in self.rows), label=label)
+
+    def without(self, places: set[int]) -> "Change":
+        """The same without the records at some places."""
+        return Change(rows=tuple(row for k, row in enumerate(self.rows) if k not in places), label="shrunk")
+
+
+def same_record(first: Record, second: Record) -> bool:
+    """Whether two records hold the same values. A domain reads equal values, NaN included, as one object."""
+    try:
+        return first == second
+    except (ValueError, ArithmeticError):  # arrays inside, which are compared entry by entry; a signalling NaN
+        return all(a is b for a, b in zip(first, second, strict=True))
+
+
+#: Records of a unit that are tried where no bound is given.
+CONTRIBUTIONS: Final = (3, 1, 10, 100, 2)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Groups:
+    """The groups of datasets: the value at `place` of a flat record names its unit; a unit has `at_most` records.
+
+    Without a `place` each record is a group.
+    """
+
+    fields: Fields
+    place: int | None = None
+    at_most: int | None = None
+
+    @classmethod
+    def of(cls, fields: Fields, unit: object, at_most: object) -> "Groups":
+        """Groups by the name of a field, or by its number from 0 where fields have no names; None: no units.
+
+        Raises `InvalidNeighbours` for no such field, one that may be missing, and a bound that makes no sense.
+        """
+        if unit is None:
+            if at_most is not None:
+                raise InvalidNeighbours(
+                    f"at_most={brief(at_most)} is how many records a unit may have: give unit=, a field"
+                )
+            return cls(fields=fields)
+        if at_most is not None and (isinstance(at_most, bool) or not isinstance(at_most, int) or at_most < 1):
+            raise InvalidNeighbours(f"at_most={brief(at_most)} must be a whole number of at least 1: records of a unit")
+        known = fields.names if fields.kind == "dict" else range(len(fields.parts)) if fields.kind != "value" else ()
+        if isinstance(unit, bool) or not isinstance(unit, str | int) or unit not in known:
+            names = ", ".join(map(repr, known)) or "none: a record is one value"
+            raise InvalidNeighbours(
+                f"unit={brief(unit)} must be the field that says whose a record is; fields: {names:.200}"
+            )
+        k = list(known).index(unit)
+        part = fields.parts[k]
+        if isinstance(part, Fields):
+            raise InvalidNeighbours(f"unit={brief(unit)} must be a field of single values, not of fields again")
+        if part.holds(None) or part.holds(float("nan")):
+            raise InvalidNeighbours(
+                f"unit={brief(unit)} may be missing in its domain {part}: give one in which each record has a unit"
+            )
+        place = sum(len(one.domains) if isinstance(one, Fields) else 1 for one in fields.parts[:k])
+        return cls(fields=fields, place=place, at_most=at_most)
+
+    @property
+    def rest(self) -> Fields:
+        """All fields but that of the unit; a flag where there is no other field."""
+        if self.place is None:
+            return self.fields
+        domains, paths = list(self.fields.domains), list(self.fields.paths)
+        del domains[self.place], paths[self.place]
+        return Fields(kind="dict", names=tuple(paths), parts=tuple(domains)) if domains else Fields(parts=(flags(),))
+
+    def stripped(self, record: Record) -> Record:
+        """A record without its unit."""
+        if self.place is None:
+            return record
+        return (*record[: self.place], *record[self.place + 1 :]) if len(record) > 1 else (False,)
+
+    def record(self, rest: Record, unit: Value) -> Record:
+        """A record of a unit."""
+        if self.place is None:
+            return rest
+        return (*rest[: self.place], unit, *rest[self.place :]) if len(self.fields.domains) > 1 else (unit,)
+
+    def owners(self, records: Sequence[Record]) -> Sequence[Hashable]:
+        """The key of each record's unit; without units its place in the dataset."""
+        place = self.place
+        return range(len(records)) if place is None else [key_of(record[place]) for record in records]
+
+    def too_many(self, records: Sequence[Record]) -> str | None:
+        """The unit that exceeds the bound, for messages; None where there is none."""
+        if self.place is None or self.at_most is None or not records:
+            return None
+        owners = self.owners(records)
+        key, count = Counter(owners).most_common(1)[0]
+        if count <= self.at_most:
+            return None
+        value = records[owners.index(key)][self.place]
+        return f"{count} records of {self.fields.paths[self.place]} {brief(value)}, and at_most={self.at_most}"
+
+    def change_between(self, first: Sequence[Record], second: Sequence[Record]) -> Change | None:
+        """The group that was added or replaced between two datasets; None where more, or nothing, differs.
+
+        Order counts, since mechanisms see it: the same records in another order are another dataset.
+        """
+        lengths = len(first), len(second)
+        same = map(same_record, first, second)
+        place = next((k for k, equal in enumerate(same) if not equal), min(lengths))
+        if place == max(lengths):
+            return None
+        owners = self.owners(first), self.owners(second)
+        tried: list[tuple[Hashable | None, ...]]
+        if self.place is None:
+            tried = [tuple(place if length == max(lengths) else None for length in lengths)]
+        else:
+            gone, new = set(owners[0]) - set(owners[1]), set(owners[1]) - set(owners[0])
+            if len(gone) > 1 or len(new) > 1:
+                return None
+            tried = [(next(iter(gone), None), next(iter(new), None))]
+            if not gone and not new:
+                # At the first record that differs one of the two is of the unit, or the others would differ.
+                tried = [(side[place], side[place]) for side in owners if place < len(side)]
+        for units in tried:
+            sides = ([own == unit for own in side] for side, unit in zip(owners, units, strict=True))
+            change = _merged(first, second, *sides)
+            if change is not None:
+                return change
+        return None
+
+    @property
+    def contributions(self) -> tuple[int, ...]:
+        """Numbers of records of a unit that are tried: the bound first, and one."""
+        if self.place is None:
+            return ()
+        if self.at_most is None:
+            return CONTRIBUTIONS
+        return tuple(dict.fromkeys((self.at_most, 1, min(2, self.at_most), max(self.at_most - 1, 1))))
+
+    def units(self, n: int) -> list[Value]:
+        """The first `n` different units, or all there are; values that real data may hold come first.
+
+        Without units None, which stands for any number of them.
+        """
+        if self.place is None:
+            return [None]
+        domain, rng = self.fields.domains[self.place], np.random.default_rng(SEED)
+        found = {key_of(value): value for value in (domain.draw(rng) for _ in range(2 * n + 16))}
+        if len(found) < n:
+            found = {**{key_of(value): value for value in domain.samples()}, **found}
+        return list(found.values())[:n]
+
+
+def _merged(
+    first: Sequence[Record], second: Sequence[Record], gone: Sequence[bool], new: Sequence[bool]
+) -> Change | None:
+    """The change from the records of one group, if any, to those of another; None if other records differ."""
+    rows: list[tuple[Record, int]] = []
+    before = BEFORE if any(new) else AFTER  # a group of one dataset alone is added
+    i = j = 0
+    while i < len(first) or j < len(second):
+        if i < len(first) and gone[i]:
+            rows.append((first[i], before))
+            i += 1
+        elif j < len(second) and new[j]:
+            rows.append((second[j], AFTER))
+            j += 1
+        elif i < len(first) and j < len(second) and same_record(first[i], second[j]):
+            rows.append((first[i], BOTH))
+            i, j = i + 1, j + 1
+        else:
+            return None
+    return Change(rows=tuple(rows))
