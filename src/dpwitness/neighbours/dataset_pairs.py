@@ -6,7 +6,7 @@ records without their unit; with units each record becomes one of several of a u
 
 import math
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import chain, combinations, islice, permutations, repeat
@@ -50,7 +50,25 @@ VALUES_A_SIZE: Final = 6
 #: Values of a field that are combined with those of other fields, and exchanged for each other.
 COMBINED: Final = 5
 #: Numbers of records in the larger dataset that are tried besides a relation's own.
-MORE_SIZES: Final = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
+MORE_SIZES: Final = (
+    500,
+    30,
+    5,
+    50,
+    256,
+    20,
+    4,
+    300,
+    64,
+    6,
+    16,
+    7,
+    8,
+    128,
+    200,
+)  #: Units of the group that differs, by turns: a drawn one and both ends of the field.
+UNITS: Final = 3
+
 #: A record and what people call it.
 Named = tuple[str, Record]
 
@@ -62,19 +80,23 @@ class Shape(NamedTuple):
     alike: bool
     before: int
 
+    @property
+    def words(self) -> str:
+        """The number of records, for labels."""
+        many = f"{self.size} {'equal' if self.alike else 'different'} records"
+        return f"{many if self.size > 1 else '1 record'} of a unit"
+
 
 @dataclass(frozen=True, kw_only=True)
 class Proposals:
     """Changes to try of datasets; of `base` alone where it is `pinned`.
 
-    `allowed`: which two numbers of records neighbours may have; `missing`: how the datasets hold a missing number where
-    a field may be NaN or None.
+    `missing`: how the datasets hold a missing number where a field may be NaN or None.
     """
 
     groups: Groups
     replace: bool
     sizes: tuple[int, ...]
-    allowed: Callable[[int, int], bool]
     missing: tuple[float | None, ...] = (math.nan,)
     base: tuple[Record, ...] | None = None
     pinned: bool = False
@@ -112,18 +134,34 @@ class Proposals:
         )))  # fmt: skip
 
     def _of_groups(self, changes: Iterable[Change], start: int = 0) -> Iterator[Change]:
-        """Each change of a single record as one of a full group, and as one of a group of another shape in turn."""
+        """Each change of a single record as one of a full group, and as one of a group of another shape in turn.
+
+        Other records have units of their own. In every second change they share them and lie apart, as the group's do,
+        and are fewer by as many as the group has.
+        """
         if self.groups.place is None:
             yield from changes
             return
-        units = self.groups.units(max(self.sizes) + 2)
+        units, most = self.groups.units(max(self.sizes) + 2), self.groups.at_most
         for turn, change in enumerate(changes, start):
-            for shape in self._shapes_of(turn):
-                found = self._of_shape(change, shape, turn, units)
-                if found is not None:
-                    yield found
+            others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
+            tried = min(len(units), UNITS)
+            own, replaced = turn % tried, (turn + 1 - turn // 2 % 2) % tried
+            free = [unit for k, unit in enumerate(units) if k not in (own, replaced)]
+            owners = -(-len(others) // (most or CONTRIBUTIONS[0])) if turn % 2 else len(others)
+            owners = min(owners, len(free))
+            if len(others) > owners * (most or len(others)):
+                continue  # the domain holds too few units
+            rest = [self.groups.record(record, free[k % owners]) for k, record in enumerate(others)]
+            place = next(k for k, (_, side) in enumerate(change.rows) if side != BOTH)
+            for shape in self._shapes(turn):
+                group = self._group(after[0], units[own], shape.size, alike=shape.alike)
+                gone = self._group(before[0], units[replaced], shape.before, alike=shape.alike) if before else []
+                stay = rest[: max(len(rest) + 1 - shape.size, 0)] if turn % 2 else rest
+                found = Change.of(stay, group, gone, min(place, len(stay)), f"{shape.words}: {change.label}")
+                yield found.spread() if turn % 2 else found
 
-    def _shapes_of(self, turn: int) -> Iterable[Shape]:
+    def _shapes(self, turn: int) -> Iterable[Shape]:
         """A full group, and another shape in turn."""
         if self.groups.place is None:
             return [Shape(1, True, 1)]
@@ -133,42 +171,10 @@ class Proposals:
         others[1:1] = more
         return [Shape(full, True, full), *others[turn % max(len(others), 1) :][:1]]
 
-    def _of_shape(self, change: Change, shape: Shape, turn: int, units: Sequence[Value]) -> Change | None:
-        """The change of a group of a shape; None where sizes or the values of the unit's field do not allow it."""
-        others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
-        values = [*units[:1], *self.groups.fields.domains[self.groups.place or 0].ends()[:2]]
-        unit = values[turn % len(values)]
-        unit_before = unit if turn // 2 % 2 else values[(turn + 1) % len(values)]
-        free = [value for value in units if key_of(value) not in map(key_of, (unit, unit_before))]
-        replaced = shape.before if before else 0
-        for n in (len(others), max(len(others) + 1 - shape.size, 0)):
-            owners = self._owners(n, free, several=turn % 2 == 1)
-            if owners is None or not self.allowed(n + replaced, n + shape.size):
-                continue
-            rest = map(self.groups.record, others[:n], owners)
-            group = self._group(after[0], unit, shape.size, alike=shape.alike)
-            group_before = self._group(before[0], unit_before, replaced, alike=shape.alike) if before else []
-            place = min([side for _, side in change.rows].index(AFTER), n)
-            found = Change.of(rest, group, group_before, place, f"{_words(shape)} of a unit: {change.label}")
-            return found.spread() if turn % 2 else found
-        return None
-
-    def _owners(self, n: int, free: Sequence[Value], *, several: bool) -> list[Value] | None:
-        """The units of other records, whose records lie apart; None where the domain holds too few.
-
-        `several`: each unit has several records.
-        """
-        most = self.groups.at_most
-        per = max((most or CONTRIBUTIONS[0]) if several else 1, -(-n // len(free)) if free else n)
-        if n and (not free or (most is not None and per > most)):
-            return None
-        return [free[k % -(-n // per)] for k in range(n)]
-
     def _group(self, first: Record, unit: Value, size: int, *, alike: bool) -> list[Record]:
         """The records of a unit, which begin with one."""
         more = [self._opposite(first), self.fields.middle(), *self.fields.draw(size)] if size > 1 and not alike else []
-        rest = [first] * size if alike else [first, *more][:size]
-        return [self.groups.record(one, unit) for one in rest]
+        return [self.groups.record(one, unit) for one in ([first] * size if alike else [first, *more][:size])]
 
     def _of_many_sizes(self) -> Iterator[Change]:
         """A record at an end, all others drawn at random: numbers of records at which code may change."""
@@ -367,14 +373,12 @@ class Proposals:
         place = self.groups.place
         units = [*new, *([base[-1][place]] if self.replace and place is not None else [])]
         for turn, (name, first) in enumerate(self._notable(0) if units else ()):
-            unit = units[turn % len(units)]
-            for shape in self._shapes_of(turn):
-                if self.allowed(len(base), stay + shape.size):
-                    # At the end: rows of the base keep their labels.
-                    group = [(record, AFTER) for record in self._group(first, unit, shape.size, alike=shape.alike)]
-                    label = f"{name} record {self._what}, {stay} others of the base"
-                    label = label if place is None else f"{_words(shape)} of a unit: {label}"
-                    yield Change(rows=(*rows, *group), label=label)
+            label = f"{name} record {self._what}, {stay} others of the base"
+            for shape in self._shapes(turn):
+                # At the end: rows of the base keep their labels.
+                group = self._group(first, units[turn % len(units)], shape.size, alike=shape.alike)
+                more = ((record, AFTER) for record in group)
+                yield Change(rows=(*rows, *more), label=label if place is None else f"{shape.words}: {label}")
 
     def _less_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
         """The base without one of its groups, or with one moved to the other end: the largest and outermost."""
@@ -399,11 +403,6 @@ class Proposals:
             return self.fields.draw(n)
         rng = np.random.default_rng(SEED)
         return [self.groups.stripped(self.base[int(k)]) for k in rng.integers(len(self.base), size=n)]
-
-
-def _words(shape: Shape) -> str:
-    """The records of a unit, for labels."""
-    return f"{shape.size} {'equal' if shape.alike else 'different'} records" if shape.size > 1 else "1 record"
 
 
 def _outermost(base: Sequence[Record]) -> list[int]:

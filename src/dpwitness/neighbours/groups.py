@@ -226,17 +226,16 @@ class Groups:
         return tuple(dict.fromkeys((self.at_most, 1, min(2, self.at_most), max(self.at_most - 1, 1))))
 
     def units(self, n: int) -> list[Value]:
-        """The first `n` different units, or all there are; values that real data may hold come first.
+        """The first `n` different units, or all there are: a drawn one, both ends, then values as real data hold them.
 
         Without units None, which stands for any number of them.
         """
         if self.place is None:
             return [None]
         domain, rng = self.fields.domains[self.place], np.random.default_rng(SEED)
-        found = {key_of(value): value for value in (domain.draw(rng) for _ in range(2 * n + 16))}
-        if len(found) < n:
-            found = {**{key_of(value): value for value in domain.samples()}, **found}
-        return list(found.values())[:n]
+        first, *drawn = (domain.draw(rng) for _ in range(2 * n + 16))
+        values = (first, *domain.ends()[:2], *drawn, *domain.samples())
+        return list({key_of(value): value for value in values}.values())[:n]
 
 
 def _merged(

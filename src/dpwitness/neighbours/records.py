@@ -174,7 +174,6 @@ class Records(Relation):
                 groups=self._groups,
                 replace=relation.adjacency == REPLACE_ONE,
                 sizes=sizes,
-                allowed=partial(_allowed, self.size),
                 base=base,
                 pinned=pinned,
                 missing=layout.missing,
