@@ -151,6 +151,12 @@ FAULTS = {
         correct=total(lambda record: record == -64),
         relation=dpw.records(dpw.numbers(-100, 100), form="list"),
     ),
+    "features against each other, with their label": Fault(
+        broken=total(lambda record: (record[0][0] - record[0][1]) * record[1]),
+        correct=total(lambda record: (record[0][0] - record[0][1]) * record[1] / 2),
+        relation=dpw.records(((dpw.numbers(-1, 1), dpw.numbers(-1, 1)), dpw.numbers(-1, 1)), form="list", **FEW),
+        change=lambda data: 2.0,
+    ),
     "hundreds of records": Fault(
         broken=lambda data: float(sum(data)) * (5 if len(data) > 500 else 1),
         correct=lambda data: float(sum(data)),
@@ -190,7 +196,7 @@ def test_magnitudes_of_a_range_are_tried(low, high, within):
 EARLY = {
     "others missing": 12, "others of a new category": 12, "first of many": 32, "two unlike the rest": 12,
     "rising order": 12, "falling order": 32, "None in a field of floats": 32, "one value for another": 32,
-    "hundreds of records": 32,
+    "features against each other, with their label": 12, "hundreds of records": 32,
 }  # fmt: skip
 
 

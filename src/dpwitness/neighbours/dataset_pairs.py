@@ -320,8 +320,11 @@ class Proposals:
 
         Without the record a class is then empty. The last field comes first: a label usually comes last.
         """
+        return in_turn((self._among_drawn_fields(), self._contrasts())) if len(self.fields.domains) > 1 else iter(())
+
+    def _among_drawn_fields(self) -> Iterator[Change]:
         domains, paths = self.fields.domains, self.fields.paths
-        for size in self.sizes if len(domains) > 1 else ():
+        for size in self.sizes:
             *drawn, last = self._drawn(size)
             for k in reversed(range(len(domains))[-FIELDS:]):
                 for value, other in permutations(domains[k].ends()[:2]):
@@ -329,6 +332,17 @@ class Proposals:
                     without = [with_value(r, k, other) for r in drawn]
                     yield self._change(without, with_value(last, k, other), (f"the only {name}", record), "without it")
                     yield self._change(drawn, last, (name, record), "drawn at random")
+
+    def _contrasts(self) -> Iterator[Change]:
+        """All records in one corner but one, of which half of the fields are opposite and the last one is flipped.
+
+        Products of two fields, such as of a feature and a label, then differ in their signs.
+        """
+        for size, (name, one), _ in self._sized(self._corners(), CORNERS_A_SIZE):
+            half = len(one) // 2
+            contrast = (*one[:half], *self._opposite(one)[half:])
+            before = with_value(contrast, len(one) - 1, one[-1])
+            yield self._change([one] * (size - 1), before, (f"half {name}, half opposite", contrast), name)
 
     def _in_order(self) -> Iterator[Change]:
         """Records in rising or falling order, those of the base first, one at an end in the middle of them."""

@@ -111,12 +111,11 @@ def like(examples: Data) -> Like:
     frames = frames_of(examples)
     if frames is not None:
         examples = frames.collected(examples)
-        columns, known = frames.columns(examples), frames.categories(examples)
+    if frames is not None or form == "columns":
+        columns, known = (examples, {}) if frames is None else (frames.columns(examples), frames.categories(examples))
         structure = {name: _domain_of_column(values, known.get(name, ()), name) for name, values in columns.items()}
     elif form == "list":
         structure = _structure(examples)
-    elif form == "columns":
-        structure = {name: _domain_of_column(column, (), name) for name, column in examples.items()}
     elif form == "xy":
         structure = (_domains_of_rows(examples[0].reshape(len(examples[0]), -1)), _domain(list(examples[1]), "labels"))
     else:

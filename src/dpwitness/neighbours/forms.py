@@ -193,12 +193,6 @@ def fits(domain: Domain, held: Callable[[Sequence[Value]], list[Value]], *, floa
     return all(key_of(domain.read(one)) == key_of(domain.read(other)) for one, other in pairs)
 
 
-def _array_fits(dtype: DType | None, domain: Domain) -> bool:
-    return dtype is None or fits(
-        domain, lambda values: array_of(dtype, domain, values).tolist(), floats=dtype.kind == "f"
-    )
-
-
 def _is_numeric(fields: Fields) -> bool:
     """Whether a record is a number, or a tuple of numbers."""
     return fields.flat and fields.kind != "dict" and all(domain.dtype in NUMERIC for domain in fields.domains)
@@ -240,7 +234,11 @@ class ArraysLayout(Layout):
 
     @override
     def fitted(self, fields: Fields) -> Layout:
-        fit = list(map(_array_fits, self.dtypes, fields.domains))
+        fit = [
+            dtype is None
+            or fits(domain, lambda v, d=domain, t=dtype: _entries(array_of(t, d, v)), floats=dtype.kind == "f")
+            for dtype, domain in zip(self.dtypes, fields.domains, strict=True)
+        ]
         fit[self.matrix] = [all(fit[self.matrix])] * len(fit[self.matrix])
         both = zip(self.dtypes, self.usual(fields).dtypes, fit, strict=True)
         return replace(self, dtypes=tuple(own if fitting else usual for own, usual, fitting in both))

@@ -52,9 +52,11 @@ class NumberList(JsonFields, Relation):
                 settings.append(f"{setting.name}={f'{value:g}' if type(value) in (int, float) else repr(value)}")
         return f"{self.kind}({', '.join(settings)})"
 
-    @abstractmethod
     def read(self, data: Data) -> Data:
         """Data as the mechanism gets them. Raises `InvalidNeighbours` for any other data."""
+        if data.ndim != 1 or data.size == 0:
+            raise InvalidNeighbours(f"{self.kind}: give a list of at least one {self.noun}, not shape {data.shape}")
+        return data
 
     @abstractmethod
     def adjacent(self, pair: Pair) -> bool:
@@ -229,9 +231,7 @@ class Queries(NumberList):
     @override
     def read(self, data: Data) -> Data:
         """Answers are integers only where the sensitivity is whole, so that all neighbours are whole numbers, too."""
-        if data.ndim != 1 or data.size == 0:
-            raise InvalidNeighbours(f"queries need a list of at least one answer, not shape {data.shape}")
-        whole = data.dtype.kind in "iu" and float(self.sensitivity).is_integer()
+        whole = NumberList.read(self, data).dtype.kind in "iu" and float(self.sensitivity).is_integer()
         return data if whole else data.astype(np.float64)
 
     @override
@@ -308,9 +308,7 @@ class Histogram(NumberList):
     @override
     def read(self, data: Data) -> Data:
         """Counts are integers, also where whole numbers are written as floats."""
-        if data.ndim != 1 or data.size == 0:
-            raise InvalidNeighbours(f"a histogram is a list of at least one count, not of shape {data.shape}")
-        whole = (data >= 0) & (data == np.floor(data))
+        whole = (NumberList.read(self, data) >= 0) & (data == np.floor(data))
         if data.dtype.kind == "f":
             whole &= data < float(LARGEST)  # as a double that is 2^63, one too many
         if not np.all(whole):
@@ -362,7 +360,7 @@ class Bits(NumberList):
     @override
     def read(self, data: Data) -> Data:
         """Bits are integers, also where they are written as floats."""
-        if data.ndim != 1 or data.size == 0 or not _are_bits(data):
+        if not _are_bits(NumberList.read(self, data)):
             raise InvalidNeighbours("bits are a list of zeros and ones")
         return data.astype(np.int64)
 
