@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count
+from itertools import count, zip_longest
 from typing import Any, Final, TypeVar
 
 import numpy as np
@@ -62,7 +62,7 @@ class Domain(ABC):
 
     def near(self, value: Value) -> Iterator[Value]:
         """Other values to try in the place of one that turned out well."""
-        yield from (*self.ends(), *self.odd())
+        yield from (*self.odd(), *self.ends())
 
     @abstractmethod
     def simpler(self, value: Value) -> Iterator[Value]:
@@ -170,10 +170,6 @@ class Listed(Domain):
     @override
     def draw(self, rng: np.random.Generator) -> Value:
         return self.values[int(rng.integers(len(self.values)))]
-
-    @override
-    def near(self, value: Value) -> Iterator[Value]:
-        yield from (*self.odd(), *self.ends())
 
     @override
     def simpler(self, value: Value) -> Iterator[Value]:
@@ -554,13 +550,8 @@ def _ends(low: float, high: float, whole: bool) -> tuple[float, ...]:
 
 def in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:
     """One of each, then the second of each, and so on."""
-    waiting = list(kinds)
-    while waiting:
-        for kind in list(waiting):
-            try:
-                yield next(kind)
-            except StopIteration:
-                waiting.remove(kind)
+    none: Any = object()
+    return (one for row in zip_longest(*kinds, fillvalue=none) for one in row if one is not none)
 
 
 def _round_numbers(low: float, high: float) -> list[int]:

@@ -177,14 +177,14 @@ def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Co
     return np.array(list(values), dtype)
 
 
-def fits(domain: Domain, held: Callable[[Sequence[Value]], list[Value]], *, floats: bool) -> bool:
+def fits(domain: Domain, held: Callable[[Sequence[Value]], Column], *, floats: bool) -> bool:
     """Whether a column gives back all that a domain holds; numbers may be rounded, but stay in their range.
 
-    `held`: the values that the column has when it is given values; `floats`: whether its type is one of floats.
+    `held`: the column of some values; `floats`: whether its type is one of floats.
     """
     values = domain.samples()
     try:
-        again = _with_flags(domain, held(values))
+        again = _with_flags(domain, _entries(held(values)))
     except (OverflowError, TypeError, ValueError):  # what libraries raise for values that a type does not hold
         return False
     if floats and is_real(domain):
@@ -235,8 +235,7 @@ class ArraysLayout(Layout):
     @override
     def fitted(self, fields: Fields) -> Layout:
         fit = [
-            dtype is None
-            or fits(domain, lambda v, d=domain, t=dtype: _entries(array_of(t, d, v)), floats=dtype.kind == "f")
+            dtype is None or fits(domain, partial(array_of, dtype, domain), floats=dtype.kind == "f")
             for dtype, domain in zip(self.dtypes, fields.domains, strict=True)
         ]
         fit[self.matrix] = [all(fit[self.matrix])] * len(fit[self.matrix])

@@ -1,6 +1,6 @@
 """Datasets of records: neighbours differ in one record, or in all of one unit, added, removed or replaced."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -198,27 +198,22 @@ class Records(Relation):
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
         """Other values of the record that differs, other records beside it, other numbers of them, another place."""
-        yield from self._changed(pair, varied=True)
+        yield from self._changed(pair, Steps.varied)
 
     @override
     def smaller(self, pair: Pair) -> Iterator[Pair]:
         """Fewer records, fewer fields that differ, rounder values."""
-        yield from self._changed(pair, varied=False)
+        yield from self._changed(pair, Steps.simpler)
 
-    def _changed(self, pair: Pair, *, varied: bool) -> Iterator[Pair]:
+    def _changed(self, pair: Pair, steps: Callable[[Steps, Change], Iterator[Change]]) -> Iterator[Pair]:
         """Pairs like a pair, or simpler, in its layout; no pair where it does not belong to the relation."""
-        first, second = self._read(pair.data), self._read(pair.neighbour)
-        if first is None or second is None:
+        first, second = map(self._read, pair.sides)
+        if first is None or second is None or not (change := self._groups.change_between(first, second)):
             return
-        change = self._groups.change_between(first, second)
-        if change is None:
-            return
-        steps = Steps(groups=self._groups)
-        changes = steps.varied(change) if varied else steps.simpler(change)
         layout = self._layout_of(pair.data if len(first) > len(second) else pair.neighbour)
         # Of a unit that has other records, equal ones may be other objects, such as 0.0 and −0.0.
         contains = partial(self._contains, built=self.unit is None)
-        yield from filter(contains, (self._pair(step, layout) for step in changes))
+        yield from filter(contains, (self._pair(step, layout) for step in steps(Steps(groups=self._groups), change)))
 
     @override
     def take(self, data: object) -> Data:
