@@ -689,7 +689,7 @@ def test_a_domain_in_a_file_is_not_nested_without_end():
     domain = {"numbers": [0.0, 1.0], "clipped": False, "missing": False}
     for _ in range(100):
         domain = {"tuple": [domain]}
-    with pytest.raises(InvalidNeighbours, match="nested deeper"):
+    with pytest.raises(InvalidNeighbours, match="a relation holds itself, or is nested too deep"):
         relation_from_json({**WRITTEN, "domain": domain})
 
 

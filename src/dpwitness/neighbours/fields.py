@@ -10,14 +10,14 @@ from dpwitness.checks import brief
 from dpwitness.codec import AnyCodec, Codec, Definitions, Schema, codec_of
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Domain, Value, categories, integers, key_of, numbers, text
+from dpwitness.neighbours.inputs import require_shallow
 
 #: A record inside: the values of its fields in order, nesting left out.
 Record = tuple[Value, ...]
-#: Fields of a record and levels of nesting that a file may hold.
+#: Fields that a record may have.
 MOST_FIELDS: Final = 10_000
 #: The seed of the records that fill a dataset; any fixed number will do.
 SEED: Final = 20_060_101
-DEEPEST: Final = 32
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +144,8 @@ def fields_of(given: object) -> Fields:
     """The structure that a domain, or tuples and dicts of domains, describe. Raises `InvalidNeighbours`."""
     if isinstance(given, Fields):
         return given
-    part = _part(given, DEEPEST, "")
+    require_shallow(given, "a domain")
+    part = _part(given, "")
     fields = part if isinstance(part, Fields) else Fields(parts=(part,))
     if not 0 < len(fields.domains) <= MOST_FIELDS:
         raise InvalidNeighbours(f"domain {brief(given)} must have from 1 to {MOST_FIELDS} fields")
@@ -155,10 +156,8 @@ def fields_of(given: object) -> Fields:
     return fields
 
 
-def _part(given: object, levels: int, where: str) -> Domain | Fields:
+def _part(given: object, where: str) -> Domain | Fields:
     """A part of a record; `where` names it in messages: nothing for the whole."""
-    if not levels:
-        raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
     if isinstance(given, Domain):
         return given
     if isinstance(given, Fields):
@@ -170,7 +169,7 @@ def _part(given: object, levels: int, where: str) -> Domain | Fields:
                     f"domain{where}: the name {brief(name)} of a field must be a text or a whole number; of a "
                     "DataFrame, give frame.set_axis(frame.columns.map(str), axis=1)"
                 )
-        parts = tuple(_part(v, levels - 1, f" of {name!r}") for name, v in given.items())
+        parts = tuple(_part(v, f" of {name!r}") for name, v in given.items())
         return Fields(kind="dict", names=tuple(given), parts=parts)
     if not isinstance(given, tuple | list):
         raise InvalidNeighbours(
@@ -184,25 +183,23 @@ def _part(given: object, levels: int, where: str) -> Domain | Fields:
             f"domain{where} {brief(given)} must be a domain: for a range give {how}, for a few values categories(…)"
         )
     kind = "tuple" if isinstance(given, tuple) else "list"
-    return Fields(kind=kind, parts=tuple(_part(v, levels - 1, where) for v in given))
+    return Fields(kind=kind, parts=tuple(_part(v, where) for v in given))
 
 
-def _read(value: object, levels: int = DEEPEST) -> object:
-    """The structure that unchecked JSON describes, for `fields_of`. Raises `InvalidNeighbours`."""
-    if not levels:
-        raise InvalidNeighbours(f"a domain is nested deeper than {DEEPEST} levels")
+def _read(value: object) -> object:
+    """The structure that unchecked JSON of some levels describes, for `fields_of`. Raises `InvalidNeighbours`."""
     if not isinstance(value, Mapping):
         raise InvalidNeighbours(f"domain {brief(value)} must be an object")
     match dict(value):
         case {"tuple": list(parts), **rest} if not rest:
-            return tuple(_read(part, levels - 1) for part in parts)
+            return tuple(_read(part) for part in parts)
         case {"list": list(parts), **rest} if not rest:
-            return [_read(part, levels - 1) for part in parts]
+            return [_read(part) for part in parts]
         case {"dict": dict(parts), **rest} if not rest:
-            return {name: _read(part, levels - 1) for name, part in parts.items()}
+            return {name: _read(part) for name, part in parts.items()}
         case {"dict": list(parts), "names": list(names), **rest} if not rest and len(names) == len(parts):
             if {type(name) for name in names} <= {str, int} and len(set(names)) == len(names):
-                return dict(zip(names, (_read(part, levels - 1) for part in parts), strict=True))
+                return dict(zip(names, (_read(part) for part in parts), strict=True))
     for name, (make, codec, flags) in DOMAINS.items():
         if set(value) == {name, *flags}:
             given = codec.read(name, value[name])

@@ -21,7 +21,7 @@ from dpwitness.checks import kind as check_kind
 from dpwitness.codec import Codec, Family, JsonFields, UnknownKind, keys_of, read_fields, register, require_free
 from dpwitness.errors import DPWitnessError, InvalidNeighbours
 from dpwitness.frames import frames_of
-from dpwitness.neighbours.inputs import Data, Input, as_array, as_input
+from dpwitness.neighbours.inputs import Data, Input, as_array, as_input, require_shallow
 from dpwitness.neighbours.pair import Pair, holds
 
 #: Candidates that are compared with a pair, of a relation without a `contains` of its own.
@@ -293,6 +293,7 @@ def relation_from_json(value: Any) -> Relation:
 
     Raises `InvalidNeighbours`.
     """
+    require_shallow(value, "a relation")
     kind = value.get("kind") if isinstance(value, Mapping) else None
     if not isinstance(kind, str):
         raise InvalidNeighbours(f"relation {brief(value)} must be an object whose kind is one of {', '.join(_READERS)}")
