@@ -451,7 +451,11 @@ def test_bound(capsys):
     ("arguments", "message"),
     [
         (["check", "isvt33", "--epsilon", "1"], "unknown target 'isvt33'; did you mean 'isvt3'"),
-        (["attack", "published_tables", "--data", "a.csv", "--publish", "2way"], "; did you mean '2-way'?"),
+        (
+            ["attack", "published_tables"],
+            "'published_tables' (choose from 'subset_sum', 'table_builder', 'threshold_testing')",
+        ),
+        (["attack", "subset_sum", "--law", "gausian"], "; did you mean 'gaussian'?"),
         (["check", "qqqq", "--epsilon", "1"], "`dpwitness list` shows"),
         (["check", "svt"], "--epsilon"),
         (["check", "svt", "--epsilon", "0"], "epsilon=0.0 must be positive"),

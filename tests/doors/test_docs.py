@@ -56,7 +56,6 @@ NOT_RUN = {
     ("comparison.md", "$ python benchmarks/curator_attack.py"): (
         "takes a minute; test_curator_attack.py checks the mechanisms"
     ),
-    ("attacks.md", "$ python benchmarks/published_tables_precision.py"): "takes a minute",
     ("clusters.md", "$ pip install '.[cluster]'"): "needs a Dask scheduler at an address",
     ("clusters.md", "# on_ray.py"): "needs Ray",
     ("clusters.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (

@@ -253,7 +253,6 @@ def test_a_plot_that_fails_comes_after_the_report(give, capsys, tmp_path, monkey
         "threshold_testing",
         "subset_sum",
         "table_builder",
-        "published_tables",
     ],
 )
 def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
@@ -268,7 +267,6 @@ def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
         "threshold_testing": ["attack", "threshold_testing", "--epsilon", "1"],
         "subset_sum": ["attack", "subset_sum"],
         "table_builder": ["attack", "table_builder"],
-        "published_tables": ["attack", "published_tables"],
     }
     if option == "--plot" and command not in ("curve", "profile") and commands[command][0] != "attack":
         return

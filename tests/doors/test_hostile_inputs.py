@@ -284,7 +284,7 @@ def real_line(rng, place):
 
 def attack_line(rng, place):
     """Arguments of an attack; its work stays small, unless it is refused."""
-    name = rng.choice(["threshold_testing", "subset_sum", "table_builder", "perturbation", "published_tables"])
+    name = rng.choice(["threshold_testing", "subset_sum", "table_builder", "perturbation"])
     numbers = ["0", "-1", "nan", "x", "", "1e400", "0.5", "1e-320"]
     known = {
         "threshold_testing": {
@@ -330,14 +330,6 @@ def attack_line(rng, place):
             "--seed": [["1"], ["-1", "x", "9" * 60]],
         },
     }
-    known["published_tables"] = {
-        "--tables": [["table.csv", "damaged.csv", "folder", "counts.csv"], TEXTS],
-        "--publish": [["1-way", "2-way"], TEXTS],
-        "--most": [["3"], ["0", "-1", "x", "1e9"]],
-        "--restarts": [["2"], ["0", "-1", "x", "1e400"]],
-        "--seed": [["1"], ["-1", "x", "9" * 60]],
-        "--plot": [["saved.svg", "no/such.svg", "saved.gif"]],
-    }
     known["perturbation"] = {
         k: v
         for k, v in known["table_builder"].items()
@@ -348,7 +340,6 @@ def attack_line(rng, place):
         "subset_sum": ["--size", "8"],
     }
     fixed["table_builder"] = ["--data", "table.csv", "--partitions", "5", "--base-partitions", "5"]
-    fixed["published_tables"] = ["--data", "table.csv", "--most", "2", "--max-time", "2"]
     fixed["perturbation"] = ["--recover", "perturbation", "--data", "table.csv", "--sums", "5"]
     if rng.random() < 0.3 and name != "subset_sum":
         (place / "given.csv").write_bytes(csv_bytes(rng))
