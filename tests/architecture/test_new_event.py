@@ -192,7 +192,7 @@ def test_a_module_may_be_loaded_twice_and_under_another_name(tmp_path, monkeypat
 
 def test_nobody_else_asks_of_which_kind_an_event_is():
     """Each kind answers for itself, or a new one would be treated as none."""
-    kinds = {"Interval", "Box", "OutcomeSet", "ScoreThreshold", "FeatureEvent", "TreeScore"}
+    kinds = {"Interval", "Box", "OutcomeSet", "ScoreThreshold", "FeatureEvent"}
     for path in Path(dpwitness.__file__).parent.rglob("*.py"):
         if path.parent.name == "events":
             continue

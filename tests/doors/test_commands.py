@@ -189,7 +189,7 @@ def test_doctor_looks_at_cache_and_compiler(capsys, monkeypatch, tmp_path):
     assert found["compiler"]["works"]
     assert found["compiler"]["seconds"] > 0
     assert found["cores"] >= 1
-    assert set(found["versions"]) >= {"python", "numpy", "numba", "scipy", "scikit-learn", "dpwitness", "pytest"}
+    assert set(found["versions"]) >= {"python", "numpy", "numba", "scipy", "dpwitness", "pytest"}
     folder.chmod(0o777)
     assert main(["doctor"]) == 0
     text = capsys.readouterr().out

@@ -19,7 +19,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.errors import DPWitnessError
-from dpwitness.events import Cells, Feature, FeatureEvent, Outside, Tree, TreeScore
+from dpwitness.events import Cells, Feature, FeatureEvent, Outside
 
 CASES = int(os.environ.get("DPWITNESS_FUZZ", "3000"))
 FIRST = int(os.environ.get("DPWITNESS_FUZZ_FIRST", "0"))
@@ -59,7 +59,6 @@ def itself():
 
 INTERVAL = dpw.Interval(coordinate=0, low=0.5)
 SCORE = dpw.ScoreThreshold([0], [[0.0, 1.0]], [[0.0, 1.0, 2.0, 0.0]], 0.5)
-TREE = Tree(inputs=(0,), cuts=(0.0,), absent_left=(True,), leaves=(0.0, 1.0))
 ONE = [([0.0], [1.0])]
 #: What is given in place of what should be; made anew for each case, since some are used up.
 WRONG = (
@@ -105,8 +104,6 @@ CHEAP = {
     "OutcomeSet": (([[1.0]],), {}),
     "ScoreThreshold": (([0], [[0.0]], [[0.0, 1.0, 2.0]], 0.5), {}),
     "Cells": ((SCORE, [0.5]), {}),
-    "Tree": ((), {"inputs": (0,), "cuts": (0.0,), "absent_left": (True,), "leaves": (0.0, 1.0)}),
-    "TreeScore": ((), {"inputs": ((0,),), "trees": (TREE,), "start": 0.0, "threshold": 0.5}),
     "Outside": ((), {"interval": INTERVAL}),
     "Feature": ((), {"name": "low bits", "columns": (0,), "number": 3.0}),
     "FeatureEvent": ((), {"feature": Feature(name="sum", columns=(1,)), "within": INTERVAL}),
@@ -170,8 +167,6 @@ OTHERS = {
     "Feature": Feature,
     "FeatureEvent": FeatureEvent,
     "Outside": Outside,
-    "Tree": Tree,
-    "TreeScore": TreeScore,
 }
 #: Public names that are no doors: results, which the doors return, errors and warnings, a protocol, and a module.
 RETURNED = {

@@ -30,8 +30,6 @@ from dpwitness.events import (
     Outside,
     ScoreThreshold,
     SplitEvent,
-    Tree,
-    TreeScore,
 )
 from dpwitness.evidence import (
     Counts,
@@ -251,7 +249,6 @@ def test_the_published_schema_is_the_derived_one(name):
 
 
 SCORE = ScoreThreshold([0, 1], [[0.0, math.inf], [1.0]], [[0, 1, 2, 3], [1.0, 2.0, 3.0]], 1.5)
-TREE = Tree(inputs=(1,), cuts=(math.inf,), absent_left=(False,), leaves=(0.0, 1.0))
 VARIED = [
     *(replace(WITNESS, claim=claim) for claim in (
         ApproxDP(1.0, 1e-5), GaussianDP(1.0), RenyiDP(2.0, 0.5), ZCDP(0.5), PrivacyProfile([(0.5, 0.1), (1.0, 0.01)]),
@@ -261,7 +258,6 @@ VARIED = [
         Interval(coordinate=0, low=math.inf, high=math.inf), Interval(coordinate=3, high=-1.5),
         Outside(interval=EVENT), Box((EVENT, Interval(coordinate=1, high=0))), SCORE, Cells(SCORE, [0.5, 1.5]),
         SplitEvent(EVENT, SCORE, [], [0.5, 1.5]),
-        TreeScore(inputs=((0,), (2, 1)), trees=(TREE, TREE), start=0.5, threshold=1.0),
         OutcomeSet([[True, 2.0], [math.nan, 3]]), OutcomeSet([[-math.inf, math.inf]]),
         FeatureEvent(feature=Feature(name="residue", columns=(1,), number=10.0), within=OutcomeSet([[0.0]])),
         FeatureEvent(feature=Feature(name="sum", columns=(2,)), within=EVENT),

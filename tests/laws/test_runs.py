@@ -24,8 +24,6 @@ from dpwitness.events import (
     OutcomeSet,
     Outside,
     ScoreThreshold,
-    Tree,
-    TreeScore,
     is_partition,
 )
 from dpwitness.events.counting import Nested
@@ -118,8 +116,6 @@ def events_of_every_kind(rng):
         weights=([0, 1, -1], [0, 1, 2, 5]),
         threshold=1.0,
     )
-    tree = Tree(inputs=(1, 0, 0), cuts=(0.5, 1.0, 1.5), absent_left=(True, False, True), leaves=(0, 1, 2, 3))
-    yield TreeScore(inputs=(chosen(1), chosen(2)), trees=(tree,), start=0.0, threshold=1.0)
     yield from (score, Cells(score=score, cuts=[1.0, 1.5]), interval(2), Outside(interval=interval(3)))
     yield from (Box(sides=(interval(0), interval(3))), OutcomeSet([[1, 1, 1]]), OutcomeSet([[], [2], [0, 1]]))
 

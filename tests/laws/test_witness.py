@@ -187,6 +187,8 @@ def broken(**changes):
         (broken(claim={"epsilon": -1, "delta": 0}), "epsilon=-1.0"),
         (broken(parameters={"epsilon": {}}), "parameter epsilon="),
         (broken(event=[]), "must be an object|damaged"),
+        (broken(event={"kind": "trees"}), "'trees', a score of decision trees: dpwitness 0.2 reads the file, later"),
+        (broken(event={"kind": "weighted"}), "an event of weighted runs: dpwitness 0.2 reads the file, later versions"),
         (broken(estimate={"p": 2, "q": 0}), "p=2.0"),
         (broken(mechanism=3), "mechanism=3"),
         (broken(mechanism="\ud800"), "surrogates not allowed"),

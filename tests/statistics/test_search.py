@@ -23,7 +23,6 @@ from dpwitness.runs import Role, Runner
 from dpwitness.search.comparison import MOST_COUNTED_AGAIN, Entry, told_apart
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen
-from dpwitness.search.learners.trees import Trees
 from dpwitness.search.objectives import BoundAt, GrowthAt, PowerAt, value_of
 from dpwitness.search.pairs import PromisingPair, at_other_places, best_place, best_refined, contrast, learned
 from dpwitness.search.samples import Table, sample_of
@@ -92,20 +91,6 @@ def test_what_suffices_is_proved_in_a_twentieth_of_the_runs_and_is_more_than_cha
     objective = GrowthAt(claim=ApproxDP(0.7), stop_value=0.00032, planned=planned, cost=cost)
     assert objective.sufficient_value == pytest.approx(expected, rel=0.01)
     assert replace(objective, stop_value=math.inf).sufficient_value == math.inf
-
-
-def test_slow_learners_are_not_asked_where_another_pair_shows_enough(monkeypatch):
-    asked = []
-    monkeypatch.setattr(Trees, "propose", lambda *given, **how: asked.append(given) or [])
-    rng = np.random.default_rng(1)
-    noise = rng.laplace(size=(20_000, 2))
-    alike, apart = (PromisingPair(pair=SHIFTED, sample=sample_of(noise, noise[::-1] + shift)) for shift in (0, 4))
-    objective = GrowthAt(claim=ApproxDP(1.0), stop_value=0.01)
-    entries = learned(laplace_runner(1), [alike, apart], objective, 2)
-    assert {entry.place for entry in entries} == {0, 1}
-    assert not asked
-    learned(laplace_runner(1), [alike], objective, 2)
-    assert asked
 
 
 def test_a_pair_of_which_no_learner_proposes_an_event_has_none(monkeypatch):

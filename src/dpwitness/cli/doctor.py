@@ -13,10 +13,6 @@ from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.options import printing
 from dpwitness.cli.parser import command
 
-#: What is loaded for more than the core, and what is missing without it.
-WITHOUT: Final = {
-    "scikit-learn": "events are not learned by boosted trees and logistic models: pip install scikit-learn",
-}
 #: Packages whose versions matter besides those of a witness.
 OTHERS: Final = (
     "pandas",
@@ -139,7 +135,7 @@ def diagnosis() -> Diagnosis:
         cache=cache,
         compiler=compiler,
         settings=settings,
-        slow=_slow(found, cores, cache, compiler),
+        slow=_slow(cores, cache, compiler),
     )
 
 
@@ -190,7 +186,7 @@ def _compiler() -> Compiler:
     return Compiler(works=works, import_seconds=round(imported - began, 3), seconds=seconds, error=why)
 
 
-def _slow(versions: Mapping[str, str], cores: int, cache: Cache, compiler: Compiler) -> tuple[str, ...]:
+def _slow(cores: int, cache: Cache, compiler: Compiler) -> tuple[str, ...]:
     """What costs time here, and what helps."""
     found = []
     if not compiler.works:
@@ -202,5 +198,4 @@ def _slow(versions: Mapping[str, str], cores: int, cache: Cache, compiler: Compi
         found.append("every process compiles each mechanism anew, since no cache folder can be used")
     if cores == 1:
         found.append("there is one core: plain Python mechanisms run in one process")
-    found += [text for name, text in WITHOUT.items() if not versions.get(name, "not")[0].isdigit()]
     return tuple(found)

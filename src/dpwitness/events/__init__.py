@@ -25,7 +25,6 @@ from dpwitness.events.features import FEATURES, Feature, FeatureEvent, is_of_bit
 from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
 from dpwitness.events.scores import Cells, ScoreThreshold, SplitEvent
-from dpwitness.events.trees import Tree, TreeScore
 
 __all__ = [
     "FEATURES",
@@ -47,8 +46,6 @@ __all__ = [
     "SplitEvent",
     "Statistic",
     "Thresholds",
-    "Tree",
-    "TreeScore",
     "around",
     "cells_of",
     "codes_in",

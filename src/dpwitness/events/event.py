@@ -416,6 +416,8 @@ def outcomes_of(event: Event) -> Rows | None:
 Kind = TypeVar("Kind", bound=type[Event])
 
 _FAMILY: Final = Family()
+#: Kinds of events in files of version 0.2 that later versions do not read, and what they are.
+GONE: Final = {"trees": "a score of decision trees", "weighted": "an event of weighted runs"}
 
 
 def register_event(kind: Kind) -> Kind:
@@ -434,6 +436,8 @@ def event_from_json(value: object) -> Event:
     """Build an event from unchecked JSON; raises `InvalidWitness`."""
     if not isinstance(value, Mapping) or not isinstance(name := value.get("kind"), str):
         raise InvalidWitness(f"event {brief(value)} must be an object with a 'kind'")
+    if name in GONE:
+        raise UnknownKind(f"event kind {name!r}, {GONE[name]}: dpwitness 0.2 reads the file, later versions do not")
     if name not in _FAMILY.kinds:
         raise UnknownKind.of("event", name, _FAMILY.kinds)
     try:

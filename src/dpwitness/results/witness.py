@@ -40,8 +40,8 @@ OF_SWEEP: Final = "is of a sweep: give one of the verdicts in it, in a file of i
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on; scikit-learn, where it is installed, trains some of the events that are searched."""
-    packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy", "scikit-learn")}
+    """What the numbers depend on."""
+    packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy")}
     return {"python": platform.python_version(), **packages}
 
 
@@ -240,9 +240,6 @@ class Witness(CheckedFields):
                 f"{where} is no witness, as --save of check, bound or profile writes it: its format is "
                 f"{brief(file_format)}, not {FORMAT!r}"
             )
-        event = value.get("event")
-        if isinstance(event, Mapping) and event.get("kind") == "weighted":
-            raise _of_earlier(where, "weighted runs")
         if value.get("observe") is not None:
             raise _of_earlier(where, "runs whose time was part of the outcome")
         witness: Witness = read_result(cls, "witness", value)

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.events import ScoreThreshold, TreeScore
+from dpwitness.events import ScoreThreshold
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.objectives import Objective
@@ -58,7 +58,7 @@ class Scored:
     `both` is None where it is not known which outcomes came in one run.
     """
 
-    event: ScoreThreshold | TreeScore
+    event: ScoreThreshold
     cuts: Floats
     p: Floats
     q: Floats

@@ -20,7 +20,6 @@ from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tol
 from dpwitness.search.learners.order_statistics import OrderStatistics
 from dpwitness.search.learners.outcome_sets import OutcomeSets
 from dpwitness.search.learners.scans import Scans
-from dpwitness.search.learners.trees import Trees
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
 
@@ -35,7 +34,7 @@ LEARNERS: list[Learner] = [
     AdditiveScores(),
 ]
 #: Asked where those of the others settle nothing.
-SLOW_LEARNERS: list[Learner] = [Trees()]
+SLOW_LEARNERS: list[Learner] = []
 
 L = TypeVar("L", bound=Learner)
 
