@@ -161,6 +161,20 @@ def test_flags_and_negative_zeros_among_numbers_are_said_by_their_names():
     assert shown.values == ("−0.5", "−0", "⊥", "⊤", "2")
 
 
+def test_values_are_said_in_four_digits_where_these_tell_them_apart():
+    event = Interval(coordinate=0, low=0.5)
+    x = np.repeat([0.1 + 0.2, 1 / 3, 2.0, -math.inf], 20)[:, None]
+    assert outputs_of(Told(single=True), event, x, x).values == ("−∞", "0.3", "0.3333", "2")
+    x = np.repeat([1 / 3, 0.33333], 50)[:, None]
+    assert outputs_of(Told(single=True), event, x, x).values == ("0.33333", "0.3333333333333333")
+
+
+def test_of_many_texts_the_most_frequent_are_shown():
+    x = np.repeat(-np.arange(1.0, 31.0) * 1e300, np.arange(1, 31) + 9)[:, None]
+    shown = outputs_of(Told(single=True), OutcomeSet([[-1e300]]), x, x)
+    assert (len(shown.values), shown.on_data) == (16, tuple(range(39, 23, -1)))
+
+
 def test_dates_are_bins_of_their_own_and_edges_have_their_unit():
     event, told = Interval(coordinate=0, low=19_753.0), Told(single=True, dates={0: "D"})
     x = np.repeat([19_752.0, 19_753.0], 50)[:, None]

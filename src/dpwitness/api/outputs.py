@@ -1,9 +1,9 @@
-"""Both distributions of what an event looks at, for people: of runs that are no evidence, or that were it already."""
+"""Both distributions of the value that decides an event, for people: of runs that add no evidence."""
 
 import math
 import time
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,31 +21,27 @@ from dpwitness.runs import Role, Runner
 
 Rows = NDArray[np.float64]
 
-#: Bins of a histogram; values up to which each is a bin, and the most frequent ones that are shown of others.
+#: Bins of a histogram. An end of the event takes the place of the edge beside it.
 BINS: Final = 36
-SINGLE: Final = 20
+#: Values of which a figure shows the most frequent; more than so many different numbers are drawn as a histogram.
 FREQUENT: Final = 16
-#: Further paired runs, of cheap ones and of others; numbers that their outcomes may hold, both sides together.
+#: Share of the numbers that a histogram leaves out at either end.
+TAIL: Final = 0.005
+#: Further paired runs for a figure, and numbers that their outcomes hold at most, both sides together (16 MB).
 RUNS: Final = 1_000
-RUNS_IF_INTERPRETED: Final = 200
 ROOM: Final = 1 << 21
-#: They may take so many seconds, or such a share of the time so far.
+#: Seconds that these runs may take in any case, and as a share of the seconds of the check so far.
 SECONDS: Final = 0.05
 SHARE: Final = 0.03
-#: Fewer runs show nothing.
+#: Runs below which there is no figure.
 FEWEST: Final = 50
-#: What a histogram leaves out at either end; how far an end of the event may lie behind it, in widths, to be shown.
-TAIL: Final = 0.005
-BEHIND: Final = 1.0
 
 
 def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Outputs | None:
-    """Those of a few hundred further runs; None where these would take more than a few percent of the time."""
-    cost = problem.mechanism.cost
-    n = RUNS if cost.cheap_in_bulk else RUNS_IF_INTERPRETED
-    n = max(min(n, ROOM // (2 * max(problem.mechanism.width, 1))), FEWEST)
+    """The figure of further runs; None where these would take more than a few percent of the time."""
+    n = min(RUNS, ROOM // (2 * max(problem.mechanism.width, 1)))
     seconds = max(SECONDS, SHARE * runner.seconds)
-    if 2 * n * cost.seconds_per_run > seconds or not _has_one(candidate.event):
+    if 2 * n * problem.mechanism.cost.seconds_per_run > seconds or not _of_one_value(candidate.event):
         return None
     late = replace(runner, deadline=Deadline(time.monotonic() + 2 * seconds))
     try:
@@ -55,118 +51,93 @@ def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Out
     return outputs_of(problem, candidate.event, x, y)
 
 
-def _has_one(event: Event) -> bool:
+def _of_one_value(event: Event) -> bool:
     return outcomes_of(event) is not None or statistic_of(event) is not None
 
 
 def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | None:
-    """The histogram of outcomes of D and of D′, shapes (n, any width); None for an event of several values."""
-    if len(x) < FEWEST or not _has_one(event):
+    """The figure of outcomes of D and of D′, shapes (n, any width); None for an event of several values."""
+    if len(x) < FEWEST or not _of_one_value(event):
         return None
+    width = max(x.shape[1], y.shape[1], event.width, 1)
     try:
         with np.errstate(all="ignore"):  # of numbers near the largest one
-            return _outputs_of(problem, event, x, y)
+            return _outputs_of(problem, event, np.concatenate([widen(x, width), widen(y, width)]))
     except Exception as error:  # of another package's event: no verdict is lost to a figure
         message = f"the report has no histogram of outcomes: {event} raised {class_and_text(error)}"
         warn(message, RuntimeWarning, stacklevel=2)
         return None
 
 
-def _outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | None:
-    width = max(x.shape[1], y.shape[1], event.width, 1)
-    x, y = widen(x, width), widen(y, width)
-    statistic = statistic_of(event)
-    if statistic is None:
-        return _of_rows(problem, event, x, y)
-    values = statistic.value(x), statistic.value(y)
-    numbers = np.concatenate(values)
-    numbers = np.sort(numbers[numbers >= LEAST_NUMBER])
-    different = len(np.unique(numbers))
-    if math.isnan(statistic.low) or different <= SINGLE:
-        return _of_values(problem, event, statistic, (x, y), values)
-    return _histogram(problem, statistic, numbers, values)
-
-
-def _of_rows(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs:
-    """The most frequent outcomes, each as a whole."""
-    both = np.ascontiguousarray(np.concatenate([x, y])) + 0.0  # no negative zeros
-    both[np.isnan(both)] = np.nan  # one pattern of bits: rows are compared by theirs
-    _, first, places = np.unique(both.view(f"V{both.itemsize * both.shape[1]}")[:, 0], return_index=True,
-                                 return_inverse=True)  # fmt: skip
-    kinds, noun = both[first], problem.noun
-    shown = _most_frequent(places, len(kinds))
-    shown = shown[np.lexsort(kinds[shown].T[::-1])]
-    texts = [OutcomeSet(kinds[k : k + 1]).texts(noun, problem.mechanism.label)[0] for k in shown]
-    return _counted("outcome", texts, event.contains(kinds[shown]), places, shown, len(x))
-
-
-def _of_values(
-    problem: Problem, event: Event, statistic: Statistic, rows: tuple[Rows, Rows], values: tuple[Rows, Rows]
-) -> Outputs | None:
-    """The most frequent values, in their order."""
-    both = np.concatenate(values)
-    kinds, first, places = np.unique(both, return_index=True, return_inverse=True)
-    shown = _most_frequent(places, len(kinds))
-    shown = shown[~np.isnan(kinds[shown])]
-    if not len(shown):
-        return None
-    label = problem.mechanism.label
-    said = text_at(statistic.coordinate, problem.noun)
-    texts = [label(kinds[k]) or said(kinds[k]) for k in shown.tolist()]
-    if said is number_text and np.isfinite(kinds[shown]).all() and (kinds[shown] >= LEAST_NUMBER).all():
-        short = [TEXTS.get(kinds[k]) or f"{kinds[k]:.4g}".replace("-", "−") for k in shown.tolist()]
-        texts = short if len(set(short)) == len(short) else texts
-    inside = event.contains(np.concatenate(rows)[first[shown]])
-    return _counted(statistic.describe(problem.noun, label), texts, inside, places, shown, len(values[0]))
-
-
-def _most_frequent(places: NDArray[np.int64], kinds: int) -> NDArray[np.int64]:
-    """Which of so many kinds are shown, in their order."""
-    times = np.bincount(places, minlength=kinds)
-    most = SINGLE if kinds <= SINGLE else FREQUENT
-    return np.sort(np.argsort(-times, kind="stable")[:most])
-
-
-def _counted(
-    name: str, texts: list[str], inside: NDArray[np.bool_], places: NDArray[np.int64], shown: NDArray[np.int64],
-    runs: int,
-) -> Outputs:  # fmt: skip
-    sides = [np.bincount(side, minlength=int(shown.max()) + 1)[shown] for side in (places[:runs], places[runs:])]
+def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
+    statistic, noun, label = statistic_of(event), problem.noun, problem.mechanism.label
+    values = rows if statistic is None else statistic.value(rows)
+    known: dict[str, Any] = {}
+    if statistic is not None and not math.isnan(statistic.low) and len(np.unique(_numbers(values))) > FREQUENT:
+        edges = _edges(statistic, values)
+        if edges is None:
+            return None
+        middles = (edges[:-1] + edges[1:]) / 2
+        inside = ((middles >= statistic.low) & (middles < statistic.high)) != statistic.outside
+        bins = np.searchsorted(edges, values, side="right") - 1
+        bins[~(values < edges[-1])] = -1
+        known = {"edges": tuple(edges.tolist()), "date_unit": noun.date_unit(statistic.coordinate)}
+    else:
+        examples, bins = _most_frequent(values)
+        if not len(examples):
+            return None
+        inside, shown = event.contains(rows[examples]), values[examples]
+        if statistic is None:
+            texts = [OutcomeSet(outcome[None]).texts(noun, label)[0] for outcome in shown]
+        else:
+            said = text_at(statistic.coordinate, noun)
+            short = [v if v in TEXTS or v < LEAST_NUMBER else float(f"{v:.4g}") for v in shown.tolist()]
+            rounded = said is number_text and len(set(short)) == len(short)
+            texts = [label(value) or said(value) for value in (short if rounded else shown.tolist())]
+        known = {"values": tuple(texts)}
+    on_data, on_neighbour = (
+        tuple(np.bincount(side[side >= 0], minlength=len(inside)).tolist()) for side in np.split(bins, 2)
+    )
     return Outputs(
-        statistic=name,
-        values=tuple(texts),
-        inside=tuple(map(bool, inside)),
-        on_data=tuple(map(int, sides[0])),
-        on_neighbour=tuple(map(int, sides[1])),
-        runs=runs,
+        statistic="outcome" if statistic is None else statistic.describe(noun, label),
+        inside=tuple(inside.tolist()),
+        on_data=on_data,
+        on_neighbour=on_neighbour,
+        runs=len(rows) // 2,
+        **known,
     )
 
 
-def _histogram(problem: Problem, statistic: Statistic, numbers: Rows, values: tuple[Rows, Rows]) -> Outputs | None:
-    """Bins of one width, but for those at the ends of the event, which are ends of bins too."""
-    finite = numbers[np.isfinite(numbers)]
-    low, high = np.quantile(finite, [TAIL, 1 - TAIL]) if len(finite) else (0.0, 0.0)
-    wide = float(high - low)
-    if not 0 < wide < math.inf:
+def _numbers(values: Rows) -> Rows:
+    return values[(values >= LEAST_NUMBER) & (values < math.inf)]
+
+
+def _edges(statistic: Statistic, values: Rows) -> Rows | None:
+    """Edges of bins of one width, but for those at the ends of the event; None where the numbers have no width."""
+    low, high = np.quantile(_numbers(values), [TAIL, 1 - TAIL])
+    if not 0 < high - low < math.inf:
         return None
-    ends = [end for end in (statistic.low, statistic.high) if low - BEHIND * wide <= end <= high + BEHIND * wide]
-    low, high = min([low, *ends]), max([high, *ends])
-    grid = np.linspace(low, high, BINS + 1)
-    # No sliver beside an end of the event: few runs would decide its height.
-    kept = [edge for edge in grid.tolist() if all(abs(edge - end) > (high - low) / BINS / 2 for end in ends)]
-    edges = np.unique([low, high, *kept, *ends])
-    middles = (edges[:-1] + edges[1:]) / 2
-    inside = ((middles >= statistic.low) & (middles < statistic.high)) != statistic.outside
-    sides = []
-    for side in values:
-        bins = np.searchsorted(edges, side[(side >= low) & (side < high)], side="right") - 1
-        sides.append(np.bincount(bins, minlength=len(middles)))
-    return Outputs(
-        statistic=statistic.describe(problem.noun, problem.mechanism.label),
-        edges=tuple(map(float, edges)),
-        date_unit=problem.noun.date_unit(statistic.coordinate),
-        inside=tuple(map(bool, inside)),
-        on_data=tuple(map(int, sides[0])),
-        on_neighbour=tuple(map(int, sides[1])),
-        runs=len(values[0]),
-    )
+    ends = [end for end in (statistic.low, statistic.high) if 2 * low - high <= end <= 2 * high - low]
+    grid = np.linspace(min([low, *ends]), max([high, *ends]), BINS + 1)
+    # A bin beside an end of the event is no sliver: few runs would decide its height.
+    inner = [edge for edge in grid[1:-1].tolist() if all(abs(edge - end) > (grid[1] - grid[0]) / 2 for end in ends)]
+    return np.unique([grid[0], *inner, grid[-1], *ends])
+
+
+def _most_frequent(values: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Places of examples of the most frequent values, in rising order, and the bin of each value; −1: in none.
+
+    Values, shape (n,), are in no bin where they are absent; outcomes, shape (n, width), may have absent entries.
+    """
+    same = np.where(np.isnan(values), np.nan, values + 0.0)  # NaN and 0 have one pattern of bits each
+    _, first, places = np.unique(same.view(np.int64), axis=0, return_index=True, return_inverse=True)
+    places = places.ravel()
+    times = np.bincount(places)
+    if values.ndim == 1:
+        times[np.isnan(values[first])] = 0
+    shown = np.argsort(-times, kind="stable")[:FREQUENT]
+    shown = shown[times[shown] > 0]
+    shown = shown[np.lexsort(np.atleast_2d(values[first[shown]].T)[::-1])]
+    bins = np.full(len(first), -1)
+    bins[shown] = np.arange(len(shown))
+    return first[shown], bins[places]
