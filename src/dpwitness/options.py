@@ -437,14 +437,6 @@ def options_of(function: str) -> dict[str, Option]:
 
 def option_in(kind: object) -> Option:
     """What the annotation of a parameter says of it besides its type."""
-    option: Option = _annotated(kind).__metadata__[0]
+    annotated: Any = get_args(kind)[0] if get_origin(kind) is Required else kind
+    option: Option = annotated.__metadata__[0]
     return option
-
-
-def type_in(kind: object) -> object:
-    """The type alone; as text where it was written as text."""
-    return getattr(_annotated(kind).__origin__, "__forward_arg__", _annotated(kind).__origin__)
-
-
-def _annotated(kind: object) -> Any:
-    return get_args(kind)[0] if get_origin(kind) is Required else kind

@@ -111,19 +111,19 @@ def test_claims_and_times_are_texts_in_python_too(tmp_path, monkeypatch):
         dpw.check("mina.py:noisy", claim=1)
 
 
-OLD = {
-    "check": ({"max_runs": 3}, "check has no parameter 'max_runs': give runs=…"),
-    "replay": ({"max_runs": 3}, "replay has no parameter 'max_runs': give runs=…"),
-    "shrink": ({"max_runs": 3}, "shrink has no parameter 'max_runs': give runs=…"),
-    "bound": ({"confidence": 0.9}, "bound has no parameter 'confidence': give alpha=…, which is 1 − confidence"),
-    "curve": ({"epsilons": [1]}, "curve has no parameter 'epsilons': give epsilon=…"),
+WRONG = {
+    "check": ({"max_runs": 3}, "check has no parameter 'max_runs'; did you mean 'runs'"),
+    "replay": ({"max_runs": 3}, "replay has no parameter 'max_runs'; did you mean 'runs'?"),
+    "shrink": ({"max_runs": 3}, "shrink has no parameter 'max_runs'; did you mean 'runs'?"),
+    "bound": ({"confidence": 0.9}, "bound has no parameter 'confidence'; it takes mechanism, epsilon,"),
+    "curve": ({"epsilons": [1]}, "curve has no parameter 'epsilons'; did you mean 'epsilon'?"),
     "profile": ({"neighbors": ONE}, "profile has no parameter 'neighbors'; did you mean 'neighbours'?"),
 }
 
 
-@pytest.mark.parametrize("name", OLD)
+@pytest.mark.parametrize("name", WRONG)
 def test_an_unknown_parameter_is_refused_by_what_is_meant(name):
-    given, said = OLD[name]
+    given, said = WRONG[name]
     with pytest.raises(dpw.InvalidParameter, match=re.escape(said)):
         getattr(dpw, name)(noisy, **given)
     with pytest.raises(dpw.InvalidParameter, match=re.escape("noisy has: give parameters={'scale': 2.0}")):

@@ -2,10 +2,10 @@
 
 import functools
 import inspect
-from collections.abc import Callable, Collection, Mapping, Sequence  # noqa: F401  # see `_hint`
+from collections.abc import Callable, Collection, Mapping, Sequence  # noqa: F401  # names in the types of options
 from concurrent.futures import Executor  # noqa: F401
 from textwrap import fill, indent
-from typing import Any, Final, ForwardRef, ParamSpec, TypeVar
+from typing import Any, ParamSpec, TypeVar, get_type_hints  # noqa: F401
 
 import numpy as np
 
@@ -17,20 +17,13 @@ from dpwitness.mechanisms.mechanism import Mechanism  # noqa: F401
 from dpwitness.mechanisms.python import Outcome  # noqa: F401
 from dpwitness.mechanisms.signature import name_of, takes
 from dpwitness.neighbours import Relation  # noqa: F401
-from dpwitness.options import FUNCTIONS, Option, option_in, options_of, type_in
+from dpwitness.options import FUNCTIONS, option_in, options_of
 from dpwitness.problem import plain_function
 from dpwitness.proposals import Attack  # noqa: F401
 from dpwitness.runs import Progress  # noqa: F401
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-#: Names that a parameter had, and what is to be given now.
-EARLIER: Final = {
-    "max_runs": "runs=…, which is its name in all functions",
-    "confidence": "alpha=…, which is 1 − confidence",
-    "epsilons": "epsilon=…, a number or a list of them",
-}
 
 
 def public(function: Callable[P, T]) -> Callable[P, T]:
@@ -39,17 +32,17 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
     It gets the names of those that the caller gave, too, as `given`. An unknown parameter raises `InvalidParameter`,
     which suggests the right name.
     """
-    declared = inspect.signature(function)
-    own = [one for one in declared.parameters.values() if one.kind is not one.VAR_KEYWORD]
+    own = list(inspect.signature(function).parameters.values())[:-1]
     options = options_of(function.__name__)
     defaults = {name: option.default for name, option in options.items()}
-    kinds = FUNCTIONS[function.__name__][0].__annotations__
-    signature = declared.replace(
-        parameters=[one.replace(annotation=type_in(one.annotation)) for one in own]
+    kinds = get_type_hints(function, globals()) | get_type_hints(FUNCTIONS[function.__name__][0], globals())
+    signature = inspect.Signature(
+        [one.replace(annotation=kinds[one.name]) for one in own]
         + [
-            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=type_in(kinds[name]))
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kinds[name])
             for name, default in defaults.items()
-        ]
+        ],
+        return_annotation=kinds["return"],
     )
 
     @functools.wraps(function)
@@ -71,29 +64,17 @@ def public(function: Callable[P, T]) -> Callable[P, T]:
         with np.errstate(all="warn", under="ignore"):  # as by default, whatever the user's modules have set
             return function(*given, **named)
 
+    said_of = {one.name: option_in(one.annotation) for one in own} | options
+    lines = [line for name, option in said_of.items() for line in (name, indent(fill(option.reference, 112), "    "))]
+    text, returns, result = inspect.cleandoc(function.__doc__ or "").partition("Returns\n-------\n")
+    called.__doc__ = "\n".join([f"{text.rstrip()}\n", "Parameters", "----------", *lines, "", f"{returns}{result}"])
     called.__signature__ = signature  # type: ignore[attr-defined]  # what `inspect` and Sphinx look at first
-    hints = {one.name: _hint(one.annotation) for one in signature.parameters.values()}
-    called.__annotations__ = {**hints, "return": declared.return_annotation}  # what `typing.get_type_hints` looks at
-    called.__doc__ = _reference(function, {one.name: option_in(one.annotation) for one in own} | options)
+    called.__annotations__ = {name: kinds[name] for name in (*signature.parameters, "return")}
     return called
 
 
-def _hint(kind: object) -> Any:
-    """A type that may be written as text, whose names are looked up here: those of `options` are not imported there."""
-    return ForwardRef(kind, module=__name__) if isinstance(kind, str) else kind
-
-
-def _reference(function: Callable[..., object], options: Mapping[str, Option]) -> str:
-    """The docstring with a section of all parameters, before what it says of the result."""
-    text, returns, result = inspect.cleandoc(function.__doc__ or "").partition("Returns\n-------\n")
-    lines = [line for name, option in options.items() for line in (name, indent(fill(option.reference, 112), "    "))]
-    return "\n".join([f"{text.rstrip()}\n", "Parameters", "----------", *lines, "", f"{returns}{result}"])
-
-
 def _unknown(function: str, name: str, value: object, given: tuple[object, ...], known: Collection[str]) -> str:
-    """What to say of a parameter that a function lacks."""
-    if name in EARLIER and any(EARLIER[name].startswith(f"{one}=") for one in known):
-        return f"{function} has no parameter {name!r}: give {EARLIER[name]}"
+    """The message for a parameter that a function lacks."""
     mechanism = next((plain_function(one) for one in given if callable(plain_function(one))), None)
     if mechanism is not None and takes(mechanism, name):
         whose = name_of(mechanism)

@@ -20,7 +20,6 @@ from typing_extensions import Unpack
 
 from _dpwitness_session import Session
 from dpwitness.api.check import check_problem, require_budget
-from dpwitness.api.door import EARLIER
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
 from dpwitness.checks import INTERRUPTS, brief, exit_error, json_value, near, on_one_line, text_of
@@ -283,8 +282,9 @@ class Asserter:
         known = list(options_of("assert_private"))
         for key in merged:
             if key not in known:
-                meant = f"; give {EARLIER[key]}" if key == "max_runs" else near(key, known)
-                raise InvalidParameter(f"assert_private has no setting {key!r}; it takes {', '.join(known)}{meant}")
+                raise InvalidParameter(
+                    f"assert_private has no setting {key!r}; it takes {', '.join(known)}{near(key, known)}"
+                )
         return merged
 
     def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
