@@ -244,19 +244,19 @@ LINE = {"claims": [0.5, 1.5], "runs": 500, **FEW, "search_runs": 500}
     ("error", "ended", "lines"),
     [
         (MechanismTimeout("no time"), "time", [1.0, 3.0]),
-        (MechanismRaised("no luck"), "failed", [3.0]),
-        (ClusterLost("gone"), "cluster lost", [3.0]),
-        (KeyboardInterrupt(), "interrupted", [3.0]),
+        (MechanismRaised("no luck"), "failed", [1.0]),
+        (ClusterLost("gone"), "cluster lost", [1.0]),
+        (KeyboardInterrupt(), "interrupted", [1.0]),
     ],
     ids=["time", "failed", "cluster lost", "interrupted"],
 )
 def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypatch):
     made = curve._line
 
-    def line(problem, runner, effort, tests, how, known):
+    def line(problem, runner, effort, tests, how):
         if how[0] == 2.0:
             raise error
-        return made(problem, runner, effort, tests, how, known)
+        return made(problem, runner, effort, tests, how)
 
     monkeypatch.setattr(curve, "_line", line)
     found = dpw.curve(leaks, epsilon=[1.0, 2.0, 3.0], **LINE)
@@ -264,7 +264,7 @@ def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypa
     assert found.ended == ended
     missing = next(note for note in found.notes if "ε = 2" in note)
     assert missing == f"no line for ε = 2: {str(error) or ended}"
-    assert ("not begun: ε = 1" in found.notes) == (1.0 not in lines)
+    assert ("not begun: ε = 3" in found.notes) == (3.0 not in lines)
     assert "stopped early" in str(found)
     again = curve_from_json(json.loads(json.dumps(found.to_json())))
     assert (again.lines, again.ended, again.notes) == (found.lines, found.ended, found.notes)
@@ -275,10 +275,10 @@ def test_a_curve_keeps_the_lines_that_are_finished(error, ended, lines, monkeypa
 def test_dependent_runs_of_one_line_are_none_of_the_others(monkeypatch):
     made = curve._line
 
-    def line(problem, runner, effort, tests, how, known):
+    def line(problem, runner, effort, tests, how):
         if how[0] == 2.0:
             raise DependentRuns("remembered")
-        return made(problem, runner, effort, tests, how, known)
+        return made(problem, runner, effort, tests, how)
 
     monkeypatch.setattr(curve, "_line", line)
     with pytest.raises(DependentRuns):
@@ -292,5 +292,5 @@ def test_ctrl_c_behind_the_p_values_of_a_line_keeps_the_line(monkeypatch):
     monkeypatch.setattr(curve, "check_refutation", stop)
     found = dpw.curve(leaks, epsilon=[1.0, 2.0], **LINE)
     assert (found.ended, len(found.lines)) == ("interrupted", 1)
-    assert "not begun: ε = 1" in found.notes
+    assert "not begun: ε = 2" in found.notes
     assert np.all(np.array(found.lines[0].p_values) <= 1)

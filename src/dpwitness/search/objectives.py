@@ -1,7 +1,7 @@
 """What the search maximises: how good an event looks, from rough probabilities. Never evidence.
 
-Evidence against a claim (`GrowthAt`), large lower bounds of a parameter (`BoundAt`, `ParameterAt`), power of a test of
-fixed size (`PowerAt`), and for a privacy profile large lower bounds of δ at several ε (`DeltaAt`).
+Evidence against a claim (`GrowthAt`), large lower bounds of a parameter (`BoundAt`, `ParameterAt`), and for a privacy
+profile large lower bounds of δ at several ε (`DeltaAt`).
 """
 
 import math
@@ -233,21 +233,6 @@ class ParameterAt(_LowerBound):
         upper = np.minimum(q + least + factor * np.sqrt((q * (1 - q) + least) / 2), 1.0)
         shown = np.asarray(self.claim.reached(np.clip(lower, 0.0, 1.0), upper), np.float64)
         return np.where(shown > 0, shown, np.minimum(lower - upper, 0.0))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PowerAt(Objective):
-    """Standard errors between what the thinned D side and D′ show, for a test of (ε, δ) with a fixed number of runs."""
-
-    epsilon: float
-    delta: float = 0.0
-
-    @override
-    def __call__(
-        self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
-    ) -> Floats:
-        thinned = (p - self.delta) * np.exp(-self.epsilon)
-        return np.asarray((thinned - q - 1 / runs) / np.sqrt(np.maximum(thinned, 0.0) + q + 1 / runs))
 
 
 #: ε at which pairs are compared, and events are learned.
