@@ -30,7 +30,7 @@ class Objective(Protocol):
 
     @property
     def sufficient_value(self) -> float:
-        """One that ends a search once each pair had its first share; from it on slow learners are not asked."""
+        """One that ends a search once each pair had its first share."""
         return self.stop_value
 
     @abstractmethod

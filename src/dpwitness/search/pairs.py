@@ -40,7 +40,7 @@ from dpwitness.search.comparison import (
 from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
 from dpwitness.search.cuts import LOWER, CutCells, cuts_around
 from dpwitness.search.epochs import cuts_of
-from dpwitness.search.learners import RatedEvent, chosen, compared, compared_by, settled
+from dpwitness.search.learners import RatedEvent, chosen, compared
 from dpwitness.search.objectives import Objective, value_of
 from dpwitness.search.samples import Sample, SeenOutcomes, counted, sample_of
 from dpwitness.targets import target_of
@@ -911,24 +911,14 @@ def learned(
     costs: Costs | None = None,
     *,
     cut: bool = False,
-    slow: bool = True,
 ) -> list[Entry]:
     """The events that the outcomes of promising pairs show, at most so many of each; each pair on a thread.
 
-    `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others; `slow`: whether slow
-    learners are asked, too, where the others have settled nothing.
+    `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others.
     """
     objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
-
-    def by(*, slow: bool) -> list[list[RatedEvent]]:
-        tasks = [
-            partial(compared_by, one.sample, own, slow=slow) for one, own in zip(promising, objectives, strict=True)
-        ]
-        return [rated or [] for rated in replace(runner, deadline=None).each(tasks)]
-
-    results = by(slow=False)
-    if slow and not any(settled(rated, own) for rated, own in zip(results, objectives, strict=True)):
-        results = [fast + more for fast, more in zip(results, by(slow=True), strict=True)]
+    tasks = [partial(compared, one.sample, own) for one, own in zip(promising, objectives, strict=True)]
+    results = [rated or [] for rated in replace(runner, deadline=None).each(tasks)]
     entries = []
     for place, (one, rated) in enumerate(zip(promising, results, strict=True)):
         runner.tried.events += len(rated)

@@ -6,12 +6,10 @@ from dpwitness.search.learners.scans import Scans
 from dpwitness.search.learners.selection import (
     chosen,
     compared,
-    compared_by,
     learn,
     learn_events,
     propose,
     register_learner,
-    settled,
 )
 
 __all__ = [
@@ -23,11 +21,9 @@ __all__ = [
     "bit_features",
     "chosen",
     "compared",
-    "compared_by",
     "learn",
     "learn_events",
     "propose",
     "register_learner",
-    "settled",
     "tolerance",
 ]

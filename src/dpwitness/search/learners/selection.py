@@ -4,7 +4,7 @@ Events are proposed by the first half of the search runs and compared on the sec
 best the simplest wins.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import TypeVar
 
 import numpy as np
@@ -33,8 +33,6 @@ LEARNERS: list[Learner] = [
     OrderStatistics(),
     AdditiveScores(),
 ]
-#: Asked where those of the others settle nothing.
-SLOW_LEARNERS: list[Learner] = []
 
 L = TypeVar("L", bound=Learner)
 
@@ -49,11 +47,7 @@ def register_learner(learner: L) -> L:
 
 def propose(sample: Sample, objective: Objective, *, thorough: bool) -> list[Proposal]:
     """What all learners propose; see `Learner.propose`."""
-    return _proposals((*LEARNERS, *SLOW_LEARNERS), sample, objective, thorough)
-
-
-def _proposals(learners: Iterable[Learner], sample: Sample, objective: Objective, thorough: bool) -> list[Proposal]:
-    return [found for learner in learners for found in learner.propose(sample, objective, thorough=thorough)]
+    return [found for learner in LEARNERS for found in learner.propose(sample, objective, thorough=thorough)]
 
 
 def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: int = 4) -> list[RatedEvent]:
@@ -65,27 +59,10 @@ def learn(sample: Sample, objective: Objective, *, thorough: bool = True, most: 
 
 
 def compared(sample: Sample, objective: Objective, *, thorough: bool = True) -> list[RatedEvent]:
-    """All events that learners propose, with what an objective makes of them; `thorough` as in `learn`.
-
-    In a thorough look slow learners are asked, too, where those of the others settle nothing.
-    """
-    rated = compared_by(sample, objective, thorough=thorough)
-    if thorough and not settled(rated, objective):
-        rated += compared_by(sample, objective, slow=True)
-    return rated
-
-
-def settled(rated: Iterable[RatedEvent], objective: Objective) -> bool:
-    """Whether an event is so good that slow learners need not be asked."""
-    return max((event.lower_value for event in rated), default=-np.inf) >= objective.sufficient_value
-
-
-def compared_by(sample: Sample, objective: Objective, *, thorough: bool = True, slow: bool = False) -> list[RatedEvent]:
-    """As `compared`, of what the slow learners propose alone, or all others."""
+    """All events that learners propose, with what an objective makes of them; `thorough` as in `learn`."""
     if sample.repeats:
         objective = objective.for_repeating_outcomes()
-    learners = SLOW_LEARNERS if slow else LEARNERS
-    rated = _rated(sample, objective, _proposals(learners, sample, objective, thorough))
+    rated = _rated(sample, objective, propose(sample, objective, thorough=thorough))
     sample.forget_columns()
     return rated
 
