@@ -39,9 +39,10 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
 from dpwitness.results.verdict import EARLY
 from dpwitness.runs import Role, Runner
+from dpwitness.search.comparison import ranked_entries
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterAt
-from dpwitness.search.pairs import PROMISING, search, search_budget, usual_runs
+from dpwitness.search.pairs import PROMISING, learned, search, search_budget, usual_runs
 from dpwitness.values import shown
 
 #: Confirm runs of a curve by default, where a mechanism's ε is 1 or more, and of other families.
@@ -274,14 +275,15 @@ def pool_of(
     runs; `budget`: search runs.
     """
     wide = tests.widest(planned)
-    promising, spent = search(problem, runner.searching(), wide, budget)
-    widest = {one.pair.key: learn(one.sample, wide, most=1)[0] for one in promising[:PROMISING]}
-    best = max(promising[:PROMISING], key=lambda one: widest[one.pair.key].value)
+    searching = runner.searching()
+    promising, spent = search(problem, searching, wide, budget)
+    entries = learned(searching, promising[:PROMISING], wide, 3)
+    ranked, more = ranked_entries(searching, entries, wide, budget) if len(entries) > 1 else (entries, 0)
+    best, sample = ranked[0], promising[ranked[0].place].sample
     spots = np.unique(np.quantile(tests.values, (0, 0.25, 0.5, 0.75, 1), method="nearest"))
-    pool = [widest[best.pair.key]]
-    pool += [learn(best.sample, _growth(tests.family.at(spot)), most=1)[0] for spot in spots.tolist()]
+    pool = [best.found, *(learn(sample, _growth(tests.family.at(spot)), most=1)[0] for spot in spots.tolist())]
     different = {(str(found.event.to_json()), found.swapped): found for found in pool}
-    return best.pair, list(different.values()), spent
+    return best.pair, list(different.values()), spent + more
 
 
 def most_runs(epsilon: float) -> int:
