@@ -2,7 +2,6 @@
 
 import ast
 import math
-import time
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -33,8 +32,7 @@ from dpwitness.api.replay import _shrinking_seed, replay, shrink, smallest
 from dpwitness.claims import ApproxDP, HalfPlane
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, InvalidNeighbours, InvalidParameter, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value
-from dpwitness.mechanisms.python import PythonMechanism
-from dpwitness.mechanisms.signature import Signature
+from dpwitness.mechanisms.mechanism import Cost
 from dpwitness.neighbours import Pair, as_finite_numbers
 from dpwitness.problem import Effort
 from dpwitness.runs import Runner
@@ -398,9 +396,7 @@ def test_bounds_are_rounded_to_one_two_and_three_digits():
 
 def shrinker(mechanism, runs):
     objective = GrowthAt(claim=ApproxDP(0.5, 0.0), planned=100_000, log_threshold=math.log(1e6))
-    made = shrinking._Shrinker(runner(mechanism, seed=3), objective, 0.01, time.monotonic() + 1_000)
-    made.runs = runs
-    return made
+    return shrinking._Shrinker(runner(mechanism, seed=3), objective, 0.01, runs)
 
 
 def leaky_coin(rng, data, size):
@@ -452,21 +448,15 @@ def test_the_given_event_is_a_candidate_of_its_own_direction_and_width_only():
 
 
 @pytest.mark.parametrize(
-    ("seconds", "max_time", "runs", "affordable"),
-    # 16 runs in so many seconds; 20 steps in max_time: max_time / 20 / (seconds / 16) runs a step, a power of ten down.
-    [(0.016, 20.0, 1_000, True), (0.016, 19.0, 100, True), (0.16, 20.0, 100, True), (1.6, 20.0, 10, False)],
+    ("seconds", "max_time", "runs"),
+    # 20 steps of paired runs in max_time: max_time / 20 / (2 · seconds) runs a step, a power of ten down.
+    [(0.0005, 20.0, 1_000), (0.0005, 19.0, 100), (0.005, 20.0, 100), (0.05, 20.0, 10), (1e-6, 20.0, 10_000)],
 )
-def test_runs_of_a_step_are_what_fits_in_the_time(monkeypatch, seconds, max_time, runs, affordable):
-    def plain(rng, data):
-        return data[0] + rng.random()
-
-    pair = Pair(as_finite_numbers([1]), as_finite_numbers([0]))
-    made = shrinker(PythonMechanism(Signature.of(plain, {})), 16)
-    clock = iter([5.0, 5.0 + seconds * (1 - 1e-6)])
-    monkeypatch.setattr(shrinking.time, "perf_counter", lambda: next(clock))
-    monkeypatch.setattr(shrinking._Shrinker, "value", lambda *given: None)
-    assert shrinking._affordable(made, pair, interval(low=1.0), max_time) is affordable
-    assert made.runs == runs
+def test_runs_of_a_step_is_what_fits_in_the_time(seconds, max_time, runs):
+    cost = Cost(seconds_per_run=seconds * (1 - 1e-6), compiled=False, batched=False)
+    assert shrinking._runs_of_a_step(cost, max_time) == runs
+    compiled = replace(cost, compiled=True)
+    assert shrinking._runs_of_a_step(compiled, max_time) == shrinking.COMPILED_RUNS
 
 
 def shows_a_third(rng, data, size):
@@ -505,7 +495,7 @@ def test_an_event_is_as_round_as_it_may_be_and_still_refutes(monkeypatch, values
     event, estimate = interval(low=0.48765), Estimate(p=0.5, q=0.1, both=0.1)
     events = [event, *event.rounded()]
     known = dict(zip(map(str, events), values, strict=True))
-    made = SimpleNamespace(needed=0.01, in_time=True, value=lambda _, one: (known[str(one)], estimate))
+    made = SimpleNamespace(needed=0.01, value=lambda _, one: (known[str(one)], estimate))
     pair = Pair(as_finite_numbers([1]), as_finite_numbers([0]))
     monkeypatch.setattr(shrinking, "_candidates", lambda *_: (pair, [event]))
     found = shrinking._simplest(made, pair, event)

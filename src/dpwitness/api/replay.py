@@ -8,9 +8,9 @@ import math
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import accumulate, islice, repeat
+from itertools import accumulate, repeat
 from typing import Annotated, Any, Final, cast
 
 import numpy as np
@@ -28,20 +28,10 @@ from dpwitness.evidence import runs_needed
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.catalog import load, load_registered
 from dpwitness.mechanisms.claims import as_claim
-from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.mechanisms.mechanism import Cost, Mechanism, Rows
 from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import name_of, takes
-from dpwitness.neighbours import (
-    Data,
-    Pair,
-    Pairs,
-    Relation,
-    as_relation,
-    input_to_json,
-    proposed_pairs,
-    require_adjacent,
-    taken,
-)
+from dpwitness.neighbours import Data, Pair, Pairs, Relation, as_relation, input_to_json, require_adjacent, taken
 from dpwitness.neighbours import smaller as smaller_pairs
 from dpwitness.options import AnyMechanism, Option, ReplayOptions, ShrinkOptions
 from dpwitness.problem import Effort, Problem, Statement, given_parameters, plain_function
@@ -59,10 +49,7 @@ AnyWitness = Annotated[
     Option("a witness, a verdict, the file that one was saved to, or the JSON value that it holds"),
 ]
 
-
-#: So many pairs of a relation are looked at for one that looks like that of a witness.
-CANDIDATES: Final = 1000
-#: How often a witness is made smaller again, at most.
+#: Times that a witness is made smaller in a row, at most: the seeds of so many ancestors are not fresh.
 SHRUNK: Final = 8
 
 
@@ -76,42 +63,31 @@ def replay(witness: AnyWitness, mechanism: AnyMechanism = None, **options: Unpac
     Raises `InvalidNeighbours` for a pair that is not adjacent under the relation, and `InvalidParameter` for a
     mechanism that does not take the witness's parameters. Other errors as in `check`.
     """
-    reference = mechanism if isinstance(mechanism, str) else None
-    if reference is not None:  # before the witness is read: its module may register what that holds
-        mechanism = load(reference)
-    neighbours = None if options["neighbours"] is None else as_relation(options["neighbours"])
-    witness = _with_its_inputs(_as_witness(witness), neighbours)
-    alpha = witness.alpha if options["alpha"] is None else options["alpha"]
-    runs, seed = options["runs"], options["seed"]
+    case = _Case.of(witness, mechanism, options)
+    witness, alpha, runs, seed = case.witness, options["alpha"], options["runs"], options["seed"]
+    alpha = witness.alpha if alpha is None else alpha
     own = {"alpha": alpha, "runs": 1 if runs is None else runs, "detectable_ratio": 1.0, "bits": False}
     effort = Effort.of({**options, **own})
     claim = _replayed_claim(witness.claim, as_claim(options["claim"]), options["delta"])
     if runs is None:
         effort = replace(effort, runs=max(10 * witness.counts.runs, 100_000, runs_needed(claim, alpha)))
     require_budget(claim, effort)
-    relation, data = _relation_of(witness, neighbours, options["data"])
-    require_adjacent(relation, witness.pair, data, what="the witness's pair")
     if seed is not None and _made(witness, seed):
         raise InvalidParameter(f"seed={seed} made this witness: its runs are not fresh; give another seed, or none")
     while _made(witness, effort.seed):
         effort = replace(effort, seed=secrets.randbits(32))
-    if options["make"] is not None:
-        mechanism = mechanism_or_factory(mechanism, options["make"])
-    if mechanism is None:  # a file never decides which code runs: only the bundled targets are known by name alone
-        mechanism, reference = load_registered(witness.mechanism), witness.mechanism
     given = given_parameters(options["parameters"])
     parameters = witness.parameters | given
-    _check_parameters(witness, mechanism, parameters, given)
+    _check_parameters(witness, case.mechanism, parameters, given)
     if options["neighbours"] is None:
-        _require_targets_own(witness, mechanism, parameters)
-    statement = _statement_of(witness, mechanism, options, claim=claim, parameters=parameters, reference=reference)
+        _require_targets_own(witness, case.mechanism, parameters)
     candidate = Candidate(pair=witness.pair, event=witness.event, estimate=witness.estimate)
 
     def work(problem: Problem, runner: Runner) -> Verdict:
-        problem = replace(problem, relation=relation, data=data)
-        return confirm_candidate(problem, runner, effort, candidate, notes=_without_outcome(witness, problem))
+        notes = _without_outcome(witness, problem)
+        return confirm_candidate(case.judged(problem), runner, effort, candidate, notes=notes)
 
-    return work_on(statement, effort, work, _rows_of(witness))
+    return work_on(case.statement(options, claim, parameters), effort, work, case.requirements)
 
 
 @public
@@ -130,24 +106,17 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
         if not isinstance(seen_again, Violation):
             raise InvalidWitness(f"there is nothing to shrink: fresh runs did not refute the claim ({seen_again!r})")
         violation = seen_again
-    neighbours = None if options["neighbours"] is None else as_relation(options["neighbours"])
-    old = _with_its_inputs(violation.witness, neighbours)
-    if mechanism is None and options["make"] is None:
-        mechanism = load_registered(old.mechanism)
-    mechanism = mechanism_or_factory(mechanism, options["make"])
-    relation, data = _relation_of(old, neighbours, options["data"])
-    require_adjacent(relation, old.pair, data, what="the witness's pair")
-    seed = _shrinking_seed(violation.seed)
-    effort = Effort.of({**options, "alpha": violation.alpha, "seed": seed, "bits": False})
-    statement = _statement_of(old, mechanism, options, claim=violation.claim, parameters=old.parameters)
+    case = _Case.of(violation, mechanism, options)
+    old = case.witness
+    effort = Effort.of({**options, "alpha": violation.alpha, "seed": _shrinking_seed(violation.seed), "bits": False})
 
     def work(problem: Problem, runner: Runner) -> Verdict | None:
-        problem = replace(problem, relation=relation, data=data)
+        problem = case.judged(problem)
         small, spent = smallest(problem, runner, effort, old.pair, old.event)
         return None if small is None else confirm_candidate(problem, runner, effort, small, spent=spent)
 
     try:
-        verdict = work_on(statement, effort, work, _rows_of(old))
+        verdict = work_on(case.statement(options, violation.claim, old.parameters), effort, work, case.requirements)
     except MechanismTimeout:
         return violation  # what was proved stands, whatever the time for making it smaller was
     except MechanismError as error:
@@ -167,6 +136,63 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
         notes=violation.notes,
         others=violation.others,
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Case:
+    """A witness with the mechanism, the relation and the D that it is judged by.
+
+    These are those given, else the witness's own. With a relation given, the witness's own data count for nothing: they
+    would decide which lengths are adjacent.
+    """
+
+    witness: Witness
+    mechanism: Any
+    reference: str | None  # the name by which the mechanism was found
+    relation: Relation
+    data: Data | None
+
+    @classmethod
+    def of(cls, given: AnyWitness, mechanism: Any, options: Mapping[str, Any]) -> "_Case":
+        """Read a witness, and find its mechanism: a file never decides which code runs but for bundled targets.
+
+        Raises `InvalidWitness` and `InvalidNeighbours`.
+        """
+        reference = mechanism if isinstance(mechanism, str) else None
+        if reference is not None:  # before the witness is read: its module may register what that holds
+            mechanism = load(reference)
+        neighbours, data = options["neighbours"], options["data"]
+        relation = None if neighbours is None else as_relation(neighbours)
+        witness = _with_its_inputs(_as_witness(given), relation)
+        own = witness.data if relation is None else None
+        relation = relation or witness.relation or Pairs((witness.pair,))
+        data = own if data is None else taken(relation, data)
+        require_adjacent(relation, witness.pair, data, what="the witness's pair")
+        if mechanism is None and options["make"] is None:
+            mechanism, reference = load_registered(witness.mechanism), witness.mechanism
+        mechanism = mechanism_or_factory(mechanism, options["make"])
+        return cls(witness=witness, mechanism=mechanism, reference=reference, relation=relation, data=data)
+
+    def statement(self, options: Mapping[str, Any], claim: Claim, parameters: Mapping[str, object]) -> Statement:
+        """What is tested: the mechanism is made ready on the witness's pair, not on a candidate of another shape."""
+        witness = self.witness
+        pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
+        return Statement(
+            mechanism=self.mechanism, claim=claim, neighbours=pair, parameters=parameters, outcome=options["outcome"],
+            errors=witness.errors or options["errors"], reference=self.reference,
+        )  # fmt: skip
+
+    def judged(self, problem: Problem) -> Problem:
+        """The problem with the relation and the data of the case."""
+        return replace(problem, relation=self.relation, data=self.data)
+
+    @property
+    def requirements(self) -> Requirements:
+        """What the witness says of the rows that its event looks at."""
+        witness = self.witness
+        # Version 0.2 wrote exceptions where the first value of a list stands.
+        by_position = witness.by_position or (witness.layout is None and witness.errors == "outcome")
+        return Requirements(columns=witness.layout, by_position=by_position, texts=witness.texts)
 
 
 def _shrinking_seed(seed: int) -> int:
@@ -197,44 +223,21 @@ def _as_witness(given: AnyWitness) -> Witness:
     return given
 
 
-def _with_its_inputs(witness: Witness, neighbours: Relation | None) -> Witness:
-    """A witness whose inputs no file could hold, with the pair among those given that looks like it.
+def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
+    """A witness whose inputs no file could hold, with the one of the given pairs that looks like its own.
 
-    Raises `InvalidWitness` where there is none.
+    Raises `InvalidWitness` where none does.
     """
     if not witness.unreadable_inputs:
         return witness
-    given = () if neighbours is None else islice(proposed_pairs(neighbours), CANDIDATES)
     looks = [input_to_json(side) for side in witness.pair.sides]
-    for pair in given:
+    for pair in relation.given if isinstance(relation, Pairs) else ():
         for one in (pair, pair.swapped()):
             if [input_to_json(side) for side in one.sides] == looks:
                 return replace(witness, pair=one)
     raise InvalidWitness(
         f"no file can hold the inputs {witness.pair} of the witness: give a pair that looks so, neighbours=[(D, D′)]"
     )
-
-
-def _statement_of(
-    witness: Witness,
-    mechanism: Any,
-    options: Mapping[str, Any],
-    *,
-    claim: Claim,
-    parameters: Mapping[str, object],
-    reference: str | None = None,
-) -> Statement:
-    """What a witness states: the mechanism is made ready on its pair, not on a candidate of another shape.
-
-    `reference`: the name under which the mechanism was found; by default the witness's where the function is called so.
-    """
-    name = getattr(mechanism, "name", None) or getattr(mechanism, "__name__", None)
-    named = witness.mechanism.rpartition(":")[2].rpartition(".")[2] == name
-    pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
-    return Statement(
-        mechanism=mechanism, claim=claim, neighbours=pair, parameters=parameters, outcome=options["outcome"],
-        errors=witness.errors or options["errors"], reference=reference or (witness.mechanism if named else None),
-    )  # fmt: skip
 
 
 def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
@@ -245,24 +248,6 @@ def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
         f"the witness was found with outcome={witness.outcome}, this replay is without: give it again (--outcome), "
         "unless the mechanism itself returns that now",
     )
-
-
-def _rows_of(witness: Witness) -> Requirements:
-    """What a witness says of the rows that its event looks at."""
-    # Version 0.2 wrote exceptions where the first value of a list stands.
-    by_position = witness.by_position or (witness.layout is None and witness.errors == "outcome")
-    return Requirements(columns=witness.layout, by_position=by_position, texts=witness.texts)
-
-
-def _relation_of(witness: Witness, neighbours: Relation | None, data: object) -> tuple[Relation, Data | None]:
-    """The relation and D that a witness is judged by: those given, else its own, else its pair alone.
-
-    With a relation given, the witness's own data count for nothing: they would decide which lengths are adjacent.
-    """
-    relation = witness.relation or Pairs((witness.pair,)) if neighbours is None else neighbours
-    if data is not None:
-        return relation, taken(relation, data)
-    return relation, witness.data if neighbours is None else None
 
 
 def _replayed_claim(stated: Claim, claim: Claim | float | None, delta: float | None) -> Claim:
@@ -317,54 +302,43 @@ def _check_parameters(
             )
 
 
-#: Paired search runs of one step: of compiled or vectorised code, and of plain Python at most.
+#: Paired search runs of one step of compiled or vectorised code.
 COMPILED_RUNS: Final = 200_000
-PYTHON_RUNS: Final = 10_000
-#: Where plain Python is so slow that not so many steps of so many runs fit in the time, nothing is tried.
+#: Paired search runs of one step of plain Python, at least and at most; nothing is tried where `STEPS` steps of the
+#: least do not fit in the time.
+PYTHON_RUNS: Final = (100, 10_000)
 STEPS: Final = 20
-LEAST: Final = 100
-#: A step is kept where it is expected to refute within this share of the runs there are.
+#: Share of the confirm runs within which a smaller witness is expected to refute.
 SHARE: Final = 0.5
-#: Of the time: until when inputs are shrunk, and until when the event is; the rest is for the confirm runs.
+#: Shares of the time until which inputs are shrunk, and until which the event is; the rest is for the confirm runs.
 INPUTS_UNTIL: Final = 0.5
 EVENT_UNTIL: Final = 0.75
 
 
 @dataclass(slots=True)
 class _Shrinker:
-    """One shrinking: what draws its runs, and how many it has drawn."""
+    """One shrinking: the runner of its steps, each on a stream of its own, and the paired runs spent."""
 
     runner: Runner
     objective: GrowthAt
     needed: float  # nats a run
-    deadline: float  # by `time.monotonic`
-    runs: int = 16  # of one step
+    runs: int  # of one step
     steps: int = 0
-    spent: int = 0
 
     @property
-    def in_time(self) -> bool:
-        """Whether there is time for another step."""
-        return time.monotonic() < self.deadline
-
-    @property
-    def _running(self) -> Runner:
-        return replace(self.runner, deadline=Deadline(self.deadline))
-
-    def _step(self) -> int:
-        """The number of one more step, which has a stream of its own."""
-        self.steps += 1
-        self.spent += self.runs
-        return self.steps
+    def spent(self) -> int:
+        return self.runs * self.steps
 
     def value(self, pair: Pair, event: Event) -> tuple[float, Estimate]:
-        """The growth rate of an event in nats a run, and its rates, on runs of its own."""
-        estimate = self._running.tally(pair, event, self.runs, Role.SHRINK, self._step()).estimate
+        """The growth rate of an event in nats a run, and its rates."""
+        self.steps += 1
+        estimate = self.runner.tally(pair, event, self.runs, Role.SHRINK, self.steps).estimate
         return value_of(estimate, self.objective, self.runs), estimate
 
     def outcomes(self, pair: Pair) -> tuple[Rows, Rows]:
-        """Fresh search runs of a pair."""
-        return self._running.sample(pair, self.runs, Role.SHRINK, self._step())
+        """Outcomes of both sides of a pair."""
+        self.steps += 1
+        return self.runner.sample(pair, self.runs, Role.SHRINK, self.steps)
 
 
 def smallest(
@@ -378,56 +352,54 @@ def smallest(
     mechanism fails on its own inputs.
     """
     started = time.monotonic()
+    runs = _runs_of_a_step(problem.mechanism.cost, effort.max_time)
+    if runs < PYTHON_RUNS[0]:
+        return None, 0
     log_threshold = math.log(1 / effort.alpha)
     objective = GrowthAt(claim=problem.claim, planned=effort.runs, log_threshold=log_threshold)
-    needed = log_threshold / (SHARE * effort.runs)
-    shrinker = _Shrinker(runner, objective, needed, started + INPUTS_UNTIL * effort.max_time)
+    until = replace(runner, deadline=Deadline(started + INPUTS_UNTIL * effort.max_time))
+    shrinker = _Shrinker(until, objective, log_threshold / (SHARE * effort.runs), runs)
+    small = _smallest_pair(shrinker, problem, pair)
+    shrinker.runner = replace(runner, deadline=Deadline(started + EVENT_UNTIL * effort.max_time))
     try:
-        if not _affordable(shrinker, pair, event, effort.max_time):
-            return None, shrinker.spent
-        small = _smallest_pair(shrinker, pair, lambda larger: smaller_pairs(problem.relation, larger, problem.data))
-        shrinker.deadline = started + EVENT_UNTIL * effort.max_time
         chosen = _simplest(shrinker, small, event)
-    except MechanismTimeout:
-        return None, shrinker.spent  # the time is over: the witness there was stays
+    except MechanismTimeout:  # the witness there was stays
+        return None, shrinker.spent
     if chosen is None or (small is pair and chosen.event.complexity > event.complexity):
         return None, shrinker.spent
     return chosen, shrinker.spent
 
 
-def _affordable(shrinker: _Shrinker, pair: Pair, event: Event, max_time: float) -> bool:
-    """Settle the runs of one step; whether `STEPS` steps of `LEAST` runs fit into the time."""
-    if shrinker.runner.mechanism.cost.cheap_in_bulk:
-        shrinker.runs = COMPILED_RUNS
-        return True
-    started = time.perf_counter()
-    shrinker.value(pair, event)
-    cost = (time.perf_counter() - started) / shrinker.runs
-    # A power of ten, as for the search, so that a small change of speed changes nothing.
-    shrinker.runs = int(min(PYTHON_RUNS, 10 ** math.floor(math.log10(max_time / STEPS / cost))))
-    return shrinker.runs >= LEAST
+def _runs_of_a_step(cost: Cost, max_time: float) -> int:
+    """Paired runs of one step, of which `STEPS` fit in the time; a power of ten, as for the search."""
+    if cost.cheap_in_bulk:
+        return COMPILED_RUNS
+    fitting = max_time / STEPS / (2 * max(cost.seconds_per_run, 1e-9))
+    return int(min(PYTHON_RUNS[1], 10 ** math.floor(math.log10(max(fitting, 1.0)))))
+
+
+def _smallest_pair(shrinker: _Shrinker, problem: Problem, pair: Pair) -> Pair:
+    """Take the first smaller pair that is refutable, and begin again, until none is or the time is over."""
+    try:
+        while True:
+            steps = smaller_pairs(problem.relation, pair, problem.data)
+            smaller = next((one for one in steps if _refutable(shrinker, one)), None)
+            if smaller is None:
+                return pair
+            pair = smaller
+    except MechanismTimeout:
+        return pair
 
 
 def _refutable(shrinker: _Shrinker, pair: Pair) -> bool:
-    """Whether some event of this pair would refute in the runs there are; none of one that the mechanism rejects."""
+    """Whether some event of a pair would refute in the runs there are; none of a pair that the mechanism rejects."""
     try:
         x, y = shrinker.outcomes(pair)
+    except MechanismTimeout:
+        raise
     except MechanismError:
-        return False  # it rejects such inputs, or the time is over: the pair stays as it was
+        return False
     return learn_events(x, y, shrinker.objective, thorough=False, most=1)[0].value >= shrinker.needed
-
-
-def _smallest_pair(shrinker: _Shrinker, pair: Pair, steps: Callable[[Pair], Iterator[Pair]]) -> Pair:
-    """Take the first smaller pair that is refutable, and begin again, until none is or the time is over."""
-    while True:
-        for smaller in steps(pair):
-            if not shrinker.in_time:
-                return pair
-            if _refutable(shrinker, smaller):
-                pair = smaller
-                break
-        else:
-            return pair
 
 
 def _candidates(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, list[Event]]:
@@ -449,8 +421,6 @@ def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None
     """The simplest event that would refute, with the roundest numbers of which half the growth is left."""
     pair, candidates = _candidates(shrinker, pair, event)
     for candidate in candidates:
-        if not shrinker.in_time:
-            return None
         value, estimate = shrinker.value(pair, candidate)
         if value < shrinker.needed:
             continue
