@@ -22,10 +22,9 @@ from scipy import stats
 from scipy.optimize import brentq
 
 import dpwitness as dpw
-from dpwitness.candidate import GRADED_SHARE, Estimate
-from dpwitness.events import Event, is_partition
+from dpwitness.events import Event
 from dpwitness.evidence import growth_rate
-from dpwitness.evidence.bet import bets_and_weights, grade_factors
+from dpwitness.evidence.bet import bets_and_weights
 from dpwitness.exact import target_probability
 from dpwitness.neighbours import Pair
 
@@ -147,21 +146,10 @@ CASES: dict[str, Callable[[], Case]] = {
 }
 
 
-def stakes(claim: dpw.Claim, estimate: Estimate) -> Laws:
-    """Log payoffs of every bet for where a run may fall (`place`), shape (places, bets), and the bets' log weights."""
-    table, weights = bets_and_weights(claim, estimate)
-    if estimate.grades is None:
-        return table, weights
-    factors = grade_factors(claim, estimate)
-    table = np.hstack([np.tile(table, (len(factors), 1)), np.repeat(np.log(factors), 4)[:, None]])
-    return table, np.append(weights + math.log(1 - GRADED_SHARE), math.log(GRADED_SHARE))
-
-
 def place(event: Event, x: np.ndarray, y: np.ndarray) -> np.ndarray:
-    """Where paired runs fall: in (1,0), (1,1), (0,1) or (0,0), of each pair of cells if there are; shape (n,)."""
+    """Where paired runs fall: in (1,0), (1,1), (0,1) or (0,0), by 0 to 3; shape (n,)."""
     a, b = event.contains(x), event.contains(y)
-    cells = event.cell_of(x) * event.cells + event.cell_of(y) if is_partition(event) else 0
-    return 4 * cells + np.where(a, np.where(b, 1, 0), np.where(b, 2, 3))
+    return np.where(a, np.where(b, 1, 0), np.where(b, 2, 3))
 
 
 def runs_of(case: Case, seed: int, alpha: float, most: int, *, epochs: bool) -> float:
@@ -179,7 +167,7 @@ def runs_of(case: Case, seed: int, alpha: float, most: int, *, epochs: bool) -> 
     if epochs:
         return verdict.runs_made if verdict.refuted else math.inf
     witness = verdict.witness
-    table, weights = stakes(claim, witness.estimate)
+    table, weights = bets_and_weights(claim, witness.estimate)
     logs = np.zeros(len(weights))
     for done in range(0, most, BLOCK):
         rows = (case.mechanism(side, BLOCK).reshape(BLOCK, -1) for side in (witness.pair.data, witness.pair.neighbour))

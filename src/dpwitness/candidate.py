@@ -57,47 +57,20 @@ class CellsEstimate:
             raise ValueError(f"log_ratios must be at least two numbers between −{MOST_NATS:g} and {MOST_NATS:g}")
 
 
-#: The share of the wealth that is bet on a graded event where there is one; the rest is bet on the event itself.
-GRADED_SHARE: Final = 0.6
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grades:
-    """A graded event for each direction, over the k cells that an event splits the outcomes into; shape (k,) each.
-
-    `up`: what a run pays for the cell of M(D), and costs for that of M(D′); `down`: what it pays for the cell of M(D′),
-    and costs for that of M(D). In parts of the largest bet: the largest of `up` and the largest of `down` add up to 1
-    at most. Raises `ValueError` for numbers that cannot be these.
-    """
-
-    up: tuple[float, ...]
-    down: tuple[float, ...]
-
-    def __post_init__(self) -> None:
-        if not 2 <= len(self.up) == len(self.down):
-            raise ValueError(f"{len(self.up)} grades up and {len(self.down)} down are not those of two cells at least")
-        if not all(grade >= 0 for grade in (*self.up, *self.down)) or not 0 < max(self.up) + max(self.down) <= 1 + 1e-9:
-            raise ValueError("the largest grade up and the largest down must add up to more than 0, and to 1 at most")
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """Rough probabilities of an event under D, under D′ and under both in one run, from search runs.
 
     Good enough to place a bet on. `both` None: the sides are independent. `cells`: what was seen of all the cells of a
-    partition, where the bet is on them; `grades`: of cells, where a part of the wealth is bet on a graded event that
-    they make up. Raises `ValueError` for a number that is no probability, and where both are given.
+    partition, where the bet is on them. Raises `ValueError` for a number that is no probability.
     """
 
     p: float
     q: float
     both: float | None = field(default=None, metadata={"json": "optional"})
     cells: CellsEstimate | None = field(default=None, metadata={"json": "sparse"})
-    grades: Grades | None = field(default=None, metadata={"json": "sparse"})
 
     def __post_init__(self) -> None:
-        if self.cells is not None and self.grades is not None:
-            raise ValueError("an estimate has cells, or grades of cells: one of the two")
         for name in ("p", "q"):
             if not 0 <= getattr(self, name) <= 1:
                 raise ValueError(f"{name}={getattr(self, name)!r} must be a probability")

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from jsonschema import Draft202012Validator
 
 import dpwitness as dpw
-from dpwitness.candidate import CellsEstimate, Grades
+from dpwitness.candidate import CellsEstimate
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, PureDP, RenyiDP, TradeOff
 from dpwitness.codec import schema_of
 from dpwitness.errors import InvalidWitness
@@ -29,7 +29,6 @@ from dpwitness.events import (
     OutcomeSet,
     Outside,
     ScoreThreshold,
-    SplitEvent,
 )
 from dpwitness.evidence import (
     Counts,
@@ -257,7 +256,6 @@ VARIED = [
     *(replace(WITNESS, event=event) for event in (
         Interval(coordinate=0, low=math.inf, high=math.inf), Interval(coordinate=3, high=-1.5),
         Outside(interval=EVENT), Box((EVENT, Interval(coordinate=1, high=0))), SCORE, Cells(SCORE, [0.5, 1.5]),
-        SplitEvent(EVENT, SCORE, [], [0.5, 1.5]),
         OutcomeSet([[True, 2.0], [math.nan, 3]]), OutcomeSet([[-math.inf, math.inf]]),
         FeatureEvent(feature=Feature(name="residue", columns=(1,), number=10.0), within=OutcomeSet([[0.0]])),
         FeatureEvent(feature=Feature(name="sum", columns=(2,)), within=EVENT),
@@ -269,10 +267,6 @@ VARIED = [
         estimate=Estimate(p=0.5, q=0.25, both=0.1, cells=CellsEstimate(
             joint=(0.25,) * 4, order=2.0, log_ratios=(0.1, -0.2), against=1.0,
         )),
-    ),
-    replace(
-        WITNESS, counts=Counts(n10=3, n11=1, n01=1, n00=5, cells=(1, 2, 3, 4)),
-        estimate=Estimate(p=0.5, q=0.25, both=0.1, grades=Grades(up=(0.0, 0.5), down=(0.25, 0.0))),
     ),
 ]  # fmt: skip
 

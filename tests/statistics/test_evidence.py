@@ -8,7 +8,6 @@ from hypothesis import strategies as st
 from scipy import special, stats
 from scipy.optimize import brentq
 
-from dpwitness.candidate import GRADED_SHARE, Grades
 from dpwitness.claims import ApproxDP, GaussianDP, HalfPlane, PrivacyProfile, RenyiDP
 from dpwitness.events import Interval
 from dpwitness.evidence import (
@@ -30,10 +29,10 @@ from dpwitness.evidence import (
     runs_to_detect,
     why_enough,
 )
-from dpwitness.evidence.bet import FEW, GRID, PARAMETERS, bets_and_weights, grade_factors
+from dpwitness.evidence.bet import FEW, GRID, PARAMETERS, bets_and_weights
 from dpwitness.evidence.bounds import RARE_RATE
 from dpwitness.evidence.counts import Counts, CountsTable
-from dpwitness.evidence.portfolio import Epoch, Stakes, log_e_values_of
+from dpwitness.evidence.portfolio import Epoch, Stakes, largest_bet, log_e_values_of
 from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import pairs
@@ -843,19 +842,21 @@ def power_of_a_portfolio(claim, runs, alpha, p):
 
 
 def power_of_a_graded_event(claim, runs, alpha, p):
-    """At best: S never happens on D′, T never on D, and never both in one run; for the best of several bets."""
+    """At best: S never happens on D′, T never on D, and never both in one run; for the best of several bets.
+
+    Half of the wealth is on the graded event, as in epochs, the other half on S.
+    """
     most = int(stats.binom.isf(1e-9, runs, min(2 * p, 1.0)))
     both = np.arange(most + 1)
     likely = stats.binom.pmf(both, runs, min(2 * p, 1.0))
     of_event = stats.binom.pmf(both, both[:, None], 0.5)  # how many of both are those of S on D
     event = [log_e_value(Counts(n10=hits, n00=runs - hits), claim, Estimate(p=p, q=0.0)) for hits in range(most + 1)]
-    powers = []
+    plane = claim.half_plane(p, 0.0)
+    most, powers = float(largest_bet(plane)), []
     for part in (1.0, 0.7, 0.5, 0.35, 0.25, 0.15, 0.1, 0.05, 0.02):
-        estimate = Estimate(p=p, q=0.0, grades=Grades(up=(0.0, part / 2, 0.0), down=(0.0, 0.0, part / 2)))
-        hit, other, none = (grade_factors(claim, estimate)[k] for k in (3, 2, 0))
-        assert hit == other
-        graded = both * math.log(hit) + (runs - both) * math.log(none)
-        whole = np.logaddexp(graded[:, None] + math.log(GRADED_SHARE), np.array(event) + math.log(1 - GRADED_SHARE))
+        none = -part * plane.intercept
+        graded = both * math.log1p(most * (none + part / 2)) + (runs - both) * math.log1p(most * none)
+        whole = np.logaddexp(graded[:, None], event) - math.log(2)
         powers.append(likely @ (of_event * (whole >= math.log(1 / alpha))).sum(axis=1))
     return max(powers)
 

@@ -36,7 +36,6 @@ from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, Wealth
 from dpwitness.evidence.profile_band import PlannedLine, band_of
 from dpwitness.exact import gaussian_delta
 from dpwitness.mechanisms.resolve import as_mechanism
-from dpwitness.search.graded_events import _grades
 from running import sampled
 from samplers import PLAIN, SAMPLERS
 
@@ -265,12 +264,6 @@ def event_boundary(family, coupled=0.0):
     return Boundary(claim, Estimate(p=float(P[0]), q=q, both=float(law[0, 0]) * q / float(Q[0])), law)
 
 
-def graded_boundary(family, coupled=0.0):
-    law, claim = joint(coupled), reached(family, by_cells=True)
-    grades = _grades(law * 1e5, claim.at(0.8 * claim.parameter).half_plane(float(P[0]), float(Q[0])))
-    return Boundary(claim, Estimate(p=float(P[0]), q=float(Q[0]), both=float(law[0, 0]), grades=grades), law)
-
-
 def cells_boundary(family, order, share=0.0, coupled=0.0):
     """Of `family` the divergence of this order is the largest that is bounded; a `share` is bet on the event."""
     law, true = joint(coupled), divergence(order)
@@ -286,10 +279,6 @@ PROFILE = PrivacyProfile([(0.2, 0.2), (0.5, 0.05)])
 ON_EVENT = [
     *(event_boundary(family, coupled) for family in (PureDP(1.0), ApproxDP(1.0, 0.05)) for coupled in (0.0, 1.0)),
     *(event_boundary(family) for family in (GaussianDP(1.0), PROFILE, RenyiDP(3.0, 0.1), ZCDP(0.1))),
-]
-ON_GRADES = [
-    graded_boundary(family, coupled)
-    for family, coupled in ((PureDP(1.0), 0.0), (ApproxDP(1.0, 0.05), 0.0), (ApproxDP(1.0, 0.05), 1.0), (PROFILE, 0.0))
 ]
 ON_CELLS = [
     cells_boundary(ZCDP(0.1), 1.0), cells_boundary(RenyiDP(2.0, 0.1), 2.0),
@@ -450,10 +439,9 @@ class Kind:
 
 KINDS = {
     "a bet on an event": Kind(Boundary.refuted, tuple(ON_EVENT)),
-    "a bet on a graded event": Kind(Boundary.refuted, tuple(ON_GRADES)),
     "a bet on cells": Kind(Boundary.refuted, tuple(ON_CELLS)),
     "bets in epochs": Kind(lambda _, seed: wealth_at_boundary(seed)),
-    "bounds": Kind(Boundary.bound_above, (*ON_EVENT[:5], *ON_GRADES, *ON_CELLS[:2])),
+    "bounds": Kind(Boundary.bound_above, (*ON_EVENT[:5], *ON_CELLS[:2])),
     "bounds of epochs": Kind(lambda _, seed: wealth_at_boundary(seed, bound_too=True)),
     "p-values": Kind(lambda _, seed: p_value_at_boundary(seed)),
     "a band": Kind(lambda _, seed: band_at_boundary(seed)),

@@ -73,7 +73,6 @@ from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
-from dpwitness.search.graded_events import better_by_grades
 from dpwitness.search.objectives import PROVED_IN, GrowthAt, value_of
 from dpwitness.search.pairs import (
     FIRST_LOOK,
@@ -295,9 +294,6 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
     candidate = with_sides_that_pay(runner, candidate, claim)
-    if not bounds_divergences(claim):
-        candidate, more = better_by_grades(runner.searching(), candidate, claim, budget)
-        spent += more
 
     def leak(runner: Runner) -> Violation | None:
         most = min(effort.runs, affordable_runs(problem, runner))

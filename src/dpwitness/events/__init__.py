@@ -24,7 +24,7 @@ from dpwitness.events.event import (
 from dpwitness.events.features import FEATURES, Feature, FeatureEvent, is_of_bits
 from dpwitness.events.intervals import Box, Interval, Outside
 from dpwitness.events.outcome_set import OutcomeSet
-from dpwitness.events.scores import Cells, ScoreThreshold, SplitEvent
+from dpwitness.events.scores import Cells, ScoreThreshold
 
 __all__ = [
     "FEATURES",
@@ -43,7 +43,6 @@ __all__ = [
     "Partition",
     "Scale",
     "ScoreThreshold",
-    "SplitEvent",
     "Statistic",
     "Thresholds",
     "around",

@@ -417,7 +417,11 @@ Kind = TypeVar("Kind", bound=type[Event])
 
 _FAMILY: Final = Family()
 #: Kinds of events in files of version 0.2 that later versions do not read, and what they are.
-GONE: Final = {"trees": "a score of decision trees", "weighted": "an event of weighted runs"}
+GONE: Final = {
+    "split": "a graded event",
+    "trees": "a score of decision trees",
+    "weighted": "an event of weighted runs",
+}
 
 
 def register_event(kind: Kind) -> Kind:

@@ -27,13 +27,11 @@ from dpwitness.events.event import (
     as_noun,
     column,
     edge,
-    is_partition,
     joined,
     number_text,
     place_text,
     register_event,
     row_of_numbers,
-    statistic_of,
     widen,
 )
 
@@ -194,91 +192,3 @@ class Cells(Event, Partition):
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
         above = int(np.count_nonzero(self.cuts >= self.score.threshold))
         return f"the upper {above} of {self.cells} cells: {self.score.describe(noun, label)}"
-
-
-@register_event
-class SplitEvent(Event, Partition):
-    """An event whose outcomes, and all others, are split into cells between rising cuts of a score, to bet on each.
-
-    The first cells are those outside of the event, between the cuts `outside`, then come those inside of it, between
-    the cuts `within`. The score's own threshold says nothing. Raises `InvalidParameter` unless the cuts rise, or where
-    the event is itself made of cells.
-    """
-
-    kind: ClassVar[str] = "split"
-    json_keys: ClassVar[tuple[str, ...]] = ("kind", "event", "score", "outside", "within")
-
-    __slots__ = ("event", "outside", "score", "within")
-    event: Event
-    score: ScoreThreshold
-    outside: Annotated[Rows, NUMBERS]
-    within: Annotated[Rows, NUMBERS]
-
-    def __init__(
-        self, event: Event, score: ScoreThreshold, outside: Sequence[float] | Rows, within: Sequence[float] | Rows
-    ) -> None:
-        self.event = event
-        self.score = kind("score", score, ScoreThreshold, "a ScoreThreshold", InvalidParameter)
-        self.outside, self.within = row_of_numbers("outside", outside), row_of_numbers("within", within)
-        if is_partition(event):
-            raise InvalidParameter(f"event={brief(event)} is made of cells already")
-        for name, cuts in (("outside", self.outside), ("within", self.within)):
-            if not np.all(cuts[1:] > cuts[:-1]):
-                raise InvalidParameter(f"{name}={brief(cuts.tolist())} must be rising numbers")
-        if self.cells > MOST:
-            raise InvalidParameter(f"{self.cells} cells are too many: give at most {MOST - 2} cuts")
-
-    @property
-    @override
-    def cells(self) -> int:
-        return len(self.outside) + len(self.within) + 2
-
-    @property
-    @override
-    def inside(self) -> NDArray[np.bool_]:
-        return np.arange(self.cells) > len(self.outside)
-
-    @property
-    @override
-    def width(self) -> int:
-        return max(self.event.width, self.score.width)
-
-    @property
-    def complexity(self) -> tuple[int, int]:
-        """That of the event: it is all that people read."""
-        return self.event.complexity
-
-    @override
-    def cell_of(self, rows: Rows) -> NDArray[np.int64]:
-        score, inside = self.score, self.event.contains(rows)
-        if len(score.coordinates) > 1:
-            outside, within = self._places(score.score(rows))
-            return np.asarray(np.where(inside, within, outside))
-        # All entries of a bin have one score: its cells are looked up, in half of the time.
-        bins = len(score.weights[0])
-        numbered = ScoreThreshold(score.coordinates, score.edges, [np.arange(bins, dtype=np.float64)], 0.0)
-        found: NDArray[np.int64] = self._places(score.weights[0]).ravel()[
-            numbered.score(rows).astype(np.int64) + bins * inside
-        ]
-        return found
-
-    def _places(self, scores: Rows) -> NDArray[np.int64]:
-        """The cells of some scores outside of the event, and inside of it; shape (2, n)."""
-        below, above = np.searchsorted(self.outside, scores), np.searchsorted(self.within, scores)
-        return np.stack([below, above + len(self.outside) + 1])
-
-    @override
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        return self.event.contains(rows)
-
-    def statistic(self) -> Statistic | None:
-        """That of the event."""
-        return statistic_of(self.event)
-
-    def simpler(self) -> Sequence[Event]:
-        """The event alone."""
-        return (self.event,)
-
-    @override
-    def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        return self.event.describe(noun, label)

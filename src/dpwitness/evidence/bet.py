@@ -24,18 +24,6 @@ the k×k counts. The bets λ are the same for every parameter x of the claim's f
 by run, and with it the wealth; a bet that is too large for an x counts as lost there. So the evidence against x falls
 in x.
 
-Grades: a graded event gives each outcome a number f from 0 to m. It is a mixture of the events {f > u}, 0 ≤ u < m: f is
-the integral over u of 1[f > u]. So where a claim allows p ≤ s·q + t for every event, E[f(M(D))] = ∫ P[f(M(D)) > u] du
-≤ ∫ (s·P[f(M(D′)) > u] + t) du = s·E[f(M(D′))] + t·m. A claim is about all neighbours, and these are neighbours in both
-directions (`Relation.contains` is symmetric), so the same holds for another g, up to n, with D and D′ exchanged. With
-cells I of M(D) and J of M(D′), over which f and g are constant,
-
-    X = (f_I − s·f_J − t·m) + (g_J − s·g_I − t·n)
-
-has E[X] ≤ 0 under the claim. f_I, g_J ≥ 0, f_J ≤ m and g_I ≤ n, so X ≥ −(s + t)·(m + n), and with m + n ≤ 1 the bet
-λ = 0.999/(s + t) leaves something of the wealth in every run. All of the above holds for the table of the k×k counts,
-whatever f and g are, if they were fixed before the runs. Of a curved claim (s, t) is one of its half-planes.
-
 Many events at once, chosen anew before every epoch: `evidence.portfolio`.
 """
 
@@ -52,7 +40,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from typing_extensions import override
 
-from dpwitness.candidate import GRADED_SHARE, CellsEstimate, Estimate, Grades
+from dpwitness.candidate import CellsEstimate, Estimate
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
 from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
@@ -138,12 +126,9 @@ def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> Co
     """The bet that follows from an estimate, and the counts of later runs.
 
     On cells where the claim bounds their divergence and
-    estimate and counts are of cells, with a share on the event that is made of them where the estimate says so; on a
-    graded event and on the event where it has grades of the cells that were counted; else on the event.
+    estimate and counts are of cells, with a share on the event that is made of them where the estimate says so; else on
+    the event.
     """
-    grades = None if estimate is None else estimate.grades
-    if estimate is not None and grades is not None and len(counts.cells) == len(grades.up) ** 2:
-        return Shared(counts, GradedBet(counts, claim, estimate), EventBet(counts, estimate), 1 - GRADED_SHARE)
     cells = None if estimate is None else estimate.cells
     if cells is None or not bounds_divergences(claim) or len(counts.cells) != len(cells.joint):
         return EventBet(counts, estimate)
@@ -418,67 +403,18 @@ class CellsBet(CountsBet):
 
 
 @dataclass(frozen=True, slots=True)
-class GradedBet(CountsBet):
-    """A bet on a graded event over k cells, in both directions, against one claim, `own`.
-
-    What refutes `own` refutes smaller parameters of its family, and nothing is said of larger ones.
-    """
-
-    falls = True
-
-    own: Claim
-    estimate: Estimate  # with grades
-
-    @override
-    def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
-        if claim.parameter > self.own.parameter:
-            return -math.inf
-        return float(np.log(grade_factors(self.own, self.estimate)) @ np.asarray(self.counts.cells))
-
-    @override
-    def standard_errors(self, claim: Claim) -> float:
-        return standard_errors_of(self.counts.cells, grade_factors(self.own, self.estimate) - 1)
-
-    @override
-    def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """None: what is detectable is said of the event."""
-        return None
-
-    @override
-    def comparison(self, claim: Claim | None) -> str:
-        beside = EventBet(self.counts, self.estimate).comparison(claim)
-        cells = math.isqrt(len(self.counts.cells))
-        return "; ".join(filter(None, (beside, f"all outcomes were bet on, in {cells} cells")))
-
-
-@lru_cache(maxsize=256)
-def grade_factors(claim: Claim, estimate: Estimate) -> Floats:
-    """1 + λX of every pair of cells, at i·k + j; shape (k²,)."""
-    assert estimate.grades is not None
-    return 1 + graded_payoffs(estimate.grades, claim.half_plane(estimate.p, estimate.q)).ravel()
-
-
-def graded_payoffs(grades: Grades, plane: HalfPlane) -> Floats:
-    """λX of a graded event for cell i on D and j on D′; shape (k, k)."""
-    up, down = np.array(grades.up), np.array(grades.down)
-    own, other = up - plane.slope * down, down - plane.slope * up
-    paid = own[:, None] + other - plane.intercept * (up.max() + down.max())
-    return np.asarray(0.999 / (plane.slope + plane.intercept) * paid)
-
-
-@dataclass(frozen=True, slots=True)
 class Shared(CountsBet):
-    """A bet on cells, or on a graded event, that leaves a share of the wealth to the event that is made of cells.
+    """A bet on cells that leaves a share of the wealth to the event that is made of cells.
 
     The mean of two e-values of the same runs is an e-value.
     """
 
-    cells: CellsBet | GradedBet
+    cells: CellsBet
     event: EventBet
     share: float
 
     @property
-    def parts(self) -> tuple[tuple[CellsBet | GradedBet | EventBet, float], ...]:
+    def parts(self) -> tuple[tuple[CellsBet | EventBet, float], ...]:
         """Both bets, with their shares of the wealth."""
         return (self.cells, 1 - self.share), (self.event, self.share)
 
@@ -501,10 +437,6 @@ class Shared(CountsBet):
         found = [bet.excess(claim, alpha=alpha * share, margin=margin) for bet, share in self.parts]
         usable = [excess for excess in found if excess is not None]
         return (lambda parameter: max(excess(parameter) for excess in usable)) if usable else None
-
-    @override
-    def share_shown(self, claim: Claim) -> float:
-        return self.event.share_shown(claim) if isinstance(self.cells, GradedBet) else 1.0
 
     @override
     def comparison(self, claim: Claim | None) -> str:

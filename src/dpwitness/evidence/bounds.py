@@ -189,9 +189,9 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     the runs could have shown by a bet on one event, whatever the event.
 
     A graded event may show less, as it wins on both sides: at best one event never happens on D′, and another never on
-    D. Each of twice as many hits then pays log(1 + λ/2), which is more than half of log(1 + λ). By the graded bets of a
-    check that was down to 0.62 of this probability near ε = 0 (computed for ten claims, 10 to 10⁸ runs, α from 10⁻⁶ to
-    .05), 0.7 to 1 with α = 10⁻⁶.
+    D. Each of twice as many hits then pays log(1 + λ/2), which is more than half of log(1 + λ). By a graded bet of half
+    of the wealth, as in epochs, that was down to 0.63 of this probability near ε = 0 (computed for ten claims, 10 to
+    10⁶ runs, α from 10⁻⁶ to .05), 0.8 with α = 10⁻⁶.
     """
     from scipy.special import betainc  # 0.2 s, needed for a pass alone
 

@@ -25,7 +25,6 @@ class Role(Enum):
     PLACED_CUTS = (0, (1 << 21) + 10)  # as COMPARISON, of candidates whose cuts were placed anew
     MOVED = (0, (1 << 21) + 13)  # as COMPARISON, of an event at other places of the outcome
     BITS = (0, (1 << 21) + 9)  # to learn from which last bits tell D from D′: the number of the pair, then 1 to count
-    GRADES = (0, (1 << 21) + 11)  # of a graded event
     EPOCH = (3,)  # then the number of the pair and of the epoch: evidence first, then what the next one learns from
     CONFIRM = (1,)  # then the number of the shard: evidence, as those of an epoch are
     ORDER = (4,)  # then the key of the runs: which side of each comes first
