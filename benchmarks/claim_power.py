@@ -26,7 +26,7 @@ from scipy import stats
 import dpwitness as dpw
 from dpwitness.claims.regions import CurvedClaim, boundary_of
 from dpwitness.evidence import growth_rate, runs_needed
-from dpwitness.evidence.bet import bets_and_weights, cell_factors
+from dpwitness.evidence.bet import OnCells, bets_and_weights
 from dpwitness.mechanisms.resolve import as_mechanism
 
 #: Seeds of one task of a process.
@@ -163,8 +163,8 @@ def runs_to_refutation(claim: Any, witness: Any, mechanism: Any, seed: int, most
         x, y = (mechanism_rows(mechanism, rng, side, BLOCK) for side in (pair.data, pair.neighbour))
         if estimate.cells is not None and getattr(event, "cell_of", None):
             k = len(estimate.cells.log_ratios)
-            factors, weights = cell_factors(claim, independent(estimate.cells), claim.parameter)
-            steps = factors.T[event.cell_of(x) * k + event.cell_of(y)]
+            pairs = event.cell_of(x) * k + event.cell_of(y)
+            steps, weights = OnCells(claim, independent(estimate.cells)).gains(claim, pairs)
         else:
             table, weights = bets_and_weights(claim, replace(estimate, both=None, cells=None))
             a, b = event.contains(x), event.contains(y)

@@ -93,6 +93,11 @@ class PairedCounts:
     cells: tuple[int, ...] = field(default=(), metadata={"json": "sparse"})
 
     @property
+    def four(self) -> tuple[int, int, int, int]:
+        """The counts of (1,0), (1,1), (0,1) and (0,0)."""
+        return self.n10, self.n11, self.n01, self.n00
+
+    @property
     def runs(self) -> int:
         """The number of paired runs n."""
         return self.n10 + self.n11 + self.n01 + self.n00

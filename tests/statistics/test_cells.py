@@ -18,7 +18,8 @@ from dpwitness.candidate import Candidate, CellsEstimate, Estimate, Tally
 from dpwitness.claims.renyi import Hyperplane
 from dpwitness.errors import InvalidWitness, MechanismTimeout
 from dpwitness.events import Cells, Interval, Nested, ScoreThreshold, around, event_from_json
-from dpwitness.evidence import CellsBet, bet_on, detectable_parameter, log_e_value, lower_bound
+from dpwitness.evidence import bet_on, detectable_parameter, log_e_value, lower_bound
+from dpwitness.evidence.bet import OnCells
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
@@ -151,15 +152,16 @@ def test_the_evidence_falls_in_the_parameter_and_the_bound_is_where_it_ends():
     assert log_e_value(counts, ZCDP(found), bet) >= math.log(1e3)
     assert log_e_value(counts, ZCDP(found + 1e-6), bet) < math.log(1e3)
     assert 0.9 * divergence(1.0, P, Q) < found < divergence(1.0, P, Q)
-    assert CellsBet(counts, ZCDP(0.1), bet.cells).divergence_seen == pytest.approx(divergence(1.0, P, Q), rel=0.03)
+    assert OnCells(ZCDP(0.1), bet.cells).divergence_seen(counts) == pytest.approx(divergence(1.0, P, Q), rel=0.03)
 
 
 @pytest.mark.parametrize("order", [1.0, 1.5, 2.0, 5.0])
 def test_of_expected_counts_the_divergence_of_the_cells_is_seen(order):
     joint = joints()["independent"]
     bet = bet_of(order, joint, divergence(order, P, Q))
-    seen = CellsBet(counts_of(np.round(1_000_000 * joint)), RenyiDP(order, 0.1) if order > 1 else ZCDP(0.1), bet.cells)
-    assert seen.divergence_seen == pytest.approx(divergence(order, P, Q), rel=1e-3)
+    on_cells = OnCells(RenyiDP(order, 0.1) if order > 1 else ZCDP(0.1), bet.cells)
+    seen = on_cells.divergence_seen(counts_of(np.round(1_000_000 * joint)))
+    assert seen == pytest.approx(divergence(order, P, Q), rel=1e-3)
 
 
 def test_what_would_have_been_detected_is_refuted_as_often_as_said():

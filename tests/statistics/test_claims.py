@@ -17,7 +17,7 @@ from dpwitness.claims import HalfPlane, claim_from_json
 from dpwitness.claims.regions import boundary_of
 from dpwitness.claims.trade_off import GRID
 from dpwitness.errors import InvalidClaim
-from dpwitness.evidence import Estimate, EventBet, detectable_at_best, growth_rate, log_e_value, lower_bound
+from dpwitness.evidence import Estimate, detectable_at_best, event_bet, growth_rate, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import gaussian_delta
 from running import soon
@@ -240,7 +240,7 @@ def test_evidence_and_bounds_of_expected_counts(claim):
     cells = [round(n * x) for x in (p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q))]
     counts, hint = Counts(n10=cells[0], n11=cells[1], n01=cells[2], n00=cells[3]), Estimate(p=p, q=q)
     assert log_e_value(counts, claim, hint) > math.log(1e6)
-    found = lower_bound(EventBet(counts, hint), claim, alpha=1e-6)
+    found = lower_bound(event_bet(counts, hint), claim, alpha=1e-6)
     assert claim.parameter < found <= float(claim.reached(p, q))
     assert found >= 0.85 * float(claim.reached(p, q))
 

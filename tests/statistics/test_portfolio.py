@@ -14,7 +14,7 @@ from scipy.stats import norm
 
 from dpwitness.claims import ApproxDP
 from dpwitness.events import Box, Interval, OutcomeSet, Outside, cells_of
-from dpwitness.evidence import Estimate, EventBet, best_bet, growth_rate, lower_bound
+from dpwitness.evidence import Estimate, best_bet, event_bet, growth_rate, lower_bound
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import PARAMETERS, Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
 from dpwitness.neighbours import Pair
@@ -468,7 +468,7 @@ def test_a_lower_bound_is_above_the_truth_with_probability_alpha_at_most(claimed
         wealth = wealth_of(nothing if last else counts, (0.85, 0.1, 0.08))
         if last:
             made = Counts(n10=counts[0], n11=counts[1], n01=counts[2], n00=counts[3])
-            wealth = wealth_of(nothing, (0.9, 0.1, 0.09), last=EventBet(made, Estimate(p=0.85, q=0.1, both=0.08)))
+            wealth = wealth_of(nothing, (0.9, 0.1, 0.09), last=event_bet(made, Estimate(p=0.85, q=0.1, both=0.08)))
         claim = ApproxDP(claimed)
         bound = lower_bound(wealth, claim, alpha=alpha)
         above += probability * (bound > 1.0 + ROUNDING)

@@ -14,7 +14,7 @@ from dpwitness.candidate import Candidate, Tally
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval, OutcomeSet
-from dpwitness.evidence import Estimate, EventBet, detectable_parameter
+from dpwitness.evidence import Estimate, detectable_parameter, event_bet
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.resolve import as_mechanism
@@ -401,7 +401,9 @@ def test_where_nothing_grows_the_value_is_what_is_shown_less_what_is_detectable(
             continue
         hits = round(p * planned)
         hint = Estimate(p=p, q=(p - delta) * math.exp(-epsilon))
-        excess = detectable_parameter(EventBet(Counts(n10=hits, n00=planned - hits), hint), claim, alpha=1e-6) - epsilon
+        excess = (
+            detectable_parameter(event_bet(Counts(n10=hits, n00=planned - hits), hint), claim, alpha=1e-6) - epsilon
+        )
         value = objective(np.array([hint.p]), np.array([hint.q]), 10**15, 0.0)[0]
         assert value == pytest.approx(-excess, rel=0.25)
 

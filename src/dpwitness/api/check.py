@@ -47,8 +47,8 @@ from dpwitness.errors import (
 from dpwitness.events import Event, Interval
 from dpwitness.evidence import (
     MOST_RUNS,
-    Bet,
     Counts,
+    EProcess,
     bet_on,
     detectable_parameter,
     growth_rate,
@@ -687,7 +687,7 @@ class Evidence:
 
     candidate: Candidate
     confirmation: Confirmation
-    bet: Bet
+    bet: EProcess
     course: EvidenceCourse
     runs_made: int
     outcomes: tuple[Rows, Rows] | None = None

@@ -5,7 +5,7 @@ They take only `Counts`, which only `confirm` and `epoch` of a `Runner` make. Wh
 """
 
 from dpwitness.candidate import Estimate
-from dpwitness.evidence.bet import Bet, CellsBet, EventBet, bet_on, log_e_value, runs_needed
+from dpwitness.evidence.bet import Bet, bet_on, event_bet, log_e_value, runs_needed
 from dpwitness.evidence.bounds import (
     MOST_RUNS,
     detectable_at_best,
@@ -19,20 +19,21 @@ from dpwitness.evidence.bounds import (
 )
 from dpwitness.evidence.counts import Counts, best_bet, growth_rate
 from dpwitness.evidence.p_value import holm, p_value
+from dpwitness.evidence.portfolio import EProcess
 
 __all__ = [
     "MOST_RUNS",
     "Bet",
-    "CellsBet",
     "Counts",
+    "EProcess",
     "Estimate",
-    "EventBet",
     "best_bet",
     "bet_on",
     "detectable_at_best",
     "detectable_at_rate",
     "detectable_parameter",
     "detectable_probability",
+    "event_bet",
     "growth_rate",
     "holm",
     "log_e_value",

@@ -28,17 +28,15 @@ Many events at once, chosen anew before every epoch: `evidence.portfolio`.
 """
 
 import math
-from abc import ABC, abstractmethod
 from bisect import bisect_left
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from statistics import NormalDist
-from typing import ClassVar, Final, Self
+from typing import Final, TypeAlias
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from typing_extensions import override
+from numpy.typing import NDArray
 
 from dpwitness.candidate import CellsEstimate, Estimate
 from dpwitness.claims import Claim, HalfPlane
@@ -48,12 +46,16 @@ from dpwitness.roots import halved
 
 #: Bets as fractions of the largest admissible λ, log-spaced: half of the wealth is spread over them.
 GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
+#: Logarithms of the shares of the wealth on the bets of the grid and on the best bet for an estimate.
+LOG_SHARES: Final = np.log(np.append(np.full(len(GRID), 0.5 / len(GRID)), 0.5))
 #: Parameters at which the lower bound is evaluated: 0.1 % apart, absolute 10⁻⁴ near zero.
 PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.arange(8_850)])
-#: Powers of likelihood ratios up to which it is looked for one that is detectable, and how often that is halved;
-#: logarithms of ratios beyond which they count as this.
+#: Pieces in which evidence against a grid of parameters is computed: a bound needs it up to the first failure alone.
+PIECES: Final = 20
+#: Powers of likelihood ratios up to which it is looked for one that is detectable, and how often that is halved.
 MOST_POWER: Final = 16.0
 POWER_STEPS: Final = 20
+#: Logarithms of likelihood ratios beyond which they count as this.
 LARGEST_LOG: Final = 40.0
 #: Runs under D′ that fall into an event: fewer are counted out where the power of a bet is computed.
 FEW: Final = 100
@@ -61,82 +63,370 @@ FEW: Final = 100
 STEPS: Final = 60
 
 
-class Bet(ABC):
-    """Stakes that were fixed before some runs, and what these runs showed.
+@dataclass(frozen=True, slots=True)
+class OnEvent:
+    """A share of the wealth that is bet on one event: X of the pairs of cells (1,0), (1,1), (0,1) and (0,0).
 
-    `claim` is always of the family that the bet was placed against.
+    `estimate`: probabilities for which the best bet gets half of it; None: all of it is spread over the grid.
     """
 
-    #: Whether the evidence falls in the parameter of the claim's family.
-    falls: ClassVar[bool] = False
-    #: In how many pieces the evidence against the grid of the lower bound is computed; None: point by point.
-    pieces: ClassVar[int | None] = None
+    estimate: Estimate | None = None
+    weight: float = 1.0
 
-    @abstractmethod
+    def table(self, counts: Counts) -> NDArray[np.int64]:
+        """How many runs had each pair of cells."""
+        return np.array(counts.four)
+
+    def payoffs(self, claim: Claim) -> Floats:
+        """X of each pair of cells."""
+        estimate = self.estimate
+        plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
+        return np.array(payoffs(plane))
+
+    def log_wealth(self, counts: Counts, claim: Claim) -> Floats:
+        """The logarithm of share·∏(1 + λX) over the runs, for each bet λ and its share of this part's wealth."""
+        values, log_shares = bets_and_weights(claim, self.estimate)
+        return np.asarray(self.table(counts) @ values + log_shares)
+
+    def log_wealths(self, counts: Counts, claim: Claim, parameters: Floats, against: Claim | None) -> Floats:
+        """The logarithm of the sum of all bets' wealth against `claim.at(x)` for every x; see `Bet.log_e_values`."""
+        p, q = (None, None) if self.estimate is None else (self.estimate.p, self.estimate.q)
+        planes = claim.half_planes(parameters, p, q)
+        staked = planes if against is None else against.half_plane(p, q)
+        if not (np.all(planes.slope <= staked.slope) and np.all(planes.intercept <= staked.intercept)):
+            staked = planes  # for all of them or for none
+        bets, log_shares = _event_bets(staked, self.estimate)
+        wealth = np.repeat(log_shares[:, None], len(parameters), axis=1)
+        for n, paid in zip(counts.four, payoffs(planes), strict=True):
+            if n:
+                wealth += n * np.log1p(bets * paid)
+        return np.asarray(np.logaddexp.reduce(wealth, axis=0))
+
+    def excess(self, counts: Counts, claim: Claim, alpha: float, margin: float) -> Callable[[float], float] | None:
+        """`Bet.excess` of a mechanism that falls into the event under D as often as observed.
+
+        Under D as often as observed (p), and under D′ at the rate q that the parameter just allows, or less; of a claim
+        that no event shows all of, at the q of `share_shown`. How its two sides depend on each other does not matter:
+        the worst case is used, the smallest possible share of runs with both sides in the event, max(0, p + q − 1). The
+        log e-value is taken as normal around its mean, at the bets that were made; where few runs under D′ fall into
+        the event, which cost much each, the law of their number is used.
+
+        Why that share P11 is the worst: for a bet λ the payoffs of the cells are x10 = 1 − t, x11 = 1 − s − t,
+        x01 = −s − t and x00 = −t, and p and q fix P10 = p − P11, P01 = q − P11 and P00 = 1 − p − q + P11. So with
+        f(x) = log(1 + λx) the derivative of the mean by P11 is f(x11) + f(x00) − f(x10) − f(x01). As x11 + x00 =
+        x10 + x01 and x01 ≤ x11, x00 ≤ x10, and f is concave, it is not negative. That of E[f(X)²] is not positive, as
+        f² is convex where 1 + λx ≤ e, which λ ≤ 1/(s + t) ensures; so where the mean is positive the variance falls in
+        P11, too. A smaller q at the smallest P11 moves runs from (0,1) to (0,0) or from (1,1) to (1,0), where f is
+        larger.
+        """
+        n = counts.runs
+        p = counts.hits / max(n, 1)
+        if n == 0 or p <= claim.largest(0.0):
+            return None
+        values, log_shares = bets_and_weights(claim, self.estimate)
+        threshold, share = math.log(1 / alpha), self.share_shown(counts, claim)
+
+        power: Callable[[float], float] | None = None
+        if n * claim.smallest(p, share * claim.parameter) <= FEW:
+            power = _power_of_few(counts, values, log_shares, threshold)
+
+        def excess(parameter: float) -> float:
+            q = claim.smallest(p, share * parameter)
+            if power is not None and (p == 1 or p + q <= 1):
+                return power(q) - NormalDist().cdf(margin)
+            cells = np.array(cell_probabilities(p, q, max(p + q - 1, 0.0)))
+            mean, square = cells @ values, cells @ values**2
+            spread = np.sqrt(np.maximum(square - mean**2, 0.0) * n)
+            return float(np.max(n * mean - margin * spread + log_shares)) - threshold
+
+        return excess
+
+    def share_shown(self, counts: Counts, claim: Claim) -> float:
+        """The share of the parameter that a mechanism with just the claim's parameter shows in the event, at most 1.
+
+        Gaussian noise that just keeps (1, 10⁻⁶) shows a fifth of ε in an event of probability 1/2. An event shows about
+        the same share of a larger parameter. Without the share, noise of the ε that a pass at (1, 10⁻⁶) would have
+        caught was refuted in 0 of 60 replays; with it, in all 60 (p of .1, .5 and .9; 2·10⁴, 2·10⁵ and 4·10⁶ runs).
+        """
+        if claim.shown_by_one_event or not claim.parameter:
+            return 1.0
+        n = max(counts.runs, 1)
+        reached = float(claim.reached(counts.hits / n, counts.neighbour_hits / n))
+        return min(max(reached, 0.0) / claim.parameter, 1.0)
+
+    def comparison(self, counts: Counts, claim: Claim | None) -> str:
+        """What the claim allows beside what was seen, for people; empty where that says nothing, as without a claim."""
+        if claim is None:
+            return ""
+        seen = counts.neighbour_hits / max(counts.runs, 1)
+        allowed = claim.largest(seen)
+        if not counts.runs or (claim.parameter == 0 and allowed <= seen):
+            return ""
+        return f"allowed on D at the rate seen on D′: {allowed:.4g}"
+
+
+def _power_of_few(counts: Counts, values: Floats, log_shares: Floats, threshold: float) -> Callable[[float], float]:
+    """How often so many runs refute, by the rate q under D′, of which few runs fall into the event.
+
+    As in `OnEvent.excess` they do where D does not, if it can be so: where D always falls into it, or p + q ≤ 1.
+    """
+    from scipy.special import bdtr, bdtrc  # needed for a pass alone
+
+    n = counts.runs
+    p = counts.hits / n
+    others = np.arange(min(2 * FEW, n) + 1)  # hits under D′
+    both = others if p == 1 else np.zeros_like(others)
+    most = n - others  # hits under D in the other runs
+
+    def refuted(hits: NDArray[np.int64]) -> NDArray[np.bool_]:
+        table = np.stack([hits, both, others - both, most - hits], axis=1)
+        return np.asarray(np.logaddexp.reduce(table @ values + log_shares, axis=1) >= threshold)
+
+    # The fewest hits that refute: each pays more than none. One more than there are where all are too few.
+    low, needed = np.full_like(others, -1), np.where(refuted(most), most, most + 1)
+    while np.any(needed - low > 1):
+        middle = (low + needed) // 2
+        enough = refuted(middle)
+        low, needed = np.where(enough, low, middle), np.where(enough, middle, needed)
+
+    def power(q: float) -> float:
+        hits = np.diff(bdtr(others, n, q), prepend=0.0)
+        return float(hits @ bdtrc(needed - 1, most, p / max(1 - q, p)))
+
+    return power
+
+
+@lru_cache(maxsize=256)
+def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, Floats]:
+    """Log 1 + λX of every bet on an event, shape (4, bets), and the log weights of the bets, (bets,)."""
+    plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
+    bets, log_weights = _event_bets(plane, estimate)
+    return np.log1p(np.outer(payoffs(plane), bets)), log_weights
+
+
+def _event_bets(plane: HalfPlane, estimate: Estimate | None) -> tuple[Floats, Floats]:
+    """The bets against k half-planes, shape (bets, k), and logarithms of their shares of the wealth."""
+    bets = GRID[:, None] / np.atleast_1d(plane.slope + plane.intercept)
+    if estimate is None:
+        return bets, LOG_SHARES[:-1] + math.log(2)
+    return np.vstack([bets, best_bet(estimate.p, estimate.q, plane, estimate.both)]), LOG_SHARES
+
+
+@dataclass(frozen=True, slots=True)
+class OnCells:
+    """A share of the wealth that is bet on the k cells of a partition, against a bound of a Rényi divergence.
+
+    X of cell i of M(D) and cell j of M(D′) stands at i·k + j.
+    """
+
+    family: DivergenceClaim
+    estimate: CellsEstimate
+    weight: float = 1.0
+
+    def table(self, counts: Counts) -> NDArray[np.int64]:
+        """How many runs had each pair of cells."""
+        return np.array(counts.cells)
+
+    def payoffs(self, claim: Claim) -> Floats:
+        """X of each pair of cells."""
+        plane, values, _ = _cell_bets(self.family, self.estimate)
+        return values - self._allowed(plane, claim)
+
+    def log_wealth(self, counts: Counts, claim: Claim) -> Floats:
+        """`OnEvent.log_wealth` of each bet that cannot lose more than all at this parameter; others count as lost."""
+        table = self.table(counts)
+        seen = np.flatnonzero(table)
+        gains, log_shares = self.gains(claim, seen)
+        return np.asarray(table[seen] @ gains + log_shares)
+
+    def gains(self, claim: Claim, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
+        """Log 1 + λX by pair of cells and admissible bet, whether or not such a run was seen; and their log shares."""
+        plane, values, bets = _cell_bets(self.family, self.estimate)
+        allowed = self._allowed(plane, claim)
+        kept = 1 + bets * (values.min() - allowed) > 0
+        return np.log1p(np.outer(values[pairs] - allowed, bets[kept])), LOG_SHARES[kept]
+
+    def log_wealths(self, counts: Counts, claim: Claim, parameters: Floats, against: Claim | None) -> Floats:
+        """Logarithms of this part's wealth against `claim.at(x)` for every x; its bets do not depend on the claim."""
+        grown = (self.log_wealth(counts, claim.at(float(x))) for x in parameters)
+        return np.array([np.logaddexp.reduce(logs, initial=-math.inf) for logs in grown])
+
+    def excess(self, counts: Counts, claim: Claim, alpha: float, margin: float) -> Callable[[float], float] | None:
+        """`Bet.excess` of a mechanism that has the claim's parameter where its cells are as they were seen.
+
+        Its likelihood ratios are all raised to one power, as those of a Gaussian are that has less noise; X varies as
+        observed, and more where it pays more. No partition shows all of a mechanism's divergence: one of just the
+        parameter at which the hyperplane would be touched is refuted far too seldom. None, too, where no power up to
+        `MOST_POWER` would do: a hyperplane for likelihood ratios near 1 is far from what a weak claim allows.
+        """
+        order, n, k = self.estimate.order, counts.runs, len(self.estimate.log_ratios)
+        plane, values, bets = _cell_bets(self.family, self.estimate)
+        bets, log_shares = bets[bets > 0], LOG_SHARES[bets > 0]
+        logs = np.clip(np.asarray(self.estimate.log_ratios), -LARGEST_LOG, LARGEST_LOG)
+        table = self.table(counts) / max(n, 1)
+        p, q = (table.reshape(k, k).sum(axis=axis) for axis in (1, 0))
+        pays, costs = plane.sides()
+        with np.errstate(over="ignore", invalid="ignore"):
+            spread = math.sqrt(max(float(table @ (values - table @ values) ** 2), 1e-300))
+        if not n or not math.isfinite(spread):
+            return None
+
+        allowed = self._allowed(plane, claim)
+        of_costs = float(q @ (costs - q @ costs) ** 2)
+        own = of_costs + float(p @ (pays - p @ pays) ** 2)
+
+        def caught(power: float) -> bool:
+            # The log e-value is taken as normal around n·(λ·m − λ²·s²/2), with a standard deviation of λ·s·√n.
+            law = p * np.exp((power - 1) * (logs - logs.max()))
+            law /= law.sum()
+            mean = law @ pays
+            s = spread * math.sqrt((of_costs + law @ (pays - mean) ** 2) / max(own, 1e-300))
+            needed = (math.log(1 / alpha) - log_shares + n * bets**2 * s**2 / 2) / (n * bets) + margin * s / n**0.5
+            return bool(mean - q @ costs >= allowed + np.min(needed))
+
+        if not caught(MOST_POWER):
+            return None
+        power = 1.0 if caught(1.0) else halved(caught, 1.0, MOST_POWER, POWER_STEPS)[1]
+        most = self.family.largest_divergence(order, claim.parameter)
+        # A Gaussian's divergence grows as the square of the power; what cells show of it, no faster.
+        reached = max(self.divergence_seen(counts), most) * power**2
+        # Clipped: what is allowed grows exponentially, up to infinity, which no interpolation follows.
+        return lambda parameter: min(max(self.family.largest_divergence(order, parameter) - reached, -1.0), 1.0)
+
+    def share_shown(self, counts: Counts, claim: Claim) -> float:
+        """1: `excess` knows how much of the divergence the cells show."""
+        return 1.0
+
+    def comparison(self, counts: Counts, claim: Claim | None) -> str:
+        """What the claim allows of the divergence beside what was seen, for people."""
+        order, cells, allowed = self.estimate.order, len(self.estimate.log_ratios), ""
+        if claim is not None:
+            allowed = f", {self.family.largest_divergence(order, claim.parameter):.4g} allowed"
+        return f"divergence of order {order:g} over {cells} cells: {self.divergence_seen(counts):.4g} seen{allowed}"
+
+    def divergence_seen(self, counts: Counts) -> float:
+        """The divergence in nats whose bound the mean of X just meets: at least 0, and no evidence by itself."""
+        order, k = self.estimate.order, len(self.estimate.log_ratios)
+        pays, costs = Hyperplane(order=order, log_ratios=self.estimate.log_ratios).sides()
+        table = self.table(counts).reshape(k, k)
+        mean = float(table.sum(axis=1) @ pays - table.sum(axis=0) @ costs) / counts.runs
+        return max(mean, 0.0) if order == 1 else math.log(max(mean, 1.0)) / (order - 1)
+
+    def _allowed(self, plane: Hyperplane, claim: Claim) -> float:
+        return float(plane.allowed(self.family.largest_divergence(self.estimate.order, claim.parameter)))
+
+
+@lru_cache(maxsize=64)
+def _cell_bets(family: DivergenceClaim, estimate: CellsEstimate) -> tuple[Hyperplane, Floats, Floats]:
+    """The hyperplane, X + c of every pair of cells, shape (k²,), and the bets λ, shape (bets,)."""
+    most_allowed = family.largest_divergence(estimate.order, estimate.against)
+    plane = Hyperplane(order=estimate.order, log_ratios=estimate.log_ratios, scale=most_allowed)
+    pays, costs = plane.sides()
+    values = (pays[:, None] - costs).ravel()
+    allowed = float(plane.allowed(most_allowed))
+    most = largest_cell_bet(pays, costs, allowed)
+    joint = np.asarray(estimate.joint, np.float64)
+    best = best_cell_bet(joint / joint.sum(), values - allowed, 0.999 * most)
+    return plane, values, np.append(GRID * most, best)
+
+
+def largest_cell_bet(pays: Floats, costs: Floats, allowed: float) -> float:
+    """The λ at which one run might lose everything: 1/(max b + c − min a)."""
+    return float(1 / max(np.max(costs) + allowed - np.min(pays), 1e-300))
+
+
+def best_cell_bet(joint: Floats, values: Floats, most: float) -> float:
+    """The λ in [0, most] of largest growth rate Σ joint·log(1 + λ·values); 0 where nothing grows."""
+    if joint @ values <= 0:
+        return 0.0
+
+    def past_the_best(bet: float) -> bool:  # never, where the growth rises up to `most`
+        return not joint @ (values / (1 + bet * values)) > 0
+
+    return halved(past_the_best, 0.0, most, STEPS)[0]
+
+
+#: A share of the wealth on one payoff X by the cells of M(D) and M(D′); the shares of a bet add up to 1.
+Part: TypeAlias = OnEvent | OnCells
+
+
+@dataclass(frozen=True, slots=True)
+class Bet:
+    """Counts of runs, and what was bet on them before: the mean of the parts' e-values, which is an e-value.
+
+    `claim` is always of the family that was bet against. The first part is the one of which a pass says what was seen.
+    """
+
+    counts: Counts
+    parts: tuple[Part, ...]
+
     def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
-        """Log of the e-value against the claim, valid at any stopping time.
+        """Log of the e-value against the claim, valid at any stopping time; `against` as in `log_e_values`."""
+        if against is not None:
+            return next(self.log_e_values(claim, np.array([claim.parameter]), against))
+        with np.errstate(under="ignore"):
+            logs = [part.log_wealth(self.counts, claim) + math.log(part.weight) for part in self.parts]
+            return float(np.logaddexp.reduce(np.concatenate(logs), initial=-math.inf))
+
+    def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Iterator[float]:
+        """Log of the e-values against `claim.at(x)` for every x of an array, one after the other.
 
         `against`: bet as against this claim where its half-plane has no smaller slope and intercept. There its bets are
         admissible, and no run pays less than it does against that claim.
         """
-
-    def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Floats:
-        """Those against `claim.at(x)` for every x; the shape of `parameters`. As `against` is bet for all or none."""
-        return np.array([self.log_e_value(claim.at(float(x)), against) for x in parameters])
+        # In pieces: a bound needs them up to the first failure alone.
+        for piece in np.array_split(parameters, min(PIECES, len(parameters)) or 1):
+            logs = [part.log_wealths(self.counts, claim, piece, against) + math.log(part.weight) for part in self.parts]
+            yield from np.logaddexp.reduce(logs, axis=0).tolist()
 
     def parameters(self, claim: Claim, *, above: bool) -> Floats:
         """The grid of the lower bound, rising: above the claim's own parameter, or below it."""
         return PARAMETERS[claim.parameter < PARAMETERS] if above else PARAMETERS[claim.parameter > PARAMETERS]
 
-    @abstractmethod
+    @property
+    def alone(self) -> "list[tuple[Bet, float]]":
+        """Bets of all of the wealth on one part each, and the shares of the wealth that the parts have."""
+        return [(Bet(self.counts, (replace(part, weight=1.0),)), part.weight) for part in self.parts]
+
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
         """A function of the parameter, positive where the expected e-value exceeds 1/alpha; None if it never can.
 
-        The expected e-value is that of a mechanism with just this parameter, less `margin` standard deviations.
+        The expected e-value is that of a mechanism with just this parameter, less `margin` standard deviations; of the
+        part that detects more, by its share of the wealth.
         """
+        found = [part.excess(self.counts, claim, alpha * part.weight, margin) for part in self.parts]
+        usable = [excess for excess in found if excess is not None]
+        return (lambda parameter: max(excess(parameter) for excess in usable)) if usable else None
 
-    def share_shown(self, claim: Claim) -> float:
-        """The share of the parameter that `excess` takes a mechanism to show by what is bet on."""
-        return 1.0
-
-
-@dataclass(frozen=True, slots=True)
-class CountsBet(Bet):
-    """A bet whose runs are counts: what `bet_on` makes."""
-
-    counts: Counts
-
-    def with_counts(self, counts: Counts) -> Self:
-        """The same stakes, and what other runs showed."""
-        return replace(self, counts=counts)
-
-    @abstractmethod
     def standard_errors(self, claim: Claim) -> float:
         """By how many standard errors the mean of X over the runs exceeds 0, the most that the claim allows."""
-
-    @abstractmethod
-    def comparison(self, claim: Claim | None) -> str:
-        """What the claim allows beside what was seen, for people; empty where that says nothing.
-
-        None: no claim was tested.
-        """
+        times, values, n = self.parts[0].table(self.counts), self.parts[0].payoffs(claim), self.counts.runs
+        mean = times @ values / n
+        return float(mean * math.sqrt(n / max(times @ (values - mean) ** 2 / n, 1e-300)))
 
 
-def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> CountsBet:
+def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> Bet:
     """The bet that follows from an estimate, and the counts of later runs.
 
-    On cells where the claim bounds their divergence and
-    estimate and counts are of cells, with a share on the event that is made of them where the estimate says so; else on
-    the event.
+    On cells where the claim bounds their divergence and estimate and counts are of cells, with a share on the event
+    that is made of them where the estimate says so; else on the event.
     """
     cells = None if estimate is None else estimate.cells
-    if cells is None or not bounds_divergences(claim) or len(counts.cells) != len(cells.joint):
-        return EventBet(counts, estimate)
-    on_event = EventBet(counts, estimate)
-    if not claim.largest_divergence(cells.order, claim.parameter) < math.inf:
-        return on_event
-    on_cells = CellsBet(counts, claim, cells)
-    return Shared(counts, on_cells, on_event, cells.event_share) if cells.event_share else on_cells
+    if (
+        cells is None
+        or not bounds_divergences(claim)
+        or len(counts.cells) != len(cells.joint)
+        or math.isinf(claim.largest_divergence(cells.order, claim.parameter))
+    ):
+        return event_bet(counts, estimate)
+    on_cells = OnCells(family=claim, estimate=cells, weight=1 - cells.event_share)
+    on_event = OnEvent(estimate=estimate, weight=cells.event_share)
+    return Bet(counts, (on_cells, on_event) if cells.event_share else (on_cells,))
+
+
+def event_bet(counts: Counts, estimate: Estimate | None = None) -> Bet:
+    """The bet of all of the wealth on the event."""
+    return Bet(counts, (OnEvent(estimate=estimate),))
 
 
 def log_e_value(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> float:
@@ -154,334 +444,3 @@ def runs_needed(claim: Claim, alpha: float) -> int:
     return bisect_left(
         range(1 << 60), math.log(1 / alpha), 1, key=lambda n: log_e_value(Counts(n10=n), claim, estimate)
     )
-
-
-@dataclass(frozen=True, slots=True)
-class EventBet(CountsBet):
-    """A bet on one event; `estimate` None: all of the wealth is spread over the grid."""
-
-    pieces = 20
-
-    estimate: Estimate | None = None
-
-    @override
-    def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
-        if against is not None:
-            return float(self.log_e_values(claim, np.array([claim.parameter]), against)[0])
-        counts = self.counts
-        values, log_weights = bets_and_weights(claim, self.estimate)
-        terms = np.array([counts.n10, counts.n11, counts.n01, counts.n00]) @ values + log_weights
-        top = terms.max()
-        with np.errstate(under="ignore"):
-            return float(top + math.log(np.exp(terms - top).sum()))
-
-    @override
-    def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Floats:
-        estimate = self.estimate
-        p, q = (None, None) if estimate is None else (estimate.p, estimate.q)
-        planes = claim.half_planes(parameters, p, q)
-        staked = planes if against is None else against.half_plane(p, q)
-        if not (np.all(planes.slope <= staked.slope) and np.all(planes.intercept <= staked.intercept)):
-            staked = planes
-        bets = GRID[:, None] / np.atleast_1d(staked.slope + staked.intercept)
-        spread = np.broadcast_to(self._log_wealth(bets, planes), (len(GRID), len(parameters)))  # no runs: a plain 0
-        mixture = np.logaddexp.reduce(spread, axis=0) - math.log(len(GRID))
-        if estimate is None:
-            return np.asarray(mixture)
-        favourite = self._log_wealth(best_bet(estimate.p, estimate.q, staked, estimate.both), planes)
-        return np.asarray(np.logaddexp(mixture, favourite) - math.log(2))
-
-    def _log_wealth(self, bets: Floats, planes: HalfPlane) -> Floats:
-        """Log ∏(1+λX_i) for each bet."""
-        cells = (self.counts.n10, self.counts.n11, self.counts.n01, self.counts.n00)
-        return np.asarray(sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(planes), strict=True) if n))
-
-    @override
-    def standard_errors(self, claim: Claim) -> float:
-        estimate, counts = self.estimate, self.counts
-        plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
-        return standard_errors_of((counts.n10, counts.n11, counts.n01, counts.n00), payoffs(plane))
-
-    @override
-    def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """Of a mechanism that falls into the event under D as often as observed (p), and under D′ at the rate q that
-        the parameter just allows, or less; of a claim that no event shows all of, at the q of `share_shown`. How its
-        two sides depend on each other does not matter: the worst case is used, the smallest possible share of runs with
-        both sides in the event, max(0, p + q − 1). The log e-value is taken as normal around its mean, at the bets that
-        were made; where few runs under D′ fall into the event, which cost much each, the law of their number is used.
-
-        Why that share P11 is the worst: for a bet λ the payoffs of the cells are x10 = 1 − t, x11 = 1 − s − t,
-        x01 = −s − t and x00 = −t, and p and q fix P10 = p − P11, P01 = q − P11 and P00 = 1 − p − q + P11. So with
-        f(x) = log(1 + λx) the derivative of the mean by P11 is f(x11) + f(x00) − f(x10) − f(x01). As x11 + x00 =
-        x10 + x01 and x01 ≤ x11, x00 ≤ x10, and f is concave, it is not negative. That of E[f(X)²] is not positive, as
-        f² is convex where 1 + λx ≤ e, which λ ≤ 1/(s + t) ensures; so where the mean is positive the variance falls in
-        P11, too. A smaller q at the smallest P11 moves runs from (0,1) to (0,0) or from (1,1) to (1,0), where f is
-        larger.
-        """  # noqa: D205  # it continues the protocol's sentence
-        n = self.counts.runs
-        p = self.counts.hits / max(n, 1)
-        if n == 0 or p <= claim.largest(0.0):
-            return None
-        values, log_weights = bets_and_weights(claim, self.estimate)
-        threshold, share = math.log(1 / alpha), self.share_shown(claim)
-
-        power: Callable[[float], float] | None = None
-        if n * claim.smallest(p, share * claim.parameter) <= FEW:
-            power = self._power_of_few(values, log_weights, threshold)
-
-        def excess(parameter: float) -> float:
-            q = claim.smallest(p, share * parameter)
-            if power is not None and (p == 1 or p + q <= 1):
-                return power(q) - NormalDist().cdf(margin)
-            cells = np.array(cell_probabilities(p, q, max(p + q - 1, 0.0)))
-            mean, square = cells @ values, cells @ values**2
-            spread = np.sqrt(np.maximum(square - mean**2, 0.0) * n)
-            return float(np.max(n * mean - margin * spread + log_weights)) - threshold
-
-        return excess
-
-    @override
-    def share_shown(self, claim: Claim) -> float:
-        """That of a mechanism which has just the claim's parameter, by the rates that were seen."""
-        n = max(self.counts.runs, 1)
-        return _share_shown(claim, self.counts.hits / n, self.counts.neighbour_hits / n)
-
-    def _power_of_few(self, values: Floats, log_weights: Floats, threshold: float) -> Callable[[float], float]:
-        """How often so many runs refute, by the rate q under D′, of which few runs fall into the event.
-
-        As in `excess` they do where D does not, if it can be so: where D always falls into it, or p + q ≤ 1.
-        """
-        from scipy.special import bdtr, bdtrc  # needed for a pass alone
-
-        n = self.counts.runs
-        p = self.counts.hits / n
-        others = np.arange(min(2 * FEW, n) + 1)  # hits under D′
-        both = others if p == 1 else np.zeros_like(others)
-        most = n - others  # hits under D in the other runs
-
-        def refuted(hits: NDArray[np.int64]) -> NDArray[np.bool_]:
-            table = np.stack([hits, both, others - both, most - hits], axis=1)
-            return np.asarray(np.logaddexp.reduce(table @ values + log_weights, axis=1) >= threshold)
-
-        # The fewest hits that refute: each pays more than none. One more than there are where all are too few.
-        low, needed = np.full_like(others, -1), np.where(refuted(most), most, most + 1)
-        while np.any(needed - low > 1):
-            middle = (low + needed) // 2
-            enough = refuted(middle)
-            low, needed = np.where(enough, low, middle), np.where(enough, middle, needed)
-
-        def power(q: float) -> float:
-            hits = np.diff(bdtr(others, n, q), prepend=0.0)
-            return float(hits @ bdtrc(needed - 1, most, p / max(1 - q, p)))
-
-        return power
-
-    @override
-    def comparison(self, claim: Claim | None) -> str:
-        if claim is None:
-            return ""
-        seen = self.counts.neighbour_hits / max(self.counts.runs, 1)
-        allowed = claim.largest(seen)
-        if not self.counts.runs or (claim.parameter == 0 and allowed <= seen):
-            return ""
-        return f"allowed on D at the rate seen on D′: {allowed:.4g}"
-
-
-def _share_shown(claim: Claim, p: float, q: float) -> float:
-    """The share of the claim's parameter that an event of these probabilities shows, at most 1.
-
-    Gaussian noise that just keeps (1, 10⁻⁶) shows a fifth of ε in an event of probability 1/2. An event shows about the
-    same share of a larger parameter. Without the share, noise of the ε that a pass at (1, 10⁻⁶) would have caught was
-    refuted in 0 of 60 replays; with it, in all 60 (p of .1, .5 and .9; 2·10⁴, 2·10⁵ and 4·10⁶ runs).
-    """
-    if claim.shown_by_one_event or not claim.parameter:
-        return 1.0
-    return min(max(float(claim.reached(p, q)), 0.0) / claim.parameter, 1.0)
-
-
-def standard_errors_of(times: ArrayLike, values: ArrayLike) -> float:
-    """The mean of values that were seen so many times, in its standard errors; at least one was seen."""
-    times, values = np.asarray(times, np.float64), np.asarray(values, np.float64)
-    n = times.sum()
-    mean = times @ values / n
-    return float(mean * math.sqrt(n / max(times @ (values - mean) ** 2 / n, 1e-300)))
-
-
-@lru_cache(maxsize=256)
-def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, Floats]:
-    """Log payoffs of every bet for the four outcomes, shape (4, bets), and the log weights of the bets, (bets,)."""
-    plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
-    bets = GRID / (plane.slope + plane.intercept)
-    weights = np.full(len(GRID), 1 / len(GRID))
-    if estimate is not None:
-        bets = np.append(bets, best_bet(estimate.p, estimate.q, plane, estimate.both))
-        weights = np.append(weights / 2, 1 / 2)
-    return np.log1p(np.outer(payoffs(plane), bets)), np.log(weights)
-
-
-@dataclass(frozen=True, slots=True)
-class CellsBet(CountsBet):
-    """A bet on the k cells of a partition, against a bound of a Rényi divergence."""
-
-    falls = True
-
-    family: DivergenceClaim
-    estimate: CellsEstimate
-
-    @override
-    def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
-        cells = np.asarray(self.counts.cells)
-        seen = np.flatnonzero(cells)
-        factors, log_weights = cell_factors(self.family, self.estimate, claim.parameter, seen)
-        return float(np.logaddexp.reduce(factors @ cells[seen] + log_weights)) if len(log_weights) else -math.inf
-
-    @override
-    def standard_errors(self, claim: Claim) -> float:
-        plane, values, _, _ = _cell_bets(self.family, self.estimate)
-        return standard_errors_of(self.counts.cells, values - self._allowed(plane, claim.parameter))
-
-    @override
-    def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """Of a mechanism that has the claim's parameter where its cells are as they were seen, and whose likelihood
-        ratios are all raised to one power, as those of a Gaussian are that has less noise; X varies as observed, and
-        more where it pays more. No partition shows all of a mechanism's divergence: one of just the parameter at which
-        the hyperplane would be touched is refuted far too seldom. None, too, where no power up to `MOST_POWER` would
-        do: a hyperplane for likelihood ratios near 1 is far from what a weak claim allows.
-        """  # noqa: D205  # it continues the protocol's sentence
-        order, n, k = self.estimate.order, self.counts.runs, len(self.estimate.log_ratios)
-        plane, values, bets, log_weights = _cell_bets(self.family, self.estimate)
-        bets, log_weights = bets[bets > 0], log_weights[bets > 0]
-        logs = np.clip(np.asarray(self.estimate.log_ratios), -LARGEST_LOG, LARGEST_LOG)
-        table = np.array(self.counts.cells, np.float64) / max(n, 1)
-        p, q = (table.reshape(k, k).sum(axis=axis) for axis in (1, 0))
-        pays, costs = plane.sides()
-        with np.errstate(over="ignore", invalid="ignore"):
-            spread = math.sqrt(max(float(table @ (values - table @ values) ** 2), 1e-300))
-        if not n or not math.isfinite(spread):
-            return None
-
-        allowed = self._allowed(plane, claim.parameter)
-        of_costs = float(q @ (costs - q @ costs) ** 2)
-        own = of_costs + float(p @ (pays - p @ pays) ** 2)
-
-        def caught(power: float) -> bool:
-            # The log e-value is taken as normal around n·(λ·m − λ²·s²/2), with a standard deviation of λ·s·√n.
-            law = p * np.exp((power - 1) * (logs - logs.max()))
-            law /= law.sum()
-            mean = law @ pays
-            s = spread * math.sqrt((of_costs + law @ (pays - mean) ** 2) / max(own, 1e-300))
-            needed = (math.log(1 / alpha) - log_weights + n * bets**2 * s**2 / 2) / (n * bets) + margin * s / n**0.5
-            return bool(mean - q @ costs >= allowed + np.min(needed))
-
-        if not caught(MOST_POWER):
-            return None
-        power = 1.0 if caught(1.0) else halved(caught, 1.0, MOST_POWER, POWER_STEPS)[1]
-        most = self.family.largest_divergence(order, claim.parameter)
-        # A Gaussian's divergence grows as the square of the power; what cells show of it, no faster.
-        reached = max(self.divergence_seen, most) * power**2
-        # Clipped: what is allowed grows exponentially, up to infinity, which no interpolation follows.
-        return lambda parameter: min(max(self.family.largest_divergence(order, parameter) - reached, -1.0), 1.0)
-
-    @override
-    def comparison(self, claim: Claim | None) -> str:
-        order, cells, allowed = self.estimate.order, len(self.estimate.log_ratios), ""
-        if claim is not None:
-            allowed = f", {self.family.largest_divergence(order, claim.parameter):.4g} allowed"
-        return f"divergence of order {order:g} over {cells} cells: {self.divergence_seen:.4g} seen{allowed}"
-
-    @property
-    def divergence_seen(self) -> float:
-        """The divergence in nats whose bound the mean of X just meets: at least 0, and no evidence by itself."""
-        order = self.estimate.order
-        pays, costs = Hyperplane(order=order, log_ratios=self.estimate.log_ratios).sides()
-        table = np.array(self.counts.cells, np.float64).reshape(len(pays), len(pays))
-        mean = float(table.sum(axis=1) @ pays - table.sum(axis=0) @ costs) / self.counts.runs
-        return max(mean, 0.0) if order == 1 else math.log(max(mean, 1.0)) / (order - 1)
-
-    def _allowed(self, plane: Hyperplane, parameter: float) -> float:
-        return float(plane.allowed(self.family.largest_divergence(self.estimate.order, parameter)))
-
-
-@dataclass(frozen=True, slots=True)
-class Shared(CountsBet):
-    """A bet on cells that leaves a share of the wealth to the event that is made of cells.
-
-    The mean of two e-values of the same runs is an e-value.
-    """
-
-    cells: CellsBet
-    event: EventBet
-    share: float
-
-    @property
-    def parts(self) -> tuple[tuple[CellsBet | EventBet, float], ...]:
-        """Both bets, with their shares of the wealth."""
-        return (self.cells, 1 - self.share), (self.event, self.share)
-
-    @override
-    def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
-        logs = [bet.log_e_value(claim, against) + math.log(share) for bet, share in self.parts]
-        return float(np.logaddexp.reduce(logs))
-
-    @override
-    def with_counts(self, counts: Counts) -> Self:
-        return replace(self, counts=counts, cells=self.cells.with_counts(counts), event=self.event.with_counts(counts))
-
-    @override
-    def standard_errors(self, claim: Claim) -> float:
-        return self.cells.standard_errors(claim)
-
-    @override
-    def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """Of the bet that detects more, by its share of the wealth."""
-        found = [bet.excess(claim, alpha=alpha * share, margin=margin) for bet, share in self.parts]
-        usable = [excess for excess in found if excess is not None]
-        return (lambda parameter: max(excess(parameter) for excess in usable)) if usable else None
-
-    @override
-    def comparison(self, claim: Claim | None) -> str:
-        return self.cells.comparison(claim)
-
-
-def cell_factors(
-    family: DivergenceClaim, estimate: CellsEstimate, parameter: float, pairs: NDArray[np.int64] | slice = slice(None)
-) -> tuple[Floats, Floats]:
-    """Log 1 + λX by bet and pair of cells, shape (n, pairs), and the log weights of the bets, shape (n,).
-
-    A bet that could lose more than all at this parameter counts as lost, whether or not such a run was seen.
-    """
-    plane, values, bets, log_weights = _cell_bets(family, estimate)
-    allowed = plane.allowed(family.largest_divergence(estimate.order, parameter))
-    kept = 1 + bets * (values.min() - allowed) > 0
-    return np.log1p(np.outer(bets[kept], values[pairs] - allowed)), log_weights[kept]
-
-
-@lru_cache(maxsize=64)
-def _cell_bets(family: DivergenceClaim, estimate: CellsEstimate) -> tuple[Hyperplane, Floats, Floats, Floats]:
-    """The hyperplane, X + c of every pair of cells (k²,), the bets λ (n,), and logarithms of their weights."""
-    most_allowed = family.largest_divergence(estimate.order, estimate.against)
-    plane = Hyperplane(order=estimate.order, log_ratios=estimate.log_ratios, scale=most_allowed)
-    pays, costs = plane.sides()
-    values = (pays[:, None] - costs).ravel()
-    allowed = float(plane.allowed(most_allowed))
-    most = largest_cell_bet(pays, costs, allowed)
-    joint = np.asarray(estimate.joint, np.float64)
-    best = best_cell_bet(joint / joint.sum(), values - allowed, 0.999 * most)
-    weights = np.append(np.full(len(GRID), 0.5 / len(GRID)), 0.5)
-    return plane, values, np.append(GRID * most, best), np.log(weights)
-
-
-def largest_cell_bet(pays: Floats, costs: Floats, allowed: float) -> float:
-    """The λ at which one run might lose everything: 1/(max b + c − min a)."""
-    return float(1 / max(np.max(costs) + allowed - np.min(pays), 1e-300))
-
-
-def best_cell_bet(joint: Floats, values: Floats, most: float) -> float:
-    """The λ in [0, most] of largest growth rate Σ joint·log(1 + λ·values); 0 where nothing grows."""
-    if joint @ values <= 0:
-        return 0.0
-
-    def past_the_best(bet: float) -> bool:  # never, where the growth rises up to `most`
-        return not joint @ (values / (1 + bet * values)) > 0
-
-    return halved(past_the_best, 0.0, most, STEPS)[0]

@@ -2,6 +2,7 @@
 
 import math
 from bisect import bisect_left
+from dataclasses import replace
 from functools import lru_cache
 from statistics import NormalDist
 from typing import Final
@@ -10,8 +11,9 @@ import numpy as np
 
 from dpwitness.candidate import MOST_NATS, Estimate
 from dpwitness.claims import Claim
-from dpwitness.evidence.bet import STEPS, Bet, CountsBet, EventBet, Shared, log_e_value
+from dpwitness.evidence.bet import STEPS, Bet, OnCells, event_bet, log_e_value
 from dpwitness.evidence.counts import Counts
+from dpwitness.evidence.portfolio import EProcess
 from dpwitness.roots import halved
 
 #: More runs than any check makes.
@@ -36,7 +38,7 @@ RARE_SHARE: Final = 0.01
 RARE_HITS: Final = 100
 
 
-def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
+def lower_bound(bet: EProcess, claim: Claim, *, alpha: float) -> float:
     """Return the parameter of the claim's family (ε in nats) that the mechanism exceeds with confidence 1 − alpha.
 
     0.0 where it exceeds none. The largest point x of a fixed grid (`Bet.parameters`) up to which every point has
@@ -60,49 +62,41 @@ def lower_bound(bet: Bet, claim: Claim, *, alpha: float) -> float:
         raise ValueError(f"alpha={alpha!r} must lie between 0 and 1")
     threshold, c = math.log(1 / alpha), claim.parameter
     refuted = bet.log_e_value(claim) >= threshold
-    if isinstance(bet, Shared):
-        most = max(lower_bound(part, claim, alpha=alpha * share) for part, share in bet.parts)
+    if isinstance(bet, Bet) and len(bet.parts) > 1:
+        most = max(lower_bound(one, claim, alpha=alpha * share) for one, share in bet.alone)
         if refuted and most < c and (not claim.curved or _refuted_up_to(bet, claim, threshold, above=False)[1]):
             most = c
         return most
-    if claim.curved and not bet.falls:
+    if isinstance(bet, Bet) and isinstance(bet.parts[0], OnCells):
+        low, high = (c, MOST_NATS) if refuted else (0.0, c)
+        if bet.log_e_value(claim.at(low)) < threshold:
+            return 0.0
+        return halved(lambda x: bet.log_e_value(claim.at(x)) < threshold, low, high, STEPS)[0]
+    if not claim.curved and not refuted:  # it falls below c, where it is bet against as c is: no need to try all points
+        points = bet.parameters(claim, above=False)
+        first = bisect_left(points, True, key=lambda x: bet.log_e_value(claim.at(float(x)), claim) < threshold)
+        return float(points[first - 1]) if first else 0.0
+    if claim.curved:
         last, all_of_them = _refuted_up_to(bet, claim, threshold, above=False)
         if not (refuted and all_of_them):
             return last
-    if refuted and not bet.falls:
-        return _refuted_up_to(bet, claim, threshold, above=True)[0]
-    # No need to try them all.
-    against, last = (None, c) if refuted else (claim, 0.0)
-    points = bet.parameters(claim, above=refuted)
-
-    def stands(x: float) -> bool:
-        return bet.log_e_value(claim.at(float(x)), against) < threshold
-
-    first = bisect_left(points, True, key=stands)
-    last = float(points[first - 1]) if first else last
-    if bet.falls and (refuted or first):
-        high = float(points[first]) if first < len(points) else MOST_NATS if refuted else c
-        last, _ = halved(stands, last, high, STEPS)
-    return last
+    return _refuted_up_to(bet, claim, threshold, above=True)[0]
 
 
-def _refuted_up_to(bet: Bet, claim: Claim, threshold: float, *, above: bool) -> tuple[float, bool]:
+def _refuted_up_to(bet: EProcess, claim: Claim, threshold: float, *, above: bool) -> tuple[float, bool]:
     """The last point above the claim's parameter, or below it, up to which all are refuted; and whether all are.
 
     The claim's parameter, or 0, where not even the first one is.
     """
     points, against, last = bet.parameters(claim, above=above), None if above else claim, above * claim.parameter
-    # In pieces: the first failure is usually early, and the grid is long.
-    for piece in np.array_split(points, bet.pieces or max(len(points), 1)):
-        passed = bet.log_e_values(claim, piece, against) >= threshold
-        if not passed.all():
-            first = int(np.argmin(passed))
-            return (float(piece[first - 1]) if first else last), False
-        last = float(piece[-1]) if len(piece) else last
+    for point, log_e in zip(points.tolist(), bet.log_e_values(claim, points, against), strict=True):
+        if not log_e >= threshold:
+            return last, False
+        last = point
     return last, True
 
 
-def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float) -> float:
+def detectable_parameter(bet: EProcess, claim: Claim, *, alpha: float) -> float:
     """Return the smallest parameter that this bet, this many runs and this α would have refuted with power `POWER`.
 
     `Bet.excess` says which mechanisms this is about, and why. Infinite if no parameter would be refuted, for example
@@ -120,13 +114,13 @@ def detectable_parameter(bet: Bet, claim: Claim, *, alpha: float) -> float:
     return float(brentq(excess, low, high, xtol=1e-12, rtol=1e-14))
 
 
-def detects(bet: Bet, claim: Claim, parameter: float, *, alpha: float) -> bool:
+def detects(bet: EProcess, claim: Claim, parameter: float, *, alpha: float) -> bool:
     """Whether `detectable_parameter` is at most this one, which is at least the claim's; no root is looked for."""
     excess = bet.excess(claim, alpha=alpha, margin=NormalDist().inv_cdf(POWER))
     return excess is not None and excess(parameter) >= 0
 
 
-def why_enough(bet: CountsBet, claim: Claim, log_e: float, *, alpha: float, ratio: float | None) -> str:
+def why_enough(bet: Bet, claim: Claim, log_e: float, *, alpha: float, ratio: float | None) -> str:
     """Why a pass needs no more runs than those of its bet; empty where it needs more.
 
     "detectable": they would have caught a mechanism of which the event shows `ratio` times as much as it does of the
@@ -139,11 +133,11 @@ def why_enough(bet: CountsBet, claim: Claim, log_e: float, *, alpha: float, rati
     if log_e > 0 or bet.standard_errors(claim) > STANDARD_ERRORS:
         return ""
     if ratio is not None:
-        share = bet.share_shown(claim)
+        share = bet.parts[0].share_shown(bet.counts, claim)
         caught = ratio > 1 and share > 0 and detects(bet, claim, ratio * claim.parameter / share, alpha=alpha)
         return "detectable" if caught else ""
     now = detectable_parameter(bet, claim, alpha=alpha)
-    twice = bet.with_counts(bet.counts + bet.counts)
+    twice = replace(bet, counts=bet.counts + bet.counts)
     gains = math.isinf(now) or detects(twice, claim, max((1 - GAIN) * now, claim.parameter), alpha=alpha)
     return "" if gains else "converged"
 
@@ -178,7 +172,7 @@ def detectable_at_rate(rate: float, runs: int, claim: Claim, *, alpha: float) ->
 def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     """Return the smallest P[M(D) ∈ S] of a single event S by which so many runs refute the claim with power `POWER`.
 
-    At best: D′ never falls into S, and that was known beforehand. It follows from the e-values of `EventBet` and the
+    At best: D′ never falls into S, and that was known beforehand. It follows from the e-values of such a bet, and the
     binomial law of the hits; bets placed for a rarer event refute with the same power at a P[M(D) ∈ S] that is 2 to 3 %
     smaller, where δ > 0. Infinite where not even an event that always happens refutes the claim.
 
@@ -214,19 +208,19 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     return math.exp(halved(enough, low, high, steps)[1])
 
 
-def _even_bet(runs: int, claim: Claim) -> EventBet:
+def _even_bet(runs: int, claim: Claim) -> Bet:
     """The bet of `detectable_at_best`."""
     allowed = claim.largest(0.0)
     return _bet_at_rate(0.5 if allowed < 0.25 else (1 + allowed) / 2, runs, claim)
 
 
-def _bet_at_rate(rate: float, runs: int, claim: Claim) -> EventBet:
+def _bet_at_rate(rate: float, runs: int, claim: Claim) -> Bet:
     """The bet of `detectable_at_rate`."""
     hits, estimate = runs - int(runs * (1 - rate)), None
     if claim.curved:
         exceeded = max(2 * claim.parameter, claim.parameter + 1)
         estimate = Estimate(p=rate, q=min(claim.smallest(rate, exceeded), rate))
-    return EventBet(Counts(n10=hits, n00=runs - hits), estimate)
+    return event_bet(Counts(n10=hits, n00=runs - hits), estimate)
 
 
 def rare_event(counts: Counts) -> bool:

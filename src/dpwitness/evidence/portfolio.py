@@ -13,13 +13,12 @@ from outcome to outcome this grows faster than any one event: by a quarter for G
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.evidence.bet import Bet
@@ -95,7 +94,7 @@ class Epoch:
 def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None = None) -> Floats:
     """The logarithm of what each epoch multiplies the wealth by, shape (epochs,); 0.0 where nothing was bet.
 
-    `against`: as in `Bet.log_e_value`.
+    `against`: as in `Bet.log_e_values`.
     """
     found = np.array([_graded(epoch.stakes, epoch.flags, claim, against) for epoch in epochs])
     staked = [k for k, epoch in enumerate(epochs) if len(epoch.counts) and epoch.flags is None]
@@ -141,7 +140,7 @@ def _graded(stakes: Stakes, flags: Flags | None, claim: Claim, against: Claim | 
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Wealth(Bet):
+class Wealth:
     """The wealth of a check in epochs so far: an e-value at any time.
 
     Attributes
@@ -158,26 +157,32 @@ class Wealth(Bet):
     unused: int = 0
     last: Bet | None = None
 
-    @override
     def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
         """That of the mean of the accounts, times that of the last bet."""
         logs = [float(log_e_values_of(epochs, claim, against).sum()) for epochs in self.accounts] + [0.0] * self.unused
         mean = float(np.logaddexp.reduce(logs)) - math.log(len(logs))
         return mean if self.last is None else mean + self.last.log_e_value(claim, against)
 
-    @override
+    def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Iterator[float]:
+        """Those against `claim.at(x)` for every x of an array, one after the other."""
+        return (self.log_e_value(claim.at(float(x)), against) for x in parameters)
+
     def parameters(self, claim: Claim, *, above: bool) -> Floats:
+        """The grid of the lower bound, rising: above the claim's own parameter, or below it."""
         if above:
             return PARAMETERS[claim.parameter < PARAMETERS]
         return PARAMETERS[claim.parameter > PARAMETERS][:: COARSER if claim.curved else 1]
 
-    @override
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
         """Of the last bet, at the level that the wealth before it leaves to it; None where there was none."""
         if self.last is None:
             return None
         left = level_left(alpha, replace(self, last=None).log_e_value(claim))
         return self.last.excess(claim, alpha=left, margin=margin)
+
+
+#: Evidence that is valid at any stopping time.
+EProcess: TypeAlias = Bet | Wealth
 
 
 def level_left(alpha: float, before: float) -> float:

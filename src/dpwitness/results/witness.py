@@ -301,7 +301,8 @@ class Witness(CheckedFields):
     def comparison(self, *, tested: bool = True) -> str:
         """What was seen beside what the claim allows, for people; `tested`: whether a claim was."""
         claim = self.claim if tested else None
-        return bet_on(self.counts, self.claim, self.estimate).comparison(claim)
+        bet = bet_on(self.counts, self.claim, self.estimate)
+        return bet.parts[0].comparison(self.counts, claim)
 
     def lines(self, *, tested: bool = True) -> list[str]:
         """Inputs, event, observed rates and, where a claim was tested, what it allows, a line each."""
