@@ -108,6 +108,26 @@ def test_what_is_said_of_it():
     assert "Laplace noise of scale 0.1" in explanation(broken.inverse_of_uniform, [1.0, 2.0], [1.0, 3.0]).text
 
 
+def test_entries_with_the_same_noise_and_the_same_difference_count_once():
+    def sum_and_mean(rng, data, epsilon):
+        total = sum(data) + rng.laplace(0, 0.1)
+        return total, total / 10
+
+    found = explanation(sum_and_mean, [1.0, 2.0], [1.0, 4.0])
+    assert found.cause == "noise"
+    assert found.text.endswith("differs by 2: that is ε = 20")
+
+
+def test_a_value_without_noise_on_one_side_of_a_conditional_expression():
+    def shown_if_large(rng, data, epsilon):
+        noisy = sum(data) + rng.laplace(0, 5)
+        return noisy if sum(data) > 4 else -1.0  # the defect
+
+    found = explanation(shown_if_large, [1.0, 2.0], [1.0, 4.0])
+    assert found.line in marked(shown_if_large)
+    assert found.text == "D returns -1 in every run, D′ another value in each"
+
+
 def price_and_sum(rng, data, epsilon):
     """A price by randomised response of ε = 4 is private, and the same in twenty runs in one case of two."""
     keep = math.exp(4.0) / (1 + math.exp(4.0))
