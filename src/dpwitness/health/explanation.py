@@ -31,14 +31,14 @@ from dpwitness.results.witness import Cause, Explanation
 from dpwitness.runs import Role, Runner, generator
 
 Floats = NDArray[np.float64]
-#: What all runs of each side have in common: a row of entries, or values of a draw.
+#: For each side the values of all its runs.
 Sides = Sequence[Sequence[Any]]
 
 #: Paired runs by the seconds of a run, at most; slower mechanisms are not recorded.
 PAIRS: Final = ((2e-3, 20), (0.5, 4))
 #: Seconds for all recorded runs, beside a few times the seconds of a run.
 SECONDS: Final = 1.0
-#: Entries of an output.
+#: Entries of an output; mechanisms with larger outputs are not recorded.
 MOST_ENTRIES: Final = 4096
 #: Entries of an output, and numbers drawn in a run, that are compared with each other.
 MOST_COMPARED: Final = 512
