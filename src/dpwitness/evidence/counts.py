@@ -93,21 +93,16 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None 
         *(np.asarray(value, np.float64) for value in (p, q, plane.slope, plane.intercept))
     )
     cells, values = cell_probabilities(p, q, both), payoffs(HalfPlane(slope, intercept))
-    low, high = np.zeros(p.shape), 0.999 / (slope + intercept)
     drift = sum(c * x for c, x in zip(cells, values, strict=True))
+    high = np.where(drift > 0, 0.999 / (slope + intercept), 0.0)
+    bet = np.minimum(_best_without_intercept(cells, 1 / np.maximum(slope, 1.0)), high)
+    if not np.any(intercept):
+        return bet
     # The zero of a falling slope, by Newton's steps in a shrinking bracket, for thousands of events at once, which none
-    # of scipy's bracketing solvers does. Without intercept it is at most the
-    # solution without (1,1), and that without (0,1): they start from the smaller one.
-    starts = [
-        (cells[0] - loss * cell) / np.maximum(loss * (cells[0] + cell), 1e-300)
-        for loss, cell in ((slope, cells[2]), (slope - 1, cells[1]))
-    ]
-    bet = np.clip(np.minimum(*starts), low, high)
-    if np.any(intercept):
-        ends = drift <= 0  # nothing grows: no bet
-        low = np.where(sum(c * x / (1 + high * x) for c, x in zip(cells, values, strict=True)) > 0, high, low)
-        bet, high = np.where(ends, 0.0, np.maximum(bet, low)), np.where(ends, 0.0, high)
-    for _ in range(6 if not np.any(intercept) else 30):
+    # of scipy's bracketing solvers does.
+    low = np.where(sum(c * x / (1 + high * x) for c, x in zip(cells, values, strict=True)) > 0, high, 0.0)
+    bet = np.maximum(bet, low)
+    for _ in range(30):
         terms = [x / (1 + bet * x) for x in values]
         rise = sum(c * t for c, t in zip(cells, terms, strict=True))
         low, high = np.where(rise > 0, bet, low), np.where(rise > 0, high, bet)
@@ -117,7 +112,21 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None 
         before, bet = bet, np.where((step >= low) & (step <= high), step, (low + high) / 2)
         if np.all(np.abs(bet - before) * (slope + intercept) <= 1e-13):
             break
-    return np.where(drift > 0, bet, 0.0)
+    return bet
+
+
+def _best_without_intercept(cells: tuple[Any, Any, Any, Any], r: Floats) -> Floats:
+    """`best_bet` where runs in neither cell pay 0, before it is limited: it solves a quadratic; r is 1/slope.
+
+    With the bet r·μ the slope of the growth has the sign of C + Bμ + Aμ², whose smaller root it is.
+    """
+    hit, shared, missed, _ = cells
+    square = r * (1 - r) * (hit + shared + missed)  # A
+    drift = r * hit - (1 - r) * shared - missed  # C
+    # B + 2A, by which B² − 4AC has no difference of large numbers.
+    turn = (1 - r * r) * shared + (1 - 2 * r * r) * missed - r * r * hit
+    root = np.sqrt(np.maximum(turn * turn + 4 * r * (1 + r) * square * missed, 0.0))
+    return np.asarray(r * np.maximum(2 * drift / np.maximum(2 * square - turn + root, 1e-300), 0.0))
 
 
 def best_fractions(pays: Floats, weights: Floats, start: Floats, steps: int) -> Floats:
@@ -138,26 +147,7 @@ def growth_rate(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | No
 
     log(1/α) divided by this is the number of runs that an oracle needs to refute p ≤ slope·q + intercept. Broadcasts.
     """
-    if not np.any(plane.intercept):
-        return _growth_without_intercept(np.asarray(p, np.float64), np.asarray(q, np.float64), plane.slope, both)
     bet = best_bet(p, q, plane, both)
     cells = cell_probabilities(np.asarray(p, np.float64), np.asarray(q, np.float64), both)
     total = sum(c * np.log1p(bet * x) for c, x in zip(cells, payoffs(plane), strict=True))
-    return np.asarray(np.maximum(total, 0.0))
-
-
-def _growth_without_intercept(p: Floats, q: Floats, slope: Numbers, both: Numbers | None) -> Floats:
-    """`growth_rate` where runs in neither cell pay 0, so that the best bet solves a quadratic: a third of the time.
-
-    With r = 1/slope and the bet μ/slope the slope of the growth has the sign of C + Bμ + Aμ², whose smaller root it is.
-    """
-    hit, shared, missed, _ = cell_probabilities(p, q, both)
-    r = 1 / np.asarray(slope, np.float64)
-    square = r * (1 - r) * (hit + shared + missed)  # A
-    drift = r * hit - (1 - r) * shared - missed  # C
-    # B + 2A, by which B² − 4AC has no difference of large numbers.
-    turn = (1 - r * r) * shared + (1 - 2 * r * r) * missed - r * r * hit
-    root = np.sqrt(np.maximum(turn * turn + 4 * r * (1 + r) * square * missed, 0.0))
-    share = np.clip(2 * drift / np.maximum(2 * square - turn + root, 1e-300), 0.0, 0.999)
-    total = hit * np.log1p(share * r) + shared * np.log1p(share * (r - 1)) + missed * np.log1p(-share)
     return np.asarray(np.maximum(total, 0.0))
