@@ -402,7 +402,7 @@ class Bet:
         """By how many standard errors the mean of X over the runs exceeds 0, the most that the claim allows."""
         times, values, n = self.parts[0].table(self.counts), self.parts[0].payoffs(claim), self.counts.runs
         mean = times @ values / n
-        return float(mean * math.sqrt(n / max(times @ (values - mean) ** 2 / n, 1e-300)))
+        return float(mean * math.sqrt(n / max(float(times @ (values - mean) ** 2) / n, 1e-300)))
 
 
 def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> Bet:

@@ -32,20 +32,16 @@ def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 
     if claim.curved:
         return _clopper_pearson(counts, claim)
     plane = claim.half_plane()
+    thinned = int(np.random.default_rng(seed).binomial(counts.hits, 1 / plane.slope))
     if method == "score":
-        return _score(counts, plane, seed)
-    return _fisher(counts, plane, seed) if plane.intercept == 0 else _clopper_pearson(counts, claim)
+        return _score(counts, plane, thinned)
+    return _fisher(counts, thinned) if plane.intercept == 0 else _clopper_pearson(counts, claim)
 
 
-def _thinned(counts: Counts, plane: HalfPlane, seed: int) -> int:
-    """The hits on D, each kept with probability 1/s."""
-    return int(np.random.default_rng(seed).binomial(counts.hits, 1 / plane.slope))
-
-
-def _fisher(counts: Counts, plane: HalfPlane, seed: int) -> float:
+def _fisher(counts: Counts, thinned: int) -> float:
     from scipy import stats  # 0.5 s
 
-    n, thinned = counts.runs, _thinned(counts, plane, seed)
+    n = counts.runs
     return float(stats.hypergeom.sf(thinned - 1, 2 * n, n, thinned + counts.neighbour_hits))
 
 
@@ -78,26 +74,18 @@ def _clopper_pearson(counts: Counts, claim: Claim) -> float:
     return min(math.exp(level), 1.0)
 
 
-def _score(counts: Counts, plane: HalfPlane, seed: int) -> float:
+def _score(counts: Counts, plane: HalfPlane, thinned: int) -> float:
     from statsmodels.stats.proportion import (  # type: ignore[import-untyped]  # 0.6 s, and no types
         test_proportions_2indep,
     )
 
-    n, hits, other = counts.runs, counts.hits, counts.neighbour_hits
-    # It reports ratios, too, which rates of 0 or 1 do not have.
-    with np.errstate(divide="ignore", invalid="ignore"):
-        if plane.intercept == 0 and plane.slope < STEEPEST_RATIO:
-            if hits == 0 or other == 0:  # the score statistic of a ratio needs both
-                hits, other, n = hits + 1, other + 1, n + 2
-            result = test_proportions_2indep(
-                hits, n, other, n, value=plane.slope, compare="ratio", method="score", alternative="larger"
-            )
-        else:
-            result = test_proportions_2indep(
-                _thinned(counts, plane, seed), n, other, n, value=plane.intercept / plane.slope, compare="diff",
-                method="score", alternative="larger",
-            )  # fmt: skip
-    value = float(result.pvalue)
+    n, hits, other, how = counts.runs, counts.hits, counts.neighbour_hits, {"value": plane.slope, "compare": "ratio"}
+    if plane.intercept or plane.slope >= STEEPEST_RATIO:
+        hits, how = thinned, {"value": plane.intercept / plane.slope, "compare": "diff"}
+    elif hits == 0 or other == 0:  # the score statistic of a ratio needs both
+        hits, other, n = hits + 1, other + 1, n + 2
+    with np.errstate(divide="ignore", invalid="ignore"):  # it reports ratios, too, which rates of 0 or 1 do not have
+        value = float(test_proportions_2indep(hits, n, other, n, method="score", alternative="larger", **how).pvalue)
     return 1.0 if math.isnan(value) else value  # no hits, or hits alone, on both sides: nothing varies
 
 
