@@ -37,22 +37,20 @@ from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.compiled.reach import constants
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
-from dpwitness.mechanisms.python import Attributes, PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.python import Attributes
 from dpwitness.mechanisms.server import serve
 from dpwitness.mechanisms.signature import LegacyGenerator, Signature
-from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
+from dpwitness.mechanisms.sql import SqlFunction
 from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, default_workers, generator
 from dpwitness.values import value_from_json, value_to_json
 
 #: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
 INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
-#: Runs on each input at most, of calls that make many runs and of others.
+#: Runs on each input at most: of calls that make `CHUNK` runs each, and of calls that make one.
 VECTORISED_RUNS: Final = 1 << 16
 PLAIN_RUNS: Final = 1 << 10
-CHUNK: Final = 1024
-#: Seconds that a new process has to start and to import what it needs.
-START: Final = 60.0
+CHUNK: Final = 1 << 10
 #: How further processes begin: as forks, where the system has forks.
 FORK: Final[Any] = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
 #: Processes that are asked just now.
@@ -117,8 +115,12 @@ def _module(name: str, file: str | None) -> ModuleType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the new process is asked: which function, on which inputs, and which events to count."""
+    """What the new process is asked: which mechanism, on which inputs, and which events to count.
 
+    `number`: of the process, since each draws from streams of its own.
+    """
+
+    kind: type[Any]  # of mechanism
     function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # of the last one's own functions the places
     outcome: Place | Attributes | None
     errors: str
@@ -126,27 +128,26 @@ class Request:
     by_position: bool
     conversion: InputConversion
     parameters: dict[str, object]
-    vectorised: bool
     interpreted: bool
     inputs: tuple[Data, Data]
     events: tuple[dict[str, object], ...]
     seed: int
-    number: int = 0  # of the process: each draws from streams of its own
+    number: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Further:
-    """How many more processes load the mechanism, the seconds of all, and of each the runs and seconds on an input.
+    """How many more processes load the mechanism, and the runs and seconds of each on an input.
 
-    `seconds`: for which they are waited for at least; they go on for as long as the first new process takes. `limit`:
-    seconds after which no answer is waited for, the start of Python included.
+    `seconds`: for which all of them are waited for at least; they go on for as long as the first new process takes.
+    `limit`: seconds after which no answer is waited for, the start of Python and all imports included.
     """
 
     processes: int = 20
     seconds: float = 2 * SECONDS
     runs: int = 32
     runs_seconds: float = 0.1 * SECONDS
-    limit: float = START + 6 * SECONDS
+    limit: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,24 +170,20 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     """
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.given_function
-    if isinstance(function, OutsideFunction):  # what is sent to another interpreter is data
-        asked = function.anew()
-    else:
-        for name, value in signature.given.items():
-            if not _is_plain(value):
-                raise CannotLoad(
-                    f"parameter {name!r} is {type(value).__name__}, which may hold what this process remembers"
-                )
-        asked = _each(function, place_of)
+    for name, value in () if isinstance(function, OutsideFunction) else signature.given.items():
+        if not _is_plain(value):  # what is sent to another interpreter is data
+            raise CannotLoad(
+                f"parameter {name!r} is {type(value).__name__}, which may hold what this process remembers"
+            )
     return Request(
-        function=asked,
+        kind=type(mechanism),
+        function=_each(function, place_of),
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
         errors=mechanism.errors,
         columns=mechanism.columns,
         by_position=mechanism.by_position,
         conversion=mechanism.conversion,
         parameters=dict(signature.given),
-        vectorised=signature.size is not None,
         interpreted=signature.plain,
         inputs=pair.sides,
         events=tuple(event.to_json() for event in events),
@@ -197,6 +194,8 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
 def _each(function: Any, change: Callable[[Any], Any]) -> Any:
     """A mechanism's function with `change` done to it, or to the functions that it is made of."""
     match function:
+        case OutsideFunction():
+            return function.anew()
         case SqlFunction():
             return function.mapped(change)
         case LegacyGenerator():
@@ -234,40 +233,36 @@ def same_constants(function: Callable[..., object], further: Further | None = No
 
 def _told(question: Request | Place, further: Further) -> list[Any]:
     """What new processes answer: data alone. Raises `CannotLoad`."""
+    command = [sys.executable, "-c", f"import {__name__} as new_process; new_process.main()"]
+    path = [str(Path(entry or ".").resolve()) for entry in sys.path]
     with NamedTemporaryFile() as file:  # inputs may be large: no copy of them stands in a line of JSON
         try:
             pickle.dump(question, file, pickle.HIGHEST_PROTOCOL)
             file.flush()
         except Exception as error:  # whatever an object of the user's raises when it is written
             raise CannotLoad(f"it cannot be written for a new process ({class_and_text(error)})") from error
-        return _answered(file.name, further)
-
-
-def _answered(question: str, further: Further) -> list[Any]:
-    """What new processes answer to the question in a file. Raises `CannotLoad`."""
-    path = [str(Path(entry or ".").resolve()) for entry in sys.path]
-    request = json.dumps({"path": path, "question": question, "further": asdict(further)}).encode() + b"\n"
-    try:
-        child = Child([sys.executable, "-c", f"import {__name__} as new_process; new_process.main()"])
-    except OSError as error:
-        raise CannotLoad(f"no new process could be asked ({error})") from error
-    _RUNNING.add(child)
-    try:
-        (said,) = child.ask(request, 1, further.limit)
-        if isinstance(said, list):
-            return [value_from_json(answer) for answer in said]
-        kind, text = said["raised"][2:4]  # type: ignore[index]  # what is no dict raises
-        raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
-    except MechanismTimeout as error:
-        late = f"a new process did not answer within {further.limit:.3g} s: give a larger max_time"
-        raise CannotLoad(late) from error
-    except MechanismCrashed as error:
-        raise CannotLoad(f"in a new process: {error}") from error
-    except (Unreadable, TypeError, ValueError, LookupError) as error:
-        raise CannotLoad(f"a new process answered what cannot be read ({error})") from error
-    finally:
-        _RUNNING.discard(child)
-        child.end()
+        try:
+            child = Child(command)
+        except OSError as error:
+            raise CannotLoad(f"no new process could be asked ({error})") from error
+        _RUNNING.add(child)
+        request = json.dumps({"path": path, "question": file.name, "further": asdict(further)}).encode() + b"\n"
+        try:
+            (said,) = child.ask(request, 1, further.limit)
+            if isinstance(said, list):
+                return [value_from_json(answer) for answer in said]
+            kind, text = said["raised"][2:4]  # type: ignore[index]  # what is no dict raises
+            raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
+        except MechanismTimeout as error:
+            late = f"a new process did not answer within {further.limit:.3g} s: give a larger max_time"
+            raise CannotLoad(late) from error
+        except MechanismCrashed as error:
+            raise CannotLoad(f"in a new process: {error}") from error
+        except (Unreadable, TypeError, ValueError, LookupError) as error:
+            raise CannotLoad(f"a new process answered what cannot be read ({error})") from error
+        finally:
+            _RUNNING.discard(child)
+            child.end()
 
 
 def end() -> None:
@@ -284,14 +279,13 @@ def main() -> None:
 
 def answers(request: dict[str, Any]) -> list[object]:
     """The answers of this process and of further ones, which begin as it is now: with nothing of the mechanism."""
-    sys.path[:], question = request["path"], Path(request["question"])
-    further = Further(**request["further"])
+    sys.path[:], question, further = request["path"], Path(request["question"]), Further(**request["further"])
     end = time.monotonic() + further.seconds
     warnings.simplefilter("ignore", DeprecationWarning)  # forks of a process with a thread, which reads requests
     here, there = FORK.Pipe(duplex=False)
     FORK.Process(target=_ask_further, args=(there, question, further)).start()
     there.close()
-    found = [answer(_read(question))]
+    found = [answer(pickle.loads(question.read_bytes()))]
     with suppress(EOFError):  # all have answered
         while here.poll(max(end - time.monotonic(), 0.0)):
             found.append(here.recv())
@@ -300,30 +294,17 @@ def answers(request: dict[str, Any]) -> list[object]:
 
 def _ask_further(pipe: Connection, question: Path, further: Further) -> None:
     """Send the answers of further processes as they come; what fails or hangs there sends nothing."""
-    task = partial(_answer_of, question, further)
-    with FORK.Pool(default_workers(), _silence, maxtasksperchild=1) as pool:
-        for found in pool.imap_unordered(task, range(1, 1 + further.processes)):
+    with FORK.Pool(default_workers(), maxtasksperchild=1) as pool:
+        for found in pool.imap_unordered(partial(_answer_of, question, further), range(1, 1 + further.processes)):
             if found is not None:
                 pipe.send(found)
-
-
-def _silence() -> None:
-    """Drop what this process prints: the first new process prints the same."""
-    with open(os.devnull, "wb") as nothing:
-        for output in (1, 2):
-            os.dup2(nothing.fileno(), output)
-
-
-def _read(question: Path) -> Any:
-    with question.open("rb") as file:
-        return pickle.load(file)
 
 
 def _answer_of(question: Path, further: Further, number: int) -> object:
     """The answer of a further process; None if the mechanism fails there."""
     np.random.seed()  # noqa: NPY002  # NumPy's global generator, which all forks would share
     with suppress(Exception, SystemExit):
-        asked = _read(question)
+        asked = pickle.loads(question.read_bytes())
         return answer(replace(asked, number=number) if isinstance(asked, Request) else asked, further)
     return None
 
@@ -335,16 +316,10 @@ def answer(question: Request | Place, further: Further | None = None) -> object:
     """
     if isinstance(question, Place):
         return constants(load(question))
-    function = question.function
-    kind: type[PythonMechanism] = SqlMechanism if isinstance(function, SqlFunction) else PythonMechanism
-    if isinstance(function, OutsideFunction):
-        kind = function.kind
-    else:
-        function = _each(function, load)
-    signature = Signature.of(function, question.parameters)
+    signature = Signature.of(_each(question.function, load), question.parameters)
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
-    kind = VectorisedMechanism if question.vectorised else kind
-    mechanism = kind(signature.interpreted() if question.interpreted else signature, outcome, errors=question.errors)
+    signature = signature.interpreted() if question.interpreted else signature
+    mechanism = question.kind(signature, outcome, errors=question.errors)
     mechanism.conversion = question.conversion
     mechanism.begin(question.columns, by_position=question.by_position)
     events = [event_from_json(event) for event in question.events]
