@@ -50,23 +50,8 @@ VALUES_A_SIZE: Final = 6
 #: Values of a field that are combined with those of other fields, and exchanged for each other.
 COMBINED: Final = 5
 #: Numbers of records in the larger dataset that are tried besides a relation's own.
-MORE_SIZES: Final = (
-    500,
-    30,
-    5,
-    50,
-    256,
-    20,
-    4,
-    300,
-    64,
-    6,
-    16,
-    7,
-    8,
-    128,
-    200,
-)  #: Units of the group that differs, by turns: a drawn one and both ends of the field.
+MORE_SIZES: Final = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
+#: Units of the group that differs, by turns: a drawn one and both ends of the field.
 UNITS: Final = 3
 
 #: A record and what people call it.
@@ -379,9 +364,8 @@ class Proposals:
         owners = self.groups.owners(base)
         if self.replace and not base:
             return
-        rows = [
-            (r, BEFORE if self.replace and own == owners[-1] else BOTH) for r, own in zip(base, owners, strict=True)
-        ]
+        last = owners[-1] if self.replace else None
+        rows = [(record, BEFORE if own == last else BOTH) for record, own in zip(base, owners, strict=True)]
         stay = sum(side == BOTH for _, side in rows)
         new = [unit for unit in self.groups.units(len(base) + 1) if key_of(unit) not in set(owners)][:1]
         place = self.groups.place
