@@ -199,7 +199,6 @@ def test_the_events_of_a_band_share_alpha_and_are_planned_in_the_direction_in_wh
     chain = Chain(
         lambda k: Interval(coordinate=0, low=float(cuts[k])),
         np.stack([p - both, both, q - both, 1 - np.maximum(p, q)], axis=1),
-        nested=True,
     )
     alpha = 0.01
     events, lines = _covering([chain, chain.turned()], 100_000, 100_000, alpha)

@@ -6,21 +6,21 @@ chosen. That is never evidence: confirm runs count them once they are fixed.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Unpack
+from typing_extensions import Unpack, override
 
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import confirm_events, result_fields, uninterrupted, witness_of, work_on
-from dpwitness.candidate import Candidate
+from dpwitness.candidate import Candidate, Tally
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Event, Thresholds, cells_of, thresholds_of
+from dpwitness.events import Event, Partition, Thresholds, thresholds_of
 from dpwitness.events.counting import cells_between
 from dpwitness.evidence import Counts, Estimate, log_e_value
 from dpwitness.evidence.counts import cell_probabilities
@@ -38,125 +38,109 @@ from dpwitness.search.pairs import PromisingPair, proposed, search, search_budge
 from dpwitness.search.samples import Sample, sample_of
 
 Floats = NDArray[np.float64]
-Rows = NDArray[np.float64]
 
+#: Search runs for the pair, at most.
 MOST_SEARCH_RUNS: Final = 4_000_000
-#: Numbers that a part of the runs may hold in memory.
-ROOM: Final = 1 << 21
 #: Quantiles at which nested events are cut, evenly spaced in log-odds.
-SHARES: Final = 1 / (1 + np.exp(-np.linspace(-14.0, 14.0, 401)))
-#: How many families of nested events are looked at.
+SHARES: Final = 1 / (1 + np.exp(-np.linspace(-14.0, 14.0, 129)))
+#: Families of nested events that are looked at, at most.
 FAMILIES: Final = 8
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Chain:
-    """k events, and the share of the runs in each cell (1,0), (1,1), (0,1), (0,0); shape (k, 4).
-
-    `nested`: each lies in the one before, at the next of many cuts, so that neighbours differ by little.
-    """
+    """k events, and the share of the runs in each cell (1,0), (1,1), (0,1), (0,0); shape (k, 4)."""
 
     event: Callable[[int], Event]
     cells: Floats
-    nested: bool
     swapped: bool = False
 
     def turned(self) -> "Chain":
         """The same events with D and D′ exchanged."""
-        return Chain(self.event, self.cells[:, [2, 1, 0, 3]], self.nested, not self.swapped)
+        return Chain(self.event, self.cells[:, [2, 1, 0, 3]], not self.swapped)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cuts(Partition):
+    """The cells between rising cuts of the value of nested events; they are counted and never written.
+
+    Cell j holds the outcomes whose value reaches the first j cuts. The set is the largest of the events. `member`: one
+    of the nested events; `number`: of which of its families.
+    """
+
+    member: Event
+    number: int
+    cuts: Floats
+
+    @property
+    def family(self) -> Thresholds[Event]:
+        """The value and its events."""
+        return thresholds_of(self.member)[self.number]
+
+    @property
+    @override
+    def cells(self) -> int:
+        return len(self.cuts) + 1
+
+    @property
+    @override
+    def inside(self) -> NDArray[np.bool_]:
+        return np.arange(self.cells) > 0
+
+    @property
+    @override
+    def width(self) -> int:
+        return self.event(0).width
+
+    @override
+    def cell_of(self, rows: Floats) -> NDArray[np.int64]:
+        return cells_between(self.cuts, self.family.value(rows), 0)
+
+    @override
+    def contains(self, rows: Floats) -> NDArray[np.bool_]:
+        return self.cell_of(rows) > 0
+
+    def event(self, k: int) -> Event:
+        """The event of values from cut k on."""
+        return self.family.above(float(self.cuts[k]))
+
+    def chain(self, tally: Tally) -> Chain:
+        """The events of all cuts by one table of paired runs."""
+        table = np.reshape(tally.cells, (self.cells, self.cells))
+        reached = table[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]  # the first i cuts on D, j on D′
+        hits, others, both = reached[1:, 0], reached[0, 1:], np.diagonal(reached)[1:]
+        cells = np.stack([hits - both, both, others - both, tally.runs - hits - others + both], axis=1)
+        return Chain(self.event, cells / tally.runs)
 
 
 def counted_chains(
     runner: Runner, pair: Pair, sample: Sample, learned: Sequence[RatedEvent], runs: int
 ) -> tuple[list[Chain], int]:
-    """The learned events, and all that those of them which are nested belong to, counted on fresh search runs.
+    """The learned events, and the nested ones that they belong to, counted on fresh search runs; as many as were made.
 
-    Returns them in the direction of the pair, and how many runs they were counted on: `runs`, or as many as there was
-    time for; where that was none, the learned events alone with the estimates that they have.
+    In the direction of the pair. Where there was no time the learned events have the estimates that they came with.
     """
-    events = list({str(found.event.to_json()): found.event for found in learned}.values())
-    families = _families(events, sample.outcomes)
-    totals = [np.zeros((4, len(events)), np.int64), *(np.zeros((4, len(cuts)), np.int64) for _, cuts in families)]
-    done = 0
-    for counted, cells in _parts(runner, pair, runs, lambda x, y: _cells(events, families, x, y)):
-        done += counted
-        for total, part in zip(totals, cells, strict=True):
-            total += part
-    if not done:
-        return [_of_estimates(learned)], max(sample.test_runs, 1)
-    chains = [Chain(events.__getitem__, totals[0].T / done, nested=False)]
-    for (family, cuts), total in zip(families, totals[1:], strict=True):
-        chains.append(Chain(partial(_above, family, cuts), total.T / done, nested=True))
-    return chains, done
-
-
-def _cells(
-    events: Sequence[Event], families: Sequence[tuple[Thresholds[Event], Floats]], x: Rows, y: Rows
-) -> list[NDArray[np.int64]]:
-    """The four cells of every event, and of every cut of each family, in paired runs."""
-    nested = [_nested_cells(family.value(x), family.value(y), cuts) for family, cuts in families]
-    return [cells_of(events, x, y), *nested]
-
-
-def _above(family: Thresholds[Event], cuts: Floats, k: int) -> Event:
-    event: Event = family.above(float(cuts[k]))
-    return event
-
-
-def _families(events: Sequence[Event], outcomes: Rows) -> list[tuple[Thresholds[Event], Floats]]:
-    """The families of nested events that any of the events belongs to, and their cuts."""
-    found: dict[str, tuple[Thresholds[Event], Floats]] = {}
-    for event in events:
-        for family in thresholds_of(event):
-            key = str(family.above(1.0).to_json())
-            if key in found or len(found) == FAMILIES:
-                continue
-            values = family.value(outcomes)
+    families: dict[str, Cuts] = {}
+    others: dict[str, Event] = {}
+    for event in (found.event for found in learned):
+        known = [str(family.above(1.0).to_json()) for family in thresholds_of(event)]
+        for number, key in enumerate(known):
+            values = thresholds_of(event)[number].value(sample.outcomes)
             values = np.sort(values[np.isfinite(values)])
-            if len(values):
+            if len(values) and key not in families and len(families) < FAMILIES:
                 spots = values[np.minimum((SHARES * len(values)).astype(np.int64), len(values) - 1)]
-                found[key] = family, np.unique(spots)
-    return list(found.values())
-
-
-def _parts(
-    runner: Runner, pair: Pair, runs: int, count: Callable[[Rows, Rows], list[NDArray[np.int64]]]
-) -> Iterator[tuple[int, list[NDArray[np.int64]]]]:
-    """What is counted of fresh paired search runs, part by part, until they are done or the time is over.
-
-    Each part comes with how many runs it holds. Parts of compiled code are drawn and counted beside each other.
-    """
-    each = max(min(ROOM // (2 * max(runner.mechanism.cost.width, 1)), runs), 1)
-    spread = runner.mechanism.threads and runner.pool is None
-    drawing = runner.alone() if spread else runner
-
-    def part(number: int) -> tuple[int, list[NDArray[np.int64]]]:
-        asked = min(each, runs - number * each)
-        try:
-            x, y = drawing.sample(pair, asked, Role.ESTIMATE, number, partial_too=True)
-        except MechanismTimeout:
-            return 0, []
-        return len(x), count(x, y)
-
-    done, tasks = 0, (partial(part, number) for number in range(-(-runs // each)))
-    results = runner.each(tasks, workers=runner.workers) if spread else (task() for task in tasks)
-    for found in results:
-        if found is None or not found[0]:
-            return
-        yield found
-        done += found[0]
-        runner.report("search", done, runs, "events counted")
-        if done < runs and found[0] < each:
-            return
-
-
-def _nested_cells(x: Floats, y: Floats, cuts: Floats) -> NDArray[np.int64]:
-    """The four cells of {value ≥ cut} for every cut, ascending; shape (4, k)."""
-    a, b = (cells_between(cuts, values, len(cuts)) for values in (x, y))
-    hits, others, both = (
-        np.bincount(places, minlength=len(cuts) + 1)[::-1].cumsum()[::-1][1:] for places in (a, b, np.minimum(a, b))
-    )
-    return np.stack([hits - both, both, others - both, len(x) - hits - others + both])
+                families[key] = Cuts(event, number, np.unique(spots))
+        if not families.keys() & set(known):
+            others[str(event.to_json())] = event
+    try:
+        tallies = runner.tallies(pair, [*families.values(), *others.values()], runs, Role.ESTIMATE, partial_too=True)
+    except MechanismTimeout:
+        return [_of_estimates(learned)], max(sample.test_runs, 1)
+    chains = [cuts.chain(tally) for cuts, tally in zip(families.values(), tallies, strict=False)]
+    if others:
+        cells = np.array([[one.n10, one.n11, one.n01, one.n00] for one in tallies[len(families) :]])
+        chains.append(Chain(list(others.values()).__getitem__, cells / tallies[0].runs))
+    return chains, tallies[0].runs
 
 
 def _of_estimates(learned: Sequence[RatedEvent]) -> Chain:
@@ -164,25 +148,21 @@ def _of_estimates(learned: Sequence[RatedEvent]) -> Chain:
     rates = [(found.estimate.p, found.estimate.q, found.estimate.both) for found in learned]
     cells = np.array([cell_probabilities(*rate) for rate in rates])
     swapped = np.array([found.swapped for found in learned])
-    return Chain(lambda k: learned[k].event, np.where(swapped[:, None], cells[:, [2, 1, 0, 3]], cells), nested=False)
+    return Chain(lambda k: learned[k].event, np.where(swapped[:, None], cells[:, [2, 1, 0, 3]], cells))
 
 
-#: ε between which events are chosen; beyond log(runs) there are too few runs for any.
+#: Step of the ε for which events are chosen, up to log(runs): beyond there are too few runs for any.
 STEP: Final = 0.02
 MOST_EPSILON: Final = 20.0
-#: An event may show less than the best one at an ε by this share of the best one's error, or of δ.
+#: By how much less than the best one an event may show at an ε: shares of the best one's error and of its δ.
 OF_ERROR: Final = 0.05
 OF_DELTA: Final = 5e-4
-#: Relative errors between which shares of α are proportional to them: what is known to 0.2 % needs little.
-LEAST_ERROR: Final = 0.002
-MOST_ERROR: Final = 0.05
-#: Nested events that show nearly as much as the best: through them a parabola is laid, whose vertex is chosen.
-NEARLY: Final = 0.9
-FEWEST: Final = 7
-#: At most so many events; first guess of log of their number.
+#: Relative errors between which an event's share of α is proportional to its error.
+ERRORS: Final = (0.002, 0.05)
+#: Events of a band at most, and the first guess of the log of their number.
 MOST_EVENTS: Final = 96
 LOG_EVENTS: Final = math.log(30)
-#: Runs that events are counted on at most before they are chosen: that places cuts well enough for 10¹⁰ confirm runs.
+#: Runs that events are counted on at most before they are chosen: they place cuts for 10¹⁰ confirm runs.
 MOST_COUNTED: Final = 100_000_000
 #: Pairs of an attack that are sampled too.
 PROPOSED: Final = 2
@@ -276,7 +256,7 @@ def _covering(
         less = 2 * less
         nodes = _greedy(shown >= own - less)
     relative = error[nodes] / np.maximum(np.diagonal(means)[nodes], 1e-12)
-    shares = np.clip(relative, LEAST_ERROR, MOST_ERROR)
+    shares = np.clip(relative, *ERRORS)
     shares = alpha * shares / shares.sum()
     lines = tuple(
         PlannedLine(
@@ -305,26 +285,8 @@ def _best_places(chains: Sequence[Chain], epsilons: Floats, planned: int, thresh
         place = int(best[:, j].argmax())
         if best[place, j] <= 0:
             break
-        column = tables[place][:, j]
-        found.append((place, _peak(column) if chains[place].nested else int(column.argmax())))
+        found.append((place, int(tables[place][:, j].argmax())))
     return found
-
-
-def _peak(values: Floats) -> int:
-    """The place of the maximum of a smooth curve that is known with errors: the vertex of a parabola near it."""
-    top = int(values.argmax())
-    near = values >= NEARLY * values[top]
-    first, last = top, top
-    while first > 0 and near[first - 1]:
-        first -= 1
-    while last + 1 < len(values) and near[last + 1]:
-        last += 1
-    if last - first + 1 < FEWEST:
-        return top
-    square, slope, _ = np.polyfit(np.arange(first, last + 1) - top, values[first : last + 1], 2)
-    if square >= 0:
-        return top
-    return int(np.clip(round(top - slope / (2 * square)), first, last))
 
 
 def _greedy(enough: NDArray[np.bool_]) -> list[int]:
