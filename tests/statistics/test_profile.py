@@ -15,7 +15,7 @@ from scipy.special import ndtr, ndtri
 import dpwitness as dpw
 from dpwitness.algorithms.gaussian_noise import gaussian_mechanism
 from dpwitness.algorithms.noise_addition import laplace_mechanism
-from dpwitness.api.profile import Chain, _covering
+from dpwitness.api.profile import _covering
 from dpwitness.claims import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.errors import InvalidWitness
 from dpwitness.events import Interval
@@ -196,12 +196,10 @@ def test_the_events_of_a_band_share_alpha_and_are_planned_in_the_direction_in_wh
     cuts = np.linspace(-4.0, 5.0, 60)
     p, q = ndtr(first - cuts), ndtr(1 - first - cuts)
     both = np.minimum(p, q)
-    chain = Chain(
-        lambda k: Interval(coordinate=0, low=float(cuts[k])),
-        np.stack([p - both, both, q - both, 1 - np.maximum(p, q)], axis=1),
-    )
+    cells = np.stack([p - both, both, q - both, 1 - np.maximum(p, q)], axis=1)
+    thresholds = [Interval(coordinate=0, low=cut) for cut in cuts.tolist()]
     alpha = 0.01
-    events, lines = _covering([chain, chain.turned()], 100_000, 100_000, alpha)
+    events, lines = _covering(thresholds, cells, 100_000, 100_000, alpha)
     assert sum(line.alpha for line in lines) == pytest.approx(alpha)
     for event, line in zip(events, lines, strict=True):
         on_one, on_zero = ndtr(1 - event.low), ndtr(-event.low)

@@ -6,7 +6,7 @@ chosen. That is never evidence: confirm runs count them once they are fixed.
 """
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
@@ -45,19 +45,8 @@ MOST_SEARCH_RUNS: Final = 4_000_000
 SHARES: Final = 1 / (1 + np.exp(-np.linspace(-14.0, 14.0, 129)))
 #: Families of nested events that are looked at, at most.
 FAMILIES: Final = 8
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Chain:
-    """k events, and the share of the runs in each cell (1,0), (1,1), (0,1), (0,0); shape (k, 4)."""
-
-    event: Callable[[int], Event]
-    cells: Floats
-    swapped: bool = False
-
-    def turned(self) -> "Chain":
-        """The same events with D and D′ exchanged."""
-        return Chain(self.event, self.cells[:, [2, 1, 0, 3]], not self.swapped)
+#: The four cells (1,0), (1,1), (0,1), (0,0) with D and D′ exchanged.
+TURNED: Final = (2, 1, 0, 3)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -90,7 +79,7 @@ class Cuts(Partition):
     @property
     @override
     def width(self) -> int:
-        return self.event(0).width
+        return self.member.width
 
     @override
     def cell_of(self, rows: Floats) -> NDArray[np.int64]:
@@ -100,25 +89,25 @@ class Cuts(Partition):
     def contains(self, rows: Floats) -> NDArray[np.bool_]:
         return self.cell_of(rows) > 0
 
-    def event(self, k: int) -> Event:
-        """The event of values from cut k on."""
-        return self.family.above(float(self.cuts[k]))
+    def events(self) -> list[Event]:
+        """The events of values from each cut on."""
+        return [self.family.above(cut) for cut in self.cuts.tolist()]
 
-    def chain(self, tally: Tally) -> Chain:
-        """The events of all cuts by one table of paired runs."""
+    def four_cells(self, tally: Tally) -> NDArray[np.int64]:
+        """Runs in the cells (1,0), (1,1), (0,1), (0,0) of each event, by one table of paired runs; shape (k, 4)."""
         table = np.reshape(tally.cells, (self.cells, self.cells))
         reached = table[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]  # the first i cuts on D, j on D′
         hits, others, both = reached[1:, 0], reached[0, 1:], np.diagonal(reached)[1:]
-        cells = np.stack([hits - both, both, others - both, tally.runs - hits - others + both], axis=1)
-        return Chain(self.event, cells / tally.runs)
+        return np.stack([hits - both, both, others - both, tally.runs - hits - others + both], axis=1)
 
 
-def counted_chains(
+def counted_events(
     runner: Runner, pair: Pair, sample: Sample, learned: Sequence[RatedEvent], runs: int
-) -> tuple[list[Chain], int]:
-    """The learned events, and the nested ones that they belong to, counted on fresh search runs; as many as were made.
+) -> tuple[list[Event], Floats, int]:
+    """The learned events and the nested ones that they belong to, each one's shares of the four cells, and the runs.
 
-    In the direction of the pair. Where there was no time the learned events have the estimates that they came with.
+    Shares are of fresh search runs, `runs` or as many as there was time for, in the direction of the pair; shape
+    (events, 4). Where that was none, the learned events have the estimates that they came with.
     """
     families: dict[str, Cuts] = {}
     others: dict[str, Event] = {}
@@ -135,20 +124,14 @@ def counted_chains(
     try:
         tallies = runner.tallies(pair, [*families.values(), *others.values()], runs, Role.ESTIMATE, partial_too=True)
     except MechanismTimeout:
-        return [_of_estimates(learned)], max(sample.test_runs, 1)
-    chains = [cuts.chain(tally) for cuts, tally in zip(families.values(), tallies, strict=False)]
-    if others:
-        cells = np.array([[one.n10, one.n11, one.n01, one.n00] for one in tallies[len(families) :]])
-        chains.append(Chain(list(others.values()).__getitem__, cells / tallies[0].runs))
-    return chains, tallies[0].runs
-
-
-def _of_estimates(learned: Sequence[RatedEvent]) -> Chain:
-    """The learned events with the estimates that they have."""
-    rates = [(found.estimate.p, found.estimate.q, found.estimate.both) for found in learned]
-    cells = np.array([cell_probabilities(*rate) for rate in rates])
-    swapped = np.array([found.swapped for found in learned])
-    return Chain(lambda k: learned[k].event, np.where(swapped[:, None], cells[:, [2, 1, 0, 3]], cells))
+        shares = [cell_probabilities(one.estimate.p, one.estimate.q, one.estimate.both) for one in learned]
+        swapped = np.array([[one.swapped] for one in learned])
+        cells = np.where(swapped, np.array(shares)[:, TURNED], shares)
+        return [one.event for one in learned], cells, max(sample.test_runs, 1)
+    nested = [cuts.four_cells(tally) for cuts, tally in zip(families.values(), tallies, strict=False)]
+    alone = [[[one.n10, one.n11, one.n01, one.n00]] for one in tallies[len(families) :]]
+    events = [event for cuts in families.values() for event in cuts.events()]
+    return [*events, *others.values()], np.concatenate([*nested, *alone]) / tallies[0].runs, tallies[0].runs
 
 
 #: Step of the ε for which events are chosen, up to log(runs): beyond there are too few runs for any.
@@ -173,7 +156,7 @@ class ProfileEvents:
     """A pair, events, each with its part in the band, and the paired search runs spent."""
 
     pair: Pair
-    events: tuple[Event, ...]
+    events: list[Event]
     lines: tuple[PlannedLine, ...]
     search_runs: int
 
@@ -191,9 +174,8 @@ def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, plann
     best = _best_pair(searching, [*attacked, *promising], objective)
     learned = _learned(searching, best, objective)
     again = max(budget, min(planned // 4, MOST_COUNTED)) if problem.mechanism.threads else max(budget // 2, 16)
-    chains, counted = counted_chains(searching, best.pair, best.sample, learned, again)
-    directed = [*chains, *(chain.turned() for chain in chains)]
-    events, lines = _covering(directed, planned, counted, alpha)
+    events, cells, counted = counted_events(searching, best.pair, best.sample, learned, again)
+    events, lines = _covering(events, cells, planned, counted, alpha)
     return ProfileEvents(pair=best.pair, events=events, lines=lines, search_runs=spent + more + counted)
 
 
@@ -229,25 +211,32 @@ def _learned(runner: Runner, one: PromisingPair, objective: DeltaAt) -> list[Rat
 
 
 def _covering(
-    chains: Sequence[Chain], planned: int, counted: int, alpha: float
-) -> tuple[tuple[Event, ...], tuple[PlannedLine, ...]]:
-    """Few events of which at every ε one shows nearly as much as the best one, and their parts in the band."""
+    events: Sequence[Event], cells: Floats, planned: int, counted: int, alpha: float
+) -> tuple[list[Event], tuple[PlannedLine, ...]]:
+    """Few events of which at every ε one shows nearly as much as the best one, and their parts in the band.
+
+    `cells`: the shares of the four cells of each event, of so many runs `counted`; shape (events, 4).
+    """
     epsilons = np.arange(0.0, min(math.log(max(planned, 2)), MOST_EPSILON) + STEP, STEP)
     threshold = math.log(1 / alpha) + LOG_EVENTS
     # The error of the estimates too: of many events some seem good by chance.
     threshold = (math.sqrt(threshold) + math.sqrt(planned / counted / 2)) ** 2
-    places = _best_places(chains, epsilons, planned, threshold)
-    if not places:
-        places = _best_places(chains, epsilons[:1], planned, 0.0) or [(0, 0)]  # nothing shows: some event must do
-    epsilons = epsilons[: len(places)]
-    cells = np.array([chains[chain].cells[k] for chain, k in places])
-    n = len(places)
-    means, errors = (
-        part.reshape(n, n)
-        for part in expected_differences(
-            np.repeat(cells, n, axis=0) * planned + 0.5, np.tile(np.exp(epsilons), n), threshold
-        )
-    )
+
+    def differences(cells: Floats, epsilons: Floats) -> Floats:
+        """The mean and the error of p − e^ε·q, for each event and ε; shape (2, events, ε)."""
+        expected = cells * planned + 0.5
+        slopes = (np.full(len(cells), slope) for slope in np.exp(epsilons).tolist())
+        return np.stack([expected_differences(expected, slope, threshold) for slope in slopes], axis=-1)
+
+    cells = np.concatenate([cells, cells[:, TURNED]])  # of both directions
+    means, errors = differences(cells, epsilons)
+    best = (means - errors).argmax(axis=0)
+    showing = int(np.logical_and.accumulate((means - errors).max(axis=0) > 0).sum())
+    if not showing:  # some event must do
+        best, showing = means[:, :1].argmax(axis=0), 1
+    best, epsilons = best[:showing], epsilons[:showing]
+    cells = cells[best]
+    means, errors = differences(cells, epsilons)
     shown = means - errors  # by the event chosen for ε_i, at ε_j
     own, error = np.diagonal(shown), np.diagonal(errors)
     less = np.maximum(OF_ERROR * error, OF_DELTA * np.diagonal(means))
@@ -263,30 +252,11 @@ def _covering(
             slope=float(np.exp(epsilons[i])),
             alpha=float(share),
             estimate=_estimate(cells[i]),
-            swapped=chains[places[i][0]].swapped,
+            swapped=bool(best[i] >= len(events)),
         )
         for i, share in zip(nodes, shares, strict=True)
     )
-    return tuple(chains[chain].event(k) for chain, k in (places[i] for i in nodes)), lines
-
-
-def _best_places(chains: Sequence[Chain], epsilons: Floats, planned: int, threshold: float) -> list[tuple[int, int]]:
-    """For each ε, until nothing shows any more, the chain and the number of the event that shows most."""
-    tables = []
-    for chain in chains:
-        k, n = len(chain.cells), len(epsilons)
-        means, errors = expected_differences(
-            np.repeat(chain.cells, n, axis=0) * planned + 0.5, np.tile(np.exp(epsilons), k), threshold
-        )
-        tables.append((means - errors).reshape(k, n))
-    best = np.array([table.max(axis=0) for table in tables])  # (chains, ε)
-    found = []
-    for j in range(len(epsilons)):
-        place = int(best[:, j].argmax())
-        if best[place, j] <= 0:
-            break
-        found.append((place, int(tables[place][:, j].argmax())))
-    return found
+    return [events[best[i] % len(events)] for i in nodes], lines
 
 
 def _greedy(enough: NDArray[np.bool_]) -> list[int]:
