@@ -243,16 +243,6 @@ def test_a_damaged_file_is_refused_and_kept(name, folder, tmp_path, capsys):
     assert place.read_text() == DAMAGED[name]
 
 
-def test_a_result_of_no_case_is_refused(folder, tmp_path, in_place_of_processes):
-    place = tmp_path / "more.jsonl"
-    ran(place, str(folder / "mine.py"), in_place_of_processes)
-    lines = place.read_text().splitlines()
-    place.write_text("\n".join([*lines, lines[-1].replace("mine.wrong", "mine.better")]))
-    wanted = listed(str(folder / "mine.py"))
-    with pytest.raises(dpw.InvalidData, match=r"mine\.better"):
-        sweeps.run(wanted, output=str(place))
-
-
 def test_a_sweep_that_is_interrupted_keeps_what_it_has(folder, tmp_path, in_place_of_processes):
     done = []
 

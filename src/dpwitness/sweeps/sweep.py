@@ -193,17 +193,12 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
             said = f"{name}={brief(then)}, and not {brief(now)}"
             said = f"other {name[:7]}" if name in ("records_digest", "cases") else said
             raise InvalidData(f"{shown(path)} is of a sweep with {said}: give the same, or choose another --output")
-    results: dict[str, CaseResult] = {}
-    for line in lines:
-        one: CaseResult = read_result(CaseResult, "result", line)
-        results[one.case] = one
-    if unknown := [*results.keys() - {case.name for case in wanted.cases}]:
-        raise InvalidData(f"{shown(path)} holds a result of {unknown[0]!r}, which is no case of this sweep")
+    results: list[CaseResult] = [read_result(CaseResult, "result", line) for line in lines]
     code = dict(before.code)
     for name, now in wanted.code.items():
         then = code.get(name, now)
         code[name] = then if now in then.split(", ") else f"{then}, {now}"  # a file with results of both names both
-    return replace(wanted, code=code), results
+    return replace(wanted, code=code), {one.case: one for one in results}
 
 
 def run(

@@ -41,10 +41,6 @@ VALUES: Final[Mapping[str, list[Any]]] = {
     "alpha": [0.5], "k": [2], "threshold": [3], "size": [5], "size_limit": [20], "leaf_count": [4],
     "branching_factor": [2], "d_in": [1.0], "d_out": [[1.0, 1e-3]], "constant": [1.0], "TIA": ["String"],
 }  # fmt: skip
-#: Parameters whose values are tuples, those that take the input space, and those that a label names.
-TUPLES: Final = ("bounds", "d_out")
-OF_SPACE: Final = ("input_domain", "input_metric", "domain", "metric")
-IN_LABEL: Final = ("output_measure", "bounds")
 #: The constructor of plans, and what is declared of a frame, by name: without an invariant only the number of its rows.
 PLAN: Final = "make_private_lazyframe"
 MARGINS: Final[Mapping[str, Mapping[str, Any]]] = {
@@ -144,7 +140,8 @@ def choices(thing: Any) -> Iterator[Recipe]:
             yield Recipe(label=f"{query}; {margin}", settings={"query": query, "margin": margin})
         return
     own = inspect.signature(thing).parameters
-    needed = [name for name, one in own.items() if one.default is EMPTY and name not in OF_SPACE]
+    of_space = ("input_domain", "input_metric", "domain", "metric")
+    needed = [name for name, one in own.items() if one.default is EMPTY and name not in of_space]
     known = {name: atom for name, (atom, *_) in spaces(prelude()).items()}
     for space, atom in known.items() if {"input_domain", "domain"} & set(own) else [("", "f64"), ("", "i32")]:
         low, _, high = edges = ATOMS[atom]
@@ -154,7 +151,8 @@ def choices(thing: Any) -> Iterator[Recipe]:
             yield Recipe(refused=f"no value is known for its parameter {unknown[0]!r}")
         for chosen in product(*(values[name] for name in needed)):
             named = dict(zip(needed, chosen, strict=True))
-            label = ", ".join(filter(None, [space, *(f"{name}={named[name]}" for name in IN_LABEL if name in named)]))
+            told = [f"{name}={value}" for name, value in named.items() if len(values[name]) > 1]
+            label = ", ".join(filter(None, [space, *told]))
             yield Recipe(label=label, settings={"space": space, "parameters": named})
 
 
@@ -165,7 +163,7 @@ def made(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
         return plan_of(dp, thing, **settings), *frames_of(settings["margin"])
     if settings:
         parameters = settings["parameters"].items()
-        named: dict[str, Any] = {name: tuple(one) if name in TUPLES else one for name, one in parameters}
+        named: dict[str, Any] = {name: tuple(one) if name in ("bounds", "d_out") else one for name, one in parameters}
         if "output_measure" in named:
             measure = getattr(dp, named["output_measure"])()
             named["output_measure"] = dp.approximate(measure) if "threshold" in named else measure
