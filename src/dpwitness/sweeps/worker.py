@@ -52,10 +52,11 @@ def checked(case: dict[str, Any]) -> CaseResult:
     from dpwitness.sweeps import worker  # by the name by which such a process loads it, and not as __main__
 
     number, attempt = first_that_runs(attempts_of(case), time.monotonic() + TRIAL_SHARE * case["max_time"])
-    mechanism = own = attempt.mechanism
+    mechanism, outcome = (own := attempt.mechanism), None
     if "<locals>" in getattr(own, "__qualname__", "<locals>"):  # a new process cannot load it by its name
         os.environ[CASE] = json.dumps({"case": case, "attempt": number})
         worker.chosen.cache_clear()
+        outcome = worker.all_of
         mechanism = worker.drawn if GENERATOR_NAMES & set(inspect.signature(own).parameters) else worker.released
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
@@ -65,6 +66,7 @@ def checked(case: dict[str, Any]) -> CaseResult:
             mechanism,
             claim=attempt.claim,
             neighbours=relation,
+            outcome=outcome,
             parameters=dict(attempt.parameters),
             alpha=case["alpha"],
             seed=case["seed"],
@@ -105,6 +107,11 @@ def released(data: object) -> Any:
 def drawn(rng: object, data: object) -> object:
     """Run the mechanism, which draws from a generator."""
     return chosen().mechanism(rng, data)
+
+
+def all_of(output: object) -> object:
+    """The whole output. Functions whose outputs are summarised are not compiled: numba cannot compile those above."""
+    return output
 
 
 def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Attempt]:
