@@ -22,9 +22,9 @@ from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.problem import Effort
 from dpwitness.sweeps import describers, worker
 from dpwitness.sweeps import sweep as sweeps
-from dpwitness.sweeps.case import Case, CaseResult
+from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
-from dpwitness.sweeps.sweep import Sweep
+from dpwitness.sweeps.sweep import Case, Sweep
 from dpwitness.sweeps.worker import checked, trial
 from dpwitness.targets import target_of
 
@@ -93,7 +93,7 @@ def in_place_of_processes(monkeypatch):
 
             def end(self): ...
 
-        monkeypatch.setattr("dpwitness.sweeps.case.Child", Process)
+        monkeypatch.setattr("dpwitness.sweeps.sweep.Child", Process)
 
     return install
 
@@ -295,7 +295,7 @@ def test_a_process_that_only_prints_and_dies_is_named_by_its_last_line(tmp_path)
 )
 def test_what_a_process_answers_is_data(answer, error, why, folder, monkeypatch):
     """An answer that cannot be read is no result, and none is that of another case."""
-    monkeypatch.setattr("dpwitness.sweeps.case.Child.ask", lambda *given: [answer])
+    monkeypatch.setattr("dpwitness.sweeps.sweep.Child.ask", lambda *given: [answer])
     case = dpw.sweep(str(folder / "mine.py"), seed=1)[-1]
     assert case.run() == CaseResult(case="mine.wrong", error=error, why=why)
 

@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import json
+import os
 import pkgutil
 import sys
 import textwrap
@@ -17,20 +18,77 @@ from pathlib import Path
 from types import ModuleType
 from typing import Final, cast
 
-from dpwitness import checks
-from dpwitness.checks import brief, json_value, on_one_line
+from dpwitness import checks, errors
+from dpwitness.checks import brief, json_value, on_one_line, one_line
 from dpwitness.codec import JsonFields
-from dpwitness.errors import InvalidData, InvalidParameter
+from dpwitness.errors import InvalidData, InvalidParameter, MechanismCrashed, MechanismTimeout
 from dpwitness.files import check_writable, read_frame, read_text, shown, write_atomically
 from dpwitness.mechanisms.catalog import load_module
+from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.problem import Effort
-from dpwitness.results.fields import Alpha, Seed, read_result
+from dpwitness.results.fields import Alpha, Count, Seed, read_result
 from dpwitness.results.text import table
-from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, STATUSES, Case, CaseResult
+from dpwitness.results.verdict import Verdict
+from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, STATUSES, CaseResult
 from dpwitness.sweeps.describers import Recipe, describer_of
 
 #: Seeds of cases lie below.
 SEEDS: Final = 1 << 62
+#: Seconds beside its own that the process of a case has: to start, to import and to compile.
+GRACE: Final = 60.0
+#: Each case has one core: libraries of linear algebra take all that they find, and cases run side by side.
+THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case(Recipe, JsonFields):
+    """A recipe to be checked in a process of its own; its text is its name."""
+
+    name: str  # the module, the name in it, and the label
+    place: str  # package.module:name, from which the thing is loaded
+    describer: str  # which makes the mechanism
+    alpha: Alpha  # its share of the sweep's α: the probability of a false alarm of this case
+    max_time: float
+    seed: Count
+    records: str | None = None  # a CSV file of records to start from
+
+    def __str__(self) -> str:
+        return self.name
+
+    def check(self, *, grace: float = GRACE) -> Verdict:
+        """Check the case in a new process, and return the verdict at its share of α.
+
+        `grace`: seconds that the process has in addition, to start, to import and to compile. Raises the
+        `DPWitnessError` that says why a case cannot be run; `MechanismCrashed` for a case that ended its process.
+        """
+        found = self.run(grace=grace)
+        if found.verdict is None:
+            kind, text = getattr(errors, found.error, None), f"{self.name}: {found.why}"
+            if isinstance(kind, type) and issubclass(kind, errors.DPWitnessError):
+                raise kind(text)
+            raise errors.MechanismError(text)
+        return found.verdict
+
+    def run(self, *, grace: float = GRACE, stop: Callable[[], bool] = lambda: False) -> CaseResult:
+        """As `check`, but return a result also for a case that cannot be run.
+
+        `stop` is called repeatedly; once it returns True the process is killed, and `KeyboardInterrupt` is raised.
+        """
+        if self.refused:
+            return CaseResult(case=self.name, error=InvalidParameter.__name__, why=self.refused)
+        path = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
+        environment = {**dict.fromkeys(THREADS, "1"), **os.environ, "PYTHONPATH": path}
+        child = Child([sys.executable, "-m", "dpwitness.sweeps.worker"], env=environment)
+        try:
+            (answer,) = child.ask(json.dumps(self.to_json()).encode() + b"\n", 1, self.max_time + grace, stop)
+            result: CaseResult = read_result(CaseResult, "answer", answer)
+            return replace(result, case=self.name)
+        except (MechanismCrashed, MechanismTimeout, errors.InvalidWitness) as error:
+            return CaseResult(case=self.name, error=type(error).__name__, why=one_line(error))
+        except Unreadable as error:
+            return CaseResult(case=self.name, error=MechanismCrashed.__name__, why=f"its process wrote {error}")
+        finally:
+            child.end()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
