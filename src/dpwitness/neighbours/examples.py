@@ -45,15 +45,11 @@ def is_strategy(value: object) -> bool:
 def from_strategy(strategy: Any) -> Examples:
     """Records drawn from a hypothesis strategy, the same ones every time, numbers in their order.
 
-    Raises `InvalidNeighbours` where hypothesis finds none, or is not installed.
+    Raises `InvalidNeighbours` where hypothesis finds none.
     """
-    try:
-        from hypothesis import HealthCheck, Phase, given, settings
-        from hypothesis.errors import HypothesisException
-    except ImportError as error:  # a foreign class of that name
-        raise InvalidNeighbours(
-            f"domain {brief(strategy)} looks like a hypothesis strategy: install hypothesis, or give like(examples)"
-        ) from error
+    from hypothesis import HealthCheck, Phase, given, settings
+    from hypothesis.errors import HypothesisException
+
     found: list[Value] = []
 
     # What is drawn follows from the text of this function, its decorators included.
