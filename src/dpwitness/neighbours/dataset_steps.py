@@ -1,12 +1,12 @@
 """Steps from one change of a dataset to changes like it, and to simpler ones."""
 
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from typing import Final
 
-from dpwitness.neighbours.domains import Value, key_of
+from dpwitness.neighbours.domains import Value, key_of, parts_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.groups import AFTER, BEFORE, BOTH, Change, Groups
 
@@ -89,7 +89,8 @@ class Steps:
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         for side in (BOTH, AFTER, BEFORE):
             places = [k for k, (_, own) in enumerate(change.rows) if own == side]
-            for left_out in list(_parts(places))[side != BOTH :]:  # some records of a group stay
+            whole = [places] if side == BOTH else []  # some records of a group stay
+            for left_out in (*whole, *parts_of(places, SINGLES)):
                 yield change.without(set(left_out))
         yield Change.of(others, after[:1] * len(after), before[:1] * len(before), len(others), "alike")
         yield Change.of(others, after, before, len(others), "at the end")
@@ -144,15 +145,3 @@ class Steps:
 def _mapped(k: int, values: dict[Hashable, Value], record: Record) -> Record:
     """A record with the value of one field replaced by that of a table."""
     return with_value(record, k, values[key_of(record[k])])
-
-
-def _parts(places: Sequence[int]) -> Iterator[Sequence[int]]:
-    """All of some places, halves, quarters, … and single ones."""
-    n = len(places)
-    if n:
-        yield places
-    chunk = n // 2
-    while chunk and n // chunk <= SINGLES:
-        for start in range(0, n, chunk):
-            yield places[start : start + chunk]
-        chunk //= 2

@@ -554,6 +554,15 @@ def in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:
     return (one for row in zip_longest(*kinds, fillvalue=none) for one in row if one is not none)
 
 
+def parts_of(places: Sequence[T], most: float = math.inf) -> Iterator[Sequence[T]]:
+    """Halves of some places, quarters, … and single ones, as long as there are at most `most` parts."""
+    chunk = len(places) // 2
+    while chunk and len(places) // chunk <= most:
+        for start in range(0, len(places), chunk):
+            yield places[start : start + chunk]
+        chunk //= 2
+
+
 def _round_numbers(low: float, high: float) -> list[int]:
     """Powers of two and ten inside a range, their negatives, and `BORDERS`: where code puts its limits.
 

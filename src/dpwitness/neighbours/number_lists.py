@@ -15,7 +15,7 @@ from dpwitness.checks import brief, flag, in_memory
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import LADDER, SPECIAL
+from dpwitness.neighbours.domains import LADDER, SPECIAL, parts_of
 from dpwitness.neighbours.inputs import LARGEST, Array, Data, as_finite_numbers
 from dpwitness.neighbours.pair import Pair, alike, holds, make_pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
@@ -418,7 +418,7 @@ SHRUNK: Final = "shrunk"
 
 def _drop_coordinate(pair: Pair) -> Iterator[Pair]:
     """Without some of the coordinates: halves, quarters, … single ones."""
-    for dropped in _chunks(np.arange(pair.data.size)):
+    for dropped in parts_of(range(pair.data.size)):
         keep = np.ones(pair.data.size, bool)
         keep[dropped] = False
         if np.any(pair.data[keep] != pair.neighbour[keep]):
@@ -427,21 +427,12 @@ def _drop_coordinate(pair: Pair) -> Iterator[Pair]:
 
 def _drop_differing_coordinate(pair: Pair) -> Iterator[Pair]:
     """With fewer coordinates that differ: without half of them, a quarter, … a single one."""
-    differing = np.flatnonzero(pair.data != pair.neighbour)
-    for places in _chunks(differing):
+    differing = np.flatnonzero(pair.data != pair.neighbour).tolist()
+    for places in parts_of(differing):
         if len(places) < len(differing):
             changed = pair.neighbour.copy()
             changed[places] = pair.data[places]
             yield make_pair(pair.data, changed, SHRUNK)
-
-
-def _chunks(places: NDArray[np.intp]) -> Iterator[NDArray[np.intp]]:
-    """Halves of some places, quarters, … single ones."""
-    chunk = len(places) // 2
-    while chunk:
-        for start in range(0, len(places), chunk):
-            yield places[start : start + chunk]
-        chunk //= 2
 
 
 def _nearer_to_zero(pair: Pair) -> Iterator[Pair]:
