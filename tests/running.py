@@ -65,7 +65,7 @@ def search(mechanism, relation, objective, *, seed, budget, centre=0.0, scale=1.
 
 
 def best_entry(mechanism, entries, objective, *, seed, budget):
-    ranked, spent = comparison.ranked_entries(runner(mechanism, seed), entries, objective, budget)
+    ranked, spent = comparison.compare(runner(mechanism, seed), entries, objective, budget, Role.COMPARISON)
     return ranked[0], spent
 
 

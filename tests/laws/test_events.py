@@ -13,7 +13,6 @@ from dpwitness.events import (
     Feature,
     FeatureEvent,
     Interval,
-    Nested,
     OutcomeSet,
     Outside,
     ScoreThreshold,
@@ -223,21 +222,6 @@ def test_nested_events_hold_the_outcomes_of_a_value_from_their_threshold_on(even
         assert values.shape == (len(rows),)
         for t in (threshold, *values[np.isfinite(values) & (np.abs(values) < LARGEST)][:3].tolist()):
             assert np.array_equal(family.above(t).contains(rows), values >= t)
-
-
-@given(st.one_of(intervals, scores(), st.just(FEATURE)), real_rows)
-def test_nested_events_around_one_are_counted_by_their_cuts_as_by_themselves(event, rows):
-    nested = Nested.around(event, rows, (0.3, 0.5, 1.0, 2.0, 3.0))
-    if nested.events:
-        expected = np.sum([one.contains(rows) for one in nested.events], axis=0)
-        assert nested.cell_of(rows).tolist() == expected.tolist()
-
-
-def test_nested_events_up_to_the_largest_number_hold_what_is_infinite():
-    rows = np.array([[0.0], [LARGEST], [np.inf]])
-    with np.errstate(over="ignore"):  # what comes next is infinite
-        nested = Nested.around(Interval(coordinate=0, high=1.0), rows, (1.0, 2.0))
-    assert nested.cell_of(rows).tolist() == [2, 1, 1]
 
 
 def test_kinds_without_a_threshold_have_no_nested_events():

@@ -26,7 +26,6 @@ from dpwitness.events import (
     ScoreThreshold,
     is_partition,
 )
-from dpwitness.events.counting import Nested
 from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
@@ -37,6 +36,8 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
 from dpwitness.runs import OVERRUN, Role, Runner, default_workers, generator, order, stack
 from dpwitness.runs.shards import BLOCK, EventCells, OutcomeRows, tally_of_rows
+from dpwitness.search.cuts import cuts_around
+from dpwitness.search.samples import sample_of
 from running import confirm, ordered, runner, sample
 
 PAIR = pairs(([0.0] * 10, [1.0] * 9 + [-1.0])).given[0]
@@ -659,7 +660,8 @@ def test_a_tally_of_rows_has_d_first():
 
 
 def test_the_table_of_cells_has_d_first():
-    nested = Nested((Interval(coordinate=0, low=2.0), Interval(coordinate=0, low=1.0)))
-    tally = tally_of_rows(nested, np.array([[2.0], [1.0]]), np.array([[0.0], [2.0]]))
-    assert np.reshape(tally.cells, (3, 3)).tolist() == [[0, 0, 0], [0, 0, 1], [1, 0, 0]]
+    cells = cuts_around(Interval(coordinate=0, low=1.0), sample_of(np.array([[1.0], [2.0]]), np.array([[1.0], [2.0]])))
+    cells = replace(cells, edges=np.array([1.0, 2.0]))
+    tally = tally_of_rows(cells, np.array([[2.0], [1.0]]), np.array([[0.0], [2.0]]))
+    assert np.reshape(tally.cells, (4, 4)).tolist() == [[0, 0, 0, 0], [0, 0, 1, 0], [1, 0, 0, 0], [0, 0, 0, 0]]
     assert (tally.n10, tally.n11, tally.n01, tally.n00) == (1, 1, 0, 0)

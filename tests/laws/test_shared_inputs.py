@@ -279,7 +279,7 @@ def test_a_change_that_a_run_takes_back_is_none():
     np.testing.assert_array_equal(rows, made(mechanism, pair, copies=True)[0])
 
 
-@pytest.mark.parametrize("role", [Role.SEARCH, Role.CHEAPER, Role.EPOCH, Role.CONFIRM], ids=lambda role: role.name)
+@pytest.mark.parametrize("role", [Role.SEARCH, Role.COMPARISON, Role.EPOCH, Role.CONFIRM], ids=lambda role: role.name)
 @pytest.mark.parametrize("seeded", [False, True])
 def test_a_late_change_in_runs_that_are_evidence(role, seeded):
     """Runs that no seed repeats cannot be made again where they count."""

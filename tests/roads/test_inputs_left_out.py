@@ -7,9 +7,6 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.pairs import among_many_records
-from running import prepare
 
 LISTS = dpw.records(dpw.numbers(0, 1), form="list")
 EPOCHS = {"search_runs": 0, "runs": 200}
@@ -84,34 +81,3 @@ def test_an_error_in_some_runs_on_both_sides_is_no_input_that_cannot_be_run():
 
     with pytest.raises(dpw.MechanismRaised, match="now and then"):
         dpw.check(Noisy(rarely), claim=1.0, neighbours=LISTS, seed=1, workers=1, **EPOCHS)
-
-
-def large(check, relation=LISTS):
-    problem, running = prepare(Noisy(check), claim=1.0, neighbours=relation)
-    entry, spent = among_many_records(problem, running, GrowthAt(claim=problem.claim))
-    return entry, spent, running
-
-
-class Sampling(Noisy):
-    """One whose noise is left out for many records."""
-
-    def __call__(self, rng, data):
-        return float(np.sum(data)) + (0.0 if len(data) > 5_000 else rng.laplace())
-
-
-def test_many_records_are_tried_where_runs_are_fast():
-    problem, running = prepare(Sampling(None), claim=1.0, neighbours=dpw.records(dpw.numbers(0, 1)))
-    entry, spent = among_many_records(problem, running, GrowthAt(claim=problem.claim))
-    assert entry is not None
-    assert len(entry.pair.neighbour) == 10_000
-    assert spent > 0
-
-
-def test_no_more_records_are_tried_than_the_relation_has():
-    assert large(many(math.inf), dpw.records(dpw.numbers(0, 1), size=(1, 1000)))[:2] == (None, 0)
-
-
-def test_many_records_that_cannot_be_run_are_left_out():
-    entry, _, running = large(many(5_000), dpw.records(dpw.numbers(0, 1)))
-    assert entry is None
-    assert "1 pair of inputs was left out" in running.notes[-1]

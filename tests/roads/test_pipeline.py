@@ -10,7 +10,6 @@ from scipy import stats
 
 import dpwitness as dpw
 import running
-from dpwitness.api import bound as bound_module
 from dpwitness.api import check as check_module
 from dpwitness.api.check import _until_settled, confirm_candidate, in_epochs
 from dpwitness.api.loop import EvidenceCourse, confirm_events
@@ -371,16 +370,6 @@ def test_a_bound_has_its_confidence_and_a_witness_against_just_less(monkeypatch)
     bound = dpw.bound(half_noise, alpha=0.01, **how)
     assert bound.confidence == 0.99
     assert 1 < bound.epsilon_lower_bound == bound.witness.claim.epsilon
-
-
-def test_sides_of_a_bound_are_made_independent_by_what_its_event_shows(monkeypatch):
-    claims = []
-    monkeypatch.setattr(bound_module, "with_sides_that_pay", lambda _, one, claim: claims.append(claim) or one)
-    for p, q, shown in ((0.5, 0.125, [math.log(4)]), (0.125, 0.5, [])):
-        claims.clear()
-        candidate = Candidate(pair=None, event=None, estimate=Estimate(p=p, q=q, both=0.1))
-        assert bound_module._with_sides_that_pay(None, candidate, ApproxDP(0.0)) is candidate
-        assert [claim.epsilon for claim in claims] == pytest.approx(shown)
 
 
 def one_answer(rng, data, epsilon):

@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from itertools import pairwise, product
 from types import SimpleNamespace
 
@@ -14,19 +15,21 @@ from scipy import stats
 
 import dpwitness as dpw
 from dpwitness import ZCDP, RenyiDP, Violation, Witness, bound, check, replay
-from dpwitness.candidate import Candidate, CellsEstimate, Estimate, Tally
+from dpwitness.candidate import Candidate, CellsEstimate, Estimate
 from dpwitness.claims.renyi import Hyperplane
 from dpwitness.errors import InvalidWitness, MechanismTimeout
-from dpwitness.events import Cells, Interval, Nested, ScoreThreshold, around, event_from_json
+from dpwitness.events import Cells, Interval, ScoreThreshold, event_from_json
 from dpwitness.evidence import bet_on, detectable_parameter, log_e_value, lower_bound
 from dpwitness.evidence.bet import OnCells
 from dpwitness.evidence.counts import Counts
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
-from dpwitness.runs import Runner
+from dpwitness.runs import Role, Runner
 from dpwitness.search.cells import Aim, better
-from dpwitness.search.objectives import BoundAt, GrowthAt
-from dpwitness.search.pairs import refined
+from dpwitness.search.comparison import Entry, compare
+from dpwitness.search.cuts import cuts_around
+from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.samples import sample_of
 from running import sampled, soon
 
 ONE = [([0], [1])]
@@ -338,20 +341,6 @@ def test_cells_lie_between_their_cuts():
         event_from_json({**event.to_json(), "cuts": [1.0, 0.0]})
 
 
-def test_nested_events_are_counted_together():
-    rows = np.random.default_rng(1).standard_normal((1_000, 1))
-    upper = around(Interval(coordinate=0, low=1.0), rows, (0.25, 0.5, 1.0, 2.0))
-    lower = around(Interval(coordinate=0, high=-1.0), rows, (0.25, 1.0, 100.0))
-    hits = int(np.count_nonzero(rows >= 1.0))
-    assert [int(event.contains(rows).sum()) for event in upper] == [round(f * hits) for f in (0.25, 0.5, 1.0, 2.0)]
-    assert len(lower) == 2
-    assert around(Interval(coordinate=0, low=0.0, high=1.0), rows, (0.5,)) == []
-    nested = Nested(tuple(upper))
-    assert nested.cell_of(rows).tolist() == sum(event.contains(rows).astype(int) for event in upper).tolist()
-    assert nested.inside.tolist() == [False, True, True, True, True]
-    assert Tally(n10=1, cells=(0, 1, 0, 0)).cells == (0, 1, 0, 0)
-
-
 def rare(rng, data):
     """N(0, σ²) against N(1, σ²) with σ = 3.43: `gaussian_wrong_sigma` at ε = 1, δ = 10⁻⁵."""
     return data[0] + math.sqrt(math.log(1.25e5)) * rng.standard_normal()
@@ -373,40 +362,24 @@ def shifted(rng, data):
 @pytest.mark.parametrize("lower", soon([False, True], 1), ids=["upper tail", "lower tail"])
 def test_a_cut_is_placed_where_it_promises_most(lower):
     """From a cut that is thirteen times too frequent, at which nothing grows, to nearly the best one (closed form)."""
-    planned, budget, exact = 20_000_000, 100_000, 1 << 60
+    exact = 1 << 60
     mechanism = as_mechanism(shifted, np.array([0.0]), neighbour=np.array([1.0]))
     pair, event = Pair(np.array([1.0]), np.array([0.0])), Interval(coordinate=0, low=1.5)
     if lower:
         pair, event = pair.swapped(), Interval(coordinate=0, high=-0.5)
-    objective = GrowthAt(claim=dpw.ApproxDP(2.5, 0.005), planned=planned)
+    objective = GrowthAt(claim=dpw.ApproxDP(2.5, 0.005), planned=20_000_000)
 
     def promise(z):
         q = stats.norm.sf(z + 1)
         return objective(stats.norm.sf(z), q, exact, 0.0, q)  # coupled: what is seen on D′ is seen on D
 
-    candidate = Candidate(
-        pair=pair, event=event, estimate=Estimate(p=stats.norm.sf(0.5), q=stats.norm.sf(1.5), both=stats.norm.sf(1.5))
-    )
     runner = Runner(mechanism=mechanism, seed=4, workers=1)
-    assert refined(runner, candidate, objective, planned=budget, budget=budget) == (candidate, 0)
-    found, spent = refined(runner, candidate, objective, planned=planned, budget=budget)
-    z = -found.event.high if lower else found.event.low - 1
+    cuts = cuts_around(event, sample_of(*runner.sample(pair, 100_000, Role.SEARCH, 0)))
+    entry = replace(Entry.uncounted(pair, event), cuts=cuts)
+    (found, *_), spent = compare(runner, [entry], objective, 2_000_000, Role.COMPARISON)
+    z = -found.found.event.high if lower else found.found.event.low - 1
     assert promise(np.array([0.5])) < 0 < 0.8 * promise(np.linspace(1, 4, 300)).max() < promise(np.array([z]))
-    assert spent == 3_000_000
-
-
-def test_the_cut_of_a_bound_is_placed_anew_though_luck_promised_more():
-    """The best of many entries is the luckiest: what it seemed to show does not count against cuts that were seen."""
-    mechanism = as_mechanism(shifted, np.array([0.0]), neighbour=np.array([1.0]))
-    candidate = Candidate(
-        pair=Pair(np.array([1.0]), np.array([0.0])), event=Interval(coordinate=0, low=1.5),
-        estimate=Estimate(p=stats.norm.sf(0.5), q=0.001, both=0.001),
-    )  # fmt: skip
-    planned = 2_000_000
-    runner = Runner(mechanism=mechanism, seed=4, workers=1)
-    found, _ = refined(runner, candidate, BoundAt(planned=planned, log_threshold=5.0), planned=planned, budget=100_000)
-    assert found.event.low > 2.5
-    assert found.estimate.q == pytest.approx(stats.norm.sf(found.event.low), rel=0.2)
+    assert spent <= 2_000_000
 
 
 class Late:
@@ -436,6 +409,5 @@ def test_search_runs_are_told_though_the_time_was_over():
         estimate=Estimate(p=0.69, q=0.31),
     )
     objective = GrowthAt(claim=claim, planned=20_000_000)
-    assert refined(Late(), candidate, objective, planned=20_000_000, budget=30_000) == (candidate, 20_000)
     aim = Aim(claim=claim, planned=20_000_000, log_threshold=7.0, of_bound=False)
     assert better(Late(), candidate, aim, objective, 30_000) == (candidate, 10_000)

@@ -10,9 +10,6 @@ from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import bound_so_far, confirm_events, result_fields, uninterrupted, witness_of, work_on
 from dpwitness.api.outputs import drawn_outputs
-from dpwitness.candidate import Candidate
-from dpwitness.claims import Claim
-from dpwitness.claims.claim import LARGEST
 from dpwitness.claims.renyi import bounds_divergences
 from dpwitness.evidence import bet_on, lower_bound
 from dpwitness.health import before_search, findings
@@ -22,13 +19,10 @@ from dpwitness.results.bound import Bound
 from dpwitness.results.verdict import STOPPED, Course
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better
-from dpwitness.search.costs import with_sides_that_pay
 from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
-from dpwitness.search.pairs import MANY, best_refined, finalists, search_budget
+from dpwitness.search.pairs import best_candidate, search_budget
 
 MOST_SEARCH_RUNS: Final = 8_000_000
-#: Of how many candidates the cuts are placed anew, each by a tenth of the confirm runs.
-REFINED: Final = 3
 
 
 @public
@@ -59,18 +53,11 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
     objective: Objective = BoundAt(planned=planned, log_threshold=threshold, delta=delta)
     if of_family:
         objective = ParameterAt(planned=planned, log_threshold=threshold, claim=problem.claim)
-    found, spent = finalists(problem, runner, objective, planned=runs, budget=budget)
-    candidate = found[0]
-    if problem.mechanism.cost.compiled and effort.search_runs is None:  # else the user has said how many
-        candidate, more = best_refined(
-            runner.searching(), found[:REFINED], objective, planned=runs, budget=min(budget, runs // MANY)
-        )
-        spent += more
+    candidate, spent = best_candidate(problem, runner, objective, planned=runs, budget=budget)
     if bounds_divergences(problem.claim):
         aim = Aim(claim=problem.claim, planned=planned, log_threshold=threshold, of_bound=True)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
-    candidate = _with_sides_that_pay(runner, candidate, problem.claim)
     shown = bound_so_far(problem.claim, candidate.estimate, effort, alpha=alpha)
     done = confirm_events(
         runner,
@@ -104,13 +91,3 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
             notes=(*notes, *done.notes, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
         )
     )
-
-
-def _with_sides_that_pay(runner: Runner, candidate: Candidate, claim: Claim) -> Candidate:
-    """As `with_sides_that_pay`, against the parameter that the candidate's estimate shows."""
-    estimate = candidate.estimate
-    assert estimate is not None  # of a search
-    shown = float(claim.reached(estimate.p, estimate.q))
-    if not 0 < shown < math.inf:
-        return candidate
-    return with_sides_that_pay(runner, candidate, claim.at(min(shown, LARGEST)))

@@ -71,7 +71,7 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.verdict import STOPPED, Course, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
-from dpwitness.search.costs import Costs, affordable_runs, with_sides_that_pay
+from dpwitness.search.costs import Costs, affordable_runs
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import PROVED_IN, GrowthAt, value_of
 from dpwitness.search.pairs import (
@@ -79,12 +79,10 @@ from dpwitness.search.pairs import (
     SCREENING,
     Search,
     SearchedPair,
-    cheaper_candidate,
+    best_candidate,
     different,
-    finalists,
     made_in_time,
     proposed,
-    refined,
     refuse_constant,
     search_budget,
     usual_runs,
@@ -110,10 +108,6 @@ RUNS_BEFORE_VARIATIONS: Final = 4
 UNUSUAL: Final = 1
 PART_OF_UNUSUAL: Final = 8
 LEFT_BY_UNUSUAL: Final = 0.42
-#: The share of the time that is left for the confirm runs of plain Python, once a better cut has been looked for; and
-#: the part of the planned runs that a cheaper pair is looked for in.
-LEFT: Final = 0.4
-PART: Final = 10
 #: What is left once the last bits were looked at, which need a few percent of the time behind any search.
 LEFT_BY_BITS: Final = 0.36
 #: Where epochs won so many nats the candidate stays: what wins goes on.
@@ -281,19 +275,13 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         log_threshold=log_threshold,
         stop_value=min(PROVED_IN * log_threshold / budget, fastest / 2),
     )
-    (candidate, *_), spent = finalists(problem, runner, objective, planned=effort.runs, budget=budget)
-    if effort.search_runs is None:  # else the user has said how many
-        planned = int(min(effort.runs, affordable_runs(problem, runner)))
-        fitting = replace(objective, planned=planned)
-        # Plain Python may have had no time for more than a first look at each pair.
-        left = 0.5 if problem.mechanism.cost.compiled else LEFT
-        candidate, more = refined(runner.searching(left), candidate, fitting, planned=planned, budget=budget)
-        spent += more
+    # Where the user says how many search runs there are, no others are made.
+    planned = budget if effort.search_runs is not None else effort.runs
+    candidate, spent = best_candidate(problem, runner, objective, planned=planned, budget=budget)
     if bounds_divergences(claim):
         aim = Aim(claim=claim, planned=effort.runs, log_threshold=log_threshold, of_bound=False)
         candidate, more = better(runner.searching(), candidate, aim, objective, budget)
         spent += more
-    candidate = with_sides_that_pay(runner, candidate, claim)
 
     def leak(runner: Runner) -> Violation | None:
         most = min(effort.runs, affordable_runs(problem, runner))
@@ -473,29 +461,6 @@ class _Epochs:
         """How many more runs there are, and is time for, at such a cost of a run."""
         return int(max(min(self.effort.runs - self.runs, self.costs.affordable / cost), 1))
 
-    def _that_pays(self, candidate: Candidate) -> tuple[Candidate, int]:
-        """Where little was won, the pair and the cut by which a pass says most in the time; and the runs spent.
-
-        None is spent for slow mechanisms, nor where the claim's best bet is on cells, nor where the user wants none.
-        """
-        problem = self.problem
-        if self.effort.search_runs is not None:
-            return candidate, 0
-        if problem.mechanism.cost.slow or candidate.estimate is None or bounds_divergences(problem.claim):
-            return candidate, 0
-        if self._log_wealth() > WON:
-            return candidate, 0
-        planned = self._planned(self._course_of(candidate).cost)
-        threshold = math.log(1 / self.effort.level)
-        objective = GrowthAt(claim=problem.claim, planned=planned, log_threshold=threshold)
-        runner = self.runner.searching(LEFT)
-        candidate, spent = cheaper_candidate(problem, runner, candidate, objective, self.costs, planned // PART)
-        planned = int(min(planned, affordable_runs(problem, runner)))
-        candidate, more = refined(
-            runner, candidate, replace(objective, planned=planned), planned=planned, budget=self.runs
-        )
-        return candidate, spent + more
-
     def _later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
         """What later runs on the candidate's pair showed of events that were chosen earlier; a new pair has none."""
         of_pair = (course for course in self.courses if course.pair.key == candidate.pair.key)
@@ -608,9 +573,7 @@ class _Epochs:
     def bet_all_on(self, candidate: Candidate) -> Verdict:
         """Bet all of the wealth on one candidate, in the runs and the time that are left."""
         claim, wealth, runs = self.problem.claim, self.wealth, max(self.effort.runs - self.runs, 1)
-        paying, spent = self._that_pays(candidate)
-        fixed = self._on_cells(candidate, runs) if paying is candidate else paying
-        fixed = with_sides_that_pay(self.runner, fixed, claim)
+        fixed = self._on_cells(candidate, runs)
         before = wealth.log_e_value(claim)
         look = _until_settled(self.problem, fixed.estimate, self.effort, self.course, (self.runs, before))
         try:
@@ -620,7 +583,7 @@ class _Epochs:
             return self.end(candidate)
         done.shards.series, done.shards.chosen = self.series, self._later_counts(fixed)
         wealth = replace(wealth, last=bet_on(done.totals[0], claim, fixed.estimate))
-        return self._verdict(fixed, done, wealth, self.runs + done.totals[0].runs, search_runs=spent)
+        return self._verdict(fixed, done, wealth, self.runs + done.totals[0].runs)
 
     def end(self, candidate: Candidate | None) -> Verdict:
         """The verdict without further runs: the claim is refuted, or the check was interrupted."""
@@ -644,9 +607,7 @@ class _Epochs:
         objective = GrowthAt(claim=claim, planned=runs, log_threshold=threshold)
         return better_by_rows(*self._course_of(candidate).outcomes_of(candidate), candidate, aim, objective)
 
-    def _verdict(
-        self, candidate: Candidate, done: Confirmation, wealth: Wealth, made: int, *, search_runs: int = 0
-    ) -> Verdict:
+    def _verdict(self, candidate: Candidate, done: Confirmation, wealth: Wealth, made: int) -> Verdict:
         """The verdict by the evidence of all bets."""
         mechanism = self.problem.mechanism
         slow_notes: tuple[str, ...] = ()
@@ -665,7 +626,7 @@ class _Epochs:
             course=self.course,
             outcomes=None if seen is None else seen.outcomes_of(candidate),
             runs_made=made,
-            search_runs=search_runs + self.searched,
+            search_runs=self.searched,
             epoch_runs=self.runs,
             pass_notes=slow_notes,
         )

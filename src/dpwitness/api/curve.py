@@ -39,7 +39,7 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
 from dpwitness.results.verdict import EARLY
 from dpwitness.runs import Role, Runner
-from dpwitness.search.comparison import ranked_entries
+from dpwitness.search.comparison import compare
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterAt
 from dpwitness.search.pairs import PROMISING, learned, search, search_budget, usual_runs
@@ -277,9 +277,11 @@ def pool_of(
     wide = tests.widest(planned)
     searching = runner.searching()
     promising, spent = search(problem, searching, wide, budget)
-    entries = learned(searching, promising[:PROMISING], wide, 3)
-    ranked, more = ranked_entries(searching, entries, wide, budget) if len(entries) > 1 else (entries, 0)
-    best, sample = ranked[0], promising[ranked[0].place].sample
+    promising = promising[:PROMISING]
+    entries = learned(searching, promising, wide, 3)
+    ranked, more = compare(searching, entries, wide, budget, Role.COMPARISON) if len(entries) > 1 else (entries, 0)
+    best = ranked[0]
+    sample = next(one.sample for one in promising if one.pair is best.pair)
     spots = np.unique(np.quantile(tests.values, (0, 0.25, 0.5, 0.75, 1), method="nearest"))
     pool = [best.found, *(learn(sample, _growth(tests.family.at(spot)), most=1)[0] for spot in spots.tolist())]
     different = {(str(found.event.to_json()), found.swapped): found for found in pool}

@@ -1,6 +1,6 @@
 """Sets of outcomes, a file a kind, and the rows of numbers that outcomes are."""
 
-from dpwitness.events.counting import Nested, around, cells_of, members_of
+from dpwitness.events.counting import cells_of, members_of
 from dpwitness.events.event import (
     LARGEST,
     Counted,
@@ -36,7 +36,6 @@ __all__ = [
     "Feature",
     "FeatureEvent",
     "Interval",
-    "Nested",
     "Noun",
     "OutcomeSet",
     "Outside",
@@ -45,7 +44,6 @@ __all__ = [
     "ScoreThreshold",
     "Statistic",
     "Thresholds",
-    "around",
     "cells_of",
     "codes_in",
     "event_from_json",

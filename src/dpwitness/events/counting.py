@@ -2,15 +2,13 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import override
 
 from dpwitness.events.encoding import Rows
-from dpwitness.events.event import LARGEST, Event, Partition, thresholds_of
+from dpwitness.events.event import Event
 from dpwitness.events.intervals import Interval, Outside
 
 
@@ -82,88 +80,3 @@ def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
         # As `Interval.contains`: half-open, and an end of +inf is no end. NaN compares false.
         members[single] = ((values >= low) & ((values < high) | (high == np.inf))) ^ outside
     return members
-
-
-def around(event: Event, rows: Rows, factors: Sequence[float]) -> list[Event]:
-    """Events like this one that hold so many times as many of the rows, each within the next; `factors` rise.
-
-    Fewer, perhaps none, where values repeat or are too few; none where it is none of nested events (`thresholds_of`).
-    """
-    return [event for event, _ in _around(event, rows, factors)]
-
-
-def _around(event: Event, rows: Rows, factors: Sequence[float]) -> list[tuple[Event, NDArray[np.bool_]]]:
-    """The events `around` one, and which of the rows lie in each; shape (n,)."""
-    inside = event.contains(rows)
-    hits = int(np.count_nonzero(inside))
-    for family in thresholds_of(event):
-        values = family.value(rows)
-        falling = -np.sort(-values[np.isfinite(values)])
-        if not 0 < hits < len(falling) or np.any((values >= falling[hits - 1]) != inside):
-            continue  # not one of these
-        places = [round(factor * hits) for factor in factors if 0 < round(factor * hits) <= len(falling)]
-        cuts = dict.fromkeys(float(falling[place - 1]) for place in places)
-        events = [family.above(cut) for cut in cuts]
-        # Each is {value ≥ cut}, but that at the largest number an interval has no end.
-        known = all(abs(cut) < LARGEST for cut in cuts)
-        members = [values >= cut for cut in cuts] if known else [one.contains(rows) for one in events]
-        return list(zip(events, members, strict=True))
-    return []
-
-
-@dataclass(frozen=True, slots=True)
-class Nested(Partition):
-    """Several events, each within the next, as the partition that they make; it is counted and never written.
-
-    Cell j holds the outcomes that lie in j of them.
-    """
-
-    events: tuple[Event, ...]
-    #: Of which of the families of the largest event (`thresholds_of`) they are, and their cuts, which rise; if known.
-    family: int = 0
-    cuts: tuple[float, ...] = ()
-
-    @classmethod
-    def around(cls, event: Event, rows: Rows, factors: Sequence[float]) -> "Nested":
-        """The events `around` one, with their cuts: one value of an outcome then tells in how many of them it lies."""
-        found = _around(event, rows, factors)
-        slow, members = cls(tuple(one for one, _ in found)), [inside for _, inside in found]
-        cells = np.sum(members, axis=0)
-        for number, family in enumerate(thresholds_of(slow.events[-1]) if slow.events else ()):
-            values = family.value(rows)
-            smallest = [float(np.min(values[inside], initial=np.inf)) for inside in members]
-            fast = cls(slow.events, number, tuple(smallest[::-1]))
-            if np.all(np.isfinite(smallest)) and np.array_equal(fast._cells(values), cells):
-                return fast
-        return slow
-
-    @property
-    @override
-    def cells(self) -> int:
-        return len(self.events) + 1
-
-    @property
-    def inside(self) -> NDArray[np.bool_]:
-        """The cells of the largest event."""
-        return np.arange(self.cells) > 0
-
-    @property
-    @override
-    def width(self) -> int:
-        return max(event.width for event in self.events)
-
-    @override
-    def cell_of(self, rows: Rows) -> NDArray[np.int64]:
-        if self.cuts:
-            return self._cells(thresholds_of(self.events[-1])[self.family].value(rows))
-        cells = np.zeros(len(rows), np.int64)
-        for event in self.events:
-            cells += event.contains(rows)
-        return cells
-
-    def _cells(self, values: NDArray[np.float64]) -> NDArray[np.int64]:
-        return cells_between(np.array(self.cuts), values, 0)
-
-    @override
-    def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        return self.events[-1].contains(rows)

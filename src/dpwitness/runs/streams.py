@@ -18,12 +18,7 @@ class Role(Enum):
     CHECK_OF_SEARCH = (0, 1 << 21)  # of an event that was the best of many
     SHRINK = (0, (1 << 21) + 1)
     CELLS = (0, (1 << 21) + 2)  # of a partition: 0 to learn it from, 1 to estimate it
-    REFINEMENT = (0, (1 << 21) + 3)  # of a cut: 0 to see where others lie, 1 to count them
     ATTACK = (0, (1 << 21) + 4)  # as COMPARISON, of what an attack proposes: its winner is judged again by COMPARISON
-    MANY_RECORDS = (0, (1 << 21) + 5)  # 0 to learn an event from, 1 to see it again, 2 to time a run
-    CHEAPER = (0, (1 << 21) + 6)  # as COMPARISON, of pairs with fewer records; also to learn their events from
-    PLACED_CUTS = (0, (1 << 21) + 10)  # as COMPARISON, of candidates whose cuts were placed anew
-    MOVED = (0, (1 << 21) + 13)  # as COMPARISON, of an event at other places of the outcome
     BITS = (0, (1 << 21) + 9)  # to learn from which last bits tell D from D′: the number of the pair, then 1 to count
     EPOCH = (3,)  # then the number of the pair and of the epoch: evidence first, then what the next one learns from
     CONFIRM = (1,)  # then the number of the shard: evidence, as those of an epoch are

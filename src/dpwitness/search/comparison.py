@@ -1,4 +1,4 @@
-"""Entries, each a pair with an event, told apart on search runs of their own: by halving, or slice by slice.
+"""Entries, each a pair with an event, compared on search runs of their own, slice by slice.
 
 Counting needs no memory, so many runs tell apart what the rows of a search could not.
 """
@@ -6,10 +6,12 @@ Counting needs no memory, so many runs tell apart what the rows of a search coul
 import math
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Final
 
 from dpwitness.candidate import Estimate, Tally
+from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Event
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import input_key
@@ -24,13 +26,11 @@ from dpwitness.search.objectives import Objective, value_of
 STANDARD_ERRORS: Final = 1.0
 #: How many times more runs of an entry are counted at most where they cost less.
 MOST_MORE: Final = 64.0
-#: How often an entry that may have its place by chance is counted again.
-MOST_COUNTED_AGAIN: Final = 2
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A pair and an event to compare; `place` says which promising pair it came from, −1 for an attack's.
+    """A pair and an event to compare.
 
     `cuts`: all intervals, or sets of outcomes, that the event is one of, where they are to be counted with it;
     `learned_from`: by how many runs a better one of them may be chosen; 0 if by any.
@@ -38,18 +38,13 @@ class Entry:
 
     pair: Pair
     found: RatedEvent
-    place: int = -1
     cuts: CutCells | OutcomeCells | None = None
     learned_from: int = 0
 
     @classmethod
-    def uncounted(
-        cls, pair: Pair, event: Event, place: int = -1, *, swapped: bool = False, cuts: CutCells | None = None
-    ) -> "Entry":
+    def uncounted(cls, pair: Pair, event: Event) -> "Entry":
         """One that nothing is known of."""
-        return cls(
-            pair, RatedEvent(event=event, swapped=swapped, estimate=Estimate(p=0.0, q=0.0), value=0.0), place, cuts
-        )
+        return cls(pair, RatedEvent(event=event, swapped=False, estimate=Estimate(p=0.0, q=0.0), value=0.0))
 
 
 #: Of the runs by which entries are told apart all get a half together; the others are given out in slices.
@@ -76,7 +71,6 @@ class _Comparison:
     tallies: list[Tally]
     role: Role
     prices: list[float]  # of a run of each
-    lower: float = LOWER  # by so many standard errors an entry is lowered where the best promise is looked for
     spent: int = 0
     turns: Counter[int] = field(default_factory=Counter)  # of each entry
     since: dict[int, Tally] = field(default_factory=dict)  # of an entry with cuts, since its event was chosen
@@ -89,12 +83,11 @@ class _Comparison:
         objective: Objective,
         role: Role,
         costs: Costs | None,
-        lower: float = LOWER,
     ) -> "_Comparison":
         """Entries of which nothing was counted; they compete for seconds where there are `costs`, else for runs."""
         objectives = [objective if costs is None else costs.priced(objective, entry.pair) for entry in entries]
         prices = [1.0 if costs is None else costs.of(entry.pair) for entry in entries]
-        return cls(runner, objectives, list(entries), [Tally() for _ in entries], role, prices, lower)
+        return cls(runner, objectives, list(entries), [Tally() for _ in entries], role, prices)
 
     def runs_of(self, number: int, n: int, among: Sequence[int]) -> int:
         """As many runs of an entry as take its even share of the time of n runs of each of those."""
@@ -144,9 +137,9 @@ class _Comparison:
         return self.latest[number].found.value
 
     def promise(self, number: int) -> float:
-        """What an entry promises `lower` standard errors lower."""
+        """What an entry promises `LOWER` standard errors lower."""
         mean, error = self.mean_and_error(number)
-        return mean - self.lower * error
+        return mean - LOWER * error
 
     def mean_and_error(self, number: int) -> tuple[float, float]:
         """What it shows, not lowered, and the standard error of that."""
@@ -155,46 +148,61 @@ class _Comparison:
         return found.value + error, error
 
 
-def told_apart(
+def compare(
     runner: Runner,
     entries: Sequence[Entry],
     objective: Objective,
     budget: int,
     role: Role,
     costs: Costs | None = None,
-    lower: float = LOWER,
 ) -> tuple[list[Entry], int]:
     """The entries, counted until the best is known or no longer matters, best first, and the runs spent.
 
-    About `budget` runs at most. The events of one pair are counted in the same runs: all pairs get a few, then, slice
-    by slice, that of the best entry so far or of its strongest rival, whichever is known less well (Kalyanakrishnan,
-    Tewari, Auer & Stone 2012, ICML). The best is the one that promises most less its errors: a rare event may show much
-    by chance. Its strongest rival is the one by which most may be gained; runs end where that is next to nothing and
-    the best is known.
-    `costs`: as in `ranked_entries`; `lower`: by how many errors.
+    About `budget` runs at most, or until the deadline. The events of one pair are counted in the same runs: all pairs
+    get a few, then, slice by slice, that of the best entry so far or of its strongest rival, whichever is known less
+    well (Kalyanakrishnan, Tewari, Auer & Stone 2012, ICML). The best is the one that promises most less its errors: a
+    rare event may show much by chance; of those that promise nearly as much, the simplest. Its strongest rival is the
+    one by which most may be gained; runs end where that is next to nothing and the best is known.
+
+    `role`: of streams that none of the entries was chosen by. `costs`: by which entries compete for seconds, not runs;
+    each gets an even share of the time that so many runs of all take.
     """
-    state = _Comparison.of(runner, entries, objective, role, costs, lower)
+    state = _Comparison.of(runner, entries, objective, role, costs)
     remaining, left_out = state.by_what_they_came_with()
+    with suppress(MechanismTimeout):  # what was counted until then decides
+        _count(state, remaining, budget)
+    if max(map(state.value, remaining)) <= 0:  # no event looks good: one that happens
+        telling = [number for number in remaining if state.latest[number].found.telling]
+        left_out = [number for number in remaining if telling and number not in telling] + left_out
+        remaining = telling or remaining
+    best = max(map(state.promise, remaining))
+    good = [number for number in remaining if state.promise(number) >= best - tolerance(best)]
+    winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
+    ranked = dict.fromkeys([winner, *sorted(remaining, key=lambda number: -state.promise(number)), *left_out])
+    return [state.latest[number] for number in ranked], state.spent
+
+
+def _count(state: _Comparison, remaining: Sequence[int], budget: int) -> None:
+    """Count entries in about so many runs, until the best is known. Raises `MechanismTimeout` at the deadline."""
     pairs: dict[Hashable, list[int]] = {}
     for number in remaining:
-        pairs.setdefault(tuple(map(input_key, entries[number].pair.sides)), []).append(number)
+        pairs.setdefault(tuple(map(input_key, state.latest[number].pair.sides)), []).append(number)
     beside = {number: of_pair for of_pair in pairs.values() for number in of_pair}
     each, slice_of = budget // (FIRST_SHARE * len(pairs)), budget // SLICES
     for of_pair in pairs.values():
-        halves = 2 if any(entries[number].cuts for number in of_pair) else 1
+        halves = 2 if any(state.latest[number].cuts for number in of_pair) else 1
         for _ in range(halves):
             state.count(of_pair, state.runs_of(of_pair[0], each // halves, remaining))
     left = budget - each * len(pairs)
-    while True:
+    while left > 0:
         shown = {number: state.mean_and_error(number) for number in remaining}
         best = max(remaining, key=state.promise)
         gains = {number: _gain(shown[number], shown[best]) for number in remaining if number != best}
         matters = NO_MATTER * abs(shown[best][0])
         rival = max(gains, key=gains.__getitem__, default=best)
         settled = gains.get(rival, 0.0) <= matters
-        if left <= 0 or (settled and shown[best][1] <= KNOWN * abs(shown[best][0])):
-            ranked = sorted(remaining, key=lambda number: -state.promise(number))
-            return [state.latest[number] for number in (*ranked, *left_out)], state.spent
+        if settled and shown[best][1] <= KNOWN * abs(shown[best][0]):
+            return
         counted = best if settled else max(best, rival, key=lambda number: shown[number][1])
         mattering = [number for number in beside[counted] if number == best or gains[number] > matters]
         state.count(mattering, state.runs_of(counted, slice_of, remaining))
@@ -210,55 +218,6 @@ def _gain(one: tuple[float, float], other: tuple[float, float]) -> float:
     return more * 0.5 * math.erfc(-z / math.sqrt(2)) + error * math.exp(-z * z / 2) / math.sqrt(2 * math.pi)
 
 
-def ranked_entries(
-    runner: Runner,
-    entries: Sequence[Entry],
-    objective: Objective,
-    budget: int,
-    role: Role = Role.COMPARISON,
-    costs: Costs | None = None,
-) -> tuple[list[Entry], int]:
-    """Several pairs with events, each counted on search runs of its own, best first; halving again.
-
-    Returns them with their new estimates, those behind the winner that were left out last first, and the paired runs
-    spent. What can hardly win by the runs that it comes with is left out at once: the others get its runs. Of the last
-    two the simpler one wins if it is nearly as good. A winner that promises something, but not three standard errors
-    lower, is counted once more; if that was chance, another one wins. `role`: of streams that none of the entries was
-    chosen by; `costs`: by which entries compete for seconds, not runs, and each gets an even share of the time that so
-    many runs of all take.
-    """
-    state = _Comparison.of(runner, entries, objective, role, costs)
-    remaining, left_out = state.by_what_they_came_with()
-    rounds = max(len(remaining) - 1, 0).bit_length()
-    for turn in range(rounds):
-        # Half of the runs in the last two rounds: the last ones are the most alike.
-        n = max(int(budget * _share_of_round(turn, rounds)) // len(remaining), 8)
-        for number in remaining:
-            state.count([number], state.runs_of(number, n, remaining))
-        remaining.sort(key=lambda number: -state.value(number))
-        if turn < rounds - 1:
-            kept = (len(remaining) + 1) // 2
-            remaining, left_out = remaining[:kept], remaining[kept:] + left_out
-    counted_again: set[int] = set()
-    while True:
-        if state.value(remaining[0]) <= 0:  # no event looks good: one that happens
-            remaining = [number for number in remaining if state.latest[number].found.telling] or remaining
-        best = state.value(remaining[0])
-        good = [number for number in remaining if state.value(number) >= best - tolerance(best)]
-        winner = min(good, key=lambda number: state.latest[number].found.event.complexity)
-        uncertain = state.latest[winner].found.lower_value <= 0 < state.value(winner) and winner not in counted_again
-        if not uncertain or len(counted_again) == MOST_COUNTED_AGAIN:
-            order = dict.fromkeys([winner, *remaining, *left_out])
-            return [state.latest[number] for number in order], state.spent
-        counted_again.add(winner)
-        # A rare event shows nothing in fewer runs than those by which it won; where they cost little, as many again.
-        again = state.tallies[winner].runs if runner.mechanism.threads else 0
-        state.tallies[winner] = Tally()
-        state.latest[winner] = replace(state.latest[winner], cuts=None)
-        state.count([winner], max(budget // 5, again, 8))
-        remaining = sorted(range(len(entries)), key=lambda number: -state.value(number))
-
-
 #: What an event promises at most: so many times the two errors between its values more. Objectives that count a
 #: quarter of each error make that nearly four errors.
 HARDLY_MORE: Final = 8
@@ -267,13 +226,6 @@ HARDLY_MORE: Final = 8
 def _at_most(found: RatedEvent) -> float:
     """What an event promises at most; its values are lowered by one error, and by three."""
     return found.value + HARDLY_MORE * (found.value - found.lower_value)
-
-
-def _share_of_round(turn: int, rounds: int) -> float:
-    """What part of the runs a round gets."""
-    if rounds < 4:
-        return 1 / rounds
-    return 1 / 4 if turn >= rounds - 2 else 1 / (2 * (rounds - 2))
 
 
 def revalued(found: RatedEvent, tally: Tally, objective: Objective) -> RatedEvent:

@@ -8,19 +8,11 @@ price. Where all inputs are of one size, no measured time decides which pair is 
 
 import math
 import time
-from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
-from itertools import islice
+from dataclasses import dataclass, field
 from typing import Final
 
-import numpy as np
-
-from dpwitness.candidate import Candidate, Estimate
-from dpwitness.claims import Claim
 from dpwitness.errors import MechanismError
-from dpwitness.evidence import growth_rate
-from dpwitness.evidence.counts import cell_probabilities, payoffs
-from dpwitness.neighbours import Pair, smaller
+from dpwitness.neighbours import Pair
 from dpwitness.problem import Problem
 from dpwitness.runs import Runner, Threads
 from dpwitness.search.objectives import Objective
@@ -133,112 +125,3 @@ def affordable_runs(problem: Problem, runner: Runner) -> float:
     if not seconds:
         return math.inf
     return float(10.0 ** math.floor(math.log10(max(runner.max_time / 2 / seconds, 1.0))))
-
-
-def cheaper_pairs(problem: Problem, pair: Pair, costs: Costs) -> Iterator[Pair]:
-    """Pairs like this one of fewer records that cost less, the smallest first: each a quarter of the next at most.
-
-    They follow by the relation's shrinking steps. None where the smallest of them costs as much.
-    """
-    found, last = [], entries_of(pair)
-    for step in _halved(problem, pair):
-        if SIZES_ALIKE * entries_of(step) <= last:
-            found.append(step)
-            last = entries_of(step)
-    found.reverse()
-    cost = costs.of(pair)
-    for step in found:
-        if costs.of(step) >= cost:
-            return
-        yield step
-
-
-#: Shrinking steps that are looked at for one of about half of the records.
-LOOKED_AT: Final = 3
-
-
-def _halved(problem: Problem, pair: Pair) -> Iterator[Pair]:
-    """The pair with about half of its records, a quarter, and so on."""
-    while True:
-        most = 0.75 * entries_of(pair)
-        steps = islice(smaller(problem.relation, pair, problem.data), LOOKED_AT)
-        half = max((step for step in steps if entries_of(step) <= most), key=entries_of, default=None)
-        if half is None:
-            return
-        pair = half
-        yield pair
-
-
-#: Seconds of a run from which on sharing draws, about 2 µs a run of plain Python, is no price worth measuring.
-NO_PRICE: Final = 50e-6
-#: Prices of sharing draws are told apart in steps of this factor: what costs less decides nothing, so that a seed gives
-#: the same runs.
-PRICE_STEP: Final = 2.0
-#: How often a price is measured before it is believed.
-PRICES: Final = 4
-#: Sharing draws is given up where it saves less than its price by this factor: what it saves is an estimate.
-CLEARLY: Final = 1.1
-
-
-def with_sides_that_pay(runner: Runner, candidate: Candidate, claim: Claim) -> Candidate:
-    """The candidate, with independent sides where sharing the draws of a run costs more than the runs that it saves.
-
-    Its estimate then has no `both`. For cells the sides share their draws: their table is of such runs.
-    """
-    estimate, mechanism = candidate.estimate, runner.mechanism
-    if estimate is None or estimate.both is None or estimate.cells is not None or not mechanism.reproducible:
-        return candidate
-    price = 1.0
-    if mechanism.cost.seconds_per_run < NO_PRICE:
-        price = _price_of_sharing(runner, candidate.pair)
-    if CLEARLY * runs_saved(estimate, claim) >= price:
-        return candidate
-    return replace(candidate, estimate=replace(estimate, both=None))
-
-
-#: Growth, in parts of the event's rate, that is a rounding error: against the parameter that is shown nothing grows.
-NO_GROWTH: Final = 1e-12
-
-
-def runs_saved(estimate: Estimate, claim: Claim) -> float:
-    """How many runs of independent sides tell as much as one whose sides share their draws, by an estimate of that.
-
-    By the growth of the best bet; where nothing grows, by the second moment of what a run pays, which decides how many
-    runs a small excess takes.
-    """
-    p, q, both = (np.array([value]) for value in (estimate.p, estimate.q, estimate.both))
-    plane = claim.half_plane(p, q)
-    shared, independent = (float(growth_rate(p, q, plane, joint)[0]) for joint in (both, None))
-    if min(shared, independent) > NO_GROWTH * estimate.p:
-        return shared / independent
-    pays = np.reshape(payoffs(plane), (4, -1))
-    moments = [
-        float(sum(cell[0] * pay[0] ** 2 for cell, pay in zip(cell_probabilities(p, q, joint), pays, strict=True)))
-        for joint in (both, None)
-    ]
-    return moments[1] / moments[0] if min(moments) > 0 else 1.0
-
-
-def _price_of_sharing(runner: Runner, pair: Pair) -> float:
-    """How many times as long a run takes whose sides share their draws, in steps; at least 1.
-
-    A price is found again each time that it is measured: a busy machine may slow one of two measurements down.
-    """
-
-    def ratio() -> tuple[float]:
-        seconds = {True: math.inf, False: math.inf}
-        for _ in range(PRICES):
-            for coupled in seconds:
-                try:
-                    measured, _width = runner.mechanism.timed(pair, coupled=coupled)
-                except MechanismError:  # it is raised where it counts
-                    return (1.0,)
-                seconds[coupled] = min(seconds[coupled], measured)
-            price = seconds[True] / seconds[False] if all(seconds.values()) else 1.0
-            if price < PRICE_STEP:
-                break
-        return (price,)
-
-    (found,) = Threads(1).ordered([ratio], runner.deadline)
-    steps = 0 if found is None else math.log(max(found[0], 1.0), PRICE_STEP)
-    return float(PRICE_STEP ** int(steps + 1e-9))

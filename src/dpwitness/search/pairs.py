@@ -1,10 +1,9 @@
 """The search whose runs are no evidence: which pair, and which event on it.
 
-`finalists` compares what attacks propose with what successive halving over the relation's pairs finds: few runs of all
-pairs, twice the runs of the better half, and so on, then the same with variations of the best (Karnin, Koren & Somekh
-2013, ICML). The events of the pairs that are left are counted on runs that did not choose them. Two more steps find
-what so few runs cannot show: datasets of many records, if nothing was found with fewer; and for a candidate with a cut,
-a better place of the cut, if many more confirm runs are planned than the search had.
+`best_candidate` compares what attacks propose with what successive halving over the relation's pairs finds: few runs
+of all pairs, twice the runs of the better half, and so on, then the same with variations of the best (Karnin, Koren &
+Somekh 2013, ICML). The events of the pairs that are left, and all intervals of the values that they look at, are
+compared on runs that did not choose them.
 
 For mechanisms whose runs are nearly free; see `search.epochs` for others.
 """
@@ -14,35 +13,27 @@ import time
 from collections.abc import Hashable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import count, islice, pairwise
+from itertools import count, pairwise
 from typing import Final, Protocol
 
 import numpy as np
 
-from dpwitness.candidate import Candidate, Estimate
+from dpwitness.candidate import Candidate
 from dpwitness.claims import Claim
 from dpwitness.errors import BudgetTooSmall, InvalidOutcome, MechanismRaised, MechanismTimeout
-from dpwitness.events import Event, Interval, Nested, around, of_one_width, scale_of, thresholds_of
+from dpwitness.events import of_one_width
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER
-from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
-from dpwitness.neighbours import Pair, adjacent, alternatives, pairs_of_size, require_adjacent
+from dpwitness.mechanisms.mechanism import Mechanism, Rows
+from dpwitness.neighbours import Pair, adjacent, alternatives, require_adjacent
 from dpwitness.problem import Problem, plain_function
 from dpwitness.proposals import attack_named
-from dpwitness.runs import Role, Runner, Threads, generator
-from dpwitness.search.comparison import (
-    MOST_MORE,
-    STANDARD_ERRORS,
-    Entry,
-    ranked_entries,
-    revalued,
-    told_apart,
-)
-from dpwitness.search.costs import Costs, affordable_runs, cheaper_pairs
-from dpwitness.search.cuts import LOWER, CutCells, cuts_around
-from dpwitness.search.epochs import cuts_of
+from dpwitness.runs import Role, Runner
+from dpwitness.search.comparison import Entry, compare, revalued
+from dpwitness.search.costs import Costs, affordable_runs
+from dpwitness.search.cuts import cuts_around
 from dpwitness.search.learners import RatedEvent, chosen, compared
-from dpwitness.search.objectives import Objective, value_of
-from dpwitness.search.samples import Sample, SeenOutcomes, counted, sample_of
+from dpwitness.search.objectives import Objective
+from dpwitness.search.samples import Sample, SeenOutcomes, counted
 from dpwitness.targets import target_of
 
 SEARCH_RUNS: Final = 600_000
@@ -512,394 +503,49 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
     )
 
 
-#: Numbers of records; how long a run takes among the first is measured only.
-SIZES: Final = (1_000, 10_000, 100_000)
-#: Seconds of a run from which on ten times as many records are not tried: 100 times longer where time or memory grow
-#: with the square of their number.
-FAST: Final = 500e-6
-#: Paired runs of each pair: to learn an event from, and to see it again.
-RUNS: Final = 32
-AGAIN: Final = 128
-
-
-def among_many_records(problem: Problem, runner: Runner, objective: Objective) -> tuple[Entry | None, int]:
-    """A pair of many records with an event that promises evidence on runs of its own, and the paired runs spent.
-
-    None where there is none, the mechanism is too slow, or the relation has no such datasets. Raises `MechanismRaised`
-    where it raises on one of two neighbours alone.
-    """
-    spent = 0
-    try:
-        for level, size in enumerate(SIZES):
-            pair = None
-            # The first is to time a run on; and to make 100,000 records takes longer than to run most mechanisms.
-            most = 1 if size in (SIZES[0], SIZES[-1]) else None
-            for number, pair in enumerate(islice(pairs_of_size(problem.relation, size, problem.data), most)):
-                if level == 0:
-                    break
-                key = level * 10 + number
-                sample = sample_of(*runner.sample(pair, RUNS, Role.MANY_RECORDS, 0, key))
-                spent += RUNS
-                (found,) = _shown(runner, sample, objective, 1, thorough=False)
-                if found.value <= 0:
-                    continue
-                tally = runner.tally(found.directed(pair), found.event, AGAIN, Role.MANY_RECORDS, 1, key)
-                again = revalued(found, tally, objective)
-                spent += AGAIN
-                if again.lower_value > 0:
-                    require_adjacent(problem.relation, pair)
-                    return Entry(pair, again), spent
-            if pair is None or (size != SIZES[-1] and not _fast(runner, pair)):
-                break
-    except MechanismRaised as error:
-        runner.leave_out(error)
-    except (InvalidOutcome, MechanismTimeout):
-        pass  # an output for each record, of which no row holds so many; or too slow after all
-    return None, spent
-
-
-def _shown(
-    runner: Runner, sample: Sample, objective: Objective, most: int, *, thorough: bool = True
-) -> list[RatedEvent]:
-    """The events that the outcomes of one more pair show, at most so many."""
-    rated = compared(sample, objective, thorough=thorough)
-    runner.tried.pairs += 1
-    runner.tried.events += len(rated)
-    return chosen(rated, most)
-
-
-def _fast(runner: Runner, pair: Pair) -> bool:
-    """Whether a run takes less than `FAST`: the faster one of two, since in the first code may be compiled."""
-
-    def seconds() -> tuple[float]:
-        began = time.perf_counter()
-        run = PairedRuns.d_first(pair, 1, coupled=False, columns=runner.mechanism.columns)
-        runner.mechanism.pair_outcomes(run, generator(runner.seed, Role.MANY_RECORDS, 2))
-        return ((time.perf_counter() - began) / 2,)
-
-    times = [one[0] for one in Threads(1).ordered([seconds, seconds], runner.deadline) if one is not None]
-    return len(times) == 2 and min(times) < FAST
-
-
-#: An event is compared with those of other entries by as many runs as there are confirm runs. None of them is the best
-#: of many learned events: they are lowered by fewer standard errors.
-MOVED_LOWER: Final = 1.0
-
-#: Pairs with fewer records are not tried where so many times the planned confirm runs fit in the time: then few
-#: seconds are to be saved, and a seed should give the same pair however long its runs took.
-ENOUGH_TIME: Final = 10
-#: Else the search leaves them such a share of the time.
-TO_CHEAPEN: Final = 0.1
+#: The part of the planned confirm runs by which the candidates of a check are compared at most, and of a bound a half.
+SHARE: Final = 10
 #: The number of the first sample of a pair that is searched no more, among the streams of its role.
 LEARNED_FROM: Final = 1 << 20
 
-#: Confirm runs for each search run from which on the cut is placed anew, what part of them it takes, and at most.
-MANY: Final = 20
-#: The same for what is not compiled: few search runs fit in its time, and chance decides between cuts.
-MANY_IF_INTERPRETED: Final = 1
-#: And there so many standard errors count: rare events vary most, and by chance the best of `TRIED` cuts is beyond two
-#: in one check of eight.
-ERRORS_IF_INTERPRETED: Final = 3.0
-#: What few runs liked is tried on such a part of the search runs, then on a tenth.
-FEW_AGAIN: Final = 100
-#: Of one event alone so many.
-ERRORS_OF_ONE: Final = 2.0
-SHARE: Final = 10
-MOST_RUNS: Final = 20_000_000
-#: Runs whose outcomes are held to find the places of cuts.
-SEEN: Final = 1_000_000
-#: And how many numbers these hold at most, both sides together.
-SEEN_NUMBERS: Final = 1 << 24
-#: How much rarer and more frequent events are tried; where chance may have chosen, up to such a share of the runs.
-RARER: Final = 1 / 24
-MORE_FREQUENT: Final = 6.0
-TRIED: Final = 24
-#: Of the cuts of an entry at quantiles one of so many, where any of them will do to begin with.
-CUTS_APART: Final = 3
-MOST_FREQUENT: Final = 0.8
-#: Of an event that holds so many of the runs a better cut would lower what a pass detects by little.
-FREQUENT: Final = 0.25
 
-
-def refined(
-    runner: Runner, candidate: Candidate, objective: Objective, *, planned: int, budget: int
-) -> tuple[Candidate, int]:
-    """The candidate with the best cut, of rarer and more frequent ones, and the paired runs spent.
-
-    `planned`: confirm runs, those that there is time for; `budget`: search runs so far. Nothing is tried if these are
-    not many fewer, or if the candidate is good enough. In plain Python a rare event that has no such cut, as one of two
-    ends, must promise more than the best cut of any entry. Where the time is short the cuts are compared by fewer runs:
-    on a busy machine runs take longer than was measured, and what few runs liked best may be a rare tail.
-    """
-    estimate, event = candidate.estimate, candidate.event
-    assert estimate is not None  # of a search
-    compiled = runner.mechanism.cost.compiled
-    if planned < (MANY if compiled else MANY_IF_INTERPRETED) * budget:
-        return candidate, 0
-    rare = not compiled and estimate.p < FREQUENT
-    if not rare and not thresholds_of(event):
-        return candidate, 0
-    runs, spent = min(planned // SHARE, MOST_RUNS), 0
-    if runs < FEWEST:  # the best of these would be chosen by chance
-        return candidate, 0
-    good = value_of(estimate, objective, budget) >= objective.stop_value
-    try:
-        if good and not compiled:  # its estimate may be of much fewer runs than the budget
-            for n in sorted({max(budget // part, FEWEST) for part in (FEW_AGAIN, 10)}):
-                seen = runner.tally(
-                    candidate.pair, event, n, Role.REFINEMENT, 2, partial_too=True, size=runner.part_of(n)
-                )  # fmt: skip
-                spent += seen.runs
-                good = value_of(seen.estimate, objective, seen.runs) >= objective.stop_value
-                if good:
-                    break
-        if good:
-            return candidate, spent
-        held = min(SEEN, SEEN_NUMBERS // (2 * max(runner.mechanism.width, 1)))
-        n = held if compiled else max(min(held, runs // 4), FEWEST)
-        # For half of the time at most: else none is left to count in.
-        rows, others = runner.for_half().sample(
-            candidate.pair, n, Role.REFINEMENT, 0, partial_too=True, size=runner.part_of(n)
-        )  # fmt: skip
-        spent += len(rows)
-        kept = -math.inf
-        if rare and not around(event, rows, (1.0,)):  # of two ends, or of a feature
-            n = runs // 2
-            seen = runner.for_half().tally(
-                candidate.pair, event, n, Role.REFINEMENT, 3, partial_too=True, size=runner.part_of(n)
-            )  # fmt: skip
-            spent += seen.runs
-            kept = value_of(seen.estimate, objective, seen.runs, ERRORS_OF_ONE)
-            event, estimate = _best_cut(rows, others, objective) or (event, estimate)
-        most = MORE_FREQUENT if compiled else max(MORE_FREQUENT, MOST_FREQUENT / max(estimate.p, 1 / budget))
-        factors = sorted([1.0, *np.geomspace(RARER, most, TRIED).tolist()])  # its own cut among them
-        nested = Nested.around(event, rows, factors)
-        if not nested.events:
-            return candidate, spent
-        tally = runner.tally(
-            candidate.pair, nested, runs, Role.REFINEMENT, 1, partial_too=True, size=runner.part_of(runs)
-        )  # fmt: skip
-    except MechanismTimeout:
-        return candidate, spent
-    # By the table of how many of them hold the outcome: what lies in the smallest event lies in all of them.
-    holding = np.arange(len(nested.events) + 1)
-    estimates = [tally.estimate_of(holding > number) for number in reversed(range(len(nested.events)))]
-    thorough = math.isinf(objective.stop_value)
-    errors = (LOWER if thorough else STANDARD_ERRORS) if compiled else ERRORS_IF_INTERPRETED
-    values = [value_of(found, objective, tally.runs, errors) for found in estimates]
-    best = int(np.argmax(values))
-    # What is not compiled was chosen by few runs: its value is overestimated. One of the cuts is nearly its own.
-    # So is what a bound has compared: many entries, and no stop value.
-    before = value_of(estimate, objective, budget) if compiled and not thorough else kept
-    if values[best] <= before:
-        return candidate, spent + tally.runs
-    return replace(candidate, event=nested.events[best], estimate=estimates[best]), spent + tally.runs
-
-
-def _best_cut(x: Rows, y: Rows, objective: Objective) -> tuple[Event, Estimate] | None:
-    """The half-line of one entry that promises most, of a few, and its rates; None where no entry varies."""
-    found = []
-    for column, cuts in cuts_of(x, y).items():
-        for cut in map(float, cuts[len(cuts) % CUTS_APART // 2 :: CUTS_APART]):
-            for event in (Interval(coordinate=column, low=cut), Interval(coordinate=column, high=cut)):
-                a, b = event.contains(x), event.contains(y)
-                found.append((event, Estimate(p=float(a.mean()), q=float(b.mean()), both=float((a & b).mean()))))
-    return max(found, key=lambda one: value_of(one[1], objective, len(x), ERRORS_OF_ONE), default=None)
-
-
-def best_refined(
-    runner: Runner, found: Sequence[Candidate], objective: Objective, *, planned: int, budget: int
-) -> tuple[Candidate, int]:
-    """The best of some candidates once each has its best cut, as `refined` finds it, and the paired runs spent.
-
-    What the search held in memory is too few runs to place the cut of a rare event: which candidate came first says
-    little before. They are told apart on runs of their own, as many as the cuts were placed by at most.
-    """
-    refinements = [refined(runner, one, objective, planned=planned, budget=budget) for one in found]
-    spent = sum(more for _, more in refinements)
-    if len(found) < 2:
-        return refinements[0][0], spent
-    # The cuts that there were compete too, since they were chosen by more runs than the new ones.
-    tried = {id(one) for one, runs in refinements if runs}
-    different = list({id(one): one for one in (*(new for new, _ in refinements), *found)}.values())
-    # What chose the cut does not value it.
-    entries = [Entry.uncounted(one.pair, one.event, place) for place, one in enumerate(different)]
-    try:
-        ranked, more = told_apart(runner, entries, objective, planned // SHARE * 2, Role.PLACED_CUTS)
-    except MechanismTimeout:
-        return refinements[0][0], spent
-    best = ranked[0]
-    winner = different[best.place]
-    # Events with cuts come with rates of more runs than these; the rates of others are what few runs liked best.
-    return (winner if id(winner) in tried else _candidate(best)), spent + more
-
-
-def finalists(
+def best_candidate(
     problem: Problem, runner: Runner, objective: Objective, *, planned: int, budget: int
-) -> tuple[list[Candidate], int]:
+) -> tuple[Candidate, int]:
     """The best candidate of attacks and search, D first, and the paired search runs spent.
 
-    It is followed by those that it was compared with last, of other pairs or families. `planned`: the paired confirm
-    runs that will follow; `budget`: paired search runs. Raises as `search`.
+    `planned`: the paired confirm runs that will follow; `budget`: paired search runs. Raises as `search`.
     """
     runner = runner.searching()
     costs = Costs(runner, affordable=affordable_runs(problem, runner))
-    short = costs.affordable < ENOUGH_TIME * planned
-    # Where time is short, some of it belongs to finding a cheaper pair.
-    searching = runner.until(runner.max_time * TO_CHEAPEN) if short else runner
     entries, spent = [Entry.uncounted(one.pair, one.event) for one in proposed(problem, planned)], 0
     runner.tried.pairs += len({entry.pair.key for entry in entries})
     runner.tried.events += len(entries)
-    if entries:  # at least two, so that all are counted
-        ranked, spent = ranked_entries(runner, [*entries, entries[0]], objective, budget // 4, Role.ATTACK)
+    if entries:
+        ranked, spent = compare(runner, entries, objective, budget // 4, Role.ATTACK)
         entries = ranked[:1]
         if entries[0].found.lower_value >= objective.stop_value:
-            return [_candidate(entries[0])], spent
+            return _candidate(entries[0]), spent
     try:
-        promising, more = search(problem, searching, objective, budget, costs)
+        promising, more = search(problem, runner, objective, budget, costs)
     except MechanismTimeout:
         if not entries:
             raise
         promising, more = [], 0  # too slow to search: what the attack proposes can still be confirmed
     spent += more
-    thorough = math.isinf(objective.stop_value)
-    certain = [Entry(one.pair, one.certain, place) for place, one in enumerate(promising) if one.certain]
+    thorough, threads = math.isinf(objective.stop_value), problem.mechanism.threads
+    certain = [Entry(one.pair, one.certain) for one in promising if one.certain]
     most = 6 if thorough else 2  # a bound tells many apart
-    entries += certain + learned(
-        searching, promising, objective, most, costs, cut=thorough and problem.mechanism.cost.compiled
-    )
+    entries += certain + learned(runner, promising, objective, most, costs, cut=True)
     best = certain[0] if certain else max(entries, key=_rank)
-    ranked = [best]
     if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
-        cheap = thorough and problem.mechanism.threads  # slow code: the budget is all that fits
-        share = max(budget, planned // 2 if cheap else 0)
+        share = max(budget, planned // (2 if thorough else SHARE)) if threads else budget
         if certain:  # as many runs as made it certain tell it from events of the same sample
             share = min(budget // 5, LOOKED * max(one.sample.training_runs for one in promising))
-        try:
-            if cheap:
-                ranked, more = told_apart(searching, entries, objective, share, Role.COMPARISON, costs)
-            else:
-                ranked, more = ranked_entries(searching, entries, objective, share, costs=costs)
-            best = ranked[0]
-        except MechanismTimeout:
-            more = 0  # it only refines: the best of the search stays, and half of the time is left to confirm it
-        spent += more
-        if cheap:
-            best, more = best_place(problem, searching, best, objective, costs, planned)
-            ranked, spent = [best, *ranked], spent + more
-    if short and not certain and best.found.lower_value < objective.stop_value:
-        best, more = cheaper(problem, runner, best, objective, costs, budget)
+        (best, *_), more = compare(runner, entries, objective, share, Role.COMPARISON, costs)
         spent += more
     if costs.of(best.pair) != 1:  # its runs take longer, or less long, than those that the cost was measured on
         problem.mechanism.measure(best.pair)
-    if not thorough and best.found.lower_value <= 0:
-        large, more = among_many_records(problem, runner, objective)
-        spent += more
-        if large is not None:
-            problem.mechanism.measure(large.pair)  # its runs take longer than those that the cost was measured on
-            best = large
-    different = {_family(best): best}
-    for entry in ranked if ranked[0] is best else ():
-        different.setdefault(_family(entry), entry)
-    return [_candidate(entry) for entry in different.values()], spent
-
-
-def best_place(
-    problem: Problem, runner: Runner, entry: Entry, objective: Objective, costs: Costs, budget: int
-) -> tuple[Entry, int]:
-    """The best of an entry and of those `at_other_places`, and the runs spent: about `budget`, or none."""
-    moved = at_other_places(problem, entry)
-    if not moved:
-        return entry, 0
-    try:
-        ranked, spent = told_apart(runner, [entry, *moved], objective, budget, Role.MOVED, costs, MOVED_LOWER)
-    except MechanismTimeout:
-        return entry, 0  # it only refines
-    return ranked[0], spent
-
-
-def at_other_places(problem: Problem, entry: Entry) -> list[Entry]:
-    """An interval of one entry of the outcomes, at every entry, on pairs that move all numbers as the first one moves.
-
-    Of entries that come one after the other, as answers of the sparse vector technique do, a later one may be rarer and
-    show more, and most where the numbers before it move one way and its own the other way: so there are pairs with
-    numbers alike, and pairs whose sides are exchanged from the place on. None where the event is of another kind, and
-    where inputs are not lists of as many numbers as there are places.
-    """
-    scale, cuts, (x, y) = scale_of(entry.found.event), entry.cuts, entry.pair.sides
-    if scale is None or scale.coordinate is None or not isinstance(cuts, CutCells):
-        return []
-    if not (isinstance(x, np.ndarray) and isinstance(y, np.ndarray) and x.ndim == 1 and x.shape == y.shape):
-        return []
-    places = min(len(x), problem.mechanism.width)
-    if places < 2 or scale.coordinate >= places:
-        return []
-    found = []
-    for place in range(places):
-        event = Interval(coordinate=place, low=scale.low, high=scale.high)
-        own = scale_of(event)
-        assert own is not None  # as the event that it was made of has one
-        for turn in dict.fromkeys((len(x), place or len(x))):  # from which on the sides are exchanged
-            exchanged = np.arange(len(x)) >= turn
-            pair = Pair(np.where(exchanged, y[0], x[0]), np.where(exchanged, x[0], y[0]), entry.pair.label)
-            if adjacent(problem.relation, pair, problem.data):
-                own_cuts = replace(cuts, event=event, scale=own)
-                found.append(Entry.uncounted(pair, event, entry.place, swapped=entry.found.swapped, cuts=own_cuts))
-    return found
-
-
-def _family(entry: Entry) -> tuple[object, str]:
-    """What entries have in common whose events differ by a cut: one can be made of the other."""
-    event = entry.found.event
-    families = [str(family.above(1.0).to_json()) for family in thresholds_of(event)]
-    return entry.found.directed(entry.pair).key, str(families or event.to_json())
-
-
-def cheaper(
-    problem: Problem, runner: Runner, best: Entry, objective: Objective, costs: Costs, budget: int
-) -> tuple[Entry, int]:
-    """The entry, or one of a pair with fewer records where that gives more evidence a second; and the runs spent.
-
-    About half of `budget` paired runs, which take an eighth of the time for the confirm runs at most. Where runs on
-    fewer records cost the same, nothing is run. Raises `MechanismRaised` where one of two neighbours alone does.
-    """
-    spent, found = 0, [best]
-    pairs = list(cheaper_pairs(problem, best.pair, costs))
-    if not pairs:
-        return best, 0
-    price = costs.of(best.pair)
-    # Pairs that cost less get more runs of the same time: all of them together no more than those of the docstring.
-    most = min(budget / 4 / min(price / costs.of(pairs[0]), MOST_MORE), costs.affordable / 16 / price)
-    try:
-        for number, pair in enumerate(pairs):
-            n = max(int(most / len(pairs) * min(price / costs.of(pair), MOST_MORE)), 8)
-            n = min(n, ROOM // (2 * max(runner.mechanism.cost.width, 1)))
-            sample = sample_of(*runner.sample(pair, n, Role.CHEAPER, LEARNED_FROM, number))
-            spent += n
-            found += [Entry(pair, one) for one in _shown(runner, sample, costs.priced(objective, pair), 2)]
-        ranked, more = ranked_entries(runner, found, objective, int(most), Role.CHEAPER, costs)
-        spent += more
-        # Few runs of the pair that there was were made here: what it promised before gives way to a promise only.
-        if ranked[0].found.value > 0 or best.found.value <= 0:
-            best = ranked[0]
-    except MechanismRaised as error:  # so few records are refused: the pair stays as it was
-        runner.leave_out(error)
-    except (InvalidOutcome, MechanismTimeout):
-        pass
-    return best, spent
-
-
-def cheaper_candidate(
-    problem: Problem, runner: Runner, candidate: Candidate, objective: Objective, costs: Costs, budget: int
-) -> tuple[Candidate, int]:
-    """As `cheaper`, of a candidate."""
-    assert candidate.estimate is not None  # of earlier runs
-    found = RatedEvent(event=candidate.event, swapped=False, estimate=candidate.estimate, value=0.0)
-    before = Entry(candidate.pair, found)
-    best, spent = cheaper(problem, runner, before, objective, costs, budget)
-    if best is before or best.pair is candidate.pair:
-        return candidate, spent
-    problem.mechanism.measure(best.pair)
     return _candidate(best), spent
 
 
@@ -920,7 +566,7 @@ def learned(
     tasks = [partial(compared, one.sample, own) for one, own in zip(promising, objectives, strict=True)]
     results = [rated or [] for rated in replace(runner, deadline=None).each(tasks)]
     entries = []
-    for place, (one, rated) in enumerate(zip(promising, results, strict=True)):
+    for one, rated in zip(promising, results, strict=True):
         runner.tried.events += len(rated)
         scales: set[tuple[bool, Hashable]] = set()
         for found in chosen(rated, most) if rated else ():
@@ -930,7 +576,7 @@ def learned(
                 if key in scales:
                     continue
                 scales.add(key)
-            entries.append(Entry(one.pair, found, place, cuts, one.sample.training_runs if one.sample.repeats else 0))
+            entries.append(Entry(one.pair, found, cuts, one.sample.training_runs if one.sample.repeats else 0))
     return entries
 
 
