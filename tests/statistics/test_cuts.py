@@ -5,7 +5,7 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.candidate import Tally
-from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, cells_of
+from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold, cells_of
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.objectives import BoundAt
 from dpwitness.search.samples import sample_of
@@ -34,6 +34,8 @@ def tally_of(cuts, x, y):
         Interval(coordinate=0, low=0.5),
         Interval(coordinate=2, high=-0.25),
         Interval(coordinate=1, low=-1.0, high=0.5),
+        Outside(interval=Interval(coordinate=2, low=-1.0, high=1.5)),
+        ScoreThreshold([0, 1], [[0.0, 1.0], [0.5]], [[-0.5, 0.25, 1.0, 0.0], [0.1, -0.1, 0.0]], 0.2),
         FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), within=Interval(coordinate=0, low=0.1)),
     ],
     ids=lambda event: event.describe(),

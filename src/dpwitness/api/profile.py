@@ -62,7 +62,7 @@ class Cuts(Partition):
     cuts: Floats
 
     @property
-    def family(self) -> Thresholds[Event]:
+    def family(self) -> Thresholds:
         """The value and its events."""
         return thresholds_of(self.member)[self.number]
 

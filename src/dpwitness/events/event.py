@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import Annotated, Any, ClassVar, Final, Generic, Protocol, TypeAlias, TypeGuard, TypeVar
+from typing import Annotated, Any, ClassVar, Final, Protocol, TypeAlias, TypeGuard, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -345,59 +345,23 @@ Number: TypeAlias = Annotated[
 NUMBERS: Final = array_of(list[float])
 
 
-E = TypeVar("E", bound=Event, covariant=True)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Thresholds(Generic[E]):
-    """A value of outcomes, and the events {value ≥ t} for every number t."""
+class Statistic:
+    """One value of each outcome that alone decides an event, and the events of other ranges of this value.
 
-    value: Callable[[Rows], Rows]  # of rows (n, any width) the values (n,); −inf where there is none
-    above: Callable[[float], E]
-
-
-def thresholds_of(event: Event) -> Sequence[Thresholds[Event]]:
-    """The nested events that an event is one of; none for kinds that do not say so (a method `thresholds`)."""
-    own = getattr(event, "thresholds", None)
-    found: Sequence[Thresholds[Event]] = own() if callable(own) else ()
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Scale(Generic[E]):
-    """A value of outcomes, one interval of it that an event is, and the events of all other intervals.
-
-    `key` is the same for events of one scale; `coordinate`: the entry (from 0) that is the value, None of others.
+    The event holds the values from `low` up to, and without, `high`, or where `outside` all others; a list of values
+    where both are NaN. `between` makes the event of another range, of one end alone unless `two_ended`; it is None
+    where the event is no range. `key` is the same for all events of one statistic.
     """
 
     key: Hashable
-    value: Callable[[Rows], Rows]  # of rows (n, any width) the values (n,); NaN where there is none
-    low: float
-    high: float
-    between: Callable[[float, float], E]  # values from `low` up to, and without, `high`
-    coordinate: int | None = None
-
-
-def scale_of(event: Event) -> Scale[Event] | None:
-    """The scale that an event is an interval of; None for kinds that do not say so (a method `scale`)."""
-    own = getattr(event, "scale", None)
-    found: Scale[Event] | None = own() if callable(own) else None
-    return found
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Statistic:
-    """One value of each outcome that alone decides an event, for figures.
-
-    The event holds the values from `low` up to, and without, `high`, or where `outside` all others; a list of values
-    where both are NaN.
-    """
-
     value: Callable[[Rows], Rows]  # of rows (n, any width) the values (n,); NaN where there is none
     describe: Callable[[str, Label | None], str]
     low: float = math.nan
     high: float = math.nan
     outside: bool = False
+    between: Callable[[float, float], Event] | None = None
+    two_ended: bool = True
     coordinate: int | None = None  # the entry (from 0) that is the value, None of others
 
 
@@ -406,6 +370,30 @@ def statistic_of(event: Event) -> Statistic | None:
     own = getattr(event, "statistic", None)
     found: Statistic | None = own() if callable(own) else None
     return found
+
+
+@dataclass(frozen=True, slots=True)
+class Thresholds:
+    """A value of outcomes, −inf where there is none, and the events {value ≥ t} for every number t."""
+
+    value: Callable[[Rows], Rows]
+    above: Callable[[float], Event]
+
+
+def thresholds_of(event: Event) -> Sequence[Thresholds]:
+    """The nested events that an event is one of: its statistic at least t, and at most −t; none where it has none."""
+    statistic = statistic_of(event)
+    if statistic is None or statistic.outside or (between := statistic.between) is None:
+        return ()
+    value = statistic.value
+
+    def present(values: Rows) -> Rows:
+        return np.where(np.isnan(values), -np.inf, values)
+
+    return (
+        Thresholds(lambda rows: present(value(rows)), lambda t: between(t, np.inf)),
+        Thresholds(lambda rows: present(-value(rows)), lambda t: between(-np.inf, float(np.nextafter(-t, np.inf)))),
+    )
 
 
 def outcomes_of(event: Event) -> Rows | None:

@@ -27,9 +27,7 @@ from dpwitness.events.event import (
     Column,
     Event,
     Label,
-    Scale,
     Statistic,
-    Thresholds,
     as_noun,
     column,
     number_text,
@@ -436,42 +434,26 @@ class FeatureEvent(Event):
         """Those whose value lies in the set; an outcome of which the feature has no value is never inside."""
         return self.within.contains(self.feature.values(rows)[:, None])
 
-    def thresholds(self) -> "Sequence[Thresholds[FeatureEvent]]":
-        """Values of the feature at least t, and at most −t; none for a list of values."""
-        return (
-            tuple(map(self._of_values, Interval(coordinate=0).thresholds()))
-            if isinstance(self.within, Interval)
-            else ()
-        )
-
-    def _of_values(self, part: Thresholds[Interval]) -> "Thresholds[FeatureEvent]":
-        return Thresholds(
-            value=lambda rows: part.value(self.feature.values(rows)[:, None]),
-            above=lambda t: FeatureEvent(feature=self.feature, within=part.above(t)),
-        )
-
     @property
     def of_bits(self) -> bool:
         """Whether it is a set of floating-point numbers by their last bits, which real numbers do not have."""
         return self.feature.name in OF_BITS
 
-    def scale(self) -> "Scale[FeatureEvent] | None":
-        """The values of the feature; None for a list of values."""
-        within = self.within.scale() if isinstance(self.within, Interval) else None
-        if within is None:
-            return None
-        return Scale(
+    def statistic(self) -> Statistic:
+        """The value of the feature; a list of values is no range."""
+        low, high = (self.within.low, self.within.high) if isinstance(self.within, Interval) else (math.nan, math.nan)
+        return Statistic(
             key=self.feature,
             value=self.feature.values,
-            low=within.low,
-            high=within.high,
-            between=lambda low, high: FeatureEvent(feature=self.feature, within=within.between(low, high)),
+            describe=self.feature.describe,
+            low=low,
+            high=high,
+            between=self.between if isinstance(self.within, Interval) else None,
         )
 
-    def statistic(self) -> Statistic:
-        """The value of the feature."""
-        low, high = (self.within.low, self.within.high) if isinstance(self.within, Interval) else (math.nan, math.nan)
-        return Statistic(value=self.feature.values, describe=self.feature.describe, low=low, high=high)
+    def between(self, low: float, high: float) -> "FeatureEvent":
+        """Another range of the same feature."""
+        return FeatureEvent(feature=self.feature, within=Interval(coordinate=0, low=low, high=high))
 
     def simpler(self) -> Sequence[Event]:
         """With one of two bounds each, or with one of several values each."""

@@ -21,9 +21,7 @@ from dpwitness.events.event import (
     Event,
     Label,
     Number,
-    Scale,
     Statistic,
-    Thresholds,
     as_noun,
     code_text,
     column,
@@ -85,43 +83,22 @@ class Interval(Event):
             return column < self.high
         return (column >= self.low) & (column < self.high)
 
-    def thresholds(self) -> "tuple[()] | tuple[Thresholds[Interval], Thresholds[Interval]]":
-        """Entries at least t, and entries at most −t; none for one code, whose place among others has no meaning."""
-        if self._single_code:
-            return ()
-        j = self.coordinate
-        return (
-            Thresholds(value=lambda rows: _entries(rows, j), above=lambda t: Interval(coordinate=j, low=t)),
-            Thresholds(
-                value=lambda rows: -_entries(rows, j, absent=np.inf),
-                above=lambda t: Interval(coordinate=j, high=float(np.nextafter(-t, np.inf))),
-            ),
-        )
-
-    def scale(self) -> "Scale[Interval] | None":
-        """The entry itself; None for one code, whose place among others has no meaning."""
-        if self._single_code:
-            return None
-        j = self.coordinate
-        return Scale(
-            key=j,
-            value=lambda rows: _entries(rows, j, absent=np.nan),
-            low=self.low,
-            high=self.high,
-            between=lambda low, high: Interval(coordinate=j, low=low, high=high),
-            coordinate=j,
-        )
-
     def statistic(self) -> Statistic:
-        """The entry itself."""
+        """The entry itself; one code is no range, as its place among others has no meaning."""
         low, high = (math.nan, math.nan) if self._single_code else (self.low, self.high)
         return Statistic(
-            value=lambda rows: _entries(rows, self.coordinate, absent=np.nan),
+            key=self.coordinate,
+            value=lambda rows: _entries(rows, self.coordinate),
             describe=lambda noun, label: self._place(noun),
             low=low,
             high=high,
+            between=None if self._single_code else self.between,
             coordinate=self.coordinate,
         )
+
+    def between(self, low: float, high: float) -> "Interval":
+        """Another interval of the same entry."""
+        return Interval(coordinate=self.coordinate, low=low, high=high)
 
     def intersection(self, other: "Interval") -> "Interval | None":
         """What lies in another interval of the same entry too; None where that is empty."""
@@ -204,12 +181,9 @@ def _length(end: float) -> int:
     return math.floor((end / NESTED - 1) * 2**32)
 
 
-def _entries(rows: Rows, coordinate: int, absent: float = -np.inf) -> NDArray[np.float64]:
+def _entries(rows: Rows, coordinate: int) -> NDArray[np.float64]:
     """One entry of every row."""
-    if coordinate >= rows.shape[1]:
-        return np.full(len(rows), absent)
-    column = rows[:, coordinate]
-    return np.where(np.isnan(column), absent, column)
+    return rows[:, coordinate] if coordinate < rows.shape[1] else np.full(len(rows), np.nan)
 
 
 @register_event
@@ -239,7 +213,7 @@ class Outside(Event):
         return ~self.interval.contains(rows)
 
     def statistic(self) -> Statistic:
-        """The entry of the interval."""
+        """The entry of the interval; its other ranges are intervals."""
         return replace(self.interval.statistic(), outside=True)
 
     def simpler(self) -> Sequence[Event]:

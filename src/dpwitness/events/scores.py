@@ -22,7 +22,6 @@ from dpwitness.events.event import (
     Number,
     Partition,
     Statistic,
-    Thresholds,
     array_of,
     as_noun,
     column,
@@ -106,17 +105,24 @@ class ScoreThreshold(Event):
         """The negative score; the threshold is that of this event, negated."""
         return ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], -self.threshold)
 
-    def thresholds(self) -> "Sequence[Thresholds[ScoreThreshold]]":
-        """Scores at least t, and scores at most −t."""
-        return self._cut(), self.opposite()._cut()
-
-    def _cut(self) -> "Thresholds[ScoreThreshold]":
-        return Thresholds(value=self.score, above=lambda t: self.exceeding(float(np.nextafter(t, -np.inf))))
-
     def statistic(self) -> Statistic:
         """The score."""
         low = float(np.nextafter(self.threshold, np.inf))  # it must exceed the threshold
-        return Statistic(value=self.score, describe=self._score_text, low=low, high=np.inf)
+        return Statistic(
+            key=(self.kind, self.coordinates, tuple(w.tobytes() for w in self.weights)),
+            value=self.score,
+            describe=self._score_text,
+            low=low,
+            high=np.inf,
+            between=self.between,
+            two_ended=False,
+        )
+
+    def between(self, low: float, high: float) -> "ScoreThreshold":
+        """Scores from `low` on, or where that is −inf below `high`: those of the opposite score that exceed −`high`."""
+        if high < np.inf:
+            return self.opposite().exceeding(-high)
+        return self.exceeding(float(np.nextafter(low, -np.inf)))
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:

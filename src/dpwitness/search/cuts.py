@@ -1,4 +1,4 @@
-"""Many events counted in one pass: all intervals between some edges of an entry, or of a feature; sets of outcomes.
+"""Many events counted in one pass: all ranges between some edges of a statistic; sets of outcomes.
 
 A sample holds some 10⁵ runs, in which an event of probability 10⁻⁴ comes ten times: too few to place its ends, or to
 tell which of a thousand outcomes is the best. One table of cells tells the rates of every interval between edges, or of
@@ -15,13 +15,14 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.candidate import Tally
-from dpwitness.events import Event, OutcomeSet, Partition, Scale, outcomes_of, scale_of
+from dpwitness.events import Event, OutcomeSet, Partition, Statistic, outcomes_of, statistic_of
 from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners import tolerance
 from dpwitness.search.learners.intervals import SHARES
 from dpwitness.search.objectives import Objective
+from dpwitness.search.ranges import all_ranges, counts_of, ends_of
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
 Floats = NDArray[np.float64]
@@ -37,20 +38,19 @@ GROUPS: Final = 16
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutCells(Partition):
-    """The cells between rising edges of a scale, and one more for outcomes that have no value on it.
+    """The cells between rising edges of a statistic, and one more for outcomes that have no value; see `ranges`.
 
-    It is counted and never written. Cell j holds the values from `edges[j − 1]` up to, and without, `edges[j]`.
-    `event`: one of its intervals.
+    It is counted and never written. `event`: one of the ranges of the statistic.
     """
 
     event: Event
-    scale: Scale[Event]
+    statistic: Statistic
     edges: Floats
 
     @property
     def key(self) -> Hashable:
-        """What it has in common with the cells of another interval of the scale."""
-        return self.scale.key
+        """What it has in common with the cells of another range of the statistic."""
+        return self.statistic.key
 
     @property
     @override
@@ -61,7 +61,8 @@ class CutCells(Partition):
     @override
     def inside(self) -> NDArray[np.bool_]:
         lows, highs = np.append(-np.inf, self.edges), np.append(self.edges, np.inf)
-        return np.append((lows >= self.scale.low) & (highs <= self.scale.high), False)
+        within = (lows >= self.statistic.low) & (highs <= self.statistic.high)
+        return np.asarray(np.append(within, False) != self.statistic.outside)
 
     @property
     @override
@@ -70,45 +71,37 @@ class CutCells(Partition):
 
     @override
     def cell_of(self, rows: Floats) -> NDArray[np.int64]:
-        return cells_between(self.edges, self.scale.value(rows), len(self.edges) + 1)
+        return cells_between(self.edges, self.statistic.value(rows), len(self.edges) + 1)
 
     @override
     def contains(self, rows: Floats) -> NDArray[np.bool_]:
         return self.event.contains(rows)
 
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
-        """The interval between edges that promises most by a table of paired runs, D first, and its rates.
+        """The range between edges that promises most by a table of paired runs, D first, and its rates.
 
         The best of so many is overestimated, the rare ones most: each is lowered by `LOWER` standard errors. Both ends
         must promise clearly more than one.
         """
-        k = self.cells - 1
-        table = np.reshape(tally.cells, (k + 1, k + 1)) / tally.runs
-        below = np.pad(table[:k, :k].cumsum(axis=0).cumsum(axis=1), ((1, 0), (1, 0)))
-        p, q = (np.append(0.0, table.sum(axis=axis)[:k].cumsum()) for axis in (1, 0))
-        first, last = np.triu_indices(k + 1, 1)  # cells first … last − 1
-        found = []
-        for chosen in ((first == 0) ^ (last == k), (first > 0) & (last < k)):
-            i, j = first[chosen], last[chosen]
-            if not len(i):
-                continue
-            rates = np.maximum(p[j] - p[i], 0.0), np.maximum(q[j] - q[i], 0.0)
-            both = np.clip(below[j, j] - below[i, j] - below[j, i] + below[i, i], 0.0, np.minimum(*rates))
-            values = objective(*rates, tally.runs, LOWER, both)
-            best = int(np.argmax(values))
-            found.append((float(values[best]), i[best], j[best]))
-        value, i, j = found[0]
-        if len(found) > 1 and found[1][0] > value + tolerance(value):
-            _, i, j = found[1]
-        ends, cells = np.concatenate([[-np.inf], self.edges, [np.inf]]), np.arange(k + 1)
-        event = self.scale.between(float(ends[i]), float(ends[j]))
-        return event, tally.estimate_of((cells >= i) & (cells < j))
+        k, n, between = self.cells - 1, tally.runs, self.statistic.between
+        assert between is not None  # else there are no cuts of it
+        first, last, outside = all_ranges(k)
+        first, last, outside = first[~outside], last[~outside], outside[~outside]
+        p, q, both = (counts / n for counts in counts_of(np.reshape(tally.cells, (k + 1, k + 1)), first, last, outside))
+        values = objective(p, q, n, LOWER, both)
+        one_end, two_ends = (first == 0) ^ (last == k), (first > 0) & (last < k) & self.statistic.two_ended
+        i, j = (int(np.argmax(np.where(chosen, values, -np.inf))) for chosen in (one_end, two_ends))
+        if two_ends[j] and values[j] > values[i] + tolerance(float(values[i])):
+            i = j
+        starts, ends = ends_of(self.edges)
+        event = between(float(starts[first[i]]), float(ends[last[i]]))
+        return event, Estimate(p=float(p[i]), q=float(q[i]), both=float(both[i]))
 
     def estimate(self, event: Event, tally: Tally) -> Estimate:
-        """The rates of one of the intervals, by a table."""
-        scale = scale_of(event)
-        assert scale is not None  # made by `best`
-        return tally.estimate_of(replace(self, scale=scale).inside)
+        """The rates of one of the ranges, by a table."""
+        statistic = statistic_of(event)
+        assert statistic is not None  # made by `best`
+        return tally.estimate_of(replace(self, statistic=statistic).inside)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -185,18 +178,18 @@ class OutcomeCells(Partition):
 
 
 def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
-    """The intervals of the scale of an event, or the sets of outcomes, that are counted with it; None of other events.
+    """The ranges of the statistic of an event, or the sets of outcomes, that are counted with it; None of other events.
 
     Edges are at quantiles of what a sample shows. None, too, where no edge is finite: there is nothing to cut.
     """
     if outcomes_of(event) is not None:
         return _cells_of_outcomes(event, sample) if sample.repeats else None
-    scale = scale_of(event)
-    if scale is None:
+    statistic = statistic_of(event)
+    if statistic is None or statistic.between is None:
         return None
-    values = scale.value(sample.outcomes)
+    values = statistic.value(sample.outcomes)
     values = np.sort(values[~np.isnan(values)])
-    edges = np.array([scale.low, scale.high])
+    edges = np.array([statistic.low, statistic.high])
     different, times = np.unique(values, return_counts=True)
     # Where one value holds most of the runs, those between the others' quantiles tell them apart.
     for some in (values, different[times == 1]):
@@ -206,7 +199,7 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
             cuts = some[np.concatenate([ranks, (SHARES * len(some)).astype(np.int64), len(some) - 1 - ranks])]
             edges = np.append(edges, cuts[cuts >= LEAST_NUMBER])  # codes of texts have no order
     edges = np.unique(edges[np.isfinite(edges)])
-    return CutCells(event, scale, edges) if len(edges) else None
+    return CutCells(event, statistic, edges) if len(edges) else None
 
 
 def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:

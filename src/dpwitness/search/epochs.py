@@ -34,7 +34,6 @@ from numpy.typing import NDArray
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.events import (
-    LARGEST,
     Event,
     Interval,
     OutcomeSet,
@@ -53,6 +52,7 @@ from dpwitness.neighbours.pair import alike
 from dpwitness.runs import Runner, stack
 from dpwitness.search.learners import Proposal, learn, propose
 from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.ranges import all_ranges, counts_of, ends_of
 from dpwitness.search.samples import sample_of
 
 Rows = NDArray[np.float64]
@@ -155,7 +155,7 @@ class Ranges(Sequence[Event]):
         part = int(np.searchsorted(self._starts, index, side="right")) - 1
         column, first, last, outside = self._parts[part]
         k = index - self._starts[part]
-        starts, ends = _ends(self._cuts[column])
+        starts, ends = ends_of(self._cuts[column])
         inside = Interval(coordinate=column, low=float(starts[first[k]]), high=float(ends[last[k]]))
         return Outside(interval=inside) if outside[k] else inside
 
@@ -164,21 +164,13 @@ class Ranges(Sequence[Event]):
         x, y = of_one_width(x, y, max(self._cuts, default=0) + 1)
         cells = [np.zeros((4, 0))]
         for column, first, last, outside in self._parts:
-            table = _joint_table(x[:, column], y[:, column], self._cuts[column])
-            total = table[-1, -1]
-            hits, others = table[last, -1] - table[first, -1], table[-1, last] - table[-1, first]
-            both = table[last, last] - table[first, last] - table[last, first] + table[first, first]
-            hits, others, both = np.where(
-                outside, [total - hits, total - others, total - hits - others + both], [hits, others, both]
-            )
-            cells.append(np.array([hits - both, both, others - both, total - hits - others + both], np.float64))
+            cuts = self._cuts[column]
+            n = len(cuts) + 2
+            i, j = (cells_between(cuts, side[:, column], n - 1) for side in (x, y))
+            table = np.bincount(i * n + j, minlength=n * n).reshape(n, n)
+            hits, others, both = counts_of(table, first, last, outside)
+            cells.append(np.array([hits - both, both, others - both, len(x) - hits - others + both], np.float64))
         return Family(events=self, cells=np.hstack(cells), log_prior=self.log_prior)
-
-
-def _ends(cuts: Floats) -> tuple[Floats, Floats]:
-    """Where each cell of a column starts, and where the one before it ends."""
-    starts = np.concatenate([[-np.inf], cuts])
-    return starts, np.concatenate([[-np.inf], np.minimum(cuts, LARGEST), [np.inf]])
 
 
 def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Whole, Whole, NDArray[np.bool_], Floats]:
@@ -186,39 +178,25 @@ def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Whole, Whole, NDArray[np.
 
     Without intervals that would be empty: between the largest number and +inf.
     """
-    first, last, outside, share = _all_ranges(len(cuts) + 1, wide)
-    starts, ends = _ends(cuts)
+    first, last, outside, share = _ranges_with_prior(len(cuts) + 1, wide)
+    starts, ends = ends_of(cuts)
     low, high = starts[first], ends[last]
     kept = (low < high) | ((low == np.inf) & (high == np.inf))
     return first[kept], last[kept], outside[kept], share[kept]
 
 
 @lru_cache(maxsize=64)
-def _all_ranges(cells: int, wide: bool) -> tuple[Whole, Whole, NDArray[np.bool_], Floats]:
+def _ranges_with_prior(cells: int, wide: bool) -> tuple[Whole, Whole, NDArray[np.bool_], Floats]:
     """As `_kept_ranges`, of so many cells.
 
     A third of the prior each: open on one side; central, and the tails of equal rank; all others.
     """
-    first, last = np.triu_indices(cells)
-    last = last + 1  # the first cell behind the range
-    everything = (first == 0) & (last == cells)
+    first, last, outside = all_ranges(cells)
     kind = np.where((first == 0) | (last == cells), 0, np.where(first == cells - last, 1, 2))
-    two = (kind > 0) | everything  # the outside of a range that is open on one side is one, too
-    kinds = np.bincount(kind, weights=1 + two, minlength=3) * [1, 1, not wide]
+    kinds = np.bincount(kind, minlength=3) * [1, 1, not wide]
     share = np.divide(1 / np.count_nonzero(kinds), kinds, where=kinds > 0, out=np.zeros(3))[kind]
-    outside = np.concatenate([np.zeros(len(first), np.bool_), np.ones(np.count_nonzero(two), np.bool_)])
-    first, last, share = (np.concatenate([part, part[two]]) for part in (first, last, share))
     kept = share > 0
     return first[kept], last[kept], outside[kept], share[kept]
-
-
-def _joint_table(x: Floats, y: Floats, cuts: Floats) -> Whole:
-    """How many runs lie in cells before a on D and before b on D′; shape (cells + 2, cells + 2), absent last."""
-    n = len(cuts) + 2
-    i, j = (cells_between(cuts, side, n - 1) for side in (x, y))
-    table = np.zeros((n + 1, n + 1), np.int64)
-    table[1:, 1:] = np.bincount(i * n + j, minlength=n * n).reshape(n, n)
-    return table.cumsum(axis=0).cumsum(axis=1)
 
 
 #: Imagined runs without a difference between D and D′, for each of a pair's two portfolios.
