@@ -13,9 +13,8 @@ import pytest
 import dpwitness as dpw
 from dpwitness.events import FeatureEvent, ScoreThreshold
 from dpwitness.noise import laplace as noise
-from dpwitness.search.learners import Features, Scans, bit_features, learn_events, register_learner, selection
+from dpwitness.search.learners import Scans, Statistics, bit_families, learn_events, register_learner, selection
 from dpwitness.search.learners.additive_score import AdditiveScores
-from dpwitness.search.learners.order_statistics import OrderStatistics, order_features
 from dpwitness.search.objectives import BoundAt
 from dpwitness.search.samples import sample_of
 from running import scaled, with_all_seeds
@@ -128,7 +127,7 @@ def test_a_leak_that_only_a_feature_shows_is_found_and_its_private_twin_is_not_r
     assert isinstance(found(outcome, PRIVATE, 1), dpw.NotRefuted)
     if name in NEED_FEATURES:
         assert isinstance(verdict.witness.event, FeatureEvent)
-        kinds = Features | Scans | OrderStatistics
+        kinds = Statistics | Scans
         plain = [learner for learner in selection.LEARNERS if not isinstance(learner, kinds)]
         monkeypatch.setattr(selection, "LEARNERS", plain)
         assert isinstance(found(outcome, LEAK, 1), dpw.NotRefuted)
@@ -150,7 +149,7 @@ def test_low_bits_of_a_float_are_looked_at_where_asked_for(monkeypatch):
 
     assert isinstance(dpw.check(answer, neighbours=PAIR, seed=1, **SETTINGS), dpw.NotRefuted)
     monkeypatch.setattr(selection, "LEARNERS", list(selection.LEARNERS))
-    register_learner(Features(bit_features))
+    register_learner(Statistics(bit_families))
     verdict = dpw.check(answer, neighbours=PAIR, seed=1, **SETTINGS)
     assert isinstance(verdict, dpw.Violation)
     assert "multiple of 2^−5" in str(verdict.witness.description)
@@ -183,7 +182,7 @@ def test_each_leak_is_found_and_no_twin_refuted_with_many_seeds(name, outcome):
 @pytest.mark.campaign
 def test_low_bits_with_many_seeds(monkeypatch):
     monkeypatch.setattr(selection, "LEARNERS", list(selection.LEARNERS))
-    register_learner(Features(bit_features))
+    register_learner(Statistics(bit_families))
     for seed in range(max(scaled(20), 3)):
         assert isinstance(dpw.check(hidden_bit(LEAK), neighbours=PAIR, seed=seed, **SETTINGS), dpw.Violation)
         assert isinstance(dpw.check(hidden_bit(PRIVATE), neighbours=PAIR, seed=seed, **SETTINGS), dpw.NotRefuted)
@@ -254,14 +253,6 @@ def test_a_weak_score_of_noise_alone_is_seldom_tried():
     )
     # Each of three levels is two standard deviations above its mean with probability .045, and noise is estimated.
     assert tried <= 22  # binom.isf(1e-4, 60, 0.17)
-
-
-def test_what_is_screened_at_once_are_the_values_of_the_features():
-    rng = np.random.default_rng(1)
-    rows = rng.choice([0.0, 1.0, 2.5, -3.0, math.nan, math.inf], (200, 7))
-    for family in order_features(rows):
-        for feature, values in family:
-            assert np.array_equal(values, feature.values(rows), equal_nan=True), feature
 
 
 def laplace_parallel(rng, answers, epsilon):

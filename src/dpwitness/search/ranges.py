@@ -4,12 +4,16 @@ Cell k of a value holds what lies from edge k − 1 up to, and without, edge k; 
 value.
 """
 
+from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.events import LARGEST
+from dpwitness.events.counting import cells_between
+from dpwitness.search.objectives import Objective
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -47,3 +51,85 @@ def counts_of(table: NDArray[np.int64], first: Whole, last: Whole, outside: NDAr
         outside, [total - hits, total - others, total - hits - others + both], [hits, others, both]
     )
     return hits, others, both
+
+
+#: Different values of a statistic up to which each is tried by itself.
+FEW_VALUES: Final = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Best:
+    """The best range of a statistic, what an objective makes of it, and whether D′ plays D."""
+
+    value: float
+    low: float
+    high: float
+    swapped: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Scan:
+    """Ranges of one statistic, and the shares of the runs of D, of D′ and of both in each; shapes (k,).
+
+    `both` is None where it is not known which outcomes came in one run; `few`: whether each value is one of the ranges.
+    """
+
+    lows: Floats
+    highs: Floats
+    p: Floats
+    q: Floats
+    both: Floats | None
+    runs: int
+    few: bool
+
+    def best(self, objective: Objective, standard_errors: float) -> Best:
+        """The range of the largest value, lowered by so many standard errors, in either direction."""
+        if not len(self.lows):
+            return Best(-np.inf, -np.inf, np.inf, False)
+        p, q = np.concatenate([self.p, self.q]), np.concatenate([self.q, self.p])
+        both = None if self.both is None else np.concatenate([self.both, self.both])
+        values = objective(p, q, self.runs, standard_errors, both)
+        swapped, k = divmod(int(values.argmax()), len(self.lows))
+        return Best(float(values.max()), float(self.lows[k]), float(self.highs[k]), bool(swapped))
+
+
+def scan(values: Floats, times: Whole, shares: Floats, *, paired: bool) -> Scan:
+    """The ranges with one end of the values of outcomes, and each value where they are few.
+
+    `values`: of k outcomes, NaN for none; `times`: how often each came under D and D′, of shape (2, k). `paired`: the
+    first half of them came under D, the others under D′, in the same runs. Of many values, edges are at these shares.
+    """
+    runs = int(times[0].sum())
+    edges, few = _edges(values, times, shares)
+    n = len(edges) + 2
+    cells = cells_between(edges, values, n - 1)
+    places = np.arange(1, n - 1)
+    first, last = np.concatenate([0 * places, places]), np.concatenate([places, 0 * places + n - 1])
+    if few:
+        first, last = np.append(first, places), np.append(last, places + 1)
+    if paired:
+        i, j = np.split(cells, 2)
+        table = np.bincount(i * n + j, minlength=n * n).reshape(n, n)
+        hits, others, both = counts_of(table, first, last, np.zeros(len(first), np.bool_))
+        p, q, shared = hits / runs, others / runs, both / runs
+    else:
+        below = [np.append(0, np.cumsum(np.bincount(cells, weights=side, minlength=n))) for side in times]
+        p, q = ((side[last] - side[first]) / runs for side in below)
+        shared = None
+    starts, ends = ends_of(edges)
+    return Scan(starts[first], ends[last], p, q, shared, runs, few)
+
+
+def _edges(values: Floats, times: Whole, shares: Floats) -> tuple[Floats, bool]:
+    """All values where they are few, and whether they are; else the values at some shares of the runs of each input."""
+    order = np.argsort(values)  # NaN goes last
+    ranked = values[order[: np.count_nonzero(~np.isnan(values))]]
+    different = ranked[np.append(True, ranked[1:] != ranked[:-1])] if len(ranked) else ranked
+    if len(different) <= FEW_VALUES:
+        return different, True
+    spots = []
+    for side in times:
+        cumulative = np.cumsum(side[order[: len(ranked)]])
+        if cumulative[-1]:
+            spots.append(ranked[np.searchsorted(cumulative, shares * (cumulative[-1] - 1), side="right")])
+    return np.unique(np.concatenate(spots)), False

@@ -1,6 +1,5 @@
 """Which event, given outcomes of both inputs: a file a learner, and the choice among what they propose."""
 
-from dpwitness.search.learners.features import Features, bit_features
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
 from dpwitness.search.learners.scans import Scans
 from dpwitness.search.learners.selection import (
@@ -11,14 +10,15 @@ from dpwitness.search.learners.selection import (
     propose,
     register_learner,
 )
+from dpwitness.search.learners.statistics import Statistics, bit_families
 
 __all__ = [
-    "Features",
     "Learner",
     "Proposal",
     "RatedEvent",
     "Scans",
-    "bit_features",
+    "Statistics",
+    "bit_families",
     "chosen",
     "compared",
     "learn",

@@ -14,12 +14,11 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import Rows
 from dpwitness.evidence import Estimate
 from dpwitness.search.learners.additive_score import AdditiveScores
-from dpwitness.search.learners.features import Features
 from dpwitness.search.learners.intervals import Boxes, Intervals
 from dpwitness.search.learners.learner import Learner, Proposal, RatedEvent, tolerance
-from dpwitness.search.learners.order_statistics import OrderStatistics
 from dpwitness.search.learners.outcome_sets import OutcomeSets
 from dpwitness.search.learners.scans import Scans
+from dpwitness.search.learners.statistics import Statistics
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, sample_of
 
@@ -29,8 +28,7 @@ LEARNERS: list[Learner] = [
     Intervals(),
     Scans(),
     Boxes(),
-    Features(),
-    OrderStatistics(),
+    Statistics(),
     AdditiveScores(),
 ]
 

@@ -1,0 +1,358 @@
+"""Statistics of several entries, and the digits of one: what shows where no entry by itself shows as much.
+
+One or two entries show differences, order, residues; all together show sums, extremes and their places, order
+statistics, counts of a value and rises. Where both inputs of a run share their draws, runs are compared one by one: the
+noise that both have in common then does not count, and few runs are enough to choose a statistic by.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from typing import Final
+
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import override
+
+from dpwitness.events import Feature, FeatureEvent, Interval
+from dpwitness.events.event import EXACT
+from dpwitness.events.features import numbers
+from dpwitness.search.learners.intervals import COARSE, SHARES, best_intervals
+from dpwitness.search.learners.learner import Learner, Proposal
+from dpwitness.search.learners.outcome_sets import best_sets
+from dpwitness.search.objectives import Objective
+from dpwitness.search.ranges import Scan, scan
+from dpwitness.search.samples import Sample, Table
+
+Rows = NDArray[np.float64]
+Whole = NDArray[np.int64]
+#: Statistics that show much the same: the best one of a family is looked at in more runs.
+Family = Sequence[Feature]
+#: Families of statistics worth trying, of outcomes and how often each came under D and D′, of shapes (k, width) and
+#: (2, k), and the columns with the most promising one first.
+Families = Callable[[Rows, Whole, list[int]], Sequence[Family]]
+
+#: Training runs of each input that statistics are screened on, and numbers that the outcomes of these hold at most.
+SCREENED: Final = 1024
+ROOM: Final = 1 << 17
+#: Training runs of each input that the best statistic of each family is then looked at in.
+LEARNED: Final = 1 << 14
+#: Training runs below which nothing is looked at: so few show nothing among so many statistics.
+LEAST: Final = 16
+#: Training runs from which a quick look compares families too, and the runs in which it else looks at one statistic.
+MANY: Final = 1 << 15
+QUICK: Final = 96
+#: Standard errors by which that statistic must separate the inputs better than every entry does.
+CLEARLY: Final = 2.5
+#: Families whose best statistic is looked at in more runs, and statistics of which events are proposed.
+KEPT: Final = 6
+PROPOSED: Final = 3
+#: Entries that statistics are compared with: in the screening, and in more runs.
+COMPARED: Final = 24
+BEST_ENTRIES: Final = 3
+
+
+class Statistics(Learner):
+    """The best ranges of the best statistics, where they show more than any one entry does.
+
+    In a quick look one statistic that separates the inputs much better than any entry does.
+
+    `of`: which statistics are tried, `families_of`, `bit_families`, or a function of one's own.
+    """
+
+    def __init__(self, of: "Families | None" = None) -> None:
+        self._of = of or families_of
+
+    @override
+    def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
+        if sample.training_runs < LEAST or sample.few_outcomes:
+            return
+        features: Sequence[Feature] = []
+        if thorough or sample.training_runs >= MANY:
+            features = _screened(sample, objective, self._of)
+        elif self._of is families_of:
+            features = sample.once(_separating)
+        if not features:
+            return
+        entries = best_intervals(sample, objective, thorough=thorough)[:BEST_ENTRIES]
+        known = [sample.once(_of_entry_in_many, item.interval.coordinate) for item in entries]
+        least = max((one.best(objective, 2.0).value for one in known), default=-math.inf)
+        scans = [(sample.once(_in_many, feature), feature) for feature in features]
+        # The best of so many ranges is overestimated: two standard errors lower.
+        better = [(one.best(objective, 2.0).value, one, feature) for one, feature in scans]
+        better = sorted((item for item in better if item[0] > least), key=lambda item: -item[0])
+        for place, (_, one, feature) in enumerate(better[: PROPOSED if thorough else 1]):
+            for errors in (1.0, 3.0) if thorough and not place else (1.0,):
+                found = one.best(objective, errors)
+                within = Interval(coordinate=0, low=found.low, high=found.high)
+                yield Proposal(event=FeatureEvent(feature=feature, within=within), swapped=found.swapped)
+            if thorough and one.few:
+                for members, swapped in best_sets(sample.once(_table, feature), objective):
+                    yield Proposal(event=FeatureEvent(feature=feature, within=members), swapped=swapped)
+
+
+def _screened(sample: Sample, objective: Objective, of: Families) -> list[Feature]:
+    """The best statistic of each family in some of the training runs, of those that may be better than every entry."""
+    families, entries = sample.once(_screening, of)
+    least = max((one.best(objective, 1.0).value for one in entries), default=-math.inf)
+    found = []
+    for family in families:
+        values = [one.best(objective, 2.0).value for _, one in family]
+        feature, best = family[int(np.argmax(values))]
+        if best.best(objective, -2.0).value > least:
+            found.append((max(values), feature))
+    return [feature for _, feature in sorted(found, key=lambda item: -item[0])[:KEPT]]
+
+
+def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, Scan]]], list[Scan]]:
+    """The statistics of each family, and the entries, in some of the training runs."""
+    rows, times = sample.some(max(min(SCREENED, ROOM // (2 * sample.width)), LEAST))
+    columns = np.argsort(-_separation(rows.T, times), kind="stable").tolist()
+    paired = not sample.repeats
+    families = [
+        [(feature, scan(feature.values(rows), times, COARSE, paired=paired)) for feature in family]
+        for family in of(rows, times, columns)
+    ]
+    entries = [scan(numbers(rows[:, column]), times, COARSE, paired=paired) for column in columns[:COMPARED]]
+    return [family for family in families if family], entries
+
+
+def _many(sample: Sample) -> tuple[Rows, Whole]:
+    return sample.some(LEARNED)
+
+
+def _in_many(sample: Sample, feature: Feature) -> Scan:
+    """A statistic in many of the training runs."""
+    rows, times = sample.once(_many)
+    return scan(feature.values(rows), times, SHARES, paired=not sample.repeats)
+
+
+def _of_entry_in_many(sample: Sample, column: int) -> Scan:
+    """An entry in as many."""
+    rows, times = sample.once(_many)
+    return scan(numbers(rows[:, column]), times, SHARES, paired=not sample.repeats)
+
+
+def _table(sample: Sample, feature: Feature) -> Table:
+    """The few values of a statistic, each once; runs without a value count as runs."""
+    rows, times = sample.once(_many)
+    values, places = np.unique(feature.values(rows), return_inverse=True)
+    counted = np.stack([np.bincount(places, weights=side, minlength=len(values)) for side in times])
+    present = ~np.isnan(values)
+    table = Table(values[present, None], counted[:, present].astype(np.int64), np.zeros((3, 0), np.int64))
+    table.training_runs = int(times[0].sum())
+    return table
+
+
+def _separating(sample: Sample) -> list[Feature]:
+    """The statistic whose values separate the inputs best, if it does so clearly better than every entry."""
+    rows, times = sample.some(QUICK)
+    values, named = quick_features(rows)
+    separation = _separation(np.concatenate([values, rows.T]), times)
+    best = int(separation[: len(values)].argmax()) if len(values) else 0
+    error = float(np.sqrt((1 / times.sum(axis=1)).sum()))
+    clear = separation[best] > separation[len(values) :].max() + CLEARLY * error
+    return [named(best)] if len(values) and clear else []
+
+
+def _separation(columns: Rows, times: Whole) -> NDArray[np.float64]:
+    """The Kolmogorov–Smirnov distance of the inputs in each column, of shape (columns, k); absent entries go last."""
+    columns = np.where(np.isnan(columns), np.inf, columns)
+    order = np.argsort(columns, axis=1)
+    values = columns[np.arange(len(columns))[:, None], order]
+    shares = times[0] / times[0].sum() - times[1] / times[1].sum()
+    distance = np.abs(np.cumsum(shares[order], axis=1))[:, :-1]
+    distance[values[:, 1:] == values[:, :-1]] = 0.0
+    return np.asarray(distance.max(axis=1, initial=0.0))
+
+
+#: Pairs of so many columns, at most, are looked at, and of these as many as each measure of `_pairs` points to.
+COLUMNS: Final = 24
+PAIRS: Final = 4
+#: Columns up to which all pairs are looked at.
+FEW: Final = 5
+#: Columns whose digits are looked at.
+DIGITS_OF: Final = 4
+#: Values that are counted and located, those seen most; and how often one comes at least, per entry.
+VALUES: Final = 3
+OFTEN: Final = 1 / 64
+#: Shares of all entries, or of all rises, at which counts are taken.
+LEVELS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
+#: Order statistics that are looked at, between the extremes.
+RANKS: Final = 4
+#: The moduli that people round to, and of whole numbers some more.
+MODULI: Final = (1.0, 10.0, 100.0)
+WHOLE_MODULI: Final = (2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
+#: A spacing is computed from the smallest steps between values, in blocks of so many; how many blocks and spacings.
+BLOCK: Final = 6
+BLOCKS: Final = 5
+SPACINGS: Final = 4
+#: A multiple of the spacing is one up to this share of it.
+NEARLY: Final = 0.01
+#: What of the largest value may be rounding, and how many times as large a spacing is at least.
+ROUNDING: Final = 2.0**-46
+ON_GRID: Final = 2.0**12
+
+
+def families_of(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
+    """The families of all statistics but those of last bits; see `Families`."""
+    families: list[Family] = [list(_of_entry(rows[:, column], times, column)) for column in columns[:DIGITS_OF]]
+    if rows.shape[1] > 1:
+        pairs = _pairs(rows, times, sorted(columns[:COLUMNS]))
+        kinds = ("difference", "sum of two", "order", "ratio")
+        families += [[Feature(name=name, columns=pair) for pair in pairs] for name in kinds]
+        families += _of_all(rows)
+    return families
+
+
+def bit_families(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
+    """The statistics of floating-point numbers by their last bits, a family a column; none of whole numbers.
+
+    They refute almost every mechanism that adds floating-point noise to a number (Mironov 2012), also those that are
+    private in real arithmetic. So a check looks at them apart (`api.floating_point`), and no learner asks for them
+    unless a user registers one: then what they show is a violation like any other.
+    """
+    families: list[Family] = []
+    for column in columns[:DIGITS_OF]:
+        plain = numbers(rows[:, column])
+        if np.any(plain != np.round(plain), where=np.isfinite(plain)):
+            kinds = [
+                ("power of two", math.nan),
+                ("trailing zeros", math.nan),
+                *(("low bits", k) for k in (1.0, 2.0, 4.0)),
+            ]
+            families.append([Feature(name=name, columns=(column,), number=number) for name, number in kinds])
+    return families
+
+
+def quick_features(rows: Rows) -> tuple[Rows, Callable[[int], Feature]]:
+    """The values of some features that show the clearest leaks, shape (features, k), and what the features are.
+
+    What costs little: differences and sums of two entries, of many entries the differences of neighbours, the sum and
+    the place of the largest of all, the number of entries.
+    """
+    width = rows.shape[1]
+    if width == 1:
+        return np.empty((0, len(rows))), lambda number: Feature(name="sum", columns=(0,))
+    columns = numbers(rows).T
+    if width <= FEW:
+        first, second = np.triu_indices(width, 1)
+    else:
+        first = np.arange(min(width - 1, COLUMNS))
+        second = first + 1
+    last = (width - 1,)
+    with np.errstate(all="ignore"):
+        parts = [columns[first] - columns[second], columns[first] + columns[second]]
+    names = ["sum", "place of largest", "length"]
+    parts += [Feature(name=name, columns=last).values(rows)[None] for name in names]
+
+    def named(number: int) -> Feature:
+        turn, place = divmod(number, len(first))
+        if turn < 2:
+            name = "sum of two" if turn else "difference"
+            return Feature(name=name, columns=(int(first[place]), int(second[place])))
+        return Feature(name=names[number - 2 * len(first)], columns=last)
+
+    return np.concatenate(parts), named
+
+
+def _of_entry(values: Rows, times: Whole, column: int) -> Iterator[Feature]:
+    """Presence and digits of one entry."""
+    absent = np.isnan(values)
+    if absent.any() and not absent.all():
+        yield Feature(name="present", columns=(column,))
+    plain = numbers(values)
+    finite = np.isfinite(plain)
+    spacings = set[float]().union(*(_spacings(plain[finite & (side > 0)]) for side in times))
+    moduli = WHOLE_MODULI if np.all(plain[finite] == np.round(plain[finite])) else MODULI
+    for modulus in dict.fromkeys((*sorted(spacings, reverse=True)[:SPACINGS], *moduli)):
+        yield Feature(name="residue", columns=(column,), number=modulus)
+
+
+def _spacings(values: Rows) -> set[float]:
+    """Numbers of which the differences of many of some values are multiples; none where the values are on no grid.
+
+    The smallest steps are few multiples of it, and some blocks of them have both ends on one grid, where there are two.
+    """
+    if not len(values):
+        return set()
+    rounding = float(np.max(np.abs(values))) * ROUNDING
+    steps = np.diff(np.unique(values))
+    steps = np.sort(steps[steps > rounding])[: BLOCK * BLOCKS]
+    blocks = steps[: len(steps) // BLOCK * BLOCK].reshape(-1, BLOCK)
+    return {_spacing(block, ON_GRID * rounding) for block in blocks} - {0.0}
+
+
+def _spacing(steps: Rows, least: float) -> float:
+    """The largest number of which all of some steps, ascending, are multiples; 0 where it is below `least`."""
+    if np.all(steps == np.round(steps)) and steps.max() < EXACT:
+        spacing = float(np.gcd.reduce(steps.astype(np.int64)))
+        return spacing if spacing > 1 else 0.0
+    spacing = 0.0
+    for step in steps.tolist():
+        larger, smaller = (spacing, step % spacing) if spacing else (step, 0.0)
+        while smaller > NEARLY * larger:  # what is rounded multiplies in Euclid's algorithm: never down to 0
+            larger, smaller = smaller, abs(larger - smaller * round(larger / smaller))
+        # By the largest step so far, of which the least is rounded.
+        spacing = step / round(step / larger)
+        if spacing < least:
+            return 0.0
+    multiples = steps / spacing
+    return float(f"{spacing:.6g}") if np.all(np.abs(multiples - np.round(multiples)) < NEARLY) else 0.0
+
+
+def _pairs(rows: Rows, times: Whole, columns: list[int]) -> list[tuple[int, int]]:
+    """Pairs of columns: all of few; of many those most correlated, and whose order or equality differs most."""
+    first, second = np.triu_indices(len(columns), 1)
+    places = np.arange(len(first))
+    if len(columns) > FEW:
+        chosen = rows[:, columns]
+        centred = np.clip(np.nan_to_num(numbers(chosen)), -1e150, 1e150)
+        centred -= centred.mean(axis=0)
+        # Not by BLAS, whose threads wait for each other where pairs are looked at on all cores.
+        products = np.einsum("ij,ik->jk", centred, centred)
+        scale = np.sqrt(np.maximum(products.diagonal(), 1e-300))
+        correlation = (products / scale[:, None] / scale)[first, second]
+        sides = times[0] / max(times[0].sum(), 1) - times[1] / max(times[1].sum(), 1)
+        a, b = chosen[:, first], chosen[:, second]
+        measures = (correlation, *(np.einsum("i,ij->j", sides, true) for true in (a > b, a == b)))
+        places = np.unique(np.concatenate([np.argsort(-np.abs(m), kind="stable")[:PAIRS] for m in measures]))
+    return [(columns[first[k]], columns[second[k]]) for k in places]
+
+
+def _of_all(rows: Rows) -> list[Family]:
+    """Statistics of all entries together."""
+    last = (rows.shape[1] - 1,)
+    plain = numbers(rows)
+    with np.errstate(invalid="ignore"):  # ∞ − ∞
+        rises = np.diff(plain, axis=1, prepend=0.0)
+    present = rows[~np.isnan(rows)]
+    values, often = np.unique(present, return_counts=True)
+    most = np.argsort(-often, kind="stable")[:VALUES]
+    frequent = values[most[often[most] >= OFTEN * len(present)]].tolist()
+    ranks = np.unique(np.linspace(1, rows.shape[1], RANKS + 2).round()).tolist()[1:-1]
+
+    def named(*names: str, levels: Sequence[float] = (math.nan,)) -> list[Feature]:
+        return [Feature(name=name, columns=last, number=level) for name in names for level in levels]
+
+    return [
+        named("sum", "sum of absolute values", "sum of absolute differences"),
+        named("largest", "smallest", "range", "gap") + named("order statistic", levels=ranks),
+        named("above", levels=_levels(plain, LEVELS)),
+        named("smallest step", "largest step") + named("steps above", levels=_levels(rises, LEVELS[1:-1])),
+        named("smallest difference", "largest difference")
+        + named("differences above", levels=_levels(rises[:, 1:], LEVELS[1:-1])),
+        named("place of largest", "place of smallest")
+        + named("first place above", levels=_levels(plain, LEVELS[2::2]))
+        + named("rank", levels=(1.0,)),
+        named("different", *(["length"] if len(present) < rows.size else [])),
+        named("count", "first place", "last place", levels=frequent),
+    ]
+
+
+def _levels(values: Rows, shares: tuple[float, ...]) -> list[float]:
+    """The values at some shares of all of them, each once."""
+    present = np.sort(values[np.isfinite(values)])
+    if not len(present):
+        return []
+    levels: list[float] = np.unique(present[[int(share * len(present)) for share in shares]]).tolist()
+    return levels
