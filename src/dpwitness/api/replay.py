@@ -10,7 +10,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from itertools import accumulate, repeat
+from itertools import accumulate, islice, repeat
 from typing import Annotated, Any, Final, cast
 
 import numpy as np
@@ -31,7 +31,17 @@ from dpwitness.mechanisms.claims import as_claim
 from dpwitness.mechanisms.mechanism import Cost, Mechanism, Rows
 from dpwitness.mechanisms.resolve import Requirements, mechanism_or_factory
 from dpwitness.mechanisms.signature import name_of, takes
-from dpwitness.neighbours import Data, Pair, Pairs, Relation, as_relation, input_to_json, require_adjacent, taken
+from dpwitness.neighbours import (
+    Data,
+    Pair,
+    Pairs,
+    Relation,
+    as_relation,
+    input_to_json,
+    proposed_pairs,
+    require_adjacent,
+    taken,
+)
 from dpwitness.neighbours import smaller as smaller_pairs
 from dpwitness.options import AnyMechanism, Option, ReplayOptions, ShrinkOptions
 from dpwitness.problem import Effort, Problem, Statement, given_parameters, plain_function
@@ -51,6 +61,8 @@ AnyWitness = Annotated[
 
 #: Times that a witness is made smaller in a row, at most: the seeds of so many ancestors are not fresh.
 SHRUNK: Final = 8
+#: Pairs of a relation among which the inputs of a witness are looked for, where its file could not hold them.
+CANDIDATES: Final = 1_000
 
 
 @public
@@ -231,7 +243,7 @@ def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
     if not witness.unreadable_inputs:
         return witness
     looks = [input_to_json(side) for side in witness.pair.sides]
-    for pair in relation.given if isinstance(relation, Pairs) else ():
+    for pair in () if relation is None else islice(proposed_pairs(relation), CANDIDATES):
         for one in (pair, pair.swapped()):
             if [input_to_json(side) for side in one.sides] == looks:
                 return replace(witness, pair=one)
