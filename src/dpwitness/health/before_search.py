@@ -13,6 +13,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
+from dpwitness.events import widen
 from dpwitness.events.encoding import is_text
 from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import NUMBERS, Series, refuse_series
@@ -76,11 +77,8 @@ def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
     if finding := identical_inputs(problem):
         return [finding]  # nothing else is worth saying
     seen, name = first_runs(problem, runner), problem.mechanism.name
-    # What always returns the same may well be looked at for its time alone.
-    constant = deterministic_output(name, seen)
-    texts = unrepeated_texts(name, seen)
-    findings = (unlike_inputs(problem), constant, texts, stuck_generator(name, seen), input_ignored(problem, runner))
-    return [finding for finding in findings if finding]
+    of_runs = (check(name, seen) for check in (deterministic_output, unrepeated_texts, stuck_generator))
+    return [finding for finding in (unlike_inputs(problem), *of_runs, input_ignored(problem, runner)) if finding]
 
 
 def first_runs(problem: Problem, runner: Runner) -> tuple[Series, Series] | None:
@@ -181,11 +179,10 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
         return None
     if mechanism.reproducible:
         return _input_ignored(problem, runner)
-    first = problem.first
     if not isinstance(mechanism, PythonMechanism) or mechanism.cost.batched:
         return None
     deadline = Deadline(time.monotonic() + min(SECONDS / 2, SHARE * runner.max_time))
-    if not next(Threads(1).ordered([partial(mechanism.repeats_if_seeded, first)], deadline)):  # a run may hang
+    if not next(Threads(1).ordered([partial(mechanism.repeats_if_seeded, problem.first)], deadline)):  # a run may hang
         return None
     mechanism.draws_globally = True  # for these runs alone: seeding takes longer than a fast run
     try:
@@ -196,11 +193,9 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
 
 def _input_ignored(problem: Problem, runner: Runner) -> Finding | None:
     deadline = Deadline(time.monotonic() + min(SECONDS / 2, SHARE * runner.max_time))
-    proposed = problem.candidates()
+    asked = (partial(_same, runner, pair, number) for number, pair in enumerate(problem.candidates()))
     runs = 0
-    for same in Threads(1).ordered(
-        (partial(_same, runner, pair, number) for number, pair in enumerate(proposed)), deadline
-    ):
+    for same in Threads(1).ordered(asked, deadline):
         if not same:
             return None  # they differ, or it would take too long to see that they never do
         runs += same
@@ -276,8 +271,7 @@ def _same(runner: Runner, pair: Pair, number: int) -> int:
             if not told.on_both_inputs:
                 raise told from error.__cause__
             return 0  # the search goes on without the pair, and says so
-        width = min(left.shape[1], right.shape[1])
-        longer = np.isnan(left[:, width:]).all() and np.isnan(right[:, width:]).all()
-        if not longer or not np.array_equal(left[:, :width], right[:, :width], equal_nan=True):
+        width = max(left.shape[1], right.shape[1])
+        if not np.array_equal(widen(left, width), widen(right, width), equal_nan=True):
             return 0
     return most
