@@ -45,8 +45,8 @@ def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int) -> float
 
     if not of or not of_others:
         return 1.0
-    law = hypergeom(of + of_others, hits + other_hits, of)
-    return min(1.0, 2 * float(min(law.cdf(hits), law.sf(hits - 1))))
+    law = of + of_others, hits + other_hits, of
+    return min(1.0, 2 * float(min(hypergeom.cdf(hits, *law), hypergeom.sf(hits - 1, *law))))
 
 
 def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:

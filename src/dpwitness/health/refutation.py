@@ -247,8 +247,7 @@ class _Side:
 
         Where nothing differs, something is said with probability `LEVEL` at most in so many tests of both inputs.
         """
-        # There are no hits where the time is an outcome.
-        pairs = zip(self.shares, there.hits, strict=False)
+        pairs = zip(self.shares, there.hits, strict=False)  # there are no hits where no further process answered
         found = [("the event happened", *own, hits, there.runs) for own, hits in pairs]
         if self.always is not None and there.always is not None:
             other = there.runs if self.always == there.always else 0
