@@ -823,6 +823,27 @@ def test_repeats_are_looked_for_in_other_runs_than_those_that_define_them():
         assert not found or found.endswith("and in 0 of 1000 in a new process")
 
 
+@pytest.mark.campaign
+def test_the_level_of_the_comparison_with_new_processes(monkeypatch):
+    monkeypatch.setattr(refutation, "LEVEL", 0.05)
+    rng, alarms, seeds = np.random.default_rng(3), 0, 100
+
+    def answered(runs):
+        rows = rng.integers(0, 40, (runs, 1)).astype(float)
+        outcomes = tuple(findings.outcome_keys(rows)) if runs > 100 else ()
+        return new_process.Answer(runs=runs, hits=(int((rows < 12).sum()),), always=None, outcomes=outcomes)
+
+    for _ in range(seeds):
+        hits = rng.binomial(400, 0.3)
+        known = in_this_process(rng.integers(0, 40, (200, 1)).astype(float), Counts(n11=hits, n00=400 - hits))
+        answers = [(there, there) for there in map(answered, [1_000, *[32] * 20])]
+        try:
+            refutation._refuse_other_processes("it", [known, known], answers)
+        except DependentRuns:
+            alarms += 1
+    assert alarms <= stats.binom.isf(1e-9, seeds, 0.05)
+
+
 ALWAYS, VARIED = [[0.0]] * 20, [[0.0]] * 19 + [[1.0]]
 
 
