@@ -189,6 +189,7 @@ def broken(**changes):
         (broken(event=[]), "must be an object|damaged"),
         (broken(event={"kind": "trees"}), "'trees', a score of decision trees: dpwitness 0.2 reads the file, later"),
         (broken(event={"kind": "weighted"}), "an event of weighted runs: dpwitness 0.2 reads the file, later versions"),
+        (broken(event={"kind": "split"}), "a graded event: dpwitness 0.2 reads the file, later versions do not"),
         (broken(estimate={"p": 2, "q": 0}), "p=2.0"),
         (broken(mechanism=3), "mechanism=3"),
         (broken(mechanism="\ud800"), "surrogates not allowed"),

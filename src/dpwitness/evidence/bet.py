@@ -401,8 +401,8 @@ class Bet:
     def standard_errors(self, claim: Claim) -> float:
         """By how many standard errors the mean of X over the runs exceeds 0, the most that the claim allows."""
         times, values, n = self.parts[0].table(self.counts), self.parts[0].payoffs(claim), self.counts.runs
-        mean = times @ values / n
-        return float(mean * math.sqrt(n / max(float(times @ (values - mean) ** 2) / n, 1e-300)))
+        mean = float(times @ values) / n
+        return mean * math.sqrt(n / max(float(times @ (values - mean) ** 2) / n, 1e-300))
 
 
 def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> Bet:
