@@ -177,7 +177,7 @@ def band_of(planned: Sequence[PlannedLine], counts: Sequence[Counts], runs: int)
         return ProfileBand(())
     if len(planned) != len(counts):
         raise ValueError(f"{len(planned)} events were planned, {len(counts)} counted")
-    cells = np.array([[c.n10, c.n11, c.n01, c.n00] for c in counts], np.float64)
+    cells = np.array([one.four for one in counts], np.float64)
     expected = np.array([expected_cells(line.estimate, runs) for line in planned])
     alphas, slopes = (np.array([getattr(line, name) for line in planned]) for name in ("alpha", "slope"))
     bounds = []
