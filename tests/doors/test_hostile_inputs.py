@@ -302,7 +302,7 @@ def attack_line(rng, place):
             "--size": [["8", "16"], ["0", "-1", "x", "1.5", "1e9", "1e400"]],
             "--error": [["1", "4"], numbers],
             "--law": [["uniform", "adversarial", "rounding", "binomial", "gaussian"], TEXTS],
-            "--adversary": [["polynomial", "least-squares", "adaptive", "least-absolute", "exponential"], TEXTS],
+            "--adversary": [["polynomial", "least-squares", "least-absolute", "exponential"], TEXTS],
             "--allowed-queries": [["0.25"], numbers],
             "--failure": [["0.05"], numbers],
             "--oracle": [["mine.py:noisy", "no.py:f"], TEXTS],

@@ -1,13 +1,12 @@
 """The attack: ask for sums of random subsets, and reconstruct the bits; of a simulated system, or of the user's own.
 
-The errors of a user's own system are unknown, and so is the truth. So some of the questions are kept for checking, and
-reconstructions from two halves of the others are compared.
+The errors of a user's own system are unknown, and so is the truth. So a claim rests on answers that the reconstruction
+did not use.
 """
 
 import math
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import Any, Final, NamedTuple
@@ -21,19 +20,17 @@ from dpwitness.machine import Deadline
 from dpwitness.reconstruction.command import AttackOptions, attack_own
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.subset_sum import conditions, oracle
-from dpwitness.reconstruction.subset_sum.adaptive_decoding import adaptive_adversary
 from dpwitness.reconstruction.subset_sum.conditions import Attributes
 from dpwitness.reconstruction.subset_sum.confidence import (
-    SHOWN,
+    DOUBTFUL_P_VALUE,
+    LEVEL,
     Confidence,
-    claim_of_program,
+    Scale,
     claims_of_fit,
-    claims_of_parts,
-    claims_of_sums,
+    equal_ones_p_value,
     held_out_scale,
-    people_between,
+    pairs_add_more,
     pooled_scale,
-    together_matter,
 )
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     NORMAL,
@@ -61,23 +58,6 @@ CHECKED: Final = 11
 LEAST_CHECKED: Final = 10
 #: By how many answers a fit must have more than people: one for what all have in common, one to show their errors.
 SPARE: Final = 2
-#: The halves of the questions: every second one.
-HALVES: Final = (slice(0, None, 2), slice(1, None, 2))
-#: What is tried where nothing is known of the errors: the first unless another one agrees clearly better with itself.
-PROMISING: Final = ("adaptive", "least-squares", "polynomial")
-#: For more people each fit takes a minute, and a linear program many: the first alone is tried.
-MOST_IN_PROGRAM: Final = 1024
-#: Adversaries that say of each bit how far it may be off.
-FITS: Final = ("adaptive", "least-squares")
-#: The correlation of what one half shows of the other one with what that shows of it, where answers are mere noise: of
-#: Σ sign(a)·b and Σ sign(b)·a, for independent normal a and b.
-CROSSWISE: Final = 2 / math.pi
-#: Where more answers than this share are one number, answers may be rounded to multiples of more than sums vary by.
-ALIKE: Final = 0.9
-#: The gain of such answers must be less than this, and `SHOWN` standard errors above 0.
-COARSE: Final = 0.5
-#: In parts of the answers: what they differ by within it is round-off.
-ROUND_OFF: Final = 1e-12
 #: Tells the generator of the subsets from all others made of the same seed.
 STREAM: Final = 1
 
@@ -92,11 +72,6 @@ class Sample(NamedTuple):
         """Some of them."""
         return Sample(self.subsets.part(rows), self.answers[rows])
 
-    @classmethod
-    def joined(cls, *parts: "Sample") -> "Sample":
-        """All of some samples."""
-        return cls(Subsets.joined(*[part.subsets for part in parts]), np.concatenate([part.answers for part in parts]))
-
 
 def decode(
     adversary: str,
@@ -107,13 +82,11 @@ def decode(
     offset: bool = False,
     sharpened: bool = True,
 ) -> Reconstruction:
-    """What the adversary of that name makes of answers about subsets; `sharpened` is of those in `FITS`."""
+    """What the adversary of that name makes of answers about subsets; `sharpened` is of least squares."""
     if adversary == "least-squares":
         return least_squares_adversary(
             *sample, variance=variance, offset=offset, sharpened=sharpened, deadline=deadline
         )
-    if adversary == "adaptive":
-        return adaptive_adversary(*sample, sharpened=sharpened, deadline=deadline)
     if adversary == "least-absolute":
         return least_absolute_adversary(*sample, offset=offset, deadline=deadline)
     return polynomial_adversary(*sample, offset=offset, deadline=deadline)
@@ -187,7 +160,7 @@ def attack_simulated(options: Options, truth: Bits | None) -> SimulatedResult:
 class Plan:
     """What is asked: `used` random subsets for the reconstruction and `fresh` ones to check it, or all subsets.
 
-    `adversary`: its name, None for the one whose reconstructions from two halves of the questions agree better.
+    `adversary`: its name.
     `error`: E, for the exponential adversary. `variance`: of the errors, None where it is not known. `attributes`: the
     subsets are those of random conditions on these.
     """
@@ -195,7 +168,7 @@ class Plan:
     size: int
     used: int
     fresh: int
-    adversary: str | None = None
+    adversary: str = "least-squares"
     error: float = 0.0
     variance: float | None = None
     attributes: Attributes | None = None
@@ -235,8 +208,13 @@ class Plan:
             if law != "adversarial" and error is not None:  # E²/3 of uniform errors, and about that of rounded ones
                 variance = error**2 / (4 if law in NORMAL else 3)
         return cls(
-            size=size, used=used, fresh=fresh, adversary=adversary, variance=variance, attributes=attributes
-        )  # fmt: skip
+            size=size,
+            used=used,
+            fresh=fresh,
+            adversary=adversary or "least-squares",
+            variance=variance,
+            attributes=attributes,
+        )
 
 
 def question_counts(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:
@@ -333,120 +311,69 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
 
 
 def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | None) -> Outcome:
-    """The reconstruction from answers, and what it claims. Raises `AttackStopped` where they are too few."""
-    if number := len(sample.answers):
-        sample = sample._replace(answers=within_reach(sample.answers, plan.size))
-    gain = 1.0 if plan.adversary is not None else coarse_gain(sample)
-    sample = sample._replace(answers=sample.answers / gain)
+    """The reconstruction from answers, and its claims. Raises `AttackStopped` where the answers are too few."""
+    number = len(sample.answers)
     kept = min(max(plan.fresh, number // CHECKED), max(number // CHECKED, LEAST_CHECKED))
     if number - kept < plan.size + SPARE:
         raise AttackStopped(
             f"{number} answers are too few: {plan.size} people take at least {plan.size + SPARE + LEAST_CHECKED}"
             + ("" if stopped is None else f"; {stopped}")
         )
-    fresh = sample.part(slice(number - kept, None))
-    parts = [sample.part(slice(rows.start, number - kept, rows.step)) for rows in HALVES]
-    used = Sample.joined(*parts)
+    sample = sample._replace(answers=within_reach(sample.answers, plan.size))
+    used, fresh = sample.part(slice(0, number - kept)), sample.part(slice(number - kept, None))
 
     def recover(name: str, some: Sample, *, sharpened: bool = True) -> Reconstruction:
         return decode(name, some, deadline, variance=plan.variance, offset=True, sharpened=sharpened)
 
-    names: tuple[str, ...] = PROMISING if plan.size <= MOST_IN_PROGRAM else PROMISING[:1]
-    if plan.adversary is not None:
-        names = (plan.adversary,)
-    elif gain < 1:
-        names = ("least-squares",)
-    name, agree, halves = names[0], None, list[Reconstruction]()
-    if len(used.answers) >= 2 * (plan.size + SPARE):
-        found = {name: [recover(name, part) for part in parts] for name in names}
-        # Right bits agree, behind errors of any law: who agrees more with itself is taken, the first unless clear.
-        for other in names[1:]:
-            if _correlation(*found[other]) > _correlation(*found[name]) + 1 / math.sqrt(plan.size):
-                name = other
-        halves = found[name]
-        agree = int(np.sum(halves[0].bits == halves[1].bits))
-    reconstruction = recover(name, used)
-    # Either half predicts the answers of the other one, but says nothing of bits that predict a constant.
-    crosswise = [held_out_scale(*parts[1 - i], one) for i, one in enumerate(halves)]
-    scale = held_out_scale(*fresh, reconstruction)
-    if scale is not None:
-        scale = pooled_scale([scale, pooled_scale(crosswise, correlation=CROSSWISE)])
-    if name in FITS:
-        fit = reconstruction
-        if plan.attributes is not None:
-            # Conditions may hardly tell two people apart: a bit that is taken for the other's is wrong with it.
-            fit = replace(recover(name, used, sharpened=False), bits=reconstruction.bits)
-        claims = claims_of_fit(fit, scale)
-        basis = "for each bit the least probability that agrees with answers it did not use"
-    else:
-        claims = np.full(plan.size, claim_of_program(recover("least-squares", used), scale, agree))
-        basis = "what two halves of the questions agree on and predict of each other's answers"
-    between, less = np.zeros(plan.size, np.bool_), 0
-    if scale is not None and np.any(claims > 0.5):
-        plain = recover("least-squares", used, sharpened=False)
-        between = people_between(plain, scale)
-        values = plain
-        if name == "adaptive":  # behind errors that are not normal it tells values better
-            with suppress(AttackStopped):
-                values = recover(name, used, sharpened=False)
-        claims, less = claims_of_parts(claims, reconstruction.bits, values, scale, len(used.answers) - plan.size - 1)
-        claims = claims_of_sums(claims, reconstruction.bits, between, scale)
+    def scale_of(name: str, found: Reconstruction) -> Scale | None:
+        scales = [held_out_scale(*fresh, found)]
+        if len(used.answers) >= 2 * (plan.size + SPARE):
+            # What is recovered from one half of the answers predicts the other half.
+            halves = used.part(slice(0, None, 2)), used.part(slice(1, None, 2))
+            scales.append(held_out_scale(*halves[1], recover(name, halves[0])))
+        return pooled_scale(scales)
+
+    reconstruction = fit = recover("least-squares", used)
+    scale = scale_of("least-squares", fit)
+    plain = recover("least-squares", used, sharpened=False)
+    # Conditions may hardly tell two people apart: a bit that is taken for the other's is wrong with it.
+    values = fit if plan.attributes is None else plain
+    most = 1.0
+    if plan.adversary != "least-squares":
+        reconstruction = recover(plan.adversary, used)
+        own = scale_of(plan.adversary, reconstruction)
+        most = (1 + own.low) / 2 if own is not None and own.significant else 0.5
+    claims = np.minimum(claims_of_fit(replace(values, bits=reconstruction.bits), scale), max(most, 0.5))
     # In the end all answers are used. A bit that this changes is one of which nothing is claimed.
     try:
-        final = recover(name, Sample.joined(used, fresh))
+        final = recover(plan.adversary, sample)
     except AttackStopped:  # no time for more than there is
         final = reconstruction
     claims = np.where(final.bits == reconstruction.bits, claims, 0.5)
-    if np.any(claims > 0.5) and together_matter(*sample):
+    basis = "for each bit the least probability that agrees with answers it did not use"
+    if scale is None or not np.any(claims > 0.5):
+        basis = "none: a constant predicts answers that it did not use as well as it does"
+    elif pairs_add_more(*used, plain):
         claims = np.full(plan.size, 0.5)
         basis = "none: some people add another number together than each alone, so the answers are no sums of bits"
-    elif not np.any(claims > 0.5):
-        basis = "none: a constant predicts answers that it did not use as well as it does"
+    elif (p_value := equal_ones_p_value(*used, plain, fit.bits)) < LEVEL:
+        claims = np.full(plan.size, 0.5)
+        basis = f"none: people's ones add different numbers (p = {p_value:.1g}), so the answers are no sums of bits"
+    elif p_value < DOUBTFUL_P_VALUE:
+        claims = 0.5 + (claims - 0.5) * p_value / DOUBTFUL_P_VALUE
+        basis += f"; lowered, since people's ones seem to add different numbers (p = {p_value:.1g})"
+    predicted = fresh.subsets.sums(reconstruction.fractions) + reconstruction.offset
     confidence = Confidence(
         expected_right=float(claims.sum()),
         bits=claims,
         basis=basis,
         fresh_questions=kept,
-        fresh_error=gain
-        * _root_mean_square(fresh.subsets.sums(reconstruction.fractions) + reconstruction.offset - fresh.answers),
-        fresh_error_of_constant=gain * _root_mean_square(used.answers.mean() - fresh.answers),
-        halves_agree_on=agree,
+        fresh_error=_root_mean_square(predicted - fresh.answers),
+        fresh_error_of_constant=_root_mean_square(used.answers.mean() - fresh.answers),
         scale=None if scale is None else scale.value,
         scale_error=None if scale is None else scale.error,
-        between=int(between.sum()),
-        less=less,
     )
-    spread, residual = (None if one is None else gain * one for one in (final.spread, final.largest_residual))
-    final = replace(final, offset=gain * final.offset, spread=spread, largest_residual=residual)
-    return Outcome(reconstruction=final, adversary=name, confidence=confidence, stopped=stopped)
-
-
-def coarse_gain(sample: Sample) -> float:
-    """How much a person adds to answers of which nearly all are one number, in parts of what one adds to sums; else 1.
-
-    So answers rounded to multiples of more than the sums' spread. Only those that differ tell anything, and they differ
-    by more than the sums do: divided by the gain they are sums with errors, of which least squares makes most. It is
-    the slope of answers on the sizes of their subsets, taking half of the people for ones.
-    """
-    answers = sample.answers
-    # What answers differ by may be round-off, of which a gain would make sums.
-    nothing = not len(answers) or np.ptp(answers) <= ROUND_OFF * np.abs(answers).max()
-    if nothing or np.unique(answers, return_counts=True)[1].max() <= ALIKE * len(answers):
-        return 1.0
-    sizes = sample.subsets.sums(np.full(sample.subsets.people, 0.5))
-    sizes -= sizes.mean()
-    square = float(sizes @ sizes)
-    if not square:
-        return 1.0
-    gain, error = float(sizes @ answers) / square, float(np.std(answers)) / math.sqrt(square)
-    return gain if SHOWN * error < gain < COARSE else 1.0
-
-
-def _correlation(one: Reconstruction, other: Reconstruction) -> float:
-    """Of the bits of two reconstructions; 0 where all bits of one are alike, which they are by no answer's doing."""
-    moved = [found.bits - found.bits.mean() for found in (one, other)]
-    length = math.sqrt(float(np.prod([part @ part for part in moved])))
-    return float(moved[0] @ moved[1]) / length if length else 0.0
+    return Outcome(reconstruction=final, adversary=plan.adversary, confidence=confidence, stopped=stopped)
 
 
 def _stopped(asking: Asking[Any], answers: int, planned: int) -> str | None:

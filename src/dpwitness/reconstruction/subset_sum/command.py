@@ -64,8 +64,8 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "--adversary",
         choices=ADVERSARIES,
         help="polynomial: a linear program over random subsets; least-squares: a fit to them (default: one of these "
-        "two, by the law); adaptive: a fit that finds the law of the errors (with an unknown law: the most consistent "
-        "of these three); least-absolute: a fit of least absolute errors; exponential: all subsets and all candidates",
+        "two, by the law; least-squares if it is unknown); least-absolute: a fit of least absolute errors, some of "
+        "which may be large; exponential: all subsets and all candidates",
     )
     parser.add_argument("--queries", type=whole, help="number of random subsets (default n·ln²n)")
     oracle_options(parser, "a bool array, True for the people of a subset,", "the sum of their secret bits")

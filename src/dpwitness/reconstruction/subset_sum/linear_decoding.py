@@ -31,7 +31,7 @@ Rows: TypeAlias = slice | NDArray[np.int64] | Flags
 K = TypeVar("K", np.float32, np.float64)
 
 #: By the names that the command line has for them.
-ADVERSARIES: Final = ("polynomial", "least-squares", "adaptive", "least-absolute", "exponential")
+ADVERSARIES: Final = ("polynomial", "least-squares", "least-absolute", "exponential")
 #: Laws of the errors whose likelihood is that of least squares, or nearly.
 NORMAL: Final = ("binomial", "gaussian")
 #: Laws behind which a least-squares fit recovers more than the program. Adversarial errors are not normal, but pull
@@ -320,7 +320,7 @@ def least_squares_adversary(
     belief = Belief.of(subsets.people)
     for _ in range(STEPS if sharpened else 0):  # expectation propagation
         require_time(deadline, "before the least-squares fit is", "--size")
-        if belief.step(gram / variance, moments / variance)[2] < SETTLED:
+        if belief.step(gram / variance, moments / variance) < SETTLED:
             break
     fractions, means, variances = belief.ones, belief.means, belief.variances
     shared = common(fractions)
@@ -401,10 +401,10 @@ class Belief:
         half = np.full(people, 0.5)
         return cls(np.full(people, 4.0), np.full(people, 2.0), half, half, np.full(people, np.inf))
 
-    def step(self, gram: Floats, moments: Floats, *, shorter: float = 1.0) -> tuple[Floats, Floats, float]:
-        """One step, from a matrix and right side in parts of the errors' variance.
+    def step(self, gram: Floats, moments: Floats) -> float:
+        """One step, from a matrix and right side divided by the errors' variance.
 
-        Covariance and mean of the normal law of all bits, and how far a probability moved at most.
+        Returns the largest change of a probability.
         """
         covariance = inverse_of(gram + np.diag(self.precision))
         spread = np.diag(covariance)
@@ -414,9 +414,9 @@ class Belief:
         before, self.ones = self.ones, expit((self.means - 0.5) * own)
         sharper = np.maximum(1 / np.maximum(self.ones * (1 - self.ones), 1e-6) - own, 0.0)
         aim = np.where(sharper > 0, (sharper + own) * self.ones - self.means * own, 0.0)
-        self.precision = self.precision + shorter * DAMPING * (sharper - self.precision)
-        self.shift = self.shift + shorter * DAMPING * (aim - self.shift)
-        return covariance, centre, float(np.abs(self.ones - before).max())
+        self.precision = self.precision + DAMPING * (sharper - self.precision)
+        self.shift = self.shift + DAMPING * (aim - self.shift)
+        return float(np.abs(self.ones - before).max())
 
 
 #: Residuals are compared up to this, in counts.

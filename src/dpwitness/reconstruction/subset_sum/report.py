@@ -110,8 +110,7 @@ class OwnSystemResult(Result):
         rows = [("oracle", self.asked.text), ("adversary", self.adversary), ("confidence", trust.basis)]
         if self.spread is not None:
             common = f", {self.offset:+.4g} in all answers" if abs(self.offset) > 1e-6 else ""
-            as_normal = "tell as much as normal ones of " if self.adversary == "adaptive" else ""
-            rows.append(("errors", f"{as_normal}standard deviation {self.spread:.4g}{common}"))
+            rows.append(("errors", f"standard deviation {self.spread:.4g}{common}"))
         if self.told_apart is not None:
             rows.append(("people", f"{self.told_apart:,} of {size:,} differ from all others in their attributes"))
         if trust.fresh_questions is not None:
@@ -120,13 +119,6 @@ class OwnSystemResult(Result):
         if trust.scale is not None and trust.scale_error is not None:
             added = f"a bit of 1 adds {trust.scale:.3g} ± {2 * trust.scale_error:.2g}"
             rows.append(("scale", f"{added} to answers it did not use"))
-        if trust.between:
-            rows.append(("between", f"{trust.between} people add neither 0 nor 1: the answers are no sums of bits"))
-        if trust.less:
-            seem = "1 person seems" if trust.less == 1 else f"{trust.less:,} people seem"
-            rows.append(("less", f"{seem} to add less for a 1 than others do: the answers may be no sums of bits"))
-        if trust.halves_agree_on is not None:
-            rows.append(("halves", f"of the questions give the same for {trust.halves_agree_on} of {size} bits"))
         if self.right is not None:
             rows.append(("truth", f"{self.right} of {size} bits are right ({self.fraction_right:.1%})"))
         if self.stopped is not None:
