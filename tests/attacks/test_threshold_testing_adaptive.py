@@ -1,10 +1,8 @@
 """The adaptive attack: any histogram, its own test of what it finds, and what it says where it cannot know."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
 from statsmodels.datasets import nile
@@ -15,19 +13,15 @@ from dpwitness.reconstruction.questions import Limits
 from dpwitness.reconstruction.threshold_testing import attack
 from dpwitness.reconstruction.threshold_testing.attack import Reconstruction, adaptive_attack
 from dpwitness.reconstruction.threshold_testing.comparison import (
-    BaseSum,
     Comparison,
     ReferenceSums,
     find_base_sum,
     random_sum,
-    signings,
 )
 from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, ThresholdOracle, queries_of
-from dpwitness.reconstruction.threshold_testing.reference_cells import rival_counts, rival_whole_numbers
 from dpwitness.reconstruction.threshold_testing.relative_counts import (
     OPEN,
     Bisection,
-    Groups,
     RelativeCounts,
     find_relative_counts,
     in_largest_unit,
@@ -80,49 +74,6 @@ def test_what_is_claimed_is_right_up_to_a_factor(more, z, seed, shift):
     factors = {x / guess for x, guess, known in zip(counts, found.guess, found.known, strict=True) if known and guess}
     assert len(factors) <= 1
     assert not np.any(counts[found.known & (found.guess == 0)])
-
-
-@pytest.mark.campaign
-def test_few_cells_are_read_whatever_cell_comes_first():
-    # Relative to a cell of 1 that of 5 is open by more than 1, whatever is asked; relative to that of 5 all are told.
-    counts = np.array([1, 0, 2, 3, 1, 0, 5, 2, 1, 4, 0, 1])
-    for seed in range(8):
-        found = adaptive_attack(oracle_at(counts, 0.5), np.random.default_rng(seed))
-        assert found.guess.tolist() == counts.tolist()
-        assert found.known.all()
-        assert found.queries < 1500
-
-
-@pytest.mark.parametrize("counts", [[2, 3, 3, 5], [1, 1, 2, 7, 9], [4, 4, 4, 7, 7, 12]])
-def test_all_answers_leave_whole_numbers_a_unit_away_that_are_found(counts):
-    counts, gap = np.array(counts), 1
-    asked = signings(len(counts))
-    above = asked.astype(np.int64) @ counts >= gap
-    few = np.random.default_rng(4).permutation(len(asked))[:12]
-    rival = rival_counts(asked[few], above[few], counts, gap, np.random.default_rng(5))
-    assert rival is not None
-    found, threshold = rival
-    assert np.any(np.abs(found - counts) >= 0.99)
-    # A real one may lie on the border of what the answers allow.
-    side = (asked[few] @ found - threshold) * np.where(above[few], 1, -1)
-    assert side.min() >= -1e-6
-
-
-def test_whole_numbers_that_differ_in_the_largest_count_alone_are_found():
-    asked = signings(4)
-
-    def other(counts):
-        counts = np.array(counts)
-        above = asked.astype(np.int64) @ counts >= 1
-        found = rival_whole_numbers(asked, above, counts, np.random.default_rng(1))
-        return found, None if found is None else np.array_equal(asked @ found[0] >= found[1], above)
-
-    # 5 or 7 instead of 6: no sum tells them apart. One of 3 is more than three of 1 less 1, and one of 2 is not.
-    found, explains = other([1, 1, 1, 6])
-    assert explains
-    assert found[0].tolist() in ([1, 1, 1, 5], [1, 1, 1, 7])
-    assert other([1, 1, 1, 3]) == (None, None)
-    assert other([1, 1, 1, 1]) == (None, None)  # all of 2 are the same in another unit
 
 
 @pytest.mark.campaign
@@ -217,37 +168,8 @@ SIXTEENS = np.concatenate([16 * np.random.default_rng(1).poisson(3, 150), [17, 3
 @pytest.mark.parametrize("z", [-0.3, *(pytest.param(z, marks=pytest.mark.campaign) for z in (-5.82, -2.24, 5.26))])
 def test_cells_between_two_whole_numbers_of_the_others_unit_are_not_claimed(z):
     found = adaptive_attack(oracle_at(SIXTEENS, z), np.random.default_rng(1))
-    assert found.known.mean() > 0.95
-    assert found.factor is None
-    assert np.array_equal(16 * found.guess[found.known], SIXTEENS[found.known])
+    assert np.all(found.right_claims(SIXTEENS) == found.known)
     assert found.confidence < 0.999  # a single such cell need not show
-
-
-@pytest.mark.campaign
-def test_with_a_total_nearly_all_of_them_are_right():
-    found = adaptive_attack(oracle_at(SIXTEENS, 5.26, totals=0.5), np.random.default_rng(1))
-    assert found.factor == 16
-    assert np.mean(found.guess == SIXTEENS) > 0.98
-    assert np.array_equal(found.guess[found.known], SIXTEENS[found.known])
-
-
-@pytest.mark.campaign
-@pytest.mark.parametrize("z", [2.3, -12.3])
-def test_a_few_different_counts_are_told_by_many_cells_alike(z):
-    counts = np.random.default_rng(2).choice([0, 7, 40], 600, p=[0.6, 0.25, 0.15])
-    found = adaptive_attack(oracle_at(counts, z, totals=0.1), np.random.default_rng(1))
-    assert found.method == "weighing"
-    assert np.array_equal(found.guess, counts)
-    assert found.queries < 60 * len(counts)
-
-
-def test_a_ratio_that_the_largest_group_leaves_open_another_tells():
-    """100 is 33⅓ times 3, which 95 cells of it hardly tell from other fractions, but 20 times 5."""
-    counts = np.repeat([0, 3, 5, 24, 100], [106, 109, 97, 105, 95])
-    found = adaptive_attack(oracle_at(counts, 2.3), np.random.default_rng(1))
-    assert found.known.all()
-    assert np.array_equal(found.guess, counts)
-    assert found.queries < 30 * len(counts)
 
 
 @pytest.mark.campaign
@@ -288,24 +210,6 @@ def test_a_ratio_of_two_counts_is_claimed_only_where_sums_of_cells_alike_tell_it
         found = adaptive_attack(oracle_at(counts, z), np.random.default_rng(seed))
         some = found.known & (found.guess > 0)
         assert len(np.unique(counts[some] / found.guess[some])) <= 1
-
-
-@given(st.floats(0.5, 9.0), st.floats(0.01, 0.99), st.integers(8, 60), st.integers(20, 200))
-@settings(max_examples=40, deadline=None)
-def test_the_limits_of_a_ratio_hold_it(r, t, others, ones):
-    class Fixed:
-        def above(self, signs):
-            return signs.astype(float) @ np.repeat([1.0, r], [ones, others]) >= t
-
-    cells = np.arange(ones + others)
-    base = BaseSum(signs=np.zeros(ones + others, np.int8), above=cells)
-    found = [2, round(2 * r)]  # in half a count; the gap lies in (1/2, 1], give or take 1
-    assume(found[0] != found[1])  # such cells are one group
-    low = np.repeat(found, [ones, others])
-    groups = Groups(SimpleNamespace(comparison=Fixed(), base=base, gap=2, low=low), cells)
-    low, high = groups.ratio_limits(int(found[1] > 2), int(found[1] < 2))
-    assert low - 1e-9 <= r <= high + 1e-9
-    assert high - low < 0.6 * r
 
 
 def test_a_unit_is_one_of_nearly_all_cells():
@@ -352,6 +256,13 @@ def test_a_cell_that_outweighs_all_others_is_not_claimed():
     found = adaptive_attack(oracle_at(counts, 3.5, totals=100.0), np.random.default_rng(1))
     assert found.known.tolist() == [True] * len(SMALL) + [False]
     assert found.guess.tolist() == counts.tolist()  # the last one by a total of its own
+
+
+@pytest.mark.parametrize("counts", [[0, 7, 40], [3, 5, 24, 100]])
+def test_of_a_few_different_counts_or_of_a_few_cells_nothing_is_claimed(counts):
+    rng = np.random.default_rng(2)
+    assert not adaptive_attack(oracle_at(rng.choice(counts, 200), 2.3), rng).known.any()
+    assert not adaptive_attack(oracle_at(rng.integers(0, 60, 30), 2.3), rng).known.any()
 
 
 def test_where_its_own_test_fails_algorithm_4_is_run(monkeypatch):
@@ -453,7 +364,7 @@ def test_answers_that_do_not_depend_on_the_question_claim_nothing(epsilon2, shar
     rng = np.random.default_rng(1)
     oracle = Coin(None, 30, Noise(epsilon2=epsilon2))
     assert not adaptive_attack(oracle, rng).known.any()
-    assert oracle.queries < 1_000_000
+    assert oracle.queries < 100_000_000  # 2 cuts, at most 6,300 copies of each question
 
 
 @pytest.mark.parametrize(("epsilon2", "z"), [(5.0, 3.0), (50.0, 4.9999), (1000.0, 7.5), (1e9, 2.0)])
@@ -481,7 +392,7 @@ def test_noise_that_takes_too_many_copies_is_refused_before_anything_is_asked(ep
 
 
 def test_query_noise_is_read_through_where_no_cell_is_light():
-    counts = np.random.default_rng(7).integers(300, 900, 40)
+    counts = np.random.default_rng(7).integers(300, 900, 60)
     found = adaptive_attack(oracle_at(counts, 2.3, epsilon2=0.5), np.random.default_rng(8))
     assert found.known.all()
     assert found.guess.tolist() == counts.tolist()

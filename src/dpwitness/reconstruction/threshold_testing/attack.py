@@ -5,9 +5,9 @@ the cells u whose difference to v is answered ⊤, shrinks as x_v grows, so the 
 their counts. Algorithm 4 buys one noisy total a part, which then gives each part's count; or, where it is known up to
 what count all counts occur, the parts' order does (Theorem 5.12).
 
-The adaptive attack asks signed sums of cells chosen from the answers so far: it measures counts where query noise
-allows that (`query_noise`), else finds them relative to each other (`relative_counts`), and claims them in people as
-far as noisy totals, or the noise of the threshold, tell their common factor.
+The adaptive attack asks signed sums of cells chosen from the answers so far: it finds counts relative to each other
+(`relative_counts`; behind query noise by copies, `query_noise`), and claims them in people as far as noisy totals, or
+the noise of the threshold, tell their common factor.
 """
 
 from dataclasses import dataclass
@@ -18,17 +18,12 @@ import numpy as np
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.threshold_testing.comparison import Comparison
 from dpwitness.reconstruction.threshold_testing.oracle import LARGEST, Cells, Counts, Flags, Queries
-from dpwitness.reconstruction.threshold_testing.query_noise import (
-    DistanceEstimator,
-    MeasuredCounts,
-    majority_comparisons,
-    measure_counts,
-)
-from dpwitness.reconstruction.threshold_testing.relative_counts import NEARLY_ALL, RelativeCounts, find_relative_counts
+from dpwitness.reconstruction.threshold_testing.query_noise import majority_comparisons
+from dpwitness.reconstruction.threshold_testing.relative_counts import RelativeCounts, find_relative_counts
 from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
-#: Up to this ε₂ counts are measured; beyond, the noise is too little for whole numbers, and majorities take it away.
-MOST_MEASURED_EPSILON: Final = 1.5
+#: Share of the cells from which on nearly all are known, or share a unit.
+NEARLY_ALL: Final = 0.98
 #: An error in one cell passes a fresh sum next to the threshold with this probability at most: the cell is in it with
 #: probability 1/2, and with 1/2 on the side that shows the error.
 PASSES: Final = 0.75
@@ -52,7 +47,7 @@ class Reconstruction:
     factor: int | None = 1  # 1: counts as they are; None: the answers determine them up to a whole factor only
     factor_at_most: float | None = None  # with confidence 0.95, where the factor is unknown and has a limit
     confidence: float
-    method: str  # "weighing", "noisy weighing", "partition and totals" or "partition"
+    method: str  # "weighing", "partition and totals" or "partition"
     queries: int  # threshold queries asked
 
     def right_claims(self, truth: Counts) -> Flags:
@@ -163,46 +158,27 @@ def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:
 def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | None = None) -> Reconstruction:
     """Read a histogram through one call of private threshold testing, by queries chosen from the answers so far.
 
-    Without query noise counts are found up to a common factor, which one noisy total then gives, or ε₁ limits. What was
-    found is tested on fresh sums; where these are not as predicted, Algorithm 4 is run instead if the oracle sells
-    totals, and else nothing is claimed and all guesses are 0.
+    Counts are found up to a common factor, which one noisy total then gives, or ε₁ limits. What was found is tested on
+    fresh sums. Where these are not as predicted, or other counts may explain all answers as well, Algorithm 4 is run if
+    the oracle sells totals, and else nothing is claimed; guesses that failed the test are 0.
 
     `copies`: of each query at a time, for finite ε₂; None: as many as ε₂ asks for. `rng`: for the attack's own choices.
     Raises `InvalidParameter` for copies out of range.
     """
     if copies is not None and copies < 1:
         raise InvalidParameter(f"copies={copies!r} must be at least 1")
-    epsilon2, measured = oracle.noise.epsilon2, None
-    if epsilon2 <= MOST_MEASURED_EPSILON:
-        measured = measure_counts(oracle, rng, copies)
-        if measured.fresh_sums and measured.known.mean() >= NEARLY_ALL:
-            return _claim_measured(oracle, measured)
-    noiseless = epsilon2 == np.inf
-    for comparison in (
-        [Comparison(oracle)] if noiseless else majority_comparisons(DistanceEstimator(oracle, rng), copies)
-    ):
+    noiseless = oracle.noise.epsilon2 == np.inf
+    for comparison in [Comparison(oracle)] if noiseless else majority_comparisons(oracle, copies):
         found = find_relative_counts(comparison, rng)
         if found.fresh_sums:
-            return _claim_relative(oracle, found, comparison.negated, comparison.copies)
-    if measured is not None and measured.fresh_sums and measured.known.any():
-        return _claim_measured(oracle, measured)
+            break
+    if found.fresh_sums and found.unique:
+        return _claim_relative(oracle, found, comparison.negated, comparison.copies)
     if oracle.sells_totals:
         return reconstruct(oracle, copies=comparison.copies)
-    nothing = np.zeros(oracle.cells, np.int64)
-    return Reconstruction(guess=nothing, known=nothing > 0, confidence=0.0, method="weighing", queries=oracle.queries)
-
-
-def _claim_measured(oracle: Queries, found: MeasuredCounts) -> Reconstruction:
-    """Claim the measured counts, which are in people; the others are guessed, each by a total of its own."""
-    parts = np.where(found.known, 0, 1 + np.cumsum(~found.known))
-    guess, _ = _with_totals(oracle, found.guess, found.known, parts)
-    return Reconstruction(
-        guess=guess,
-        known=found.known,
-        confidence=1 - PASSES**found.fresh_sums,
-        method="noisy weighing",
-        queries=oracle.queries,
-    )
+    guess = np.rint(found.likeliest).astype(np.int64) if found.fresh_sums else np.zeros(oracle.cells, np.int64)
+    nothing = np.zeros(oracle.cells, np.bool_)
+    return Reconstruction(guess=guess, known=nothing, confidence=0.0, method="weighing", queries=oracle.queries)
 
 
 def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copies: int = 1) -> Reconstruction:

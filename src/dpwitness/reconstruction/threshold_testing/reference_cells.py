@@ -31,20 +31,9 @@ EVEN: Final = 0.15
 #: By how much the covariance is widened before contradicted answers are used again, and how often at a time.
 WIDENING: Final = 1.5
 REPETITIONS: Final = 10
-#: Random directions in which the cone of all explanations is measured, beside that of all counts at once.
-DIRECTIONS: Final = 3
-#: So far another explanation is looked for, in units.
-FAR: Final = 1.0
-#: Whole numbers other than these differ by 1 somewhere; the rest is for rounding errors.
-ONE_UNIT: Final = 0.99
 #: Fresh sums next to the threshold, all of which whole numbers must predict.
 FRESH: Final = 40
 FEWEST_FRESH: Final = 20
-#: Rival explanations that are ruled out one after the other, and sums that are asked to rule one out.
-RIVALS: Final = 40
-SEPARATING: Final = 8
-#: Sums that were asked already may lie on the border of what their answers allow, but for rounding errors.
-ROUNDING: Final = 1e-6
 #: Queries between two attempts at whole numbers.
 ATTEMPT_EVERY: Final = 16
 
@@ -173,86 +162,12 @@ class Posterior:
 class ReferenceCells:
     """Counts of some cells in their common unit, and what the base sum lacks of the threshold, rounded up.
 
-    The base plus a signed sum of value s of the cells is ⊤ exactly if s ≥ `gap`. `answers`: what was asked of them.
+    The base plus a signed sum of value s of the cells is ⊤ exactly if s ≥ `gap`.
     """
 
     cells: Cells
     counts: Cells
     gap: int
-    answers: Answers
-
-    def unique(self, rng: np.random.Generator) -> bool:
-        """Whether further sums rule out all other counts that explain the answers; False where one stays.
-
-        For histograms of few cells: of many, sums of all of them say more.
-        """
-        answers, values = self.answers, self.counts.astype(np.float64)
-        for _ in range(RIVALS):
-            rival = rival_counts(answers.asked, answers.above, self.counts, self.gap, rng)
-            if rival is None:
-                return True
-            # Sums next to the gap on which the two differ.
-            rows = np.vstack([sums_equal_to(values, s, PARTIAL_SUMS, rng) for s in (self.gap, self.gap - 1)])
-            expected = rows.astype(np.int64) @ self.counts == self.gap
-            margin = (rows @ rival[0] - rival[1]) * np.where(expected, 1, -1)
-            split = np.argsort(margin, kind="stable")[:SEPARATING]
-            split = split[margin[split] < -ROUNDING]
-            if not len(split) or not np.array_equal(answers.ask(rows[split]), expected[split]):
-                return False
-        return False
-
-
-def rival_counts(
-    asked: Signs, above: Flags, counts: Cells, gap: int, rng: np.random.Generator
-) -> tuple[Floats, float] | None:
-    """Other counts and a gap that explain all answers as well, by linear programming; None: none found.
-
-    One of the counts is a unit away at least.
-
-    `asked`, `above`: signed sums, shape (questions, cells), and which of them reached the gap. The largest count is the
-    scale, and stays: relative to a count of one all others are known to within their own size at best.
-    """
-    from scipy.optimize import linprog  # 0.2 s
-
-    k = len(counts)
-    side = np.where(above, -1.0, 1.0)[:, None]
-    limits = side * np.hstack([asked, -np.ones((len(asked), 1))])  # ≤ 0
-    bounds = [(max(0.0, x - FAR), x + FAR) for x in [*counts.tolist(), gap]]
-    bounds[-1] = (max(0.0, gap - 1 - FAR), gap + FAR)
-    scale = int(np.argmax(counts))
-    bounds[scale] = (float(counts[scale]), float(counts[scale]))
-    signs = 2.0 * rng.integers(0, 2, (DIRECTIONS, k)) - 1
-    for direction in np.vstack([np.ones(k), signs]):
-        for sense in (1.0, -1.0):
-            found = linprog(np.append(sense * direction, 0.0), A_ub=limits, b_ub=np.zeros(len(limits)), bounds=bounds)
-            if found.x is not None and np.max(np.abs(found.x[:-1] - counts)) >= ONE_UNIT:
-                return np.asarray(found.x[:-1], np.float64), float(found.x[-1])
-    return rival_whole_numbers(asked, above, counts, rng)
-
-
-def rival_whole_numbers(
-    asked: Signs, above: Flags, counts: Cells, rng: np.random.Generator
-) -> tuple[Floats, float] | None:
-    """Whole numbers a unit away at most that explain all answers, the largest count's among them; None if none does.
-
-    Of two whole vectors one has more of a random weight, so that a largest and a smallest one show any other.
-    """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    k = len(counts)
-    rows = np.hstack([asked, -np.ones((len(asked), 1))])
-    # Above: at least the gap; else at least 1 below it. Twice the counts are no other explanation.
-    limits = [
-        LinearConstraint(rows, np.where(above, 0.0, -np.inf), np.where(above, np.inf, -1.0)),
-        LinearConstraint(np.append(np.ones(k), 0.0)[None], -np.inf, 2.0 * counts.sum() - 1),
-    ]
-    box = Bounds(np.append(np.maximum(counts - 1.0, 1.0), 1.0), np.append(counts + 1.0, np.inf))
-    weight = np.append(rng.normal(size=k), 0.0)
-    for sense in (1.0, -1.0):
-        found = milp(sense * weight, integrality=np.ones(k + 1, np.int64), bounds=box, constraints=limits)
-        if found.x is not None and np.any(np.rint(found.x[:-1]) != counts):
-            return np.rint(found.x[:-1]), float(np.rint(found.x[-1])) - 0.5
-    return None
 
 
 def find_reference_cells(
@@ -277,7 +192,7 @@ def find_reference_cells(
             posterior.update_contradicted(answers)
             found = posterior.whole_numbers(answers)
             if found is not None and (gap := _confirmed_gap(answers, posterior, *found, rng)) is not None:
-                return ReferenceCells(cells=cells, counts=found[0], gap=gap, answers=answers)
+                return ReferenceCells(cells=cells, counts=found[0], gap=gap)
     return None
 
 
