@@ -183,13 +183,10 @@ BROKEN: dict[str, tuple[System, dict[str, float]]] = {
     "threshold drawn anew": (moved, {}),
     "ε₁ a tenth of that stated": (as_stated, {"epsilon1": 3.0}),
     "ε₁ ten times that stated": (as_stated, {"epsilon1": 0.03}),
-    "ε₂ = 0.5 stated as 1": (query_noise(2.0), {"epsilon2": 1.0}),
-    "ε₂ = 1 stated as 0.5": (query_noise(1.0), {"epsilon2": 0.5}),
 }
 KEPT: dict[str, tuple[System, dict[str, float]]] = {
     "as stated, ε₁ unknown": (as_stated, {}),
     "as stated, ε₁ known": (as_stated, {"epsilon1": 0.3}),
-    "as stated, ε₂ = 1": (query_noise(1.0), {"epsilon2": 1.0}),
 }
 
 

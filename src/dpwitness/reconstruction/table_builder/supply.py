@@ -2,13 +2,12 @@
 
 Asghar & Kaafar (2020), section 4.2.2, and appendix C for attributes that allow too few partitions of their own: those
 suppressed values that certainly have people are partitioned as well, then the values of other attributes within the
-counted set, then two attributes at once.
+counted set.
 """
 
 import math
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import combinations
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -121,13 +120,11 @@ MAX_KEPT: Final = 1 << 20
 class SetCount:
     """The count of a set of values, by their positions: the sums so far.
 
-    `shown`: which values of other attributes have answers above 0 within it; `asked`: single answers, for the checks
-    that are made of these, up to `MAX_KEPT`.
+    `asked`: single answers, for the checks that are made of these, up to `MAX_KEPT`.
     """
 
     values: IntArray
     sums: list[Sums] = field(default_factory=list)
-    shown: dict[str, BoolArray] = field(default_factory=dict)
     asked: list[AnsweredBlock] = field(default_factory=list)
 
     def missing(self, k: int) -> int:
@@ -202,7 +199,6 @@ def ask_partitions(oracle: System, wanted: Sequence[Partitions], progress: Progr
 MAX_TRIED, MAX_VALUES = 64, 1024
 SUPPRESSED: Final = "suppressed values that have people were partitioned too (appendix C)"
 OTHERS: Final = "other attributes were partitioned too (appendix C)"
-CROSSED: Final = "two attributes were partitioned at once, four answers each (appendix C twice)"
 WHOLE: Final = "what no partition reaches was taken as published"
 
 
@@ -215,7 +211,7 @@ class Supply:
         The published answers, shape (values,).
     plan
         Of it `same_partitions`, and `questions`, those for `noisy` included: near that limit other attributes are left
-        out, and pairs of them with any limit.
+        out.
 
     Attributes
     ----------
@@ -312,9 +308,8 @@ class Supply:
         compared = [self._by_largest_other(check, k) for check in checks if self._sizes and self.left == math.inf]
         own = [one for count in counts if (one := self._by_own_values(count, k))]
         ask_partitions(self._oracle, [*compared, *own], progress)
-        for workaround in (self._by_others, self._by_pairs) if self.left == math.inf else (self._by_others,):
-            if short := [count for count in counts if count.missing(k) > 0]:
-                workaround(short, k)
+        if short := [count for count in counts if count.missing(k) > 0]:
+            self._by_others(short, k)
         for count in counts:
             if not count.has_sums:
                 self._take_whole(count)
@@ -360,8 +355,8 @@ class Supply:
         wanted = []
         for count, where in zip(counts, wheres, strict=True):
             missing = int(min(count.missing(k), most))
-            count.shown = {name: next(shown) for name in names}
-            for name, flags in sorted(count.shown.items(), key=lambda item: -np.count_nonzero(item[1])):
+            flagged = {name: next(shown) for name in names}
+            for name, flags in sorted(flagged.items(), key=lambda item: -np.count_nonzero(item[1])):
                 base, beside = np.flatnonzero(flags), np.flatnonzero(~flags)
                 if missing <= 0 or len(base) < 2:
                     break
@@ -372,46 +367,6 @@ class Supply:
                 )
                 self._workarounds.setdefault(OTHERS, {})[name] = None
         ask_partitions(self._oracle, wanted)
-
-    def _by_pairs(self, counts: Sequence[SetCount], k: int) -> None:
-        """Partition two attributes at once: the people of a set fall into four parts."""
-        for count in counts:
-            missing = count.missing(k)
-            pairs = list(self._pairs(count, missing))
-            shown = shown_values(self._oracle, [(name, where) for name, *both in pairs for where in both])
-            blocks: list[Block] = []
-            for (name, first, second), one, other in zip(pairs, shown[::2], shown[1::2], strict=True):
-                counted = np.isin(np.arange(len(one)), count.values) | (name != self._attribute)
-                base = np.flatnonzero(one & other & counted)
-                if missing <= 0 or len(base) < 2:
-                    continue
-                sides = two_partitions(self._rng, len(base), 2 * missing)
-                rows = both_sides(len(one), base, sides, np.flatnonzero(~(one & other) & counted))
-                blocks += [Block(attribute=name, selections=rows, where=where) for where in (first, second)]
-                missing -= len(sides) // 2
-                self._workarounds.setdefault(CROSSED, {})
-            answers = [some.reshape(2, -1) for some in self._oracle.ask_all(blocks)]
-            for both in zip(answers[::2], answers[1::2], strict=True):
-                count.sums.append(Sums.of(np.vstack(both)))
-
-    def _pairs(self, count: SetCount, missing: int) -> Iterator[tuple[str, Where, Where]]:
-        """An attribute to be partitioned and two halves by another one, until these surely make up what is missing."""
-        sizes = {name: int(np.count_nonzero(flags)) for name, flags in count.shown.items()}
-        sizes[self._attribute] = int(np.count_nonzero(self._noisy[count.values]))
-        several = [name for name, size in sizes.items() if size >= 2]
-        several.sort(key=lambda name: (name != self._attribute, -sizes[name]))
-        left = 1.5 * missing
-        for parted, halved in combinations(several, 2):  # the other way round the four parts are the same
-            if left <= 0:
-                return
-            known, shown = self._oracle.values(halved), count.shown[halved]
-            rest = self._where if parted == self._attribute else self._within(count.values)
-            worth = number_of_partitions(min(sizes[parted], 20)) / 2
-            for side in two_partitions(self._rng, sizes[halved], max(1, math.ceil(left / worth))):
-                first = np.isin(np.arange(len(known)), np.flatnonzero(shown)[side])
-                left -= worth
-                one, other = (tuple(known[i] for i in np.flatnonzero(half)) for half in (first, ~first))
-                yield parted, {**rest, halved: one}, {**rest, halved: other}
 
     def _take_whole(self, count: SetCount) -> None:
         """The published answer itself, where nothing can be partitioned."""
