@@ -11,6 +11,7 @@ parameters) claimed with confidence of at least .5, .9 and .99: how many there a
 # ruff: noqa: D101, D102  (the name of a system says what it does)
 import argparse
 import json
+import sys
 import time
 from collections import defaultdict
 from pathlib import Path
@@ -21,18 +22,19 @@ from scipy.stats import beta
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder import noise_laws
 from dpwitness.reconstruction.table_builder.averaging import choose_base
-from dpwitness.reconstruction.table_builder.histogram import recover
+from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.perturbation import largest_sum, pairs_within
 from dpwitness.reconstruction.table_builder.supply import Plan
 from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
-    GrowingNoisyCounts,
     KeyedNoisyCounts,
-    LayeredNoisyCounts,
     System,
-    ValueLayeredNoisyCounts,
 )
 from dpwitness.reconstruction.table_builder.tables import Table
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from table_builder_systems import GrowingNoisyCounts, LayeredNoisyCounts, ValueLayeredNoisyCounts
 
 LEVELS = (0.5, 0.9, 0.99)
 
@@ -353,7 +355,7 @@ def one_run(name, seed, *, goal="histogram", one_value=False):
     if one_value:
         plan = Plan(targets=(int(rng.integers(len(true))),), partitions=plan.partitions)
         true = true[list(plan.targets)]
-    found = recover(system, rng, attribute, plan)
+    found = recover_histogram(system, rng, attribute, plan)
     sure = np.array(found.confidence)
     if not found.variance or getattr(found, "failed_checks", ()):
         sure = np.zeros(len(true))

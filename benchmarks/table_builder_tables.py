@@ -5,6 +5,7 @@ python benchmarks/table_builder_tables.py --output FOLDER [--runs 100] [--seed 1
 
 import argparse
 import math
+import sys
 import textwrap
 import time
 from pathlib import Path
@@ -18,10 +19,7 @@ from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, as_law
 from dpwitness.reconstruction.table_builder.supply import Plan
 from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
-    GrowingNoisyCounts,
     KeyedNoisyCounts,
-    LayeredNoisyCounts,
-    ValueLayeredNoisyCounts,
 )
 from dpwitness.reconstruction.table_builder.tables import Table, read_table
 from dpwitness.reconstruction.table_builder.theory import (
@@ -30,6 +28,10 @@ from dpwitness.reconstruction.table_builder.theory import (
     noise_removed,
     perturbation_found,
 )
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from table_builder_systems import GrowingNoisyCounts, LayeredNoisyCounts, ValueLayeredNoisyCounts
 
 TABLE_3 = {
     (2, 50): 103.2, (2, 100): 110.1, (2, 200): 111.0, (2, 250): 111.0,

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from benchmarks.table_builder_systems import GrowingNoisyCounts, LayeredNoisyCounts, ValueLayeredNoisyCounts
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binom
@@ -16,11 +17,8 @@ from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw
 from dpwitness.reconstruction.table_builder.supply import Plan, Supply
 from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
-    GrowingNoisyCounts,
     KeyedNoisyCounts,
-    LayeredNoisyCounts,
     System,
-    ValueLayeredNoisyCounts,
 )
 from dpwitness.reconstruction.table_builder.tables import Table, read_table
 from dpwitness.reconstruction.table_builder.theory import (

@@ -2,16 +2,14 @@
 
 import numpy as np
 import pytest
+from benchmarks.table_builder_systems import GrowingNoisyCounts, LayeredNoisyCounts, ValueLayeredNoisyCounts
 from scipy.stats import binom, chi2
 
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.reconstruction.table_builder.noise_laws import maximum_entropy
 from dpwitness.reconstruction.table_builder.systems import (
     BoundedNoisyCounts,
-    GrowingNoisyCounts,
     KeyedNoisyCounts,
-    LayeredNoisyCounts,
-    ValueLayeredNoisyCounts,
 )
 from dpwitness.reconstruction.table_builder.tables import Table, read_table
 

@@ -320,7 +320,7 @@ def attack_line(rng, place):
             "--column": [["a", "count"], TEXTS],
             "--perturbation": [["1", "3"], ["0", "-1", "x", "1e9"]],
             "--suppression": [["4", "9"], ["0", "-1", "x", "1e300"]],
-            "--system": [["bounded", "keyed", "growing", "layered", "layered-values"], TEXTS],
+            "--system": [["bounded", "keyed", "exact", "fresh", "without-totals"], TEXTS],
             "--noise": [["uniform", "maximum-entropy", "normal", "laplace"], TEXTS],
             "--scale": [["1"], numbers, ["1e308"]],
             "--partitions": [["5"], ["0", "-1", "x"]],

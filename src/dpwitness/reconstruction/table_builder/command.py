@@ -29,7 +29,7 @@ from dpwitness.reconstruction.command import (
     settings_of,
 )
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.table_builder.histogram import Histogram, recover
+from dpwitness.reconstruction.table_builder.histogram import Histogram, recover_histogram
 from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition, values_of
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation, recover_perturbation
 from dpwitness.reconstruction.table_builder.report import HistogramResult, PerturbationResult, Setup, Truth
@@ -218,7 +218,7 @@ def _attack(
         if progress is not None:
             progress(values, of, f"{system.asked} queries")
 
-    return recover(system, rng, goal.attribute, goal.plan, where=goal.where, progress=done)
+    return recover_histogram(system, rng, goal.attribute, goal.plan, where=goal.where, progress=done)
 
 
 def _attack_simulated(options: Options, simulation: Simulation) -> HistogramResult | PerturbationResult:

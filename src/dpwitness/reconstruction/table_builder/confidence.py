@@ -37,9 +37,7 @@ REACH: Final = 9.0
 MAX_RIVALS: Final = 1 << 10
 
 
-def probability_right(
-    mean: float, count: int, standard_error: float, least: int | None = None, freedom: float = math.inf
-) -> float:
+def probability_right(mean: float, count: int, standard_error: float, least: int | None = None) -> float:
     """The probability that `count` is the true one, given an unbiased, normal `mean` of it.
 
     Parameters
@@ -48,8 +46,6 @@ def probability_right(
         In people; a standard error of 0 means that the mean is the true count, an infinite one that nothing is known.
     least
         The smallest count that is possible.
-    freedom
-        Of the standard error, where it is estimated from a few sums: the mean's law is Student's then.
 
     All whole numbers from `least` on are taken to be equally probable beforehand, so that over many counts the average
     of these probabilities is the share of right ones. It rests on noise of mean 0 that is independent between different
@@ -63,8 +59,7 @@ def probability_right(
     if least is not None:
         rivals = rivals[rivals >= least]
     squares = np.square((rivals - mean) / standard_error)
-    exponents = -squares / 2 if freedom == math.inf else -(freedom + 1) / 2 * np.log1p(squares / freedom)
-    weights = np.exp(exponents - exponents.max())
+    weights = np.exp((squares.min() - squares) / 2)
     return float(weights[rivals == count].sum() / weights.sum())
 
 

@@ -1,13 +1,7 @@
-"""The averaging attack on a whole histogram: Asghar & Kaafar (2020), section 4.2.2. It sees nothing but answers.
+"""The averaging attack on a whole histogram: Asghar & Kaafar (2020), section 4.2.2. It sees nothing but answers."""
 
-Where a system answers a set of values by the sum of the answers for each (section 7), two-partitions show no noise at
-all. The people with one value can still be added up by every other attribute: `recover` notices, and does so.
-"""
-
-import math
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from itertools import combinations
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 import numpy as np
@@ -16,18 +10,18 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.averaging import (
     Average,
     Kinds,
-    nearest,
     noise_variance,
     usable,
     value_positions,
 )
-from dpwitness.reconstruction.table_builder.confidence import BIASED, LEVEL, Difference, examine, probability_right
+from dpwitness.reconstruction.table_builder.confidence import Difference, examine
 from dpwitness.reconstruction.table_builder.supply import PER_VARIANCE, PILOT, Plan, Supply
-from dpwitness.reconstruction.table_builder.systems import Block, System
-from dpwitness.reconstruction.table_builder.tables import FloatArray, IntArray, Value, Where
+from dpwitness.reconstruction.table_builder.systems import System
+from dpwitness.reconstruction.table_builder.tables import IntArray, Value, Where
 
 #: Called with how many values are done, of how many.
 Progress: TypeAlias = Callable[[int, int], None]
+NO_NOISE: Final = "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +129,7 @@ def recover_histogram(
     counted = supply.count([one.values for one in differences], k, done, again=checked)
     averages, again = counted[: len(differences)], list(zip(checked, counted[len(differences) :], strict=False))
     examined = examine(attribute, where, differences, averages, first, again, fitted=plan.fitted)
+    variance = noise_variance([first, *averages])
     return Histogram(
         attribute=attribute,
         where=where,
@@ -146,8 +141,8 @@ def recover_histogram(
         base_kinds=first.kinds,
         kinds=tuple(one.kinds for one in averages),
         partitions=k,
-        variance=noise_variance([first, *averages]),
-        workarounds=supply.workarounds,
+        variance=variance,
+        workarounds=(*supply.workarounds, NO_NOISE) if variance == 0 else supply.workarounds,
         queries=oracle.asked - asked,
         failed_checks=examined.failed,
     )
@@ -178,109 +173,3 @@ def _difference(base: IntArray, value: int, noisy: IntArray) -> Difference:
     if not np.any(noisy[rest] > 0):  # no answer would be above 0 for sure
         return Difference(value=value, values=np.array([value]), sign=0, published=published)
     return Difference(value=value, values=rest, sign=-1, published=published)
-
-
-#: Answers of one sum at most; each brings a noise.
-MAX_ANSWERS: Final = 1024
-ADDED_UP: Final = "totals show no noise of their own: counts were added up by other attributes instead (section 7)"
-NO_NOISE: Final = "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
-
-
-def recover(
-    oracle: System,
-    rng: np.random.Generator,
-    attribute: str,
-    plan: Plan | None = None,
-    *,
-    where: Where | None = None,
-    progress: Progress | None = None,
-) -> Histogram:
-    """`recover_histogram`; and where all of its sums agree, as if there were no noise, `add_up` instead.
-
-    If those sums agree as well the counts are as published, and a note in `workarounds` says so.
-    """
-    found = recover_histogram(oracle, rng, attribute, plan, where=where, progress=progress)
-    if found.variance != 0:
-        return found
-    other = add_up(oracle, found)
-    queries = found.queries + other.queries
-    if not other.variance:
-        return replace(found, workarounds=(*found.workarounds, NO_NOISE), queries=queries)
-    return replace(other, queries=queries)
-
-
-def add_up(oracle: System, found: Histogram) -> Histogram:
-    """Count each of the values of `found` by adding up its people by other attributes, alone and in pairs (section 7).
-
-    A sum with a suppressed answer is left out. Sums of p answers are weighted by 1/p; there are as many as there are
-    attributes and pairs of them, so that no number of questions makes the counts as exact as one likes.
-    """
-    others = [name for name in oracle.attributes if name not in {found.attribute, *found.where}]
-    ways = [(name,) for name in others] + list(combinations(others, 2))
-    ways = [way for way in ways if math.prod(len(oracle.values(name)) for name in way) <= MAX_ANSWERS]
-    asked = oracle.asked
-    sums = [
-        _sums(oracle, {**found.where, found.attribute: (value,)}, ways, published)
-        for value, published in zip(found.values, found.noisy, strict=True)
-    ]
-    # As distances from the first sum: where all agree they are 0, and their variance is, without round-off.
-    means = [float(x[0] + np.average(x - x[0], weights=1 / p)) if len(x) else 0.0 for x, p in sums]
-    squares = sum(float(np.sum((x - mean) ** 2 / p)) for (x, p), mean in zip(sums, means, strict=True))
-    freedom = sum(max(len(x) - 1, 0) for x, _ in sums)
-    variance = squares / freedom if freedom else None
-    errors = [math.sqrt((variance or 0.0) / float(np.sum(1 / p))) if len(p) else math.inf for _, p in sums]
-    counts = tuple(max(nearest(mean), 0) for mean in means)
-    return replace(
-        found,
-        counts=counts,
-        confidence=tuple(
-            probability_right(mean, count, error, 0, freedom)
-            for mean, count, error in zip(means, counts, errors, strict=True)
-        ),
-        kinds=tuple(tuple((int(parts), int(np.sum(p == parts))) for parts in np.unique(p)) for _, p in sums),
-        variance=variance,
-        workarounds=(*found.workarounds, ADDED_UP),
-        queries=oracle.asked - asked,
-        failed_checks=(*found.failed_checks, *_bias(sums, means, squares, freedom)),
-    )
-
-
-def _bias(
-    sums: Sequence[tuple[FloatArray, FloatArray]], means: Sequence[float], squares: float, freedom: int
-) -> list[str]:
-    """That the noise has a mean, where sums are the larger, or the smaller, the more answers they are of; else nothing.
-
-    `means`, `squares`, `freedom`: as of noise without a mean.
-    """
-    from scipy.stats import t  # half a second
-
-    apart = [(p - len(p) / np.sum(1 / p), x - mean, p) for (x, p), mean in zip(sums, means, strict=True) if len(p)]
-    known = sum(float(np.sum(more**2 / p)) for more, _, p in apart)
-    if freedom < 2 or not known:
-        return []
-    mean = sum(float(np.sum(more * x / p)) for more, x, p in apart) / known
-    left = squares - mean**2 * known
-    sure = mean * math.sqrt(known * (freedom - 1) / left) if left > 0 else math.inf
-    return [BIASED.format(mean)] if squares and 2 * t.sf(abs(sure), freedom - 1) < LEVEL else []
-
-
-def _sums(
-    oracle: System, where: Where, ways: Sequence[tuple[str, ...]], published: int
-) -> tuple[FloatArray, FloatArray]:
-    """All sums of the people in `where`, the published answer among them, and of how many answers each is."""
-    blocks: list[Block] = []
-    ends = []
-    for first, *second in ways:
-        eye = np.eye(len(oracle.values(first)), dtype=np.bool_)
-        # A pair: the values of the one attribute within each of the other's.
-        inner: list[Where] = [{name: (value,)} for name in second for value in oracle.values(name)] or [{}]
-        blocks += [Block(attribute=first, selections=eye, where={**where, **more}) for more in inner]
-        ends.append(len(blocks))
-    answers = oracle.ask_all(blocks)
-    totals, parts = ([float(published)], [1.0]) if published else ([], [])
-    for start, end in zip([0, *ends], ends, strict=False):
-        mine = np.concatenate(answers[start:end])
-        if usable(mine).all():
-            totals.append(float(mine.sum()))
-            parts.append(float(len(mine)))
-    return np.array(totals), np.array(parts)

@@ -207,61 +207,6 @@ class BoundedNoisyCounts(SimulatedSystem):
         return self.law.sample(self._rng, n)
 
 
-class GrowingNoisyCounts(BoundedNoisyCounts):
-    """The mitigation of section 6: the i-th fresh noise is uniform within ±⌈r·√i⌉.
-
-    The variance of the attack's average then stays near 2r²/3 people² however many queries it asks. Answers can be
-    negative.
-    """
-
-    noises = None
-
-    @override
-    def _fresh(self, n: int) -> IntArray:
-        first = len(self._dictionary) + 1
-        bound = np.ceil(self.law.bound * np.sqrt(np.arange(first, first + n))).astype(np.int64)
-        return np.asarray(self._rng.integers(-bound, bound, endpoint=True), np.int64)
-
-
-class LayeredNoisyCounts(BoundedNoisyCounts):
-    """The layered noise of section 9 (Diffix): one noise per set of contributors and one per condition of the query.
-
-    The noise of a condition that all queries of an attack share, as that of a sub-population, never averages out: the
-    noise remover counts the sub-population wrong by twice that noise. But it is the same with and without a value, so
-    differences are free of it.
-    """
-
-    noises: ClassVar[int | None] = 2
-
-    @override
-    def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
-        layers = super()._noise(union, attribute, selections, where)
-        for name, chosen in where.items():
-            layers += self._of_conditions(name, self._selection(name, chosen))
-        return layers + self._of_conditions(attribute, selections)
-
-    def _selection(self, attribute: str, chosen: Sequence[Value]) -> BoolArray:
-        """The condition that the attribute has one of the chosen values, as a query selects them: shape (1, values)."""
-        selection = np.zeros((1, len(self.values(attribute))), np.bool_)
-        selection[0, self._table.positions(attribute, chosen)] = True
-        return selection
-
-    def _of_conditions(self, attribute: str, selections: BoolArray) -> IntArray:
-        """The noise of each condition on an attribute, whether it names a sub-population or what a query selects."""
-        return self._sticky([(attribute, row.tobytes()) for row in selections])
-
-
-class ValueLayeredNoisyCounts(LayeredNoisyCounts):
-    """Each selected value is a condition of its own, whose noise stays in differences with and without it."""
-
-    noises = None
-
-    @override
-    def _of_conditions(self, attribute: str, selections: BoolArray) -> IntArray:
-        each = self._sticky([(attribute, place) for place in range(selections.shape[1])])
-        return np.asarray(selections.astype(np.int64) @ each)
-
-
 class KeyedNoisyCounts(SimulatedSystem):
     """The deployed variant: a random key a person, xor over the contributors, mapped into a perturbation table.
 
@@ -301,9 +246,6 @@ SYSTEMS: Final[Mapping[str, type[SimulatedSystem]]] = {
     "exact": ExactCounts,
     "fresh": FreshNoisyCounts,
     "without-totals": WithoutTotals,
-    "growing": GrowingNoisyCounts,
-    "layered": LayeredNoisyCounts,
-    "layered-values": ValueLayeredNoisyCounts,
 }
 #: Of these the theory of independent noises of one law holds.
 INDEPENDENT: Final = ("bounded", "keyed", "fresh")
