@@ -13,8 +13,9 @@ from statistics import NormalDist
 from typing import Final
 
 import numpy as np
+from scipy.special import expit, fdtrc
 
-from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats, Reconstruction, Subsets, expit
+from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats, Reconstruction, Subsets
 
 #: Standard errors by which a scale may be off.
 SCALE_STANDARD_ERRORS: Final = 2.0
@@ -174,8 +175,6 @@ def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction,
 
     `plain`: a least-squares fit to these answers that takes nobody's value for 0 or 1 (not sharpened).
     """
-    from scipy.special import fdtrc
-
     # Squared errors of two nested fits, both with a constant: by the sum of the bits, and by each person's own value.
     sums, fitted = subsets.sums(bits.astype(np.float64)), subsets.sums(_values(plain)[0])
     sums, centred = sums - sums.mean(), answers - answers.mean()
