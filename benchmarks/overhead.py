@@ -30,7 +30,7 @@ from dpwitness.evidence.bet import log_e_value
 from dpwitness.mechanisms.remote import RemoteFunction
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.pairs import finalists
+from dpwitness.search.pairs import best_candidate
 
 
 def count(data: list[Any], epsilon: float) -> float:
@@ -148,7 +148,7 @@ def measured(case: Case, turns: int) -> list[tuple[float, float]]:
     problem, runner = prepare(statement, Effort(seed=1, workers=case.workers, max_time=600.0))
     runner.expect(math.inf)
     objective = GrowthAt(claim=problem.claim, planned=100_000, log_threshold=14.0)
-    (candidate, *_), _ = finalists(problem, runner, objective, planned=100_000, budget=200)
+    candidate, _ = best_candidate(problem, runner, objective, planned=100_000, budget=200)
 
     def ours(runs: int, seed: int) -> None:
         done = confirm_events(

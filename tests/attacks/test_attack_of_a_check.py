@@ -12,7 +12,7 @@ from dpwitness.problem import CHECK_RUNS
 from dpwitness.proposals import Candidate, attack_named
 from dpwitness.runs import Role, Runner
 from dpwitness.search.objectives import GrowthAt
-from dpwitness.search.pairs import finalists, proposed
+from dpwitness.search.pairs import best_candidate, proposed
 from running import prepare
 
 
@@ -106,7 +106,7 @@ def test_what_an_attack_proposes_is_never_judged_by_the_runs_that_chose_it(monke
         return tallies(self, pair, events, n, *stream, **how)
 
     monkeypatch.setattr(Runner, "tallies", counted)
-    finalists(problem, runner, GrowthAt(claim=problem.claim), planned=1_000, budget=1_000)
+    best_candidate(problem, runner, GrowthAt(claim=problem.claim), planned=1_000, budget=1_000)
     assert sum(stream[0] is Role.COMPARISON for stream in streams) > 1
     assert len(set(streams)) == len(streams)
 

@@ -48,7 +48,7 @@ def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, valu
     tracemalloc.stop()
     assert isinstance(verdict, Violation)
     if budget is None:
-        assert verdict.search_runs >= 100_000  # as many as fit in the time, a power of ten
+        assert verdict.search_runs >= 50_000  # of 100,000, which fit in the time; the rest once the best is known
     else:
         assert verdict.search_runs >= budget  # not 64; what is uncertain is counted again on as many
     assert most < 200e6  # two inputs of three million values, and copies of them, are 96 MB
