@@ -23,7 +23,6 @@ from dpwitness.neighbours import (
     bits,
     histogram,
     pairs,
-    pairs_of_size,
     proposed_pairs,
     queries,
     relation_from_json,
@@ -455,7 +454,6 @@ CALLS = {
     "contains": lambda relation: [adjacent(relation, PAIR)],
     "variations": lambda relation: adjacent_variations(relation, PAIR),
     "smaller": lambda relation: smaller(relation, PAIR),
-    "large": lambda relation: pairs_of_size(relation, 100),
 }
 
 

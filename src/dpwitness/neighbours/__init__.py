@@ -38,7 +38,6 @@ from dpwitness.neighbours.relation import adjacent_variations as adjacent_variat
 from dpwitness.neighbours.relation import alternatives as alternatives
 from dpwitness.neighbours.relation import as_relation as as_relation
 from dpwitness.neighbours.relation import pairs as pairs
-from dpwitness.neighbours.relation import pairs_of_size as pairs_of_size
 from dpwitness.neighbours.relation import proposed_pairs as proposed_pairs
 from dpwitness.neighbours.relation import register_relation as register_relation
 from dpwitness.neighbours.relation import relation_from_json as relation_from_json

@@ -104,10 +104,6 @@ class Proposals:
         ]  # fmt: skip
         yield from distinct(in_turn([*of_base, *(self._of_groups(kind, k) for k, kind in enumerate(of_any_data))]))
 
-    def plain(self) -> Iterator[Change]:
-        """Two changes of the first size that need no other record to be drawn: an outlier, and one of equal records."""
-        return self._of_groups(next(kind) for kind in (self._outliers(), self._among_equal()))
-
     def unusual(self, scale: float) -> Iterator[Change]:
         """Each value of small domains, magnitudes and special numbers of others; alone, and among its copies; sizes."""
         middle, least = self.fields.middle(), self.sizes[0]

@@ -188,14 +188,6 @@ class Records(Relation):
                 yield self._pair(change, self.layout)
 
     @override
-    def large(self, size: int, data: Data | None = None) -> Iterator[Pair]:
-        """Two pairs of `size` records; no pair where the relation has no dataset of that size, or `data` are given."""
-        if data is not None or not _allowed(self.size, size - 1, size):
-            return
-        proposals = next(self._proposals(None, self.layout, (size,)))
-        yield from (self._pair(change, self.layout) for change in proposals.plain())
-
-    @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
         """Other values of the record that differs, other records beside it, other numbers of them, another place."""
         yield from self._changed(pair, Steps.varied)

@@ -96,13 +96,6 @@ class Relation(ABC):
         """Shrinking steps: pairs that are simpler to read than this one, the largest steps first; by default none."""
         return iter(())
 
-    def large(self, size: int, data: Data | None = None) -> Iterator[Pair]:
-        """A few pairs of datasets of `size` records, for mechanisms that are fast; by default no pair.
-
-        The caller tests whether a pair is `adjacent` before it uses it, which reads every record.
-        """
-        return iter(())
-
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
         """Whether the claim calls the two inputs adjacent; symmetric in D and D′, and False for equal inputs.
 
@@ -201,11 +194,6 @@ def alternatives(relation: Relation) -> tuple[Relation, ...]:
     """The relations of which each has a verdict of its own. Raises `InvalidNeighbours` for what is no relation."""
     with _asked(relation, "alternatives"):
         return tuple(_all_are(relation, "alternatives", Relation, relation.alternatives()))  # type: ignore[type-abstract]  # of isinstance alone
-
-
-def pairs_of_size(relation: Relation, size: int, data: Data | None = None) -> Iterator[Pair]:
-    """The few pairs of `size` records, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
-    return _proposed(relation, "large", size, data)
 
 
 def adjacent_candidates(

@@ -130,10 +130,6 @@ class Runner:
         seconds = self.max_time * left
         return replace(self, deadline=replace(self.deadline.earlier(seconds), patience=seconds))
 
-    def for_half(self) -> "Runner":
-        """A runner with half of the time that is left to its deadline."""
-        return self if self.deadline is None else self.until(self.deadline.left / 2)
-
     def alone(self) -> "Runner":
         """A runner as one task of several: on one thread without a deadline, or in the processes that all use."""
         return self if self.pool is not None else replace(self, workers=1, deadline=None)
