@@ -544,7 +544,7 @@ def of_ages(rng, data):
 def test_a_description_names_column_and_row():
     verdict = checked(of_ages, 1.0, outcome=same, search_runs=64, runs=64)
     assert isinstance(verdict, Violation)
-    assert verdict.witness.description.startswith("column 'age', row 2 ")
+    assert "column 'age', row 2 " in verdict.witness.description
 
 
 def test_bare_values_and_sequences_of_one_are_told_apart():
@@ -567,7 +567,7 @@ def test_exceptions_can_be_outcomes():
     """ln(0.9 / 0.1) = 2.197."""
     verdict = checked(raising, 1.0, errors="outcome", runs=2_000)
     assert isinstance(verdict, Violation)
-    assert verdict.witness.description in ("raises ValueError", "value 1")
+    assert verdict.witness.description in ("raises ValueError", "value 1", "output 1")
     assert replay(verdict.witness, raising, runs=2_000).refuted  # a witness says what an exception is
     assert isinstance(checked(raising, 2.2, errors="outcome", runs=1_000), NotRefuted)
 

@@ -503,6 +503,8 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
     )
 
 
+#: Planned confirm runs for each search run from which on all ranges of what an event looks at are compared with it.
+MANY: Final = 20
 #: The part of the planned confirm runs by which the candidates of a check are compared at most, and of a bound a half.
 SHARE: Final = 10
 #: The number of the first sample of a pair that is searched no more, among the streams of its role.
@@ -536,9 +538,11 @@ def best_candidate(
     thorough, threads = math.isinf(objective.stop_value), problem.mechanism.threads
     certain = [Entry(one.pair, one.certain) for one in promising if one.certain]
     most = 6 if thorough else 2  # a bound tells many apart
-    entries += certain + learned(runner, promising, objective, most, costs, cut=True)
+    cut = threads and (thorough or planned >= MANY * budget)  # fewer runs would choose among ranges by chance
+    entries += certain + learned(runner, promising, objective, most, costs, cut=cut)
     best = certain[0] if certain else max(entries, key=_rank)
-    if len(entries) > 1 and (certain or best.found.lower_value < objective.stop_value):
+    several = len(entries) > 1 or best.cuts is not None  # events to choose from
+    if several and (certain or best.found.lower_value < objective.stop_value):
         share = max(budget, planned // (2 if thorough else SHARE)) if threads else budget
         if certain:  # as many runs as made it certain tell it from events of the same sample
             share = min(budget // 5, LOOKED * max(one.sample.training_runs for one in promising))
