@@ -12,12 +12,6 @@ from dpwitness.events.event import Event
 from dpwitness.events.intervals import Interval, Outside
 
 
-def equal_rows(rows: Rows, others: Rows) -> NDArray[np.bool_]:
-    """Which rows are equal throughout, absent entries included; shape (n,)."""
-    same: NDArray[np.bool_] = ((rows == others) | (np.isnan(rows) & np.isnan(others))).all(axis=1)
-    return same
-
-
 def rows_equal(rows: Rows, member: Rows) -> NDArray[np.bool_]:
     """Which rows equal one member of the same width; shape (n,)."""
     # Entry by entry, and of few rows these alone: most rows differ from a member early.

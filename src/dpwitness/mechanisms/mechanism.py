@@ -221,7 +221,7 @@ class Mechanism(ABC):
         self.cost = replace(self.cost, width=max(widest, self.traits.longest, 1), seconds_per_run=seconds)
         self.shard, self.width = self.cost.shard, max(self.width, self.cost.width)
 
-    def timed(self, pair: Pair, *, coupled: bool = False) -> tuple[float, int]:
+    def timed(self, pair: Pair) -> tuple[float, int]:
         """Seconds of one run of one input of a pair, the least of several calls, and the length of the longest outcome.
 
         It takes a few milliseconds, or a few runs of a slow mechanism. The first run counts only where nothing else is
@@ -234,7 +234,7 @@ class Mechanism(ABC):
         self.traits.entries.clear()
         # Calls of several runs are short, but for one that the machine was busy in: that must not be the only one.
         while len(times) < CALLS and (not times or n > 1 or perf_counter() - began < SECONDS):
-            runs = PairedRuns.d_first(pair, n, coupled=coupled, columns=self.columns)
+            runs = PairedRuns.d_first(pair, n, coupled=False, columns=self.columns)
             started, aside = perf_counter(), self.seconds_aside
             try:
                 widest = max(widest, self.pair_rows(runs, rng, max(widest, self.width, 8))[0])

@@ -209,11 +209,6 @@ class Search:
             )
         return [one for one in searched if one.seen.runs]
 
-    def drawn(self, searched: list[SearchedPair], share: int) -> list[SearchedPair]:
-        """The pairs whose inputs the mechanism takes, with so many more runs of each. Raises as `halve`."""
-        self._grow(searched, share, ranked=False)
-        return self.seen(self._taken(searched))
-
     def screened(self, unusual: list[SearchedPair], budget: int, most: int) -> list[SearchedPair]:
         """The `SCREENED` pairs that promise most, of many of which most show nothing.
 
@@ -382,22 +377,6 @@ def search(
     return found, state.spent
 
 
-def sampled(
-    problem: Problem, runner: Runner, pairs: Sequence[Pair], objective: Objective, budget: int
-) -> tuple[list[PromisingPair], int]:
-    """Pairs that searches have found, with as many fresh runs of each as `search` would make.
-
-    Returns and raises as `search`; the paired runs spent are `budget` at most.
-    """
-    state = Search(runner=runner, objective=objective, budget=budget)
-    each = budget // len(pairs)
-    searched = [SearchedPair(pair, LEARNED_FROM + k) for k, pair in enumerate(pairs)]
-    found = state.drawn(searched, each // 4 if state.thorough else each)
-    refuse_constant(problem.mechanism, found, state.late)
-    more = each // 2 if state.thorough else 0
-    return [PromisingPair(pair=one.pair, sample=state.more(one, more)) for one in found], state.spent
-
-
 def made_in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
     """The pairs that are made in `MAKING` of the time that is left, at least one: those of long inputs take a while."""
     deadline = runner.deadline
@@ -507,8 +486,6 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
 MANY: Final = 20
 #: The part of the planned confirm runs by which the candidates of a check are compared at most, and of a bound a half.
 SHARE: Final = 10
-#: The number of the first sample of a pair that is searched no more, among the streams of its role.
-LEARNED_FROM: Final = 1 << 20
 
 
 def best_candidate(
@@ -564,7 +541,7 @@ def learned(
 ) -> list[Entry]:
     """The events that the outcomes of promising pairs show, at most so many of each; each pair on a thread.
 
-    `costs`: as in `search`; `cut`: of intervals of one scale there is one, with all of the others.
+    `costs`: as in `search`; `cut`: of ranges of one statistic there is one, with all of the others.
     """
     objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
     tasks = [partial(compared, one.sample, own) for one, own in zip(promising, objectives, strict=True)]
@@ -572,14 +549,14 @@ def learned(
     entries = []
     for one, rated in zip(promising, results, strict=True):
         runner.tried.events += len(rated)
-        scales: set[tuple[bool, Hashable]] = set()
+        cut_already: set[tuple[bool, Hashable]] = set()
         for found in chosen(rated, most) if rated else ():
             cuts = cuts_around(found.event, one.sample) if cut else None
             if cuts is not None:
                 key = found.swapped, cuts.key
-                if key in scales:
+                if key in cut_already:
                     continue
-                scales.add(key)
+                cut_already.add(key)
             entries.append(Entry(one.pair, found, cuts, one.sample.training_runs if one.sample.repeats else 0))
     return entries
 
