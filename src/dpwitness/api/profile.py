@@ -35,6 +35,7 @@ from dpwitness.runs import Role, Runner
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import SEVERAL, DeltaAt
 from dpwitness.search.pairs import PromisingPair, proposed, search, search_budget
+from dpwitness.search.ranges import counts_of
 from dpwitness.search.samples import Sample, sample_of
 
 Floats = NDArray[np.float64]
@@ -96,8 +97,8 @@ class Cuts(Partition):
     def four_cells(self, tally: Tally) -> NDArray[np.int64]:
         """Runs in the cells (1,0), (1,1), (0,1), (0,0) of each event, by one table of paired runs; shape (k, 4)."""
         table = np.reshape(tally.cells, (self.cells, self.cells))
-        reached = table[::-1, ::-1].cumsum(axis=0).cumsum(axis=1)[::-1, ::-1]  # the first i cuts on D, j on D′
-        hits, others, both = reached[1:, 0], reached[0, 1:], np.diagonal(reached)[1:]
+        places = np.arange(1, self.cells)
+        hits, others, both = counts_of(table, places, np.full_like(places, self.cells))
         return np.stack([hits - both, both, others - both, tally.runs - hits - others + both], axis=1)
 
 

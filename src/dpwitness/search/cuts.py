@@ -86,8 +86,8 @@ class CutCells(Partition):
         k, n, between = self.cells - 1, tally.runs, self.statistic.between
         assert between is not None  # else there are no cuts of it
         first, last, outside = all_ranges(k)
-        first, last, outside = first[~outside], last[~outside], outside[~outside]
-        p, q, both = (counts / n for counts in counts_of(np.reshape(tally.cells, (k + 1, k + 1)), first, last, outside))
+        first, last = first[~outside], last[~outside]
+        p, q, both = (counts / n for counts in counts_of(np.reshape(tally.cells, (k + 1, k + 1)), first, last))
         values = objective(p, q, n, LOWER, both)
         one_end, two_ends = (first == 0) ^ (last == k), (first > 0) & (last < k) & self.statistic.two_ended
         i, j = (int(np.argmax(np.where(chosen, values, -np.inf))) for chosen in (one_end, two_ends))

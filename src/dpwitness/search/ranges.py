@@ -4,6 +4,7 @@ Cell k of a value holds what lies from edge k − 1 up to, and without, edge k; 
 value.
 """
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final
@@ -41,12 +42,19 @@ def ends_of(edges: Floats) -> tuple[Floats, Floats]:
     return np.concatenate([[-np.inf], edges]), np.concatenate([[-np.inf], np.minimum(edges, LARGEST), [np.inf]])
 
 
-def counts_of(table: NDArray[np.int64], first: Whole, last: Whole, outside: NDArray[np.bool_]) -> tuple[Whole, ...]:
-    """In how many runs D, D′ and both lie in each range; `table[i, j]`: runs with D in cell i and D′ in cell j."""
+def counts_of(
+    table: NDArray[np.int64], first: Whole, last: Whole, outside: NDArray[np.bool_] | None = None
+) -> tuple[Whole, ...]:
+    """In how many runs D, D′ and both lie in each range; `table[i, j]`: runs with D in cell i and D′ in cell j.
+
+    `outside`: of which ranges the outside is counted; None: of no range.
+    """
     below = np.pad(table, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)
-    total = below[-1, -1]
     hits, others = below[last, -1] - below[first, -1], below[-1, last] - below[-1, first]
     both = below[last, last] - below[first, last] - below[last, first] + below[first, first]
+    if outside is None:
+        return hits, others, both
+    total = below[-1, -1]
     hits, others, both = np.where(
         outside, [total - hits, total - others, total - hits - others + both], [hits, others, both]
     )
@@ -92,6 +100,11 @@ class Scan:
         swapped, k = divmod(int(values.argmax()), len(self.lows))
         return Best(float(values.max()), float(self.lows[k]), float(self.highs[k]), bool(swapped))
 
+    def proposals(self, objective: Objective, errors: Sequence[float]) -> list[Best]:
+        """The best ranges, lowered by each of these numbers of standard errors; each range once."""
+        found = [self.best(objective, one) for one in errors]
+        return list({(one.low, one.high, one.swapped): one for one in found}.values())
+
 
 def scan(values: Floats, times: Whole, shares: Floats, *, paired: bool) -> Scan:
     """The ranges with one end of the values of outcomes, and each value where they are few.
@@ -110,7 +123,7 @@ def scan(values: Floats, times: Whole, shares: Floats, *, paired: bool) -> Scan:
     if paired:
         i, j = np.split(cells, 2)
         table = np.bincount(i * n + j, minlength=n * n).reshape(n, n)
-        hits, others, both = counts_of(table, first, last, np.zeros(len(first), np.bool_))
+        hits, others, both = counts_of(table, first, last)
         p, q, shared = hits / runs, others / runs, both / runs
     else:
         below = [np.append(0, np.cumsum(np.bincount(cells, weights=side, minlength=n))) for side in times]

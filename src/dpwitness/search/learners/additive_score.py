@@ -45,8 +45,7 @@ class AdditiveScores(Learner):
         if not thorough or sample.repeats or sample.width < 2:
             return
         for score, one in sample.once(_learned):
-            for errors in (1.0, 3.0):  # the best of some hundred thresholds is overestimated
-                found = one.best(objective, errors)
+            for found in one.proposals(objective, (1.0, 3.0)):  # the best of some hundred thresholds is overestimated
                 yield Proposal(event=score.between(found.low, found.high), swapped=found.swapped)
 
 

@@ -81,8 +81,7 @@ class Statistics(Learner):
         better = [(one.best(objective, 2.0).value, one, feature) for one, feature in scans]
         better = sorted((item for item in better if item[0] > least), key=lambda item: -item[0])
         for place, (_, one, feature) in enumerate(better[: PROPOSED if thorough else 1]):
-            for errors in (1.0, 3.0) if thorough and not place else (1.0,):
-                found = one.best(objective, errors)
+            for found in one.proposals(objective, (1.0, 3.0) if thorough and not place else (1.0,)):
                 within = Interval(coordinate=0, low=found.low, high=found.high)
                 yield Proposal(event=FeatureEvent(feature=feature, within=within), swapped=found.swapped)
             if thorough and one.few:
