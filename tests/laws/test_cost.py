@@ -51,7 +51,8 @@ def test_a_sum_over_many_values_is_searched_with_the_full_budget(mechanism, valu
         assert verdict.search_runs >= 50_000  # of 100,000, which fit in the time; the rest once the best is known
     else:
         assert verdict.search_runs >= budget  # not 64; what is uncertain is counted again on as many
-    assert most < 200e6  # two inputs of three million values, and copies of them, are 96 MB
+    # Two inputs of three million values are 48 MB; copies of both, and both as bytes for other processes, are 98 more.
+    assert most < 220e6
 
 
 def test_the_cost_is_that_of_the_outcome_and_not_of_the_input():

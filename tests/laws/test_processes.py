@@ -377,6 +377,28 @@ def test_roles_of_runs_by_which_processes_are_compared_are_their_own():
     assert execute(b"nothing", b"", 0, 1).refused.startswith("UnpicklingError")
 
 
+def test_large_inputs_are_written_once_and_no_task_carries_them():
+    pool = Processes(2)
+    content = pool.publish(bytes(1_000_000))
+    assert len(pickle.dumps(content)) < 1_000
+    path = pickle.loads(pickle.dumps(content))
+    assert path.read_bytes() == bytes(1_000_000)
+    del content
+    assert not path.exists()  # nothing here can send it any more
+
+
+@pytest.mark.parametrize(
+    "array", [np.zeros((2, 3)), np.zeros((2, 3)).T, np.zeros((4, 6))[::2, ::3], np.array([None]), np.zeros(2, "M8[s]")]
+)
+def test_what_must_not_be_written_to_stays_so_in_another_process(array):
+    array = array[...]
+    array.flags.writeable = False
+    sent = pickle.loads(dumped(array))
+    assert not sent.flags.writeable
+    assert sent.strides == array.copy(order="K").strides
+    assert np.array_equal(sent, array)
+
+
 @pytest.fixture(scope="module")
 def place():
     """Two real processes, to which everything is sent."""

@@ -24,6 +24,7 @@ from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from itertools import takewhile
+from pathlib import Path
 from types import ModuleType
 from typing import Any, Final, TypeVar
 
@@ -74,7 +75,7 @@ def dumped(content: object) -> bytes:
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
         def reducer_override(self, value: object) -> object:
-            if type(value) is np.ndarray and not value.flags.writeable:
+            if type(value) is np.ndarray and not value.flags.writeable and not _stays_read_only(value):
                 return read_only, (value.copy(order="K"),)  # what a mechanism must not write to stays so
             if type(value) is random.SystemRandom:  # it has no state: another one is as good
                 return random.SystemRandom, ()
@@ -93,6 +94,11 @@ def dumped(content: object) -> bytes:
             return written()  # a module of the user's that holds what cannot be written may be found there by name
         except Exception:
             raise CannotSend(f"{type(first).__name__}: {first}".splitlines()[0]) from first
+
+
+def _stays_read_only(array: np.ndarray[Any, Any]) -> bool:
+    """Whether NumPy pickles a read-only array as one: its memory as it is, which dates and objects do not offer."""
+    return array.flags.forc and array.dtype.kind in "biufcSU"
 
 
 _REGISTERING: Final = threading.Lock()
@@ -203,7 +209,7 @@ class Answer:
 _LOADING: Final = threading.RLock()
 
 
-def execute(mechanism: bytes, work: bytes, first: int, end: int) -> Answer:
+def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -> Answer:
     """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
     shards = range(first, end)
     try:
@@ -229,9 +235,9 @@ def execute(mechanism: bytes, work: bytes, first: int, end: int) -> Answer:
 
 
 @lru_cache(READY)
-def _ready(content: bytes, process: int) -> tuple[Mechanism, FirstRuns, Any]:
+def _ready(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, Any]:
     """A mechanism that was sent, its first runs here, and a lock for all who run it; a fork, `process`, begins anew."""
-    package: SentMechanism = pickle.loads(content)
+    package: SentMechanism = _loaded(content)
     if package.sender != process_name():  # threads of one process leave its global generators as they are
         if package.sender.partition(" ")[0] == _IMPORTED and not package.mechanism.reproducible:
             raise CannotSend(
@@ -245,10 +251,18 @@ def _ready(content: bytes, process: int) -> tuple[Mechanism, FirstRuns, Any]:
 
 
 @lru_cache(READY)
-def _work(mechanism: Mechanism, content: bytes) -> ShardedRuns[Any]:
+def _work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
     """A piece of work that was sent, with its mechanism."""
-    work: ShardedRuns[Any] = pickle.loads(content)
+    work: ShardedRuns[Any] = _loaded(content)
     return replace(work, mechanism=mechanism)
+
+
+def _loaded(content: bytes | Path) -> Any:
+    """What was sent, as bytes or as a file of this machine that holds them."""
+    if isinstance(content, bytes):
+        return pickle.loads(content)
+    with content.open("rb") as file:
+        return pickle.load(file)
 
 
 def _dumped_error(error: BaseException) -> bytes:

@@ -10,9 +10,11 @@ import os
 import queue
 import signal
 import sys
+import tempfile
 import threading
 import time
 import warnings
+import weakref
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future, ThreadPoolExecutor, wait
@@ -20,13 +22,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache, partial
 from multiprocessing import resource_tracker
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Generic, TypeVar
 
 from typing_extensions import TypeIs, override
 
 from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, DPWitnessError, InvalidParameter, MechanismCrashed, MechanismTimeout
-from dpwitness.machine import OF_THREAD, Deadline
+from dpwitness.machine import OF_THREAD, Deadline, private_folder
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -92,7 +95,7 @@ class Pool:
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
     def publish(self, content: bytes) -> Any:
-        """An argument for bytes that many tasks need: the bytes, or what stands for them."""
+        """An argument for bytes that many tasks need: what a worker gets are the bytes, or the path of their file."""
         return content
 
     def repeated(self, content: Any) -> bool:
@@ -236,6 +239,21 @@ def in_time(task: Callable[[], T], seconds: float, *, what: str) -> T:
     raise MechanismTimeout(f"{what} in {seconds:g} s: give more time, as max_time, or make it faster")
 
 
+class _ContentFile:
+    """Bytes in a file of this process, as long as it refers to this object; other processes get the file's path."""
+
+    def __init__(self, content: bytes) -> None:
+        descriptor, name = tempfile.mkstemp(dir=private_folder())
+        with open(descriptor, "wb") as file:
+            file.write(content)
+        self._path = Path(name)
+        weakref.finalize(self, self._path.unlink, missing_ok=True)
+
+    @override
+    def __reduce__(self) -> tuple[type[Path], tuple[str]]:
+        return Path, (str(self._path),)
+
+
 class Processes(Pool):
     """Processes of this machine, through loky, as many as there are workers; they end with this process.
 
@@ -282,6 +300,11 @@ class Processes(Pool):
                 with self._lock:
                     if self._loky is executor:
                         self._loky = None
+
+    @override
+    def publish(self, content: bytes) -> Any:
+        """The bytes in a file: each process reads them once, and no task carries them."""
+        return _ContentFile(content)
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
