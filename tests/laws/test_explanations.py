@@ -417,6 +417,25 @@ def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how, monkeypa
     assert time.monotonic() - began < 60  # it ends
 
 
+def collect_garbage(rng):
+    gc.collect(0)
+    run_for_ever(rng)
+
+
+def test_a_run_with_a_callback_of_the_garbage_collector_ends_in_time(monkeypatch):
+    """An exception in such a callback is dropped, and tracing with it: the run went on for ever."""
+    monkeypatch.setattr(health, "SECONDS", 0.2)
+    pair, names = Pair([1.0], [2.0]), {"sleep": time.sleep}
+    running = runner_of(Stops(collect_garbage), pair)
+    # Of a library: its end is called when the time is over.
+    exec(compile("def callback(phase, info):\n    sleep(0.3 * (phase == 'start'))", "<library>", "exec"), names)
+    gc.callbacks.append(names["callback"])
+    try:
+        assert explained(running, Stops(collect_garbage), ONE, pair) is None
+    finally:
+        gc.callbacks.remove(names["callback"])
+
+
 def test_an_interruption_goes_through_and_leaves_nothing():
     pair = Pair([1.0], [2.0])
     running = runner_of(Stops(interrupt), pair)
