@@ -15,7 +15,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.runs import Role
 from dpwitness.search.comparison import Entry, compare
-from dpwitness.search.costs import MOST, Costs, entries
+from dpwitness.search.costs import UNENDED_COST, Costs, entries
 from dpwitness.search.learners import RatedEvent
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from running import runner
@@ -104,7 +104,7 @@ def test_a_pair_that_is_refused_costs_as_the_first_one_and_one_that_hangs_most(m
     timed_as(monkeypatch, counting, seconds)
     costs = Costs(runner(counting))
     assert (costs.of(of_records(10)), costs.of(of_records(1000))) == (1.0, 1.0)
-    assert Costs(runner(counting), _seconds=1e-6)._class_of(math.inf) == MOST
+    assert Costs(runner(counting), _seconds=1e-6)._class_of(math.inf) == UNENDED_COST
 
 
 def test_growth_counts_by_the_second_and_bounds_by_the_runs_that_fit():

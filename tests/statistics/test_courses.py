@@ -139,4 +139,4 @@ def test_an_event_learned_before_stays_beside_the_new_ones_while_it_wins(monkeyp
     while len(asked) < 4:
         course.advance(runner, dpw.PureDP(0.5), 8, lambda value: None)
     assert good in course._learned
-    assert len(course._learned) == len(set(course._learned)) <= 40 + courses_module.KEPT
+    assert len(course._learned) == len(set(course._learned)) <= 40 + courses_module.KEPT_EVENTS

@@ -19,9 +19,9 @@ from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import PARAMETERS, Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
-    CELLS,
-    COLUMNS,
-    MOST,
+    COLUMN_CELLS,
+    MOST_COLUMNS,
+    MOST_EVENTS,
     NOTHING,
     STEPS,
     PairWealth,
@@ -334,7 +334,7 @@ def test_events_between_cuts_are_counted_as_they_contain(rows):
         between = np.searchsorted(values, places)
         assert np.all(np.diff(between) > 0)  # between different values, each cut elsewhere
         assert np.all((between > 0) & (between < len(values)))
-        if len(values) <= CELLS:
+        if len(values) <= COLUMN_CELLS:
             assert len(places) == max(len(values) - 1, 0)
     events = Ranges(cuts)
     seen = events.seen(x, y)
@@ -368,9 +368,9 @@ def test_few_columns_are_cut_where_they_differ_most_and_frequent_values_stand_al
     y = x.copy()
     y[:, 5:9] += [1.0, 2.0, 3.0, 0.5]
     cuts = cuts_of(x, y)
-    assert len(cuts) == COLUMNS
+    assert len(cuts) == MOST_COLUMNS
     assert {5, 6, 7, 8} <= set(cuts)
-    assert all(len(places) < CELLS for places in cuts.values())
+    assert all(len(places) < COLUMN_CELLS for places in cuts.values())
     column = np.where(rng.random((400, 1)) < 0.2, 7.0, rng.normal(size=(400, 1)))  # one value in a fifth of the runs
     (places,) = cuts_of(column[:200], column[200:]).values()
     values = np.unique(column)
@@ -385,7 +385,7 @@ def test_a_portfolio_stakes_its_wealth_and_the_same_with_the_inputs_exchanged(ro
     claim, cuts = ApproxDP(epsilon, delta), cuts_of(x, y)
     one, other = (portfolio([Ranges(cuts).seen(*sides)], claim, 0.25) for sides in ((x, y), (y, x)))
     assert len(one.events) == len(other.events)
-    if 0 < len(one.events) < MOST:  # else which of several equal ones are left out may differ
+    if 0 < len(one.events) < MOST_EVENTS:  # else which of several equal ones are left out may differ
         assert np.exp(one.stakes.log_shares).sum() == pytest.approx(1)
         shares = [
             dict(zip(zip(p.events, p.swapped ^ turned, strict=True), np.exp(p.stakes.log_shares), strict=True))

@@ -75,8 +75,8 @@ from dpwitness.search.costs import Costs, affordable_runs
 from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
 from dpwitness.search.objectives import PROVED_IN, GrowthAt, value_of
 from dpwitness.search.pairs import (
-    FIRST_LOOK,
-    SCREENING,
+    SCREENING_PART,
+    SCREENING_RUNS,
     Search,
     SearchedPair,
     best_candidate,
@@ -547,7 +547,7 @@ class _Epochs:
         pairs = list(different(made_in_time(self.problem.unusual(), runner), known))
         state = Search(runner=runner, objective=objective, budget=most)
         searched = [SearchedPair(pair, k) for k, pair in enumerate(pairs)]
-        best = state.screened(searched, most // SCREENING, FIRST_LOOK)
+        best = state.screened(searched, most // SCREENING_PART, SCREENING_RUNS)
         self.searched += state.spent
         before = len(self.courses)
         self._add((one.pair for one in best if one.value > 0), self._free)

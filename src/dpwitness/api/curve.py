@@ -42,7 +42,7 @@ from dpwitness.runs import Role, Runner
 from dpwitness.search.comparison import compare
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterAt
-from dpwitness.search.pairs import PROMISING, learned, search, search_budget, usual_runs
+from dpwitness.search.pairs import PROMISING_PAIRS, learned, search, search_budget, usual_runs
 from dpwitness.values import shown
 
 #: Confirm runs of a curve by default, where a mechanism's ε is 1 or more, and of other families.
@@ -277,7 +277,7 @@ def pool_of(
     wide = tests.widest(planned)
     searching = runner.searching()
     promising, spent = search(problem, searching, wide, budget)
-    promising = promising[:PROMISING]
+    promising = promising[:PROMISING_PAIRS]
     entries = learned(searching, promising, wide, 3)
     ranked, more = compare(searching, entries, wide, budget, Role.COMPARISON) if len(entries) > 1 else (entries, 0)
     best = ranked[0]

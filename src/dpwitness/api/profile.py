@@ -33,7 +33,7 @@ from dpwitness.results.profile import BandEvent, Profile
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Role, Runner
 from dpwitness.search.learners import RatedEvent, learn
-from dpwitness.search.objectives import SEVERAL, DeltaAt
+from dpwitness.search.objectives import TEST_EPSILONS, DeltaAt
 from dpwitness.search.pairs import PromisingPair, proposed, search, search_budget
 from dpwitness.search.ranges import counts_of
 from dpwitness.search.samples import Sample, sample_of
@@ -169,7 +169,7 @@ def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, plann
     the planned ones at least.
     """
     searching = runner.searching()
-    objective = DeltaAt(epsilons=SEVERAL, planned=planned, log_threshold=math.log(1 / alpha) + LOG_EVENTS)
+    objective = DeltaAt(epsilons=TEST_EPSILONS, planned=planned, log_threshold=math.log(1 / alpha) + LOG_EVENTS)
     promising, spent = search(problem, searching, objective, budget)
     attacked, more = _of_attack(problem, searching, planned, max(budget // 4, 16))
     best = _best_pair(searching, [*attacked, *promising], objective)

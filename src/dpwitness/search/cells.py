@@ -24,35 +24,36 @@ from dpwitness.search.samples import score_of, telling_entries
 
 Floats = NDArray[np.float64]
 
-#: Halvings of the range of parameters.
+#: Halvings of the range of parameters: a double has no more bits.
 STEPS: Final = 50
-
-#: Cells at most.
-CELLS: Final = 24
-#: Numbers that the outcomes to learn from may hold in memory, both sides together.
-ROOM: Final = 1 << 22
-#: Where bins of an entry end, as shares of the values seen; of few different values each has a bin.
-TAILS: Final = np.array([1e-5, 4e-5, 2e-4, 1e-3, 4e-3])
-SHARES: Final = np.unique(np.concatenate([TAILS, np.arange(1, 128) / 128, 1 - TAILS]))
-FEW: Final = 256
-#: Where several entries tell something, their bins are no finer than so many.
-COARSE: Final = 32
-#: Runs of either side that a cell at an end has at least, of those it was learned from.
+#: The largest number of cells.
+MOST_CELLS: Final = 24
+#: The most numbers that the outcomes of the learning runs hold in memory, both sides together: 32 MiB.
+LEARNING_NUMBERS: Final = 1 << 22
+#: Shares of the values of an entry in each tail at which a bin ends.
+TAIL_SHARES: Final = np.array([1e-5, 4e-5, 2e-4, 1e-3, 4e-3])
+#: Shares of the values of an entry at which a bin ends.
+BIN_SHARES: Final = np.unique(np.concatenate([TAIL_SHARES, np.arange(1, 128) / 128, 1 - TAIL_SHARES]))
+#: Different values of an entry up to which each value has a bin.
+SINGLE_VALUES: Final = 256
+#: Bins of each entry where several entries tell D from D′.
+COARSE_BINS: Final = 32
+#: Learning runs of either side in the first and in the last cell, at least.
 LEAST_HITS: Final = 30
-#: Runs at least to learn from.
-FEWEST: Final = 200
-#: By so much at least cells must promise more than an event, which says more to people.
-MARGIN: Final = 1.05
+#: Learning runs of either side, at least.
+LEAST_LEARNING_RUNS: Final = 200
+#: The value of cells, in that of an event, below which the event stays: an event says more to people.
+LEAST_RATIO: Final = 1.05
 #: The share of the wealth that is bet on an event beside the cells: of rare cells the growth is overestimated.
 EVENT_SHARE: Final = 0.25
-#: Limits of the log-ratios on either side. The large ratio of a rare cell makes the largest loss of a run larger, and
-#: so all bets smaller, by more than its few runs gain.
+#: Limits of the log-ratios of cells. The large ratio of a rare cell makes the largest loss of a run larger, and so all
+#: bets smaller, by more than its few runs gain.
 LIMITS: Final = (0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0, 6.0, 8.0, 12.0, 20.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Aim:
-    """What cells are chosen for: evidence against the claim's own parameter, or a lower bound from `planned` runs.
+    """The aim of cells: evidence against the claim's own parameter, or a lower bound from `planned` runs.
 
     `log_threshold` is log(1/α).
     """
@@ -66,14 +67,14 @@ class Aim:
 def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective, budget: int) -> tuple[Candidate, int]:
     """The candidate, or its pair with cells if these look better; and the paired search runs spent, about `budget`.
 
-    `objective`: what the candidate was chosen by, in the same unit as the aim's values. If the time is over, or the
+    `objective`: the objective that chose the candidate, in the unit of the aim's values. If the time is over, or the
     candidate reaches the stop value, it stays as it is.
     """
     promised = _promised(candidate, objective)
     if promised >= objective.stop_value:
         return candidate, 0
     width = max(runner.mechanism.width, 1)
-    learning = max(min(budget // 3, ROOM // (2 * width)), 16)
+    learning = max(min(budget // 3, LEARNING_NUMBERS // (2 * width)), 16)
     left, spent = max(budget - learning, 16), 0
     try:
         x, y = runner.sample(candidate.pair, learning, Role.CELLS, 0)
@@ -93,12 +94,13 @@ def better(runner: Runner, candidate: Candidate, aim: Aim, objective: Objective,
 
 
 def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objective: Objective) -> Candidate:
-    """The same from outcomes that there are, row i of both one paired run; D first, as in the candidate.
+    """The candidate, or its pair with cells if these look better by given outcomes of D and of D′, D first.
 
-    The first half are learned from, the others estimate. Shapes (n, any width).
+    Row i of `x` and of `y` is one paired run; shapes (n, any width). The first half of the runs gives the cells, the
+    second half their rates.
     """
     half = len(x) // 2
-    event = _learned(x[:half], y[:half]) if half >= FEWEST else None
+    event = _learned(x[:half], y[:half]) if half >= LEAST_LEARNING_RUNS else None
     if event is None:
         return candidate
     tally = tally_of_rows(event, *of_one_width(x[half:], y[half:], event.width))
@@ -106,14 +108,14 @@ def better_by_rows(x: Floats, y: Floats, candidate: Candidate, aim: Aim, objecti
 
 
 def _promised(candidate: Candidate, objective: Objective) -> float:
-    """What an event alone promises."""
+    """The value of the candidate's event alone."""
     estimate = candidate.estimate
     assert estimate is not None  # of a search
     return value_of(estimate, objective, 1 << 40)
 
 
 def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, objective: Objective) -> Candidate:
-    """Cells with the best bet by a table, where that promises more than an event; else the candidate.
+    """The candidate with cells and the best bet on them by a table, where its value is larger; else the candidate.
 
     A share of the wealth stays on the best event that is made of them.
     """
@@ -124,7 +126,7 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, objectiv
         bet, shown = _best(tally, replace(aim, of_bound=True))
         bet = replace(bet, against=aim.claim.parameter) if bet and _in_reach(bet, aim.claim) else None
         promise = min(shown - aim.claim.parameter, 0.0)
-    if bet is None or promise <= max(promised * MARGIN, promised):
+    if bet is None or promise <= max(promised * LEAST_RATIO, promised):
         return candidate
     cut, estimate = _best_cut(event, tally, objective)
     estimate = replace(estimate, cells=replace(bet, event_share=EVENT_SHARE))
@@ -132,7 +134,7 @@ def _chosen(candidate: Candidate, event: Cells, tally: Tally, aim: Aim, objectiv
 
 
 def _best_cut(event: Cells, tally: Tally, objective: Objective) -> tuple[float, Estimate]:
-    """The cut above which the cells are the event that promises most, and its rates."""
+    """The cut of the event of largest value, which holds all cells above it, and the rates of that event."""
     cells = np.arange(event.cells)
     above = [tally.estimate_of(cells > number) for number in range(len(event.cuts))]
     best = int(np.argmax([value_of(one, objective, tally.runs) for one in above]))
@@ -151,10 +153,11 @@ def _in_reach(bet: CellsEstimate, claim: DivergenceClaim) -> bool:
 def _learned(x: Floats, y: Floats) -> Cells | None:
     """Cells of the learned score of two samples, shapes (n, any width); None where nothing tells D from D′."""
     x, y = of_one_width(x, y)
-    telling = telling_entries(x, y, SHARES, few=FEW)
+    telling = telling_entries(x, y, BIN_SHARES, few=SINGLE_VALUES)
     if len(telling) > 1:
         columns = [j for j, *_ in telling]
-        telling = telling_entries(x, y, np.arange(1, COARSE) / COARSE, few=FEW, columns=columns) or telling
+        shares = np.arange(1, COARSE_BINS) / COARSE_BINS
+        telling = telling_entries(x, y, shares, few=SINGLE_VALUES, columns=columns) or telling
     if not telling:
         return None
     score = score_of(telling)
@@ -170,11 +173,11 @@ def _cuts(first: Floats, second: Floats) -> Floats:
     """Cuts of sorted scores of D and of D′, evenly spread between ends that enough runs of both lie behind."""
     both = np.sort(np.concatenate([first, second]), kind="stable")
     different: Floats = both[np.append(True, both[1:] != both[:-1])]
-    if len(different) <= CELLS:
+    if len(different) <= MOST_CELLS:
         return different[:-1]
     least = min(LEAST_HITS, len(first) // 4)
     low, high = second[least], first[-1 - least]
-    cuts = np.unique(np.linspace(low, high, CELLS - 1))
+    cuts = np.unique(np.linspace(low, high, MOST_CELLS - 1))
     # A cut between neighbouring scores that occur: cells without runs tell nothing.
     places = np.clip(np.searchsorted(different, cuts, side="right") - 1, 0, len(different) - 2)
     kept: Floats = different[np.unique(places)]
@@ -182,7 +185,7 @@ def _cuts(first: Floats, second: Floats) -> Floats:
 
 
 def _best(tally: Tally, aim: Aim) -> tuple[CellsEstimate | None, float]:
-    """The order and the limits of log-ratios that promise most by a table, and what; None where nothing does."""
+    """The bet of largest value by a table, over all orders and limits of log-ratios, and that value; None if ≤ 0."""
     k = math.isqrt(len(tally.cells))
     table = np.array(tally.cells, np.float64).reshape(k, k)
     joint, n = table.ravel() / tally.runs, tally.runs
@@ -205,10 +208,7 @@ def _best(tally: Tally, aim: Aim) -> tuple[CellsEstimate | None, float]:
 
 
 def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: Aim) -> tuple[float, float]:
-    """What a hyperplane promises by a table of n runs, and the parameter to bet against.
-
-    The mean is lowered by one standard error.
-    """
+    """The value of a hyperplane by a table of n runs, its mean one standard error lower, and its parameter."""
     claim = aim.claim
     scale = 0.0 if aim.of_bound else claim.largest_divergence(order, claim.parameter)
     plane = Hyperplane(order=order, log_ratios=logs, scale=scale)
@@ -235,7 +235,7 @@ def _promise(joint: Floats, n: int, order: float, logs: tuple[float, ...], aim: 
 
 
 def _parameter_of(plane: Hyperplane, claim: DivergenceClaim, mean: float) -> float:
-    """The parameter at which the hyperplane allows a mean; 0 where that is less than any allows."""
+    """The least parameter at which the hyperplane allows a mean; 0 where every parameter does."""
 
     def allows_more(parameter: float) -> bool:
         return float(plane.allowed(claim.largest_divergence(plane.order, parameter))) > mean

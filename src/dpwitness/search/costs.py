@@ -1,4 +1,4 @@
-"""What runs cost on each pair: pairs and events compete by the evidence of a second, not by that of a run.
+"""The cost of a run on each pair: pairs and events compete by the evidence of a second, not by that of a run.
 
 A seed should give the same choices each time, and measured seconds vary. So inputs of about the same size are taken to
 cost the same and are not timed. For others the least seconds of several timed calls decide, in classes: a pair costs
@@ -19,18 +19,18 @@ from dpwitness.search.objectives import Objective
 
 #: Inputs whose numbers of entries differ by less than this factor are of about the same size.
 SIZES_ALIKE: Final = 4
-#: How deep entries within entries are counted.
-DEPTH: Final = 3
-#: The share of the time after which no more pairs are timed.
-TIMING: Final = 0.05
-#: What a pair costs whose runs do not end in time.
-MOST: Final = 2.0**20
+#: Levels of nested lists, tuples and dicts whose entries are counted.
+ENTRY_LEVELS: Final = 3
+#: The share of the time that timing of pairs takes at most.
+TIMING_SHARE: Final = 0.05
+#: The cost, in runs of the first pair, of a run that does not end in time.
+UNENDED_COST: Final = 2.0**20
 
 
-def entries(data: object, depth: int = DEPTH) -> int:
-    """How many entries an input has: numbers of an array, cells of a table, fields of all records, letters; at least 1.
+def entries(data: object, depth: int = ENTRY_LEVELS) -> int:
+    """The number of entries of an input: numbers, cells of a table, fields of all records, letters; at least 1.
 
-    Of records the first stands for all: long lists need not be read.
+    A list of records has as many times the entries of its first record, so that long lists need not be read.
     """
     size = getattr(data, "size", None)  # arrays, DataFrames, Series
     if isinstance(size, int):
@@ -45,16 +45,16 @@ def entries(data: object, depth: int = DEPTH) -> int:
 
 
 def entries_of(pair: Pair) -> int:
-    """Entries of the larger input."""
+    """The number of entries of the larger input of a pair."""
     return max(map(entries, pair.sides))
 
 
 @dataclass(slots=True)
 class Costs:
-    """What a paired run costs, of the pairs of one search.
+    """The costs of paired runs of the pairs of one search.
 
-    `affordable`: how many paired runs of the first pair the confirm runs have time for. `timing`: whether runs may be
-    made to be timed; else all pairs cost the same.
+    `affordable`: the paired confirm runs of the first pair that there is time for. `timing`: whether runs may be made
+    to be timed; else all pairs cost the same.
     """
 
     runner: Runner
@@ -66,9 +66,9 @@ class Costs:
     _spent: float = 0.0  # seconds on timing
 
     def of(self, pair: Pair) -> float:
-        """How many paired runs of the first pair cost as much as one of this pair: a power of two.
+        """The cost of a paired run of this pair, in paired runs of the first pair: a power of two.
 
-        The first pair is the first one that was asked about.
+        The first pair is the pair of the first call.
         """
         if not self.timing:
             return 1.0
@@ -88,7 +88,7 @@ class Costs:
 
     def _class_of(self, seconds: float) -> float:
         if math.isinf(seconds):
-            return MOST
+            return UNENDED_COST
         first = self._seconds
         if not first or not seconds or math.isinf(first):  # nothing was measured
             return 1.0
@@ -99,7 +99,7 @@ class Costs:
 
         0, too, once timing took too long: on a busy machine it may take all of the time that there is to search.
         """
-        if self._spent > self.runner.max_time * TIMING:
+        if self._spent > self.runner.max_time * TIMING_SHARE:
             return 0.0
         began = time.monotonic()
 

@@ -27,20 +27,21 @@ from dpwitness.search.samples import Sample, shrunken_log_ratio
 
 Floats = NDArray[np.float64]
 
-#: By so many standard errors entries are lowered where they are told apart: by chance the best of forty is two higher.
-LOWER: Final = 2.0
-#: Besides quantiles, cuts behind so many powers of two of runs in the tails: 8, 16, 32, …
-TAIL: Final = 6
-#: Of outcomes so many that came more often on D, and so many on D′, are counted alone; those between in so many groups.
-ALONE: Final = 24
-GROUPS: Final = 16
+#: Standard errors by which values are lowered where events are compared: the best of forty is two higher by chance.
+COMPARED_ERRORS: Final = 2.0
+#: Cuts in each tail besides those at quantiles: behind 8, 16, 32, … runs.
+TAIL_CUTS: Final = 6
+#: Outcomes counted alone, of those that came more often on D, and again of those that came more often on D′.
+SINGLE_OUTCOMES: Final = 24
+#: Groups of the other outcomes, each counted as one cell.
+OUTCOME_GROUPS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class CutCells(Partition):
-    """The cells between rising edges of a statistic, and one more for outcomes that have no value; see `ranges`.
+    """The cells between rising edges of a statistic, and one more for outcomes without a value; see `ranges`.
 
-    It is counted and never written. `event`: one of the ranges of the statistic.
+    They are counted and never written to a file. `event`: one of the ranges of the statistic.
     """
 
     event: Event
@@ -49,7 +50,7 @@ class CutCells(Partition):
 
     @property
     def key(self) -> Hashable:
-        """What it has in common with the cells of another range of the statistic."""
+        """The key of the statistic, which the cells of its other ranges share."""
         return self.statistic.key
 
     @property
@@ -78,17 +79,17 @@ class CutCells(Partition):
         return self.event.contains(rows)
 
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
-        """The range between edges that promises most by a table of paired runs, D first, and its rates.
+        """The range between edges of the largest value by a table of paired runs, D first, and its rates.
 
-        The best of so many is overestimated, the rare ones most: each is lowered by `LOWER` standard errors. Both ends
-        must promise clearly more than one.
+        Each value is lowered by `COMPARED_ERRORS` standard errors, as the best of many ranges is overestimated. A range
+        with two ends must be clearly better than the best one with one end.
         """
         k, n, between = self.cells - 1, tally.runs, self.statistic.between
         assert between is not None  # else there are no cuts of it
         first, last, outside = all_ranges(k)
         first, last = first[~outside], last[~outside]
         p, q, both = (counts / n for counts in counts_of(np.reshape(tally.cells, (k + 1, k + 1)), first, last))
-        values = objective(p, q, n, LOWER, both)
+        values = objective(p, q, n, COMPARED_ERRORS, both)
         one_end, two_ends = (first == 0) ^ (last == k), (first > 0) & (last < k) & self.statistic.two_ended
         i, j = (int(np.argmax(np.where(chosen, values, -np.inf))) for chosen in (one_end, two_ends))
         if two_ends[j] and values[j] > values[i] + tolerance(float(values[i])):
@@ -106,9 +107,9 @@ class CutCells(Partition):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class OutcomeCells(Partition):
-    """The cells of whole outcomes, and one more for all others; it is counted and never written.
+    """The cells of single outcomes, and one more for all others; they are counted and never written to a file.
 
-    `outcomes` are told apart: row i of them lies in cell `numbers[i]`. `event`: a set of some of the cells.
+    `numbers[i]` is the cell of row i of `outcomes`; `event` is a set of some of the cells.
     """
 
     event: Event
@@ -141,10 +142,10 @@ class OutcomeCells(Partition):
         return self.event.contains(rows)
 
     def best(self, tally: Tally, objective: Objective) -> tuple[Event, Estimate]:
-        """The set that promises most by a table of paired runs, D first, and its rates.
+        """The set of the largest value by a table of paired runs, D first, and its rates.
 
-        A cell alone, or the cells of largest likelihood ratio (Neyman and Pearson). The values of m of them are lowered
-        by √(2·log m) standard errors, the most that chance gives.
+        Sets are single cells, and the cells of largest likelihood ratio (Neyman and Pearson). The values of m sets are
+        lowered by √(2·log m) standard errors, the most that chance gives.
         """
         k = self.cells - 1
         table = np.reshape(tally.cells, (k + 1, k + 1))
@@ -178,9 +179,9 @@ class OutcomeCells(Partition):
 
 
 def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
-    """The ranges of the statistic of an event, or the sets of outcomes, that are counted with it; None of other events.
+    """The cells of all ranges of an event's statistic, or of sets of outcomes, counted with it; None of other events.
 
-    Edges are at quantiles of what a sample shows. None, too, where no edge is finite: there is nothing to cut.
+    Edges are at quantiles of a sample. None, too, where no edge is finite.
     """
     if outcomes_of(event) is not None:
         return _cells_of_outcomes(event, sample) if sample.repeats else None
@@ -194,7 +195,7 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
     # Where one value holds most of the runs, those between the others' quantiles tell them apart.
     for some in (values, different[times == 1]):
         if len(some):
-            ranks = 2 ** np.arange(3, 3 + TAIL)
+            ranks = 2 ** np.arange(3, 3 + TAIL_CUTS)
             ranks = ranks[ranks < len(some) // 64]
             cuts = some[np.concatenate([ranks, (SHARES * len(some)).astype(np.int64), len(some) - 1 - ranks])]
             edges = np.append(edges, cuts[cuts >= LEAST_NUMBER])  # codes of texts have no order
@@ -203,15 +204,16 @@ def cuts_around(event: Event, sample: Sample) -> CutCells | OutcomeCells | None:
 
 
 def _cells_of_outcomes(event: Event, sample: Sample) -> OutcomeCells:
-    """Outcomes by their likelihood ratio in a sample: those at both ends alone, those between in groups."""
+    """The cells of the outcomes of a sample: alone those of the most extreme likelihood ratios, others in groups."""
     hits, others = sample.times
     ranks = np.argsort(np.argsort(-shrunken_log_ratio(hits, others), kind="stable"))
     outcomes = OutcomeSet(sample.outcomes)
-    between = len(ranks) - 2 * ALONE
-    if between > GROUPS:
-        last = ranks - (len(ranks) - ALONE)
-        middle = ALONE + (ranks - ALONE) * GROUPS // between
-        ranks = np.where(ranks < ALONE, ranks, np.where(last >= 0, ALONE + GROUPS + last, middle))
+    between = len(ranks) - 2 * SINGLE_OUTCOMES
+    if between > OUTCOME_GROUPS:
+        last = ranks - (len(ranks) - SINGLE_OUTCOMES)
+        middle = SINGLE_OUTCOMES + (ranks - SINGLE_OUTCOMES) * OUTCOME_GROUPS // between
+        last_cells = SINGLE_OUTCOMES + OUTCOME_GROUPS + last
+        ranks = np.where(ranks < SINGLE_OUTCOMES, ranks, np.where(last >= 0, last_cells, middle))
     # The event is made of whole cells, and the outcomes of a set stand in an order of their own.
     place = outcomes.places(sample.outcomes)
     numbers = np.empty(len(ranks), np.int64)

@@ -58,19 +58,19 @@ from dpwitness.search.samples import sample_of
 Rows = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-#: Cells of a column between cuts at quantiles of both sides together; 8 cost a tenth more runs, 24 gain nothing.
-CELLS: Final = 16
-#: Columns that are looked at: those in which the sides differ most.
-COLUMNS: Final = 16
-#: The part of the prior that columns share which the inputs move, where there are others too: of ten columns of which
-#: one moves that saves a fifth of the runs.
-MOVED: Final = 0.5
-#: Of more columns only intervals that are open on one side, and equal tails: the prior thins out.
-WIDE: Final = 4
+#: Cells of a column between cuts at quantiles of both sides together; 8 cells cost a tenth more runs, 24 gain nothing.
+COLUMN_CELLS: Final = 16
+#: Columns with ranges: those in which the sides differ most.
+MOST_COLUMNS: Final = 16
+#: The part of the prior of columns that the inputs move: where one of ten moves, that saves a fifth of the runs.
+MOVED_PRIOR: Final = 0.5
+#: Columns up to which all ranges are events; of more only half-lines, central ranges and equal tails, since each event
+#: thins out the prior.
+COLUMNS_WITH_ALL_RANGES: Final = 4
 
 
 def cuts_of(x: Rows, y: Rows) -> dict[int, Floats]:
-    """Where to cut the columns that tell most, between different values, at quantiles of both sides together."""
+    """The cuts of the columns in which the sides differ most, at quantiles of both sides together."""
     x, y = of_one_width(x, y)
     found: dict[int, tuple[float, Floats]] = {}
     for column in range(x.shape[1]):
@@ -81,7 +81,7 @@ def cuts_of(x: Rows, y: Rows) -> dict[int, Floats]:
         if len(cuts) or absent:
             sides = [np.searchsorted(np.sort(side[:, column]), cuts) for side in (x, y)]
             found[column] = float(max(np.abs(sides[0] - sides[1]).max(initial=0), absent)), cuts
-    columns = sorted(found, key=lambda column: -found[column][0])[:COLUMNS]
+    columns = sorted(found, key=lambda column: -found[column][0])[:MOST_COLUMNS]
     return {column: found[column][1] for column in sorted(columns)}
 
 
@@ -91,11 +91,11 @@ def _cuts(values: Floats) -> Floats:
     if len(starts) < 2:
         return np.zeros(0)
     places = starts[1:]
-    if len(starts) > CELLS:
-        wanted = np.arange(1, CELLS) * len(values) // CELLS
+    if len(starts) > COLUMN_CELLS:
+        wanted = np.arange(1, COLUMN_CELLS) * len(values) // COLUMN_CELLS
         at = np.searchsorted(starts, wanted, side="right") - 1
         ends = np.append(starts, len(values))
-        frequent = at[ends[at + 1] - ends[at] >= len(values) / CELLS] + 1
+        frequent = at[ends[at + 1] - ends[at] >= len(values) / COLUMN_CELLS] + 1
         kept = np.unique(np.concatenate([at, frequent]))
         places = starts[kept[(kept > 0) & (kept < len(starts))]]
     places = places[values[places] >= LEAST_NUMBER]  # what is no number has no order
@@ -107,7 +107,7 @@ def _cuts(values: Floats) -> Floats:
 
 
 def moved_entries(pair: Pair, width: int) -> frozenset[int]:
-    """Where two inputs of as many values as an outcome has entries differ: there an answer about each value moves."""
+    """The columns whose input value differs, for two inputs of as many values as an outcome has entries; else none."""
     if not alike(pair) or pair.data.shape != (width,):
         return frozenset()
     return frozenset(np.flatnonzero(pair.data != pair.neighbour).tolist())
@@ -115,7 +115,7 @@ def moved_entries(pair: Pair, width: int) -> frozenset[int]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Events as they were seen: cells n10, n11, n01, n00 of shape (4, k), and logarithms of their priors."""
+    """Events, their counts n10, n11, n01, n00 of shape (4, k), and the logarithms of their priors."""
 
     events: Sequence[Event]
     cells: Floats
@@ -123,16 +123,17 @@ class Family:
 
 
 class Ranges(Sequence[Event]):
-    """Every interval between the cuts of columns, and what lies outside it; an event is made when it is asked for."""
+    """All intervals between the cuts of columns, and their outsides; an event is made when it is asked for."""
 
     def __init__(self, cuts: dict[int, Floats], moved: frozenset[int] = frozenset()) -> None:
         """`cuts`: of each column, rising; `moved`: columns whose prior is larger."""
         self._cuts = cuts
-        found = [(column, _kept_ranges(places, wide=len(cuts) > WIDE)) for column, places in cuts.items()]
+        wide = len(cuts) > COLUMNS_WITH_ALL_RANGES
+        found = [(column, _kept_ranges(places, wide=wide)) for column, places in cuts.items()]
         self._parts = [(column, first, last, outside) for column, (first, last, outside, _) in found]
         self._starts = np.cumsum([0, *(len(first) for _, first, _, _ in self._parts)])
         here = moved & cuts.keys()
-        rest = 1 - MOVED if 0 < len(here) < len(cuts) else 1.0
+        rest = 1 - MOVED_PRIOR if 0 < len(here) < len(cuts) else 1.0
         shares = [
             share * (rest / len(cuts) + (1 - rest) * (column in here) / max(len(here), 1))
             for column, (_, _, _, share) in found
@@ -174,9 +175,9 @@ class Ranges(Sequence[Event]):
 
 
 def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Whole, Whole, NDArray[np.bool_], Floats]:
-    """Of each event between the cuts of a column: first cell, last cell, whether the outside; the share of the prior.
+    """The ranges between the cuts of a column, as `all_ranges` gives them, and the share of the prior of each.
 
-    Without intervals that would be empty: between the largest number and +inf.
+    The range between the largest number and +inf, which is empty, is left out.
     """
     first, last, outside, share = _ranges_with_prior(len(cuts) + 1, wide)
     starts, ends = ends_of(cuts)
@@ -187,9 +188,9 @@ def _kept_ranges(cuts: Floats, *, wide: bool) -> tuple[Whole, Whole, NDArray[np.
 
 @lru_cache(maxsize=64)
 def _ranges_with_prior(cells: int, wide: bool) -> tuple[Whole, Whole, NDArray[np.bool_], Floats]:
-    """As `_kept_ranges`, of so many cells.
+    """All ranges of `cells` cells, and the share of the prior of each.
 
-    A third of the prior each: open on one side; central, and the tails of equal rank; all others.
+    Half-lines share a third of the prior, central ranges and tails of equal rank a third, and all others a third.
     """
     first, last, outside = all_ranges(cells)
     kind = np.where((first == 0) | (last == cells), 0, np.where(first == cells - last, 1, 2))
@@ -199,19 +200,21 @@ def _ranges_with_prior(cells: int, wide: bool) -> tuple[Whole, Whole, NDArray[np
     return first[kept], last[kept], outside[kept], share[kept]
 
 
-#: Imagined runs without a difference between D and D′, for each of a pair's two portfolios.
+#: Imagined runs without a difference between D and D′ that are added to those of the portfolio of a graded event.
 MANY_IMAGINED: Final = 8.0
+#: Imagined runs that are added to those of the portfolio of single events.
 FEW_IMAGINED: Final = 0.25
-#: The prior of the first family where there are several: intervals are what most violations show in.
-FIRST: Final = 0.75
-#: Events so many nats less promising than the best are left out, and all but so many of them.
-NATS: Final = 20.0
-MOST: Final = 64
+#: The prior of the ranges beside other families: most violations show in a range.
+RANGES_PRIOR: Final = 0.75
+#: The distance from the best event, in nats, beyond which an event is left out of a portfolio.
+LEFT_OUT_NATS: Final = 20.0
+#: The most events of a portfolio.
+MOST_EVENTS: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Portfolio:
-    """Events, whether D′ plays D in each, and what is bet on them; `stakes` in their order.
+    """Events, whether D′ plays D in each, and the stakes on them, in the order of the events.
 
     `promise`: the logarithm of what bets on each event would have made of a wealth of 1 in the runs that chose them.
     """
@@ -244,7 +247,7 @@ def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Port
         return NOTHING
     seen = np.concatenate([family.cells for family in families], axis=1)
     others = max(len(families) - 1, 1)
-    weights = [1.0] if len(families) == 1 else [FIRST, *[(1 - FIRST) / others] * others]
+    weights = [1.0] if len(families) == 1 else [RANGES_PRIOR, *[(1 - RANGES_PRIOR) / others] * others]
     prior = np.concatenate([f.log_prior + np.log(weight) for f, weight in zip(families, weights, strict=True)])
     seen = np.hstack([seen, seen[[2, 1, 0, 3]]])  # with D′ as D
     prior = np.tile(prior, 2) - np.log(2)
@@ -263,8 +266,8 @@ def portfolio(families: Sequence[Family], claim: Claim, imagined: float) -> Port
     best = values.max()
     if best == -np.inf:
         return NOTHING
-    chosen = np.flatnonzero(values >= best - NATS)
-    chosen = chosen[np.argsort(-values[chosen], kind="stable")][:MOST]
+    chosen = np.flatnonzero(values >= best - LEFT_OUT_NATS)
+    chosen = chosen[np.argsort(-values[chosen], kind="stable")][:MOST_EVENTS]
     promise = float(np.logaddexp.reduce(values[chosen]))
     log_shares = values[chosen] - promise
     chosen = rising[chosen]
@@ -286,21 +289,21 @@ def _event(families: Sequence[Family], number: int) -> Event:
 
 
 def family_of(events: Sequence[Event], x: Rows, y: Rows) -> Family:
-    """Events, each once and of the same prior, as runs show them that they were not learned from."""
+    """The family of the given events, each once and of the same prior, counted in runs that did not choose them."""
     events = list(dict.fromkeys(events))
     even = np.full(len(events), -np.log(max(len(events), 1)))
     x, y = of_one_width(x, y, max((event.width for event in events), default=1))
     return Family(events=events, cells=cells_of(events, x, y).astype(np.float64), log_prior=even)
 
 
-#: Steps; with 3 most of the gain is missed, with 200 few runs are followed too closely.
+#: Steps to the best fractions of a graded event: 3 miss most of the gain, 200 follow few runs too closely.
 STEPS: Final = 40
 
 
 def flags_of(events: Sequence[Event], swapped: NDArray[np.bool_], x: Floats, y: Floats) -> Flags:
-    """In which events paired runs fall, D′ first where swapped; runs that fall into the same ones are one row.
+    """The events that each paired run falls into, D′ first where swapped; equal runs are one row.
 
-    `swapped` has the shape (k,), rows the shapes (n, any width).
+    `swapped` has the shape (k,); `x` and `y` have the shapes (n, any width).
     """
     first, second = (members_of(events, rows).T for rows in of_one_width(x, y, max(e.width for e in events)))
     hits, others = np.where(swapped, second, first), np.where(swapped, first, second)
@@ -312,7 +315,7 @@ def flags_of(events: Sequence[Event], swapped: NDArray[np.bool_], x: Floats, y: 
 def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> Stakes:
     """The stakes of a portfolio on the graded event whose wealth would have grown fastest in the runs of `flags`.
 
-    As many `imagined` runs are added as in `portfolio`: those that there were, with D and D′ exchanged.
+    The `imagined` runs that are added are the runs of `flags` with D and D′ exchanged.
     """
     stakes = chosen.stakes
     plane = claim.half_plane(stakes.p, stakes.q)
@@ -328,43 +331,45 @@ def graded(chosen: Portfolio, flags: Flags, claim: Claim, imagined: float) -> St
     return replace(stakes, fractions=fractions[:-1] / max(fractions.sum(), 1.0))
 
 
-#: An epoch is a sixteenth of the runs so far: on average half an epoch is made too many.
-SHARE: Final = 16
-#: In the choice of the next pair a run costs at most so many nats, so that no pair is kept by chance; .01 to .03 make
-#: no difference. If the best pair grows slowly, a run costs a share of its growth: else no pair would be kept.
+#: The part of a pair's runs so far, 1 in 16, that an epoch has: on average half an epoch is made too many.
+EPOCH_PART: Final = 16
+#: Nats that a run is charged in the choice of the next pair, so that no pair is kept by chance; .01 to .03 do as well.
 CHARGE: Final = 0.02
-PART_OF_BEST: Final = 4
-#: Runs are charged by their seconds if a paired run takes at least so many, and so many times those of the fastest
-#: pair. Below that, timing of single runs must not decide; what inputs of other sizes cost is measured apart, in
-#: classes, see `search.costs`.
-LONG: Final = 0.1
-SLOWER: Final = 8.0
-#: Learners are asked from so many runs on, and thoroughly from so many; they and the cuts of columns are renewed
-#: whenever the runs have grown by this factor.
-LEARNED: Final = 32
-THOROUGH: Final = 512
-RENEWED: Final = 1.25
-#: So many of the events learned before stay beside the new ones: those that won most.
-KEPT: Final = 16
-#: Runs up to which narrow rows are cut anew before every epoch: it saves a twentieth of the runs, and is cheap.
-CUT_ANEW: Final = 256
-#: Numbers that the outcomes of one pair may hold in memory, both sides together.
-ROOM: Final = 1 << 23
-#: An event that does not look good must hold so many runs, for a pass to rest on it.
-SEVERAL: Final = 3
-#: Outcomes of so few kinds are events of their own.
-FEW: Final = 16
-#: Whether runs depend on which ran before is asked of so many earlier events, by so many later runs at least of each.
-EARLIER: Final = 3
+#: The charge of a run, as a part of the growth of the best pair, at most: else no slowly growing pair would be kept.
+CHARGE_PART: Final = 4
+#: Seconds of a paired run from which on a pair is charged by its seconds: timing of short runs must not decide.
+CHARGED_SECONDS: Final = 0.1
+#: The seconds of a paired run, in those of the fastest pair, from which on a pair is charged by its seconds; classes of
+#: input sizes in `search.costs` cover smaller ratios.
+CHARGED_RATIO: Final = 8.0
+#: Runs of a pair from which on learners propose events.
+LEARNING_RUNS: Final = 32
+#: Runs of a pair from which on learners propose thoroughly.
+THOROUGH_RUNS: Final = 512
+#: The growth of the runs after which events are learned, and columns cut, anew.
+RENEWING_GROWTH: Final = 1.25
+#: Learned events that stay beside newly learned ones: those that won most.
+KEPT_EVENTS: Final = 16
+#: Runs up to which narrow outcomes are cut anew before every epoch, which saves a twentieth of the runs.
+CUT_ANEW_RUNS: Final = 256
+#: The most numbers that the outcomes of one pair hold in memory, both sides together: 64 MiB.
+PAIR_NUMBERS: Final = 1 << 23
+#: Runs in the event of a pass, and outside it, at least, where no event looks good.
+LEAST_TELLING_RUNS: Final = 3
+#: Kinds of outcomes up to which each is an event of its own.
+SINGLE_OUTCOMES: Final = 16
+#: Earlier events whose later runs are tested for dependence.
+EARLIER_EVENTS: Final = 3
+#: Later runs of an earlier event from which on they are tested for dependence.
 LATER_RUNS: Final = 16
 
 
 @dataclass(slots=True, kw_only=True)
 class PairWealth:
-    """A pair, the outcomes of its runs, and what was bet on it.
+    """A pair, the outcomes of its runs, and the bets on it.
 
-    `proposals` are events that an attack proposes for it. `epochs` has two lists: of the portfolio with many imagined
-    runs, which is bet on as one graded event, and of that with few.
+    `proposals`: events that an attack proposes for the pair. `epochs`: those of the portfolio with many imagined runs,
+    which is bet on as one graded event, and those of the portfolio with few.
     """
 
     pair: Pair
@@ -400,7 +405,7 @@ class PairWealth:
     @property
     def full(self) -> bool:
         """Whether memory has no room for outcomes of more runs."""
-        return self.x.size + self.y.size >= ROOM
+        return self.x.size + self.y.size >= PAIR_NUMBERS
 
     @property
     def wealth(self) -> float:
@@ -409,20 +414,21 @@ class PairWealth:
 
     @property
     def promise(self) -> float:
-        """The logarithm of what was to be won in its runs by whoever had known them; at least 0."""
+        """The log wealth of the portfolios that the runs chose, had they been bet on in these runs; at least 0."""
         return max((0.0, *(chosen.promise for chosen in self.coming)))
 
     def charged(self, fastest: float) -> float:
-        """Its runs, as many times as one of them costs.
+        """The runs of the pair times the cost of a run.
 
-        Of a pair that takes long, and much longer than `fastest`, in seconds a run, as many as fit in its time.
+        For a pair much slower than the `fastest` one, in seconds a run, the runs of the fastest that fit in its time.
         """
         # In one epoch code may have been compiled, or processes started: two tell what the runs take.
         seconds = self.seconds_per_run if self.runs and len(self.epochs[0]) > 1 else 0.0
-        return self.runs * (seconds / fastest if seconds >= max(LONG, SLOWER * fastest) else self.cost)
+        by_seconds = seconds >= max(CHARGED_SECONDS, CHARGED_RATIO * fastest)
+        return self.runs * (seconds / fastest if by_seconds else self.cost)
 
     def advance(self, runner: Runner, claim: Claim, n: int, label: Callable[[float], str | None]) -> int:
-        """Bet on n fresh runs, and learn from them; return how many there were, fewer at the deadline.
+        """Bet on n fresh runs, learn from them, and return their number: fewer than n at the deadline.
 
         `label`: the text behind a number of an outcome, None where it is a number.
         """
@@ -452,7 +458,7 @@ class PairWealth:
         return len(x)
 
     def _graded(self, families: Sequence[Family], claim: Claim) -> Portfolio:
-        """The portfolio with many imagined runs; all of it on the graded event that its events make up, if several."""
+        """The portfolio with many imagined runs, bet on the graded event that its events make up, if several."""
         chosen = portfolio(families, claim, MANY_IMAGINED)
         if len(chosen.events) < 2:
             return chosen
@@ -460,18 +466,19 @@ class PairWealth:
         return replace(chosen, stakes=graded(chosen, flags, claim, MANY_IMAGINED))
 
     def _families(self, claim: Claim, label: Callable[[float], str | None]) -> list[Family]:
-        renewed = self.runs >= RENEWED * self.renewed_at
-        if renewed or (self.runs < CUT_ANEW and self.x.shape[1] <= COLUMNS):
+        renewed = self.runs >= RENEWING_GROWTH * self.renewed_at
+        if renewed or (self.runs < CUT_ANEW_RUNS and self.x.shape[1] <= MOST_COLUMNS):
             cuts = cuts_of(self.x, self.y)
-            texts = [c for c in cuts if any(label(value) for value in self.x[:FEW, c].tolist())]  # they have no order
+            some = self.x[:SINGLE_OUTCOMES]
+            texts = [c for c in cuts if any(map(label, some[:, c].tolist()))]  # which have no order
             moved = moved_entries(self.pair, self.x.shape[1])
             self._ranges = Ranges({column: places for column, places in cuts.items() if column not in texts}, moved)
         if renewed:
             kept = self._best_learned(claim)
             self.renewed_at = self.runs
             proposed: list[Proposal] = []
-            if self.runs >= LEARNED:
-                objective, thorough = GrowthAt(claim=claim), self.runs >= THOROUGH
+            if self.runs >= LEARNING_RUNS:
+                objective, thorough = GrowthAt(claim=claim), self.runs >= THOROUGH_RUNS
                 proposed = propose(sample_of(self.x, self.y), objective, thorough=thorough)
             self._learned = list(dict.fromkeys([*kept, *(found.event for found in proposed)]))
         families = [self._ranges.seen(self.x, self.y), self._outcomes()]
@@ -485,44 +492,45 @@ class PairWealth:
         return [family for family in families if len(family.events)]
 
     def _best_learned(self, claim: Claim) -> list[Event]:
-        """The learned events that would have won most in the runs that none was learned from."""
+        """The learned events that would have won most in the runs that learning did not see."""
         if not self._learned:
             return []
         half = self.renewed_at // 2
         family = family_of(self._learned, self.x[half:], self.y[half:])
-        return list(dict.fromkeys(portfolio([family], claim, FEW_IMAGINED).events))[:KEPT]
+        return list(dict.fromkeys(portfolio([family], claim, FEW_IMAGINED).events))[:KEPT_EVENTS]
 
     def _outcomes(self) -> Family:
-        """Single outcomes, all if few, else those that repeat: their priors do not depend on how good they look."""
-        rows = [row for side in (self.x, self.y) for row in side[: 2 * FEW]]
+        """The family of single outcomes, all if few, else those that repeat; its priors do not depend on rates."""
+        rows = [row for side in (self.x, self.y) for row in side[: 2 * SINGLE_OUTCOMES]]
         times = Counter(row.tobytes() for row in rows)
-        frequent = {row.tobytes(): row for row in rows if len(times) <= FEW or times[row.tobytes()] > 1}
-        return family_of([OutcomeSet(row[None]) for row in list(frequent.values())[:FEW]], self.x, self.y)
+        frequent = {row.tobytes(): row for row in rows if len(times) <= SINGLE_OUTCOMES or times[row.tobytes()] > 1}
+        return family_of([OutcomeSet(row[None]) for row in list(frequent.values())[:SINGLE_OUTCOMES]], self.x, self.y)
 
     def candidate(self, claim: Claim, planned: int) -> Candidate | None:
-        """The event with the largest stake, or what learners like best where betting has won nothing; None without any.
+        """The event with the largest stake, or the best learned event where betting has won nothing; None without any.
 
-        `planned`: the runs in which it will be tested. An event that all runs so far are in, or none, gives way to one
-        that some are in; so does one of a single run that promises nothing.
+        `planned`: the runs in which it will be tested. An event that holds all runs so far, or no run, gives way to an
+        event that holds some; so does an event that holds one run and has no positive value.
         """
         if self.wealth <= 0 and self.runs > 1:
             objective = GrowthAt(claim=claim, planned=planned)
-            learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= THOROUGH, most=1)[0]
+            learned = learn(sample_of(self.x, self.y), objective, thorough=self.runs >= THOROUGH_RUNS, most=1)[0]
             found = Candidate(pair=learned.directed(self.pair), event=learned.event, estimate=learned.estimate)
-            return found if self.tells(found.event, 1 if learned.value > 0 else SEVERAL) else self.ordinary() or found
+            least = 1 if learned.value > 0 else LEAST_TELLING_RUNS
+            return found if self.tells(found.event, least) else self.ordinary() or found
         staked = self._staked()
         kept = staked is not None and self.wealth > 0 and self.tells(staked.event)
         return staked if kept else self.ordinary() or staked
 
     def tells(self, event: Event, least: int = 1) -> bool:
-        """Whether so many runs at least were in an event, and were not; of few runs, one."""
+        """Whether at least `least` runs lie in an event, and outside it; of few runs, one."""
         x, y = of_one_width(self.x, self.y, event.width)
         hits = int(np.count_nonzero(event.contains(x)) + np.count_nonzero(event.contains(y)))
         least = min(least, max(self.runs // 4, 1))
         return least <= hits <= 2 * self.runs - least
 
     def ordinary(self) -> Candidate | None:
-        """The event of one entry that comes nearest to half of all runs so far; None where all were the same."""
+        """The event of one entry that holds nearest to half of all runs so far; None where all outcomes are equal."""
         if not self.runs:
             return None
         events = [event for column in range(self.x.shape[1]) for event in _halves(self.x, self.y, column)]
@@ -550,26 +558,26 @@ class PairWealth:
         return self.rows if candidate.pair.data is self.pair.data else (self.y, self.x)
 
     def counts(self, candidate: Candidate) -> Counts:
-        """What the epochs showed of an event since it was chosen, D first as in the candidate."""
+        """The counts of an event in the epochs since it was chosen, D first as in the candidate."""
         number = self.numbers.get(candidate.event)
         seen = Counts() if number is None else self.seen.of(number)
         return seen if candidate.pair.data is self.pair.data else seen.swapped()
 
     def later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
-        """Events that looked best earlier, and what the runs since then showed of each, D first as in the candidate.
+        """Events that were best earlier, and the counts of each in all later runs, D first as in the candidate.
 
-        Runs that chose an event hold it more often than others; of those that came later none is left out.
+        The runs that chose an event are left out, as they hold it more often than others.
         """
         x, y = self.outcomes_of(candidate)
         enough = [(event, at) for event, at in self.chosen if self.runs - at >= LATER_RUNS]
         return tuple(
             (event, CountsTable(cells_of([event], *of_one_width(x[at:], y[at:], event.width))).of(0))
-            for event, at in enough[-EARLIER:]
+            for event, at in enough[-EARLIER_EVENTS:]
         )
 
 
 def _halves(x: Rows, y: Rows, column: int) -> Iterator[Event]:
-    """That an entry is there, the upper half of its numbers, and the most frequent of what is no number."""
+    """The events that an entry is present, in the upper half of its numbers, and its most frequent code."""
     yield Interval(coordinate=column)
     values = np.concatenate([x[:, column], y[:, column]])
     codes = values[is_no_number(values)]
@@ -584,13 +592,13 @@ def _halves(x: Rows, y: Rows, column: int) -> Iterator[Event]:
 
 
 def next_pair(pairs: Sequence[PairWealth]) -> PairWealth:
-    """The pair that gets the next epoch: that of the largest wealth, less a charge for its runs or its time."""
+    """The pair of the next epoch, which has the largest wealth less a charge for its runs or its time."""
     fastest = min(pair.seconds_per_run for pair in pairs)
     best = max((pair.promise + 1) / max(pair.runs, 1) for pair in pairs)
-    charge = min(CHARGE, best / PART_OF_BEST)
+    charge = min(CHARGE, best / CHARGE_PART)
     return max(pairs, key=lambda pair: pair.wealth - charge * pair.charged(fastest))
 
 
 def runs_of_next_epoch(pair: PairWealth, least: int) -> int:
-    """How many runs: a sixteenth of those so far."""
-    return max(least, pair.runs // SHARE)
+    """The runs of the next epoch of a pair: a sixteenth of its runs so far, at least `least`."""
+    return max(least, pair.runs // EPOCH_PART)

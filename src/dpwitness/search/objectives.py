@@ -1,4 +1,4 @@
-"""What the search maximises: how good an event looks, from rough probabilities. Never evidence.
+"""Objectives of the search: the value of an event by rough probabilities, which is never evidence.
 
 Evidence against a claim (`GrowthAt`), large lower bounds of a parameter (`BoundAt`, `ParameterAt`), and for a privacy
 profile large lower bounds of δ at several ε (`DeltaAt`).
@@ -21,56 +21,57 @@ Floats = NDArray[np.float64]
 
 
 class Objective(Protocol):
-    """How much an event of probabilities p under D and q under D′ promises; any real number, larger is better."""
+    """The value of an event of probabilities p under D and q under D′; any real number, larger is better."""
 
     @property
     def stop_value(self) -> float:
-        """A value from which on a search need not go on; infinite if there is none: then it is a thorough search."""
+        """The value that ends a search at once; infinite for a thorough search."""
         return math.inf
 
     @property
     def sufficient_value(self) -> float:
-        """One that ends a search once each pair had its first share."""
+        """The value that ends a search once each pair had its first share of the runs."""
         return self.stop_value
 
     @abstractmethod
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
-        """Broadcasts; `runs` is how many search runs p and q were estimated from.
+        """The values of events; broadcasts. `runs`: the search runs that p and q were estimated from.
 
-        `standard_errors`: by how many standard errors of these estimates the value is lowered, of all or of each: the
+        `standard_errors`: the standard errors of these estimates by which all values, or each, are lowered, since the
         largest of many noisy values is mostly noise. `both`: the share of runs with both sides in the event; None: p·q.
         """
 
     def for_repeating_outcomes(self) -> "Objective":
-        """The objective to use where outcomes repeat, so that few events are compared, and chance gives little."""
+        """The objective for outcomes that repeat, of which few events are compared, so that chance gives little."""
         return self
 
     def priced(self, cost: float, affordable: float) -> "Objective":
-        """The objective for a pair of which a run costs `cost` times as much as one of the pairs it competes with.
+        """The objective for a pair whose run costs `cost` runs of the first pair; `affordable` of these fit in time.
 
-        Of those `affordable` runs fit in the time. Values of all pairs, each by its own, tell what a second gives.
+        Values of several pairs, each by its own objective, compare what a second gives.
         """
         return self
 
 
 def value_of(estimate: Estimate, objective: Objective, runs: int, standard_errors: float = 1.0) -> float:
-    """What one event promises; `runs` and `standard_errors` as in `Objective`."""
+    """The value of one event; `runs` and `standard_errors` as in `Objective`."""
     p, q = np.array([estimate.p]), np.array([estimate.q])
     both = None if estimate.both is None else np.array([estimate.both])
     return float(objective(p, q, runs, standard_errors, both)[0])
 
 
-#: What ends a search is proved in one of so many parts of its runs, and what suffices in one of the planned runs. That
-#: is such a share of the stop value at least: chance gives less on the runs that an event is tried on.
+#: The part of the search runs, 1 in 20, that proves an event which ends the search at once, and the part of the planned
+#: confirm runs that proves a sufficient event.
 PROVED_IN: Final = 20
+#: The sufficient value, as a share of the stop value, at least: chance gives less.
 LEAST_SUFFICIENT: Final = 1 / 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GrowthAt(Objective):
-    """Nats of evidence a run against a claim; where there are none, the excess shown less that detectable (negative).
+    """Nats of evidence a run against a claim; for an event without any, its excess less the detectable one (negative).
 
     The excess is that of the privacy loss log(p / G(q)). Detectable with `planned` runs at level α, see
     `evidence.detectable_parameter`. An event that is always there would detect the smallest excess over ε, but shows 0;
@@ -90,7 +91,7 @@ class GrowthAt(Objective):
     @property
     @override
     def sufficient_value(self) -> float:
-        """One that is proved in a small part of the planned runs."""
+        """The value of an event that a small part of the planned runs proves."""
         proved = PROVED_IN * self.log_threshold / (self.planned * self.cost)
         return min(self.stop_value, max(proved, LEAST_SUFFICIENT * self.stop_value))
 
@@ -125,7 +126,7 @@ class GrowthAt(Objective):
         return np.asarray(values)
 
     def _short_of(self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats) -> Floats:
-        """By how much the parameter that such rates would show falls short of the claim's; negative."""
+        """The parameter that the rates would show less the claim's own; 0 at most."""
         level = ParameterAt(claim=self.claim, planned=self.planned, log_threshold=self.log_threshold)
         return np.minimum(level(p, q, runs, standard_errors) - self.claim.parameter, 0.0)
 
@@ -165,7 +166,7 @@ def _square(p: Floats, q: Floats, joint: Floats, slope: float | Floats, runs: in
 
 
 def _planned(planned: int, cost: float, affordable: float) -> int:
-    """Of so many planned runs those that fit in the time, at such a cost of a run; at least 1."""
+    """The planned runs that fit in the time at the cost of a run; at least 1."""
     return int(max(min(planned, affordable / cost), 1.0))
 
 
@@ -179,7 +180,7 @@ class _LowerBound(Objective):
 
     @override
     def for_repeating_outcomes(self) -> Objective:
-        """Errors count a quarter: what is rare but clear would lose to what is frequent else."""
+        """The objective with a quarter of each error: else a rare clear event would lose to a frequent one."""
         return replace(self, error_factor=0.25)
 
     @override
@@ -187,7 +188,7 @@ class _LowerBound(Objective):
         return replace(self, planned=_planned(self.planned, cost, affordable))
 
     def _errors(self, threshold: float, runs: int, standard_errors: float | Floats) -> float | Floats:
-        """By how many standard deviations of one run a mean is lowered."""
+        """The standard deviations of one run by which a mean is lowered."""
         planned = math.sqrt(2 * threshold / self.planned)
         return planned + self.error_factor * standard_errors / math.sqrt(runs)
 
@@ -215,7 +216,7 @@ class BoundAt(_LowerBound):
 class ParameterAt(_LowerBound):
     """The lower bound of the parameter of a claim's family to expect from `planned` runs at level α.
 
-    The least parameter that allows (p, q) once both have been moved towards each other by so many standard errors.
+    It is the least parameter that allows (p, q) once both have been moved towards each other by their errors.
     """
 
     claim: Claim
@@ -224,7 +225,7 @@ class ParameterAt(_LowerBound):
     def __call__(
         self, p: Floats, q: Floats, runs: int, standard_errors: float | Floats = 1.0, both: Floats | None = None
     ) -> Floats:
-        """Where the rates are nearer to each other than their errors, minus the gap."""
+        """The parameter; where the rates are nearer to each other than their errors, minus the gap."""
         threshold = self.log_threshold + np.log(2)
         factor = self._errors(threshold, runs, standard_errors)
         # Each error counts 1/√2 of itself: those of two sides of one size add up to √2 of one.
@@ -235,15 +236,15 @@ class ParameterAt(_LowerBound):
         return np.where(shown > 0, shown, np.minimum(lower - upper, 0.0))
 
 
-#: ε at which pairs are compared, and events are learned.
-SEVERAL: Final = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
+#: Test values of ε at which a profile compares pairs and learns events.
+TEST_EPSILONS: Final = (0.0, 0.25, 0.5, 0.75, 1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 7.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeltaAt(_LowerBound):
     """The lower bound of δ to expect at some ε from `planned` runs at level α (normal approximation).
 
-    Of several ε the sum of those that are positive, each times e^(ε/2), as δ falls in ε; where none is, the largest.
+    For several ε it is the sum of the positive bounds, each times e^(ε/2), as δ falls in ε; else the largest bound.
     """
 
     epsilons: tuple[float, ...]

@@ -1,4 +1,4 @@
-"""The search whose runs are no evidence: which pair, and which event on it.
+"""The search of a pair and an event on it, by runs that are no evidence.
 
 `best_candidate` compares what attacks propose with what successive halving over the relation's pairs finds: few runs
 of all pairs, twice the runs of the better half, and so on, then the same with variations of the best (Karnin, Koren &
@@ -36,17 +36,19 @@ from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, SeenOutcomes, counted
 from dpwitness.targets import target_of
 
+#: Paired search runs against a claim of ε ≥ 0.7.
 SEARCH_RUNS: Final = 600_000
-FEWEST: Final = 64
+#: Paired search runs that a slow mechanism gets at least.
+LEAST_SEARCH_RUNS: Final = 64
 
 
 def usual_runs(claim: Claim) -> int:
-    """Search runs for a claim: the smaller ε is, the harder it is to see a violation by a given share of it."""
+    """Paired search runs for a claim: a violation by a given share of ε needs more runs the smaller ε is."""
     return int(SEARCH_RUNS * min(max(0.7 / max(claim.parameter, 1e-9), 1.0), 4.0))
 
 
 def search_budget(problem: Problem, runner: Runner, given: int | None, usual: int) -> int:
-    """Paired search runs: those given, else the usual number, or for slow code what fits in a part of the time."""
+    """Paired search runs: the number given, else the usual one, or for slow code as many as fit in 1/8 of the time."""
     if given == 0:
         raise BudgetTooSmall("search_runs=0 is for check alone, which can bet from the first run on: give at least 1")
     if given is not None:
@@ -57,41 +59,47 @@ def search_budget(problem: Problem, runner: Runner, given: int | None, usual: in
     # Rounded to a power of ten, so that a small change of speed does not change the search.
     share = 4 if cost.batched else 8  # plain Python slows down most when the machine is busy
     fits = 10 ** math.floor(math.log10(max(runner.max_time / share / (2 * max(cost.seconds_per_run, 1e-9)), 1)))
-    return int(min(usual, max(fits, FEWEST)))
+    return int(min(usual, max(fits, LEAST_SEARCH_RUNS)))
 
 
-#: Numbers that the outcomes of one pair may hold in memory, both sides together.
-ROOM: Final = 1 << 22
-#: Paired runs that are drawn at a time to be counted.
-PART: Final = 1 << 17
-#: Of how many pairs the events are compared; twice as many in a thorough search: a bound has the runs for it.
-PROMISING: Final = 4
-#: How many unusual pairs are searched like others. Of all of them so many runs are made at first where runs are not
-#: nearly free, at least so many, and 1/`SCREENING` of all search runs at most; then as many again in all of one pair in
-#: so many, or of so many. Where nothing was found half of this share, and so many of each at most.
-SCREENED: Final = 2
-FIRST_LOOK: Final = 32
-LEAST_LOOK: Final = 12
-SCREENING: Final = 4
-SECOND_LOOK: Final = 4
-LEAST_KEPT: Final = 12
-MOST_LOOK: Final = 1 << 12
-#: The first round looks at such shares of its runs first, where these are so many runs of a pair at least: where runs
-#: cost next to nothing, learning an event takes longer. What few runs show is tried on so many times as many.
+#: The most numbers that the outcomes of one pair hold in memory, both sides together: 32 MiB.
+PAIR_NUMBERS: Final = 1 << 22
+#: Paired runs drawn at a time where outcomes are counted and not kept.
+COUNTED_TOGETHER: Final = 1 << 17
+#: Pairs whose events are compared; a bound, which has the runs for it, compares twice as many.
+PROMISING_PAIRS: Final = 4
+#: Unusual pairs that join the search of the usual ones after the screening.
+UNUSUAL_PAIRS: Final = 2
+#: The part of all search runs, 1 in 4, that the screening of unusual pairs takes at most.
+SCREENING_PART: Final = 4
+#: Screening runs of an unusual pair where runs are not nearly free.
+SCREENING_RUNS: Final = 32
+#: Screening runs of an unusual pair at least: fewer runs show no contrast, so that fewer pairs are screened instead.
+LEAST_SCREENING_RUNS: Final = 12
+#: Screening runs of an unusual pair at most, where the usual pairs showed nothing.
+MOST_SCREENING_RUNS: Final = 1 << 12
+#: The part of the unusual pairs, 1 in 4, from whose runs events are learned: those of the largest contrast.
+SCREENED_PART: Final = 4
+#: Unusual pairs from whose runs events are learned at least.
+LEAST_SCREENED_PAIRS: Final = 12
+#: The parts of the first round, 1 in 64 and 1 in 8, after which compiled code is looked at for a clear violation, and
+#: the runs of a pair that make each look worth its time: learning an event takes longer than 10³ compiled runs.
 LEAST_FIRST: Final = {64: 1 << 10, 8: 1 << 13}
+#: The same parts and runs where runs take longer than learning an event from them.
 LEAST_FIRST_IF_INTERPRETED: Final = {64: 1 << 6, 8: 1 << 6}
-LOOKED: Final = 4
-#: The share of the time that is left that goes into making the usual pairs, and of the rest into the unusual ones.
-MAKING: Final = 0.25
-#: The share of the time so far from which on that is named, where no run was done in time.
-LONG: Final = 0.2
-#: How many times fewer runs of a pair are drawn at most, however much they cost: fewer would not show what it does.
-MOST_FEWER: Final = 8.0
+#: Fresh runs, for each run that chose an event, that check whether the event ends the search.
+CHECK_FACTOR: Final = 4
+#: The share of the remaining time in which the usual pairs are made, and again of the rest the unusual pairs.
+PAIR_MAKING_SHARE: Final = 0.25
+#: The share of the time so far above which an error names the time of making the pairs.
+NAMED_SHARE: Final = 0.2
+#: The cost of a run, in runs of the first pair, above which no fewer runs are drawn: fewer runs would show nothing.
+MOST_COST: Final = 8.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PromisingPair:
-    """A pair that promised much, and what was seen of it."""
+    """One of the best pairs of a search, and a sample of its runs."""
 
     pair: Pair
     sample: Sample
@@ -100,7 +108,7 @@ class PromisingPair:
 
 @dataclass(slots=True)
 class SearchedPair:
-    """A pair in the search: the outcomes of both sides so far, the best event in them, how often it was drawn from."""
+    """A pair in the search: the outcomes of both sides so far, the best event in them, its rounds of runs (`turns`)."""
 
     pair: Pair
     index: int
@@ -112,7 +120,7 @@ class SearchedPair:
 
     @property
     def value(self) -> float:
-        """What its best event promises."""
+        """The value of its best event by the objective."""
         return -np.inf if self.found is None else self.found.value
 
     @property
@@ -131,9 +139,9 @@ class Drawn(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class MoreRuns:
-    """What one more share of runs gave a pair: runs asked for, runs drawn, all outcomes, the best event in them.
+    """The result of more runs of a pair: runs asked for, runs drawn, all outcomes, the best event in them.
 
-    `compared`: of how many events; `refused`: what a mechanism raised that takes neither input.
+    `compared`: the number of events it is the best of; `refused`: the error of a mechanism that takes neither input.
     """
 
     asked: int
@@ -161,15 +169,15 @@ class Search:
 
     @property
     def thorough(self) -> bool:
-        """Whether nothing ends it early, and runs are cheap."""
+        """Whether no value ends the search early, and runs are cheap."""
         return bool(np.isinf(self.objective.stop_value)) and self.runner.mechanism.threads
 
     def priced(self, pair: Pair) -> Objective:
-        """The objective for a pair, by what its runs cost where pairs compete for seconds."""
+        """The objective for a pair, by the cost of its runs where pairs compete for seconds."""
         return self.objective if self.costs is None else self.costs.priced(self.objective, pair)
 
     def halve(self, searched: list[SearchedPair], budget: int, keep: int) -> list[SearchedPair]:
-        """Few runs for all, twice the runs for the better half, and so on; the same total in every round.
+        """Successive halving: few runs for all pairs, twice the runs for the better half, one total in every round.
 
         Returns at most `keep` pairs, best first. Raises `MechanismTimeout` where no run was done in time.
         """
@@ -185,14 +193,14 @@ class Search:
                     return sorted(self.seen(searched), key=lambda one: -one.value)[:keep]
                 searched = sorted(searched, key=lambda one: -one.value)
                 if ranked:
-                    self._check(searched[0], LOOKED * more, clearly=number < len(looks))
+                    self._check(searched[0], CHECK_FACTOR * more, clearly=number < len(looks))
                 if searched[0].certain:
                     return searched[:1]
             searched = searched[: max((len(searched) + 1) // 2, keep)]
         return searched[:keep]
 
     def _looks(self, share: int) -> list[int]:
-        """The runs of the first round, for each pair: few at first, where a clear violation would end the search."""
+        """The runs of each pair in the parts of the first round: few at first, as a clear violation ends the search."""
         if np.isinf(self.objective.stop_value):
             return [share]
         least = LEAST_FIRST if self.runner.mechanism.cost.compiled else LEAST_FIRST_IF_INTERPRETED
@@ -200,44 +208,44 @@ class Search:
         return [end - before for before, end in pairwise(ends)]
 
     def seen(self, searched: list[SearchedPair]) -> list[SearchedPair]:
-        """The pairs that there were runs of. Raises `MechanismTimeout` where there are none."""
+        """The pairs with runs. Raises `MechanismTimeout` where no pair has any."""
         if not any(one.seen.runs for one in searched):
             made = f" (making pairs of inputs took {self.making:.2g} s of it)"
             raise MechanismTimeout(
                 f"{self.runner.mechanism.name} did not finish the first runs of the search in time"
-                f"{made if self.making > LONG * self.runner.seconds else ''}: give a larger max_time"
+                f"{made if self.making > NAMED_SHARE * self.runner.seconds else ''}: give a larger max_time"
             )
         return [one for one in searched if one.seen.runs]
 
     def screened(self, unusual: list[SearchedPair], budget: int, most: int) -> list[SearchedPair]:
-        """The `SCREENED` pairs that promise most, of many of which most show nothing.
+        """The `UNUSUAL_PAIRS` best of many unusual pairs, most of which show nothing.
 
-        `budget`: the runs of all of them together in a first look, of each so many at `most`.
+        `budget`: paired runs of all pairs together in the first look; `most`: paired runs of each.
 
-        A first look at them compares intervals of single entries alone: a leak at a single value is a large one as a
-        rule. What all learners find in more runs decides between those that are left.
+        The first look ranks pairs by the contrast of single entries, since a leak at an unusual value is large as a
+        rule. Events that all learners find in more runs decide between the pairs of the largest contrast.
         """
         n = min(budget // max(len(unusual), 1), most)
-        if n < LEAST_LOOK:
-            unusual, n = unusual[: budget // LEAST_LOOK], LEAST_LOOK
+        if n < LEAST_SCREENING_RUNS:
+            unusual, n = unusual[: budget // LEAST_SCREENING_RUNS], LEAST_SCREENING_RUNS
         self._grow(unusual, n, ranked=False)
         for one in unusual:
             if one.refused is not None:
                 self.runner.leave_out(one.refused)
         seen = [one for one in unusual if one.seen.runs]
-        kept = max(len(unusual) // SECOND_LOOK, LEAST_KEPT)
+        kept = max(len(unusual) // SCREENED_PART, LEAST_SCREENED_PAIRS)
         seen = sorted(seen, key=lambda one: -contrast(*one.rows))[:kept]
         if seen and not self.late:
             self._grow(seen, n * len(unusual) // len(seen), ranked=True)
-        return sorted(seen, key=lambda one: -one.value)[:SCREENED]
+        return sorted(seen, key=lambda one: -one.value)[:UNUSUAL_PAIRS]
 
     def _share(self, pair: Pair, share: int) -> int:
-        """Its share of the runs of a round: what it shows in few of them counts less, if they cost more."""
+        """The paired runs of a pair in a round: fewer where a run costs more, so that pairs compete by the second."""
         cost = 1.0 if self.costs is None else self.costs.of(pair)
-        return max(int(share / min(max(cost, 1.0), MOST_FEWER)), min(share, 8))
+        return max(int(share / min(max(cost, 1.0), MOST_COST)), min(share, 8))
 
     def _taken(self, searched: list[SearchedPair]) -> list[SearchedPair]:
-        """The pairs whose inputs the mechanism takes. Raises what it raised where there are none."""
+        """The pairs whose inputs the mechanism takes. Raises its error where it takes the inputs of no pair."""
         refused = [one.refused for one in searched if one.refused is not None]
         if len(refused) == len(searched):
             raise refused[0]
@@ -246,9 +254,9 @@ class Search:
         return [one for one in searched if one.refused is None]
 
     def _grow(self, searched: Sequence[SearchedPair], share: int, *, ranked: bool) -> None:
-        """Draw `share` more runs for each pair, fewer where they cost more: pairs beside each other, or its shards.
+        """Draw `share` more runs for each pair, fewer where they cost more: several pairs, or several shards, at once.
 
-        The best event of each is looked for where they are `ranked` by it.
+        `ranked`: whether the best event of each pair is learned.
         """
         runner = self.runner
         spread = len(searched) >= runner.beside and (runner.beside > 1 or runner.mechanism.threads)
@@ -280,10 +288,10 @@ class Search:
             self.late = True
 
     def _check(self, one: SearchedPair, few: int, *, clearly: bool) -> None:
-        """Try an event on fresh runs, as the best of so many is overestimated: whether it stops the search.
+        """Count the best event on fresh runs, as the best of many is overestimated: if clear, it ends the search.
 
-        One that reaches the stop value is tried on few runs first. `clearly`: no other will do; else what suffices,
-        which many runs show.
+        An event that reaches the stop value is counted on `few` runs. Unless `clearly`, an event that reaches the
+        sufficient value is counted on a tenth of the budget.
         """
         found, objective, many = one.found, self.priced(one.pair), max(self.budget // 10, 64)
         if found is None:
@@ -306,11 +314,11 @@ class Search:
                 return
 
     def more(self, one: SearchedPair, n: int) -> Sample:
-        """What was seen of a pair; n fresh runs, which need no room in memory, where outcomes repeat."""
+        """A sample of a pair: its runs so far, or, where outcomes repeat and need little memory, n fresh runs."""
         rows = one.seen.sample
         if self.late or not rows.repeats or n <= one.seen.runs:
             return rows
-        parts = 2 * -(-n // (2 * PART))
+        parts = 2 * -(-n // (2 * COUNTED_TOGETHER))
         each = -(-n // parts)
         draw = partial(self.runner.sample, one.pair, each, Role.SEARCH, one.index)
         try:
@@ -328,12 +336,12 @@ def search(
 
     Returns the promising pairs, best first, and the paired runs spent, in total about `budget`. A pair whose value
     reaches the objective's stop value on fresh runs ends the search at once; where there is none and outcomes repeat,
-    as many runs again are spent on the promising pairs. At the deadline it ends with what was drawn until then. Raises
+    as many runs again are spent on the promising pairs. At the deadline it ends with the runs drawn until then. Raises
     `InvalidOutcome` if every run of every pair returned the same, and `MechanismTimeout` if no run was done in time.
-    `costs`: by which pairs compete for seconds, not runs.
+    `costs`: the costs of runs where pairs compete for seconds; None where they compete for runs.
     """
     state = Search(runner=runner, objective=objective, budget=budget, costs=costs)
-    keep = 2 * PROMISING if state.thorough else PROMISING
+    keep = 2 * PROMISING_PAIRS if state.thorough else PROMISING_PAIRS
     numbers = count()
     began = time.monotonic()
     searched = [SearchedPair(pair, next(numbers)) for pair in made_in_time(problem.candidates(), runner)]
@@ -352,7 +360,7 @@ def search(
     if early:
         state.priced(searched[0].pair)  # that of an ordinary pair is what others cost more or less than
         others = unusual()
-        searched += state.screened(others, budget // SCREENING, FIRST_LOOK)
+        searched += state.screened(others, budget // SCREENING_PART, SCREENING_RUNS)
     if len(searched) > 1:
         looked_at = {one.index for one in searched}
         searched = state.halve(searched, budget // 2, keep)
@@ -364,7 +372,7 @@ def search(
             if state.thorough or best is None or best.lower_value <= 0:
                 others = unusual() if others is None else others
                 rest = [one for one in others if one.index not in looked_at and one.refused is None]
-                searched += state.screened(rest, budget // (2 * SCREENING), MOST_LOOK)
+                searched += state.screened(rest, budget // (2 * SCREENING_PART), MOST_SCREENING_RUNS)
             searched = state.halve(searched, budget - state.spent, keep)
     else:
         searched = state.halve(searched, budget, 1)
@@ -378,9 +386,9 @@ def search(
 
 
 def made_in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
-    """The pairs that are made in `MAKING` of the time that is left, at least one: those of long inputs take a while."""
+    """The pairs that are made in `PAIR_MAKING_SHARE` of the remaining time, at least one: long inputs take a while."""
     deadline = runner.deadline
-    least = 0.0 if deadline is None else deadline.left * (1 - MAKING)
+    least = 0.0 if deadline is None else deadline.left * (1 - PAIR_MAKING_SHARE)
     for pair in pairs:
         yield pair
         if deadline is not None and deadline.left <= least:
@@ -388,7 +396,7 @@ def made_in_time(pairs: Iterable[Pair], runner: Runner) -> Iterator[Pair]:
 
 
 def different(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> Iterator[Pair]:
-    """The pairs, each once, without those that are known: events are tried in both directions anyway."""
+    """The pairs that are not among the known ones, each once in either order: events are tried in both directions."""
     seen: set[Hashable] | None = None
     for pair in pairs:
         if seen is None:  # not without a pair: the keys of those that are known may take as long as to make them
@@ -399,9 +407,9 @@ def different(pairs: Iterable[Pair], known: Iterable[Pair] = ()) -> Iterator[Pai
 
 
 def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked: bool) -> MoreRuns:
-    """More runs for one pair, as many as memory has room for; the best event where pairs are `ranked`."""
+    """More runs of one pair, as many as memory has room for, and the best event where pairs are `ranked`."""
     width = max(one.seen.width, runner.mechanism.cost.width)  # of the outcomes, not of the input
-    n = max(min(share, ROOM // (2 * width) - one.seen.runs), 0)
+    n = max(min(share, PAIR_NUMBERS // (2 * width) - one.seen.runs), 0)
     seen, drawn = one.seen, 0
     if n:
         try:
@@ -417,27 +425,29 @@ def _grown(state: Search, runner: Runner, one: SearchedPair, share: int, ranked:
     return MoreRuns(n, drawn, seen, chosen(rated, 1)[0], len(rated))
 
 
-#: Entries that a first look compares, its cuts, as shares of the runs of both sides, and how many repeated values.
-ENTRIES: Final = 64
-CUTS: Final = np.concatenate([[0.01], np.arange(1, 16) / 16, [0.99]])
-REPEATED: Final = 16
+#: Entries of an outcome that the contrast looks at.
+CONTRASTED_ENTRIES: Final = 64
+#: Shares of the runs of both sides at which the contrast cuts an entry.
+CONTRAST_SHARES: Final = np.concatenate([[0.01], np.arange(1, 16) / 16, [0.99]])
+#: Repeated values of an entry that the contrast looks at, the most frequent ones.
+CONTRASTED_VALUES: Final = 16
 
 
 def contrast(x: Rows, y: Rows) -> float:
-    """The largest log ratio of the rates of an interval of an entry, two standard errors lower: a quick look.
+    """The largest log ratio of the rates of an interval of an entry, two standard errors lower.
 
-    Below, above and exactly at a few quantiles of the runs of both sides, and at the values that come most often: one
-    that comes twice is not of continuous noise. A small part of the time of `learn`.
+    The intervals lie below, above and exactly at a few quantiles of the runs of both sides, and at the most frequent
+    values: a value that comes twice is not of continuous noise. It takes a small part of the time of `learn`.
     """
     x, y = of_one_width(x, y)
-    return max(_contrast_of_entry(*np.sort([x[:, k], y[:, k]])) for k in range(min(x.shape[1], ENTRIES)))
+    return max(_contrast_of_entry(*np.sort([x[:, k], y[:, k]])) for k in range(min(x.shape[1], CONTRASTED_ENTRIES)))
 
 
 def _contrast_of_entry(x: Rows, y: Rows) -> float:
-    """The same of one entry, in order; NaN is a value of its own."""
+    """The contrast of one entry whose values are sorted; NaN is a value of its own."""
     values, times = np.unique(np.concatenate([x, y]), return_counts=True)
-    cuts = np.repeat(values, times)[(CUTS * (len(x) + len(y))).astype(np.int64)]
-    often = np.argsort(-times, kind="stable")[:REPEATED]
+    cuts = np.repeat(values, times)[(CONTRAST_SHARES * (len(x) + len(y))).astype(np.int64)]
+    often = np.argsort(-times, kind="stable")[:CONTRASTED_VALUES]
     exact = np.concatenate([cuts, values[often[times[often] > 1]]])
     counts = []
     for side in (x, y):
@@ -452,9 +462,9 @@ def _contrast_of_entry(x: Rows, y: Rows) -> float:
 
 
 def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool) -> None:
-    """Raise `InvalidOutcome` for a mechanism that returns nothing but NaN, or always the same.
+    """Raise `InvalidOutcome` for a mechanism that returned nothing but NaN, or one outcome in all runs.
 
-    Not when the search ended `late`: the few runs of a slow mechanism may be the same by chance; nor without any run.
+    Nothing is raised when the search ended `late`, as few runs may be the same by chance, nor without any run.
     """
 
     def parts() -> Iterator[Rows]:
@@ -482,10 +492,10 @@ def refuse_constant(mechanism: Mechanism, searched: Sequence[Drawn], late: bool)
     )
 
 
-#: Planned confirm runs for each search run from which on all ranges of what an event looks at are compared with it.
-MANY: Final = 20
-#: The part of the planned confirm runs by which the candidates of a check are compared at most, and of a bound a half.
-SHARE: Final = 10
+#: Planned confirm runs for each search run from which on all ranges of an event's statistic are compared with it.
+RANGE_RATIO: Final = 20
+#: The part of the planned confirm runs, 1 in 10, that comparing the candidates of a check takes at most.
+COMPARISON_PART: Final = 10
 
 
 def best_candidate(
@@ -515,14 +525,14 @@ def best_candidate(
     thorough, threads = math.isinf(objective.stop_value), problem.mechanism.threads
     certain = [Entry(one.pair, one.certain) for one in promising if one.certain]
     most = 6 if thorough else 2  # a bound tells many apart
-    cut = threads and (thorough or planned >= MANY * budget)  # fewer runs would choose among ranges by chance
+    cut = threads and (thorough or planned >= RANGE_RATIO * budget)  # fewer runs would choose among ranges by chance
     entries += certain + learned(runner, promising, objective, most, costs, cut=cut)
     best = certain[0] if certain else max(entries, key=_rank)
     several = len(entries) > 1 or best.cuts is not None  # events to choose from
     if several and (certain or best.found.lower_value < objective.stop_value):
-        share = max(budget, planned // (2 if thorough else SHARE)) if threads else budget
+        share = max(budget, planned // (2 if thorough else COMPARISON_PART)) if threads else budget
         if certain:  # as many runs as made it certain tell it from events of the same sample
-            share = min(budget // 5, LOOKED * max(one.sample.training_runs for one in promising))
+            share = min(budget // 5, CHECK_FACTOR * max(one.sample.training_runs for one in promising))
         (best, *_), more = compare(runner, entries, objective, share, Role.COMPARISON, costs)
         spent += more
     if costs.of(best.pair) != 1:  # its runs take longer, or less long, than those that the cost was measured on
@@ -539,9 +549,9 @@ def learned(
     *,
     cut: bool = False,
 ) -> list[Entry]:
-    """The events that the outcomes of promising pairs show, at most so many of each; each pair on a thread.
+    """The best events in the outcomes of promising pairs, at most `most` of each pair; each pair on a thread.
 
-    `costs`: as in `search`; `cut`: of ranges of one statistic there is one, with all of the others.
+    `costs`: as in `search`; `cut`: whether one event stands for all ranges of its statistic, which are counted with it.
     """
     objectives = [objective if costs is None else costs.priced(objective, one.pair) for one in promising]
     tasks = [partial(compared, one.sample, own) for one, own in zip(promising, objectives, strict=True)]
@@ -562,7 +572,7 @@ def learned(
 
 
 def proposed(problem: Problem, planned: int) -> list[Candidate]:
-    """What the attack that the user names proposes, else the target's own, which says nothing of other relations."""
+    """The candidates of the attack that the user names, else of the target's own, which is about its own relation."""
     if problem.attack is not None:
         return problem.proposals(problem.attack, planned)
     own = target_of(plain_function(problem.function))
@@ -583,9 +593,9 @@ def proposed(problem: Problem, planned: int) -> list[Candidate]:
 
 
 def _rank(entry: Entry) -> tuple[bool, bool, float]:
-    """By what an entry promises three standard errors lower: the best of many is overestimated, most where rare.
+    """The rank of an entry by its value three standard errors lower: the best of many is overestimated.
 
-    Where that is nothing, an event that some runs are in and some are not comes first.
+    Where that value is not positive, an event that holds some runs and not all comes first.
     """
     found = entry.found
     return found.lower_value > 0, found.telling, found.lower_value

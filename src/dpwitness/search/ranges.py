@@ -22,10 +22,10 @@ Whole = NDArray[np.int64]
 
 @lru_cache(maxsize=64)
 def all_ranges(cells: int) -> tuple[Whole, Whole, NDArray[np.bool_]]:
-    """The first cell of each range and the one behind its last, of so many cells; then whether its outside is meant.
+    """All ranges of `cells` cells: the first cell, the cell behind the last, whether its outside is meant; shapes (k,).
 
-    The outside of a range that is open on one side is another one, and is left out; that of all cells holds the runs
-    without the value. Shapes (k,).
+    The outside of a range that is open on one side is another range, and is left out. The outside of all cells holds
+    the runs without a value.
     """
     first, last = np.triu_indices(cells)
     last = last + 1
@@ -35,9 +35,9 @@ def all_ranges(cells: int) -> tuple[Whole, Whole, NDArray[np.bool_]]:
 
 
 def ends_of(edges: Floats) -> tuple[Floats, Floats]:
-    """Where each cell begins, and where the one before it ends.
+    """The beginning of each cell, and the end of the cell before it.
 
-    An end of +inf is none: what ends at an edge of +inf ends at the largest finite number.
+    +inf means no end: a cell that ends at an edge of +inf ends at the largest finite number.
     """
     return np.concatenate([[-np.inf], edges]), np.concatenate([[-np.inf], np.minimum(edges, LARGEST), [np.inf]])
 
@@ -45,9 +45,9 @@ def ends_of(edges: Floats) -> tuple[Floats, Floats]:
 def counts_of(
     table: NDArray[np.int64], first: Whole, last: Whole, outside: NDArray[np.bool_] | None = None
 ) -> tuple[Whole, ...]:
-    """In how many runs D, D′ and both lie in each range; `table[i, j]`: runs with D in cell i and D′ in cell j.
+    """The numbers of runs with D, with D′ and with both in each range; `table[i, j]`: runs with D in cell i, D′ in j.
 
-    `outside`: of which ranges the outside is counted; None: of no range.
+    `outside`: whether the outside of each range is counted; None: of no range.
     """
     below = np.pad(table, ((1, 0), (1, 0))).cumsum(axis=0).cumsum(axis=1)
     hits, others = below[last, -1] - below[first, -1], below[-1, last] - below[-1, first]
@@ -61,13 +61,13 @@ def counts_of(
     return hits, others, both
 
 
-#: Different values of a statistic up to which each is tried by itself.
-FEW_VALUES: Final = 64
+#: Different values of a statistic up to which each value is a range of its own.
+SINGLE_VALUES: Final = 64
 
 
 @dataclass(frozen=True, slots=True)
 class Best:
-    """The best range of a statistic, what an objective makes of it, and whether D′ plays D."""
+    """The best range of a statistic, its value by an objective, and whether D′ plays D."""
 
     value: float
     low: float
@@ -79,7 +79,7 @@ class Best:
 class Scan:
     """Ranges of one statistic, and the shares of the runs of D, of D′ and of both in each; shapes (k,).
 
-    `both` is None where it is not known which outcomes came in one run; `few`: whether each value is one of the ranges.
+    `both` is None where outcomes are not paired by run; `few`: whether each value is one of the ranges.
     """
 
     lows: Floats
@@ -91,7 +91,7 @@ class Scan:
     few: bool
 
     def best(self, objective: Objective, standard_errors: float) -> Best:
-        """The range of the largest value, lowered by so many standard errors, in either direction."""
+        """The range of the largest value in either direction; values are lowered by `standard_errors`."""
         if not len(self.lows):
             return Best(-np.inf, -np.inf, np.inf, False)
         p, q = np.concatenate([self.p, self.q]), np.concatenate([self.q, self.p])
@@ -101,16 +101,17 @@ class Scan:
         return Best(float(values.max()), float(self.lows[k]), float(self.highs[k]), bool(swapped))
 
     def proposals(self, objective: Objective, errors: Sequence[float]) -> list[Best]:
-        """The best ranges, lowered by each of these numbers of standard errors; each range once."""
+        """The best range for each number of standard errors in `errors`; each range once."""
         found = [self.best(objective, one) for one in errors]
         return list({(one.low, one.high, one.swapped): one for one in found}.values())
 
 
 def scan(values: Floats, times: Whole, shares: Floats, *, paired: bool) -> Scan:
-    """The ranges with one end of the values of outcomes, and each value where they are few.
+    """Count the ranges with one end of the values of k outcomes, and each value where they are few.
 
-    `values`: of k outcomes, NaN for none; `times`: how often each came under D and D′, of shape (2, k). `paired`: the
-    first half of them came under D, the others under D′, in the same runs. Of many values, edges are at these shares.
+    `values`: one of each outcome, NaN for no value; `times`: the counts of each outcome under D and D′, shape (2, k).
+    `paired`: whether the first half of the outcomes came under D and the others under D′ in the same runs. `shares`:
+    the shares of the runs at which many values are cut.
     """
     runs = int(times[0].sum())
     edges, few = _edges(values, times, shares)
@@ -134,11 +135,11 @@ def scan(values: Floats, times: Whole, shares: Floats, *, paired: bool) -> Scan:
 
 
 def _edges(values: Floats, times: Whole, shares: Floats) -> tuple[Floats, bool]:
-    """All values where they are few, and whether they are; else the values at some shares of the runs of each input."""
+    """All values and True where they are few; else the values at some shares of the runs of each input, and False."""
     order = np.argsort(values)  # NaN goes last
     ranked = values[order[: np.count_nonzero(~np.isnan(values))]]
     different = ranked[np.append(True, ranked[1:] != ranked[:-1])] if len(ranked) else ranked
-    if len(different) <= FEW_VALUES:
+    if len(different) <= SINGLE_VALUES:
         return different, True
     spots = []
     for side in times:

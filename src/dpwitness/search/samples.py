@@ -1,4 +1,4 @@
-"""Search runs as learners of events see them: half to learn from, the other half to compare events on.
+"""Samples of search runs for learners of events: half to learn from, the other half to compare events on.
 
 If outcomes repeat, a table of them holds everything: memory grows with the different outcomes, not with the runs. Else
 the rows themselves are kept.
@@ -20,12 +20,13 @@ Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 T = TypeVar("T")
 
-#: A table holds at most this many outcomes, and at most one in so many runs may be an outcome of its own.
-MOST = 1 << 16
-REPEAT = 4
-#: Where outcomes that repeat are so few, sets of them show it all.
+#: The most different outcomes of a table.
+MOST_OUTCOMES = 1 << 16
+#: Runs for each different outcome, at least, for which outcomes count as repeating.
+RUNS_PER_OUTCOME = 4
+#: Repeating outcomes up to which sets of whole outcomes show everything.
 FEW_OUTCOMES = 64
-#: By how many standard errors a bin of an entry that tells anything stands out.
+#: Standard errors by which a bin of an entry that tells D from D′ stands out.
 STANDARD_ERRORS = 4
 
 
@@ -33,16 +34,16 @@ class OutcomeCounter:
     """Numbers outcomes by first appearance, and counts the numbers."""
 
     def __init__(self, width: int, runs: int) -> None:
-        """For at most `runs` paired runs, of rows of that width."""
-        #: The most outcomes that are worth counting.
-        self.most = min(max(runs // (2 * REPEAT), 64), MOST)
+        """A counter for at most `runs` paired runs whose outcomes have `width` entries."""
+        #: The number of different outcomes above which they do not count as repeating.
+        self.most = min(max(runs // (2 * RUNS_PER_OUTCOME), 64), MOST_OUTCOMES)
         places = 1 << (2 * self.most - 1).bit_length()
         self._hashes, self._numbers = np.zeros(places, np.uint64), np.full(places, -1, np.int64)
         self._first = np.zeros(self.most, np.int64)
-        #: How many different outcomes there are so far.
+        #: The number of different outcomes so far.
         self.distinct = 0
         self._parts: list[Rows] = [np.empty((0, width))]
-        #: Once there were too many: in how many runs at least there may be few enough.
+        #: Once outcomes were too many, the number of runs among which they may count as repeating.
         self.worth_counting_from = 0
         self._rows, self._full = 0, False
 
@@ -52,9 +53,9 @@ class OutcomeCounter:
         return np.concatenate(self._parts)
 
     def codes(self, rows: Rows) -> Whole | None:
-        """The number of each row's outcome, shape (n,); None when there are too many to be worth counting.
+        """The number of each row's outcome, shape (n,); None once outcomes do not repeat, and ever after.
 
-        None from then on: the table of hashes has room for twice as many as are worth counting, and never may be full.
+        The table of hashes has room for twice `most` outcomes, and must never be full.
         """
         if self._full:
             return None
@@ -67,7 +68,7 @@ class OutcomeCounter:
             # Of m rows r were no new outcome: as if there were m²/2r equally likely ones, or half as many.
             runs = self._rows + int(self._first[-1]) + 1
             self._full = True
-            self.worth_counting_from = REPEAT * runs**2 // (2 * max(runs - self.most, 1))
+            self.worth_counting_from = RUNS_PER_OUTCOME * runs**2 // (2 * max(runs - self.most, 1))
             return None
         self.distinct, self._rows = distinct, self._rows + len(rows)
         self._parts.append(rows[self._first[before:distinct]])
@@ -75,12 +76,12 @@ class OutcomeCounter:
 
 
 def _times(a: Whole, b: Whole, outcomes: int) -> Whole:
-    """How often each of so many outcomes occurs among the numbers of D, and of D′; shape (2, k)."""
+    """The counts of `outcomes` outcomes among the numbers of D, and of D′; shape (2, k)."""
     return np.stack([np.bincount(codes, minlength=outcomes) for codes in (a, b)])
 
 
 def _together(a: Whole, b: Whole, outcomes: int) -> Whole:
-    """Which numbers of D and of D′, of so many outcomes, occur together, and how often; shape (3, m)."""
+    """The pairs of numbers of D and of D′ that occur in one run, and their counts; shape (3, m)."""
     keys = a * outcomes + b
     if outcomes**2 <= 8 * len(keys):
         times = np.bincount(keys)
@@ -92,9 +93,9 @@ def _together(a: Whole, b: Whole, outcomes: int) -> Whole:
 
 
 class SortedColumn(NamedTuple):
-    """One entry of the outcomes on one input: m values in order, absent ones left out, shape (m,).
+    """The values of one entry of the outcomes on one input, sorted, without absent ones; shape (m,).
 
-    `cumulative` says how many runs the first k values stand for, shape (m + 1,).
+    `cumulative[k]` is the number of runs that the first k values stand for; shape (m + 1,).
     """
 
     values: Floats
@@ -107,7 +108,7 @@ class Sample(ABC):
     `width` is the number of columns of an outcome.
     """
 
-    #: Whether outcomes repeat, so that each is held once, with how often it came.
+    #: Whether outcomes repeat, so that each is held once, with its count.
     repeats: ClassVar[bool]
     training_runs: int
     test_runs: int
@@ -129,20 +130,20 @@ class Sample(ABC):
     @property
     @abstractmethod
     def times(self) -> Whole:
-        """How often each of `outcomes` came in the training runs of D, and of D′; shape (2, k)."""
+        """The counts of each of `outcomes` in the training runs of D, and of D′; shape (2, k)."""
 
     @abstractmethod
     def columns(self, event: Event | None = None) -> tuple[list[SortedColumn], list[SortedColumn]]:
-        """Every column of D and of D′ in the training runs; only of the runs in the event, where one is given."""
+        """All columns of D and of D′ in the training runs, or in those training runs that lie in an event."""
 
     def forget_columns(self) -> None:  # noqa: B027  # where they take no room there is nothing to do
         """Give back the memory that sorted columns take."""
 
     @abstractmethod
     def some(self, most: int) -> tuple[Rows, Whole]:
-        """Outcomes of at most so many training runs of each input, and how often each came, like `times`.
+        """Outcomes of at most `most` training runs of each input, and their counts, like `times`.
 
-        Where outcomes repeat: at most twice so many outcomes, those that came first, of all runs.
+        Where outcomes repeat: the first 2·`most` outcomes, with their counts in all training runs.
         """
 
     @abstractmethod
@@ -227,7 +228,7 @@ class RowSample(Sample):
 
 
 def _rates(event: Event, parts: Sequence[tuple[Rows, Rows]], runs: int) -> tuple[float, float, float]:
-    """The share of an event in so many runs: of D, of D′, of both at once."""
+    """The shares of an event in `runs` runs: of D, of D′, of both at once."""
     counts = np.zeros(3, np.int64)
     for x, y in parts:
         a, b = event.contains(x), event.contains(y)
@@ -236,26 +237,26 @@ def _rates(event: Event, parts: Sequence[tuple[Rows, Rows]], runs: int) -> tuple
     return p, q, both
 
 
-#: Rows that are turned into columns at a time: they stay in the processor's cache.
-TURNED = 1 << 10
+#: Rows that are turned into columns at a time, so that they stay in the processor's cache.
+ROWS_TURNED = 1 << 10
 
 
 def _by_column(rows: Rows) -> Rows:
-    """The same rows with the entries of a column next to each other in memory.
+    """Rows with the entries of a column next to each other in memory.
 
     Learners look at one column at a time, which takes an eighth of the time so.
     """
     if rows.strides[0] == rows.itemsize:
         return rows
     columns = np.empty(rows.shape[::-1])
-    for first in range(0, len(rows), TURNED):
-        part = rows[first : first + TURNED]
+    for first in range(0, len(rows), ROWS_TURNED):
+        part = rows[first : first + ROWS_TURNED]
         columns[:, first : first + len(part)] = part.T
     return columns.T
 
 
 def _sorted(columns: Rows) -> list[SortedColumn]:
-    """Columns of a shape (width, n), which are sorted in place."""
+    """Sorted columns of an array of shape (width, n), which is sorted in place."""
     columns.sort(axis=1)  # NaN goes last
     n = columns.shape[1]
     cumulative = np.arange(n + 1)
@@ -268,8 +269,8 @@ def _sorted(columns: Rows) -> list[SortedColumn]:
 class Table(Sample):
     """Outcomes that repeat, each once.
 
-    `outcomes` has the shape (k, width) and `times` the shape (2, k): how often each came in the training runs of D and
-    of D′. The test runs are `pairs`, the numbers of the outcomes of D and of D′, and how often: shape (3, m).
+    `outcomes` has the shape (k, width); `times`, of shape (2, k), counts each in the training runs of D and of D′.
+    `pairs`, of shape (3, m), are the test runs: the number of the outcome of D, of that of D′, and the count of both.
     """
 
     repeats = True
@@ -340,15 +341,15 @@ class SeenOutcomes:
 
     def __init__(self) -> None:
         self.runs, self.width = 0, 1
-        #: Those that there are, by number; None where they do not repeat.
+        #: The different outcomes, by number; None where outcomes do not repeat.
         self._outcomes: Rows | None = np.empty((0, 1))
         self._numbers: list[tuple[Whole, Whole]] = []
         self._parts: list[tuple[Rows, Rows]] = []
-        #: Where they do not repeat, it is not tried to number them as long as there are fewer runs.
+        #: The number of runs from which numbering outcomes that did not repeat is tried again.
         self._numbered_from = 0
 
     def plus(self, x: Rows, y: Rows) -> "SeenOutcomes":
-        """Those of more paired runs too; shapes (n, any width)."""
+        """The outcomes so far and those of more paired runs; shapes (n, any width)."""
         more = SeenOutcomes()
         sides = of_one_width(x, y, self.width)
         more.runs, more.width = self.runs + len(x), sides[0].shape[1]
@@ -372,7 +373,7 @@ class SeenOutcomes:
         return more
 
     def _number(self, outcomes: Rows, numbers: Sequence[tuple[Whole, Whole]], sides: tuple[Rows, Rows]) -> bool:
-        """Number the outcomes of more runs, where they repeat; `outcomes`, `numbers`: of those before."""
+        """Number the outcomes of more runs, where they repeat; `outcomes`, `numbers`: of the runs before."""
         counter = OutcomeCounter(self.width, self.runs)
         counter.codes(widen(outcomes, self.width))
         a = counter.codes(sides[0])
@@ -399,7 +400,7 @@ class SeenOutcomes:
 
     @cached_property
     def sample(self) -> Sample:
-        """As `sample_of` their rows."""
+        """The sample of the outcomes so far, as `sample_of` makes it."""
         if self._outcomes is None:
             return RowSample(self._parts)
         half, known = self.runs // 2, len(self._outcomes)
@@ -449,10 +450,10 @@ def shrunken_log_ratio(hits: Whole, others: Whole) -> Floats:
 def informative_bins(
     sides: Sequence[Floats], shares: Floats, runs: int, *, few: int = 0
 ) -> tuple[Floats, Floats] | None:
-    """Edges of the bins of an entry, and the log-ratio of each and of its absence; None where it tells nothing.
+    """Edges of the bins of an entry, and the log-ratio of each bin and of its absence; None where no bin stands out.
 
-    `sides`: its values on D and on D′ in so many runs each, sorted. Bins end at `shares` of them; where there are fewer
-    than `few` different ones each has a bin. Entries that tell nothing only add noise, and time: a bin must stand out.
+    `sides`: the sorted values of the entry on D and on D′, in `runs` runs each. Bins end at `shares` of the values; up
+    to `few` different values have a bin each. An entry without a bin that stands out adds nothing but noise and time.
     """
     count = sum(map(len, sides))
     if not count:
@@ -477,7 +478,7 @@ def informative_bins(
 def telling_entries(
     x: Floats, y: Floats, shares: Floats, *, few: int, columns: Iterable[int] | None = None
 ) -> list[tuple[int, Floats, Floats]]:
-    """Which entries of outcomes tell D from D′, each with its `informative_bins`; shapes (n, width), all columns."""
+    """The entries of outcomes that tell D from D′, each with its `informative_bins`; shapes (n, width)."""
     found = []
     for j in range(x.shape[1]) if columns is None else columns:
         sides = [np.sort(side[~np.isnan(side)]) for side in (x[:, j], y[:, j])]
@@ -494,7 +495,7 @@ def score_of(entries: Sequence[tuple[int, Floats, Floats]]) -> ScoreThreshold:
 
 
 def merged_at(sides: Sequence[Floats], places: Whole) -> Floats:
-    """What stands at some places of the values of two sorted columns together, sorted; nothing is merged."""
+    """The values at some places of two sorted columns taken together, which are not merged for that."""
     first, second = sides
     low, high = np.maximum(places - len(second), 0), np.minimum(places, len(first))
     while np.any(low < high):  # how many of those before a place are of the first column

@@ -1,7 +1,7 @@
 """Additive scores: the log likelihood ratio of each entry, summed over the entries; exact for independent entries.
 
-Entries that tell much each have fine bins. Those that tell little have few, and their weights are shrunk by what is
-noise in all of them together: twenty weak entries are summed, not left out.
+Entries that tell D from D′ by themselves have fine bins. Weak entries have two bins each, and their weights are shrunk
+by the noise in all of them together: twenty weak entries are summed, not left out.
 """
 
 import math
@@ -21,15 +21,16 @@ from dpwitness.search.samples import Sample, informative_bins, score_of, shrunke
 
 Floats = NDArray[np.float64]
 
-#: Bins of an entry that tells much, at most; one that tells little has two, below and above its median on D.
+#: The most bins of an entry that tells D from D′ by itself.
 BINS: Final = 32
-FEW_BINS: Final = 2
+#: Bins of a weak entry: below and above its median on D.
+WEAK_BINS: Final = 2
 #: Training runs of each input that weak entries are learned from.
 WEAK_RUNS: Final = 1 << 15
-#: Values of an entry on D below which nothing is learned from it.
-FEWEST: Final = 64
-#: Standard errors by which a score of weak entries must separate the sides in runs that it was not learned from.
-CLEARLY: Final = 2.0
+#: Values of an entry on D from which on it may be a weak entry.
+LEAST_VALUES: Final = 64
+#: Standard errors by which a score of weak entries separates the sides, at least, in runs that it was not learned from.
+LEAST_SEPARATION: Final = 2.0
 
 Part = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in `ScoreThreshold`
 
@@ -37,7 +38,7 @@ Part = tuple[int, Floats, Floats]  # an entry, its edges and weights, as in `Sco
 class AdditiveScores(Learner):
     """The best threshold of an additive score; none where outcomes repeat, or in a quick look.
 
-    There may be two scores: of the entries that tell much each, and of these and the weak ones. Test runs choose.
+    There may be two scores, without and with the weak entries; the test runs choose.
     """
 
     @override
@@ -50,14 +51,14 @@ class AdditiveScores(Learner):
 
 
 def _learned(sample: Sample) -> list[tuple[ScoreThreshold, Scan]]:
-    """The scores of a sample of rows, and their ranges; none of fewer than two columns."""
+    """The scores of at least two entries of a sample of rows, and their ranges."""
     strong: list[Part] = []
     others: list[tuple[int, Floats]] = []
     for j, column in enumerate(zip(*sample.columns(), strict=True)):
         bins = informative_bins([side.values for side in column], np.arange(1, BINS) / BINS, sample.training_runs)
         if bins is not None:
             strong.append((j, *bins))
-        elif len(column[0].values) > FEWEST:
+        elif len(column[0].values) > LEAST_VALUES:
             others.append((j, column[0].values))
     weak = _weak(sample, others)
     scores = [score_of(strong)] if len(strong) >= 2 else []
@@ -67,25 +68,25 @@ def _learned(sample: Sample) -> list[tuple[ScoreThreshold, Scan]]:
 
 
 def _weak(sample: Sample, columns: Sequence[tuple[int, Floats]]) -> list[Part]:
-    """Edges and weights of entries that tell little each; none where their score is not seen again in other runs.
+    """Edges and weights of weak entries; empty where their score does not separate the sides in other runs.
 
-    `columns`: their numbers, and their sorted values on D.
+    `columns`: the numbers of the entries, and their sorted values on D.
     """
     if not columns:
         return []
     rows, _ = sample.some(WEAK_RUNS)
     x, y = np.split(rows, 2)
     half = len(x) // 2
-    edges = [np.unique(ranked[np.arange(1, FEW_BINS) * len(ranked) // FEW_BINS]) for _, ranked in columns]
+    edges = [np.unique(ranked[np.arange(1, WEAK_BINS) * len(ranked) // WEAK_BINS]) for _, ranked in columns]
     score = score_of(_parts(columns, edges, x[:half], y[:half]))
     apart = score.score(x[half:]) - score.score(y[half:])  # of each run: what both sides share does not count
-    if apart.mean() * math.sqrt(len(apart)) <= CLEARLY * apart.std():
+    if apart.mean() * math.sqrt(len(apart)) <= LEAST_SEPARATION * apart.std():
         return []
     return _parts(columns, edges, x, y)
 
 
 def _parts(columns: Sequence[tuple[int, Floats]], edges: Sequence[Floats], x: Floats, y: Floats) -> list[Part]:
-    """The entries with weights by so many runs, which are shrunk alike; the last weight is that of an absent entry."""
+    """The entries with their edges and shrunken weights; the last weight of each is that of its absence."""
     counted = []
     for side in (x, y):
         cells = [np.searchsorted(edge, side[:, j], side="right") for (j, _), edge in zip(columns, edges, strict=True)]

@@ -1,4 +1,4 @@
-"""Intervals of one entry, where which of many cuts tells D from D′ best, and boxes: intervals of several entries."""
+"""Intervals of one entry, between the cuts that tell D from D′ best, and boxes: intervals of several entries."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -16,16 +16,17 @@ from dpwitness.search.samples import Sample, SortedColumn
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
 
-#: Where one-sided cuts are tried, as shares of the values seen: dense in the tails, where rare clear events live.
+#: Shares of the values of a column at which it is cut: dense in the tails, which hold rare clear events.
 SHARES = np.concatenate([[1e-4, 3e-4, 1e-3, 3e-3, 0.01], np.arange(1, 64) / 64])
 SHARES = np.unique(np.concatenate([SHARES, 1 - SHARES]))
-COARSE = np.concatenate([[1e-3, 0.01], np.arange(1, 16) / 16, [0.99, 0.999]])
-#: How many columns' best intervals are proposed.
-COLUMNS = 3
-#: Columns with at most this many different values are taken value by value.
-FEW = 40
-#: Of other columns, the values that at least this share of the runs of an input return.
-ATOM = 1 / 64
+#: Shares of the values of a column at which it is cut in a quick look.
+COARSE_SHARES = np.concatenate([[1e-3, 0.01], np.arange(1, 16) / 16, [0.99, 0.999]])
+#: Columns whose best interval is proposed.
+PROPOSED_COLUMNS = 3
+#: Different values of a column up to which each value is an interval.
+SINGLE_VALUES = 40
+#: The share of the runs of an input that return a value, from which on that value is an interval.
+ATOM_SHARE = 1 / 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,11 +43,11 @@ class Intervals(Learner):
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        ranked = best_intervals(sample, objective, thorough=thorough)[:COLUMNS]
+        ranked = best_intervals(sample, objective, thorough=thorough)[:PROPOSED_COLUMNS]
         if thorough:
             # The best of some hundred intervals is overestimated; so also the best three standard errors lower.
             tried = [item.interval for item in ranked]
-            lower = best_intervals(sample, objective, thorough=thorough, standard_errors=3.0)[:COLUMNS]
+            lower = best_intervals(sample, objective, thorough=thorough, standard_errors=3.0)[:PROPOSED_COLUMNS]
             ranked = ranked + [item for item in lower if item.interval not in tried]
         for item in ranked:
             yield Proposal(event=item.interval, swapped=item.swapped)
@@ -66,7 +67,7 @@ def intervals_within(sample: Sample, objective: Objective, event: Event) -> list
 
 @dataclass(frozen=True, slots=True)
 class ColumnIntervals:
-    """k intervals of one column, and the share of the runs of D and of D′ that fall into each; shapes (k,)."""
+    """k intervals of one column, and the shares of the runs of D and of D′ in each; shapes (k,)."""
 
     coordinate: int
     lows: Floats
@@ -76,13 +77,13 @@ class ColumnIntervals:
 
 
 def _all_intervals(sample: Sample, thorough: bool) -> list[ColumnIntervals]:
-    return _column_intervals(sample, None, SHARES if thorough else COARSE)
+    return _column_intervals(sample, None, SHARES if thorough else COARSE_SHARES)
 
 
 def _column_intervals(sample: Sample, event: Event | None, shares: Floats) -> list[ColumnIntervals]:
-    """The intervals to try in each column, among the runs in an event.
+    """The intervals of each column, among the runs in an event.
 
-    Below and above every cut, and single values: of a column of few different ones all of them, else the frequent ones.
+    They lie below and above every cut, and at single values: all values of a column with few, else the frequent ones.
     """
     columns = enumerate(zip(*sample.columns(event), strict=True))
     found = (_intervals(j, both, shares, sample.training_runs) for j, both in columns)
@@ -92,9 +93,9 @@ def _column_intervals(sample: Sample, event: Event | None, shares: Floats) -> li
 def _intervals(
     coordinate: int, both: tuple[SortedColumn, SortedColumn], shares: Floats, runs: int
 ) -> ColumnIntervals | None:
-    """Those below and above every cut, and from every atom to the next value; none is empty. None where there is none.
+    """The intervals of a column below and above every cut, and from every atom to the next value; None without any.
 
-    The end +inf of an interval is no end at all: to leave the value +inf out, it ends at the largest finite number.
+    An interval that leaves the value +inf out ends at the largest finite number, since the end +inf means no end.
     """
     present = [column for column in both if len(column.values)]
     if not present:
@@ -134,17 +135,17 @@ def _intervals(
 
 
 def _few_values(columns: Sequence[SortedColumn]) -> Floats | None:
-    """The different values of a column, sorted; None if there are more than `FEW`."""
+    """The different values of a column, sorted; None if there are more than `SINGLE_VALUES`."""
     different = []
     for values in (column.values for column in columns):
-        some = values[:: max(len(values) // (2 * FEW), 1)]  # mostly enough to see that there are many
-        if np.count_nonzero(some[1:] != some[:-1]) >= FEW:
+        some = values[:: max(len(values) // (2 * SINGLE_VALUES), 1)]  # mostly enough to see that there are many
+        if np.count_nonzero(some[1:] != some[:-1]) >= SINGLE_VALUES:
             return None
         different.append(_different(values))
-    if max(map(len, different)) > FEW:
+    if max(map(len, different)) > SINGLE_VALUES:
         return None
     values = _different(np.sort(np.concatenate(different)))
-    return values if len(values) <= FEW else None
+    return values if len(values) <= SINGLE_VALUES else None
 
 
 def _different(values: Floats) -> Floats:
@@ -172,16 +173,16 @@ def _cuts(columns: Sequence[SortedColumn], shares: Floats) -> Floats:
 
 
 def _frequent(columns: Sequence[SortedColumn], below: Sequence[Whole], upto: Sequence[Whole]) -> NDArray[np.bool_]:
-    """Which cuts are frequent values. A quantile of a continuous column is none: counts there differ by chance."""
+    """Whether each cut is a frequent value, unlike a quantile of a continuous column, whose counts differ by chance."""
     frequent = [
-        column.cumulative[more] - column.cumulative[less] >= max(ATOM * column.cumulative[-1], 1)
+        column.cumulative[more] - column.cumulative[less] >= max(ATOM_SHARE * column.cumulative[-1], 1)
         for column, less, more in zip(columns, below, upto, strict=True)
     ]
     return np.asarray(frequent[0] | frequent[1])
 
 
 def _following(columns: Sequence[SortedColumn], upto: Sequence[Whole], cuts: Floats, single: Whole) -> Floats:
-    """The next value above each single one, on either side; of codes, what lies next to them."""
+    """The next value above each single value, on either side; above a code the next number."""
     following = np.full(len(single), np.inf)
     for column, places in zip(columns, upto, strict=True):
         after = places[single]
@@ -214,22 +215,23 @@ def _best(
     return sorted(found, key=lambda item: -item.value)
 
 
-#: How many intervals are grown into boxes, and how many sides these may have.
-GROWN = 2
-SIDES = 3
+#: Intervals that are grown into boxes.
+GROWN_INTERVALS = 2
+#: The most sides of a box.
+MOST_SIDES = 3
 
 
 class Boxes(Learner):
-    """The best intervals of two columns, narrowed and joined by further ones while each makes them clearly better.
+    """Boxes grown from the best intervals of two columns, side by side while each makes them clearly better.
 
-    Nothing in a quick look.
+    There are no boxes in a quick look.
     """
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
         if not thorough or sample.width < 2:
             return
-        for first in best_intervals(sample, objective, thorough=thorough)[:GROWN]:
+        for first in best_intervals(sample, objective, thorough=thorough)[:GROWN_INTERVALS]:
             box = _grown(sample, objective, first)
             if box.sides != (first.interval,):
                 yield Proposal(event=box, swapped=first.swapped)
@@ -250,7 +252,7 @@ def _grown(sample: Sample, objective: Objective, first: RankedInterval) -> Box:
 
 
 def _with_best_side(sample: Sample, objective: Objective, box: Box, *, swapped: bool) -> Box | None:
-    """The box with the best further interval among the runs in it; None where there is none."""
+    """The box with the best further side among the runs in it; None without one."""
     better = [item for item in intervals_within(sample, objective, box) if item.swapped == swapped]
     if not better:
         return None
@@ -260,10 +262,10 @@ def _with_best_side(sample: Sample, objective: Objective, box: Box, *, swapped: 
     if side is None:
         return None
     sides[side.coordinate] = side
-    return Box(tuple(sides.values())) if len(sides) <= SIDES else None
+    return Box(tuple(sides.values())) if len(sides) <= MOST_SIDES else None
 
 
 def _value(sample: Sample, objective: Objective, box: Box, *, swapped: bool) -> float:
-    """What the objective makes of a box in the training runs."""
+    """The value of a box in the training runs."""
     p, q = np.array(sample.training_rates(box))[:, None]
     return float((objective(q, p, sample.training_runs) if swapped else objective(p, q, sample.training_runs))[0])

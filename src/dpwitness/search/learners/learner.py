@@ -23,7 +23,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatedEvent:
-    """An event, which input plays D, its rates and what the objective makes of them."""
+    """An event, the input that plays D, the rates of the event and its value by the objective."""
 
     event: Event
     swapped: bool  # D′ plays D
@@ -33,7 +33,7 @@ class RatedEvent:
 
     @property
     def telling(self) -> bool:
-        """Whether some run was in the event and some was not: a pass that rests on another one says nothing."""
+        """Whether the event holds some runs and not all: a pass that rests on another event says nothing."""
         return 0 < self.estimate.p + self.estimate.q < 2
 
     def directed(self, pair: Pair) -> Pair:
@@ -44,8 +44,8 @@ class RatedEvent:
 class Learner(Protocol):
     """Proposes events of one form.
 
-    A learner has no state: it may serve several threads. What takes long and is the same for every objective is kept
-    by the sample (`Sample.once`).
+    A learner has no state: it may serve several threads. Long computations that are the same for every objective are
+    kept by the sample (`Sample.once`).
     """
 
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterable[Proposal]:
@@ -56,10 +56,6 @@ class Learner(Protocol):
         """
 
 
-#: A simpler event may be this much worse than the best one.
-TOLERANCE = 0.05
-
-
 def tolerance(best: float) -> float:
-    """How much less than the best value a simpler event may have: 5 %."""
-    return TOLERANCE * abs(best)
+    """The difference from the best value that a simpler event may have: 5 %."""
+    return 0.05 * abs(best)

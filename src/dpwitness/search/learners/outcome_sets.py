@@ -11,7 +11,7 @@ from dpwitness.search.learners.learner import Learner, Proposal, tolerance
 from dpwitness.search.objectives import Objective
 from dpwitness.search.samples import Sample, shrunken_log_ratio
 
-#: How many single outcomes are proposed, for either direction.
+#: Single outcomes that are proposed in either direction.
 SINGLES = 3
 
 

@@ -1,12 +1,12 @@
-"""Scans for where the runs of one input gather: values that come back, intervals with two ends, grids, equal entries.
+"""Scans for sets in which the runs of one input gather: repeated values, intervals with two ends, grids, equalities.
 
-However rare: what counts is how unlikely so many hits against so few are, over how many sets were tried. An interval
-that holds w of n runs is one of n/w of its length, a value that came back is one of all that did. The best of N stands
-out by √(2 log N) standard errors by chance alone, so a set is lowered by so many before it is compared (scan statistics
-with a penalty for scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
+A set may be rare: it stands out by the improbability of its counts over the number of sets that were tried. An interval
+that holds w of n runs is one of n/w of its length, a repeated value one of all repeated values. The best of N sets
+stands out by √(2 log N) standard errors by chance alone, so each is lowered by as many before it is compared (scan
+statistics with a penalty for scale: Dümbgen & Spokoiny 2001, Ann. Stat. 29(1); Walther 2010, Ann. Stat. 38(2)).
 
-Looked at are all entries, on all runs; of differences, ratios and residues the values that come back, on some runs,
-which continuous numbers never do; equal entries on all runs. The test runs judge what is proposed, as of all learners.
+Entries and equal entries are scanned on all training runs; differences, ratios and residues are searched for repeated
+values on some of them, as continuous numbers never repeat. The test runs judge the proposals, as those of all learners.
 """
 
 import math
@@ -34,58 +34,63 @@ Whole = NDArray[np.int64]
 #: A column of D and that of D′.
 Both: TypeAlias = tuple[SortedColumn, SortedColumn]
 
-#: Training runs from which on anything is looked for, and in a quick look.
-LEAST: Final = 128
-LEAST_IF_QUICK: Final = 1024
-#: How many sets are proposed at most: valued with all, and with half, of what chance alone may give taken off.
-PROPOSED: Final = ((1.0, 1), (0.5, 1))
-#: How many sets of each sort are given to the objective in each direction.
-KEPT: Final = 4
-#: Intervals begin and end at every so many runs of an input; more where there are many runs.
-STEP: Final = 8
-LARGEST_STEP: Final = 32
-#: Where those of a length begin: so many times in their length.
-PARTS: Final = 2
-#: How many ends of an interval are tried for a better one, and how often.
-ENDS: Final = 32
-ROUNDS: Final = 1
-#: How many numbers of each input are looked at for values that come back, of all pairs of columns and of all columns,
-#: and from how many runs of an input they are at least, and at most.
-NUMBERS: Final = 1 << 18
+#: Training runs of a sample that is scanned, at least.
+LEAST_RUNS: Final = 128
+#: Training runs of a sample that is scanned in a quick look, at least.
+LEAST_RUNS_IF_QUICK: Final = 1024
+#: Shares of the errors of chance by which sets are lowered; the best set for each share is proposed.
+ERROR_SHARES: Final = (1.0, 0.5)
+#: Sets of each sort that are given to the objective, in either direction.
+KEPT_SETS: Final = 4
+#: Runs of an input between two ends of intervals, at least.
+END_STEP: Final = 8
+#: Runs of an input between two ends of intervals, at most, where there are many runs.
+LARGEST_END_STEP: Final = 32
+#: Intervals of one length that begin within that length.
+STARTS_PER_LENGTH: Final = 2
+#: Ends near an end of an interval that are tried in its place.
+NEAR_ENDS: Final = 32
+#: Numbers of each input, of all pairs of columns together, that are searched for repeated values.
+PAIR_NUMBERS: Final = 1 << 18
+#: Numbers of each input, of all columns together, that are searched for repeated residues.
 RESIDUES: Final = 1 << 16
-FEWEST: Final = 1 << 11
-MOST: Final = 1 << 15
-#: Of so many columns all pairs are compared for equality; of more the entries of each run are sorted.
-FEW: Final = 8
-#: Runs that are compared at a time, and of these at most how many with equal entries are looked at.
-BLOCK: Final = 1 << 13
-EQUAL: Final = 256
-#: Numbers are the same up to rounding: by such a share of what they were computed from.
+#: Runs of an input that are searched for repeated values, at least.
+LEAST_SEARCHED_RUNS: Final = 1 << 11
+#: Runs of an input that are searched for repeated residues, at most.
+MOST_SEARCHED_RUNS: Final = 1 << 15
+#: Columns up to which all pairs are compared for equality; of more columns the entries of each run are sorted.
+COMPARED_COLUMNS: Final = 8
+#: Runs that are compared at a time.
+COMPARED_RUNS: Final = 1 << 13
+#: Runs with equal entries, of those compared at a time, whose columns are looked up.
+EQUAL_RUNS: Final = 256
+#: The difference of two numbers, as a share of the numbers they were computed from, that counts as rounding.
 ROUNDING: Final = 2.0**-44
-#: And they are told as an interval with ends of so many digits.
+#: Significant digits of the ends of an interval around repeated values.
 DIGITS: Final = 9
-#: The finest grids that are looked for, by how much the next one is wider, and how many; what share is rounding.
+#: The finest spacing of each family of grids, the factor to the next one, and the number of spacings.
 GRIDS: Final = ((1e-3, 10.0, 7), (2.0**-10, 2.0, 21))
+#: The distance from a multiple of a spacing, as a share of the spacing, that counts as rounding.
 ON_GRID: Final = 1e-11
-#: Numbers that are worked on at a time, to stay in the cache.
-CACHED: Final = 1 << 16
-#: At most so many pairs of columns are looked at.
-PAIRS: Final = 64
-#: The one value 0 of a feature.
+#: Numbers that are worked on at a time, so that they stay in the processor's cache.
+CACHED_NUMBERS: Final = 1 << 16
+#: The most pairs of columns that are searched.
+MOST_PAIRS: Final = 64
+#: The set of the value 0 of a feature.
 ZERO: Final = OutcomeSet(np.zeros((1, 1)))
-#: By how many standard errors a set must stand out on some of the runs to be counted on all.
-CLEAR: Final = 2.5
+#: Standard errors by which a set stands out on some of the runs, at least, before it is counted on all.
+STANDING_OUT: Final = 2.5
 
 
 class Scans(Learner):
-    """The sets that stand out most for how many were tried, where they are better than what one cut gives.
+    """The sets that stand out most for the number of sets tried, where they are better than every half-line.
 
-    In a quick look only values that come back.
+    In a quick look only repeated values.
     """
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if sample.training_runs < (LEAST if thorough else LEAST_IF_QUICK) or sample.few_outcomes:
+        if sample.training_runs < (LEAST_RUNS if thorough else LEAST_RUNS_IF_QUICK) or sample.few_outcomes:
             return
         found = sample.once(_scanned, thorough)
         if not found.events:
@@ -93,27 +98,27 @@ class Scans(Learner):
         cuts = best_intervals(sample, objective, thorough=thorough)
         least = cuts[0].value if cuts else -np.inf
         proposed: list[Event] = []
-        for share, most in PROPOSED:
+        for share in ERROR_SHARES:
             errors = np.maximum(share * found.errors, 1.0)
             rates = (found.p, found.q), (found.q, found.p)
             straight, swapped = (objective(p, q, sample.training_runs, errors) for p, q in rates)
             values = np.maximum(straight, swapped)
-            for k in np.argsort(-values, kind="stable")[:most].tolist():
-                turned = bool(swapped[k] > straight[k])
-                event, value = found.events[k], float(values[k])
-                if k in found.intervals:
-                    event, value = _with_better_ends(sample, objective, found.intervals[k], float(errors[k]), turned)
-                if value > least and event not in proposed:
-                    proposed.append(event)
-                    yield Proposal(event=event, swapped=turned)
+            k = int(np.argmax(values))
+            turned = bool(swapped[k] > straight[k])
+            event, value = found.events[k], float(values[k])
+            if k in found.intervals:
+                event, value = _with_better_ends(sample, objective, found.intervals[k], float(errors[k]), turned)
+            if value > least and event not in proposed:
+                proposed.append(event)
+                yield Proposal(event=event, swapped=turned)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scanned:
-    """k sets that stand out, their shares of the training runs of D and of D′, and what the best shows by chance alone.
+    """k sets that stand out, and their shares of the training runs of D and of D′.
 
-    `errors`, of shape (k,) as `p` and `q`: by how many standard errors the best of those tried stands out by chance.
-    `intervals`: of those with two ends, by their place, which may be better with other ends.
+    `errors`, of shape (k,) as `p` and `q`: the standard errors by which the best of the sets stands out by chance.
+    `intervals`: the sets with two ends, by their place, which may be better with other ends.
     """
 
     events: Sequence[Event]
@@ -123,13 +128,13 @@ class Scanned:
     intervals: Mapping[int, Interval]
 
 
-def _best_by_chance(tried: int) -> float:
-    """By how many standard errors the best of so many sets stands out by chance."""
+def _error_of_chance(tried: int) -> float:
+    """The standard errors by which the best of `tried` sets stands out by chance."""
     return float(np.sqrt(2 * np.log(max(tried, 1))))
 
 
 def _clear(hits: Floats | Whole, others: Floats | Whole) -> Floats:
-    """By how many standard errors sets stand out, were D and D′ alike."""
+    """The standard errors by which sets stand out, if D and D′ were alike."""
     return np.asarray((hits - others) / np.sqrt(hits + others + 1))
 
 
@@ -137,14 +142,14 @@ def _clearest(hits: Whole, others: Whole) -> list[int]:
     """The few sets that stand out most, in either direction."""
     clear = _clear(hits, others)
     order = np.argsort(clear, kind="stable")
-    return list(dict.fromkeys([*order[::-1][:KEPT].tolist(), *order[:KEPT].tolist()]))
+    return list(dict.fromkeys([*order[::-1][:KEPT_SETS].tolist(), *order[:KEPT_SETS].tolist()]))
 
 
 def _scanned(sample: Sample, thorough: bool) -> Scanned:
-    """What stands out in a sample."""
+    """The sets that stand out in a sample."""
     columns = list(zip(*sample.columns(), strict=True))
-    repeated = [[_coming_back(side) for side in both] for both in columns]
-    # Where each outcome is one number that comes back, `OutcomeSets` takes them all.
+    repeated = [[_repeated(side) for side in both] for both in columns]
+    # Where each outcome is one repeated number, `OutcomeSets` takes them all.
     parts: list[Rated] = (
         [_atoms(columns, repeated, sample.training_runs)] if sample.width > 1 or not sample.repeats else []
     )
@@ -163,12 +168,12 @@ def _scanned(sample: Sample, thorough: bool) -> Scanned:
     )
 
 
-#: Events, their shares on D and on D′, and what the best shows by chance alone.
+#: Events, their shares on D and on D′, and the standard errors by which the best stands out by chance.
 Rated: TypeAlias = tuple[Sequence[Event], Floats, Floats, Floats]
 
 
 def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: int) -> Rated:
-    """The clearest of all values of an entry that come back."""
+    """The clearest of the repeated values of all entries."""
     places, values, hits, others = [], [], [], []
     for j, (both, several) in enumerate(zip(columns, repeated, strict=True)):
         if any(map(len, several)):
@@ -185,16 +190,16 @@ def _atoms(columns: Sequence[Both], repeated: Sequence[Sequence[Floats]], runs: 
         Interval(coordinate=int(place[i]), low=float(value[i]), high=float(np.nextafter(value[i], np.inf)))
         for i in chosen
     ]
-    return events, k[chosen] / runs, m[chosen] / runs, np.full(len(chosen), _best_by_chance(len(value)))
+    return events, k[chosen] / runs, m[chosen] / runs, np.full(len(chosen), _error_of_chance(len(value)))
 
 
 def _of_runs(column: SortedColumn) -> bool:
-    """Whether each of the values is that of one run."""
+    """Whether each value is that of one run."""
     return bool(column.cumulative[-1] == len(column.values))
 
 
-def _coming_back(column: SortedColumn) -> Floats:
-    """The values of a column that came more than once, each perhaps several times."""
+def _repeated(column: SortedColumn) -> Floats:
+    """The values of a column that came in several runs; a value may stand there several times."""
     values, runs = column
     same = values[1:] == values[:-1]
     if _of_runs(column):
@@ -205,18 +210,18 @@ def _coming_back(column: SortedColumn) -> Floats:
 
 
 def _runs_at(column: SortedColumn, values: Floats) -> Whole:
-    """How many runs returned each of some values."""
+    """The number of runs that returned each of some values."""
     first, last = (np.searchsorted(column.values, values, side=side) for side in ("left", "right"))
     return np.asarray(column.cumulative[last] - column.cumulative[first])
 
 
 def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], Floats, Floats, Floats]:
-    """For either input, of the intervals of each length in its runs, the one that stands out most.
+    """The interval that stands out most, for either input and for each length in its runs.
 
-    Intervals of one length hold about as many of its runs: the one with fewest of the other input is the best for every
-    objective.
+    Intervals of one length hold about as many runs of the input, so the best one for every objective holds fewest runs
+    of the other input.
     """
-    step = min(max(runs >> 9, STEP), LARGEST_STEP)
+    step = min(max(runs >> 9, END_STEP), LARGEST_END_STEP)
     events: list[Interval] = []
     hits, errors = [], []
     for side in (0, 1):
@@ -230,7 +235,7 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
             before[:, j, n:] = before[:, j, n - 1 : n]
         length = 1
         while length < most:
-            stride = max(length // PARTS, 1)
+            stride = max(length // STARTS_PER_LENGTH, 1)
             inside = before[:, :, length::stride] - before[:, :, : most - length : stride]
             clear = _clear(inside[side], inside[1 - side])
             j, place = divmod(int(clear.argmax()), clear.shape[1])
@@ -239,17 +244,14 @@ def _intervals(columns: Sequence[Both], runs: int) -> tuple[Sequence[Interval], 
                 low, high = cuts[j][0][[start, start + length]].tolist()
                 events.append(Interval(coordinate=j, low=low, high=high))
                 hits.append(inside[:, j, place])
-                errors.append(_best_by_chance(2 * clear.size))
+                errors.append(_error_of_chance(2 * clear.size))
             length += max(length // 2, 1)
     p, q = np.array(hits).reshape(-1, 2).T / runs
     return events, p, q, np.array(errors)
 
 
 def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Whole]:
-    """−∞, the numbers of a column at every so many runs, and +∞; and how many runs lie below each.
-
-    What is no number is no cut.
-    """
+    """Ends of intervals: −∞, the numbers of a column at every `step` runs, and +∞; and the runs below each."""
     values, runs = column
     if _of_runs(column):
         places = np.arange(0, len(values), step)
@@ -265,7 +267,7 @@ def _cuts(column: SortedColumn, step: int) -> tuple[Floats, Whole]:
 
 
 def _runs_below(column: SortedColumn, ends: Floats) -> Whole:
-    """How many runs lie below the ends of intervals; all of them where there is no end."""
+    """The number of runs below the ends of intervals; all runs for the end +∞."""
     places = np.where(ends == np.inf, len(column.values), np.searchsorted(column.values, ends))
     return np.asarray(column.cumulative[places])
 
@@ -276,8 +278,7 @@ def _with_better_ends(
     """The interval with the best of the ends nearby, one end after the other, and its value; no end stays none."""
     both = [columns[interval.coordinate] for columns in sample.columns()]
     ends, value = np.array([interval.low, interval.high]), -np.inf
-    for turn in range(2 * ROUNDS):
-        which = turn % 2
+    for which in range(2):
         if not np.isfinite(ends[which]):
             continue
         tried = np.unique(np.concatenate([*(_near(side, ends, which) for side in both), ends[[which]]]))
@@ -297,7 +298,7 @@ def _near(column: SortedColumn, ends: Floats, which: int) -> Floats:
     first, last = np.searchsorted(column.values, ends)
     around, reach = (first, last)[which], max(last - first, 1)
     start, stop = max(around - reach, 0), min(around + reach + 1, len(column.values))
-    return column.values[start : stop : max((stop - start) // ENDS, 1)]
+    return column.values[start : stop : max((stop - start) // NEAR_ENDS, 1)]
 
 
 def _derived(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequence[Floats]]) -> Rated:
@@ -316,9 +317,9 @@ def _derived(sample: Sample, columns: Sequence[Both], repeated: Sequence[Sequenc
             _equal(sample, continuous, state)
             _of_pairs(sample, continuous, state)
     ranked = sorted(state.found.items(), key=lambda item: -item[1])
-    events = [event for event, _ in ranked[:KEPT]]
+    events = [event for event, _ in ranked[:KEPT_SETS]]
     rates = np.array([sample.training_rates(event) for event in events]).reshape(-1, 2)
-    return events, rates[:, 0], rates[:, 1], np.full(len(events), _best_by_chance(state.tried))
+    return events, rates[:, 0], rates[:, 1], np.full(len(events), _error_of_chance(state.tried))
 
 
 def _continuous(column: SortedColumn, repeated: Floats) -> bool:
@@ -338,13 +339,13 @@ class _Clearest:
         self.tried += len(hits)
         clear = np.abs(_clear(hits, others))
         for k in _clearest(hits, others):
-            if clear[k] >= CLEAR:
+            if clear[k] >= STANDING_OUT:
                 self.found[event(k)] = float(clear[k])
 
 
 def _on_grids(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
     """Of each column the multiples of every spacing, and what else its residues come back to."""
-    rows, times = sample.some(min(max(RESIDUES // max(len(columns), 1), FEWEST), MOST))
+    rows, times = sample.some(min(max(RESIDUES // max(len(columns), 1), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
     plain = np.ascontiguousarray(numbers(rows[:, columns]).T)
     for finest, factor, spacings in GRIDS:
         turns = plain * (1 / finest)
@@ -375,14 +376,14 @@ def _multiples(turns: Floats, times: Whole, factor: float, spacings: int) -> Ite
 
 def _of_pairs(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
     """Distances and ratios of two entries that come back; of many columns those of neighbours."""
-    pairs = list(islice(_neighbours_first(columns), PAIRS))
-    rows, _ = sample.some(min(max(NUMBERS // len(pairs), FEWEST), MOST))
+    pairs = list(islice(_neighbours_first(columns), MOST_PAIRS))
+    rows, _ = sample.some(min(max(PAIR_NUMBERS // len(pairs), LEAST_SEARCHED_RUNS), MOST_SEARCHED_RUNS))
     used = sorted({column for pair in pairs for column in pair})
     plain = np.ascontiguousarray(numbers(rows[:, used]).T)
-    size = np.nan_to_num(np.median(np.abs(plain[:, :FEWEST]), axis=1), posinf=LARGEST)
+    size = np.nan_to_num(np.median(np.abs(plain[:, :LEAST_SEARCHED_RUNS]), axis=1), posinf=LARGEST)
     first, second = np.searchsorted(used, pairs).T
     scales = np.clip(size[first] + size[second], 1e-300, 1e300)
-    together = max(CACHED // plain.shape[1], 1)
+    together = max(CACHED_NUMBERS // plain.shape[1], 1)
     for start in range(0, len(pairs), together):
         here = slice(start, start + together)
         a, b = plain[first[here]], plain[second[here]]
@@ -440,8 +441,8 @@ def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
     rows, runs = sample.outcomes, sample.training_runs
     counts = [Counter[tuple[int, int]](), Counter[tuple[int, int]]()]
     for side, first in zip(counts, (0, runs), strict=True):
-        for start in range(first, first + runs, BLOCK):
-            block = rows[start : min(start + BLOCK, first + runs)]
+        for start in range(first, first + runs, COMPARED_RUNS):
+            block = rows[start : min(start + COMPARED_RUNS, first + runs)]
             side.update(_equal_pairs(block if len(columns) == sample.width else block[:, columns]))
     pairs = sorted(counts[0].keys() | counts[1].keys())
     if pairs:
@@ -458,7 +459,7 @@ def _equal(sample: Sample, columns: Sequence[int], state: _Clearest) -> None:
 def _equal_pairs(rows: Floats) -> Counter[tuple[int, int]]:
     """How many of some rows have two entries that are equal, by their places."""
     width = rows.shape[1]
-    if width <= FEW:
+    if width <= COMPARED_COLUMNS:
         columns = np.ascontiguousarray(rows.T)
         times = {(i, j): int(np.count_nonzero(columns[i] == columns[j])) for j in range(width) for i in range(j)}
         return Counter({pair: n for pair, n in times.items() if n})
@@ -466,7 +467,7 @@ def _equal_pairs(rows: Floats) -> Counter[tuple[int, int]]:
     same = ordered[:, 1:] == ordered[:, :-1]
     if not same.any():
         return Counter()
-    again = np.flatnonzero(same.any(axis=1))[:EQUAL]
+    again = np.flatnonzero(same.any(axis=1))[:EQUAL_RUNS]
     order = np.argsort(rows[again], axis=1, kind="stable")
     values = np.take_along_axis(rows[again], order, axis=1)
     row, place = np.nonzero(values[:, 1:] == values[:, :-1])

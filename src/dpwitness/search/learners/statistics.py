@@ -1,4 +1,4 @@
-"""Statistics of several entries, and the digits of one: what shows where no entry by itself shows as much.
+"""Statistics of several entries, and of the digits of one, that tell D from D′ better than every entry by itself.
 
 One or two entries show differences, order, residues; all together show sums, extremes and their places, order
 statistics, counts of a value and rises. Where both inputs of a run share their draws, runs are compared one by one: the
@@ -16,7 +16,7 @@ from typing_extensions import override
 from dpwitness.events import Feature, FeatureEvent, Interval
 from dpwitness.events.event import EXACT
 from dpwitness.events.features import numbers
-from dpwitness.search.learners.intervals import COARSE, SHARES, best_intervals
+from dpwitness.search.learners.intervals import COARSE_SHARES, SHARES, best_intervals
 from dpwitness.search.learners.learner import Learner, Proposal
 from dpwitness.search.learners.outcome_sets import best_sets
 from dpwitness.search.objectives import Objective
@@ -31,32 +31,36 @@ Family = Sequence[Feature]
 #: (2, k), and the columns with the most promising one first.
 Families = Callable[[Rows, Whole, list[int]], Sequence[Family]]
 
-#: Training runs of each input that statistics are screened on, and numbers that the outcomes of these hold at most.
-SCREENED: Final = 1024
-ROOM: Final = 1 << 17
-#: Training runs of each input that the best statistic of each family is then looked at in.
-LEARNED: Final = 1 << 14
-#: Training runs below which nothing is looked at: so few show nothing among so many statistics.
-LEAST: Final = 16
-#: Training runs from which a quick look compares families too, and the runs in which it else looks at one statistic.
-MANY: Final = 1 << 15
-QUICK: Final = 96
-#: Standard errors by which that statistic must separate the inputs better than every entry does.
-CLEARLY: Final = 2.5
-#: Families whose best statistic is looked at in more runs, and statistics of which events are proposed.
-KEPT: Final = 6
-PROPOSED: Final = 3
-#: Entries that statistics are compared with: in the screening, and in more runs.
-COMPARED: Final = 24
-BEST_ENTRIES: Final = 3
+#: Training runs of each input that statistics are screened on, at most.
+SCREENING_RUNS: Final = 1024
+#: The most numbers that the outcomes of the screening hold: 1 MiB.
+SCREENING_NUMBERS: Final = 1 << 17
+#: Training runs of each input in which the best statistic of each family is then compared.
+LEARNING_RUNS: Final = 1 << 14
+#: Training runs below which no statistic is compared: few runs show nothing among so many statistics.
+LEAST_RUNS: Final = 16
+#: Training runs from which on a quick look compares families too.
+THOROUGH_RUNS: Final = 1 << 15
+#: Training runs of each input of a quick look at one statistic.
+QUICK_RUNS: Final = 96
+#: Standard errors by which the statistic of a quick look must separate the inputs better than every entry does.
+LEAST_SEPARATION: Final = 2.5
+#: Families whose best statistic is compared in more runs.
+KEPT_FAMILIES: Final = 6
+#: Statistics of which events are proposed.
+PROPOSED_STATISTICS: Final = 3
+#: Entries that statistics are compared with in the screening.
+SCREENED_ENTRIES: Final = 24
+#: Entries that statistics are compared with in more runs.
+COMPARED_ENTRIES: Final = 3
 
 
 class Statistics(Learner):
-    """The best ranges of the best statistics, where they show more than any one entry does.
+    """The best ranges of the best statistics, where they show more than every entry does.
 
-    In a quick look one statistic that separates the inputs much better than any entry does.
+    A quick look takes the statistic that separates the inputs best, if it does so much better than every entry.
 
-    `of`: which statistics are tried, `families_of`, `bit_families`, or a function of one's own.
+    `of`: the function that gives the families of statistics, such as `families_of` or `bit_families`.
     """
 
     def __init__(self, of: "Families | None" = None) -> None:
@@ -64,23 +68,23 @@ class Statistics(Learner):
 
     @override
     def propose(self, sample: Sample, objective: Objective, *, thorough: bool) -> Iterator[Proposal]:
-        if sample.training_runs < LEAST or sample.few_outcomes:
+        if sample.training_runs < LEAST_RUNS or sample.few_outcomes:
             return
         features: Sequence[Feature] = []
-        if thorough or sample.training_runs >= MANY:
+        if thorough or sample.training_runs >= THOROUGH_RUNS:
             features = _screened(sample, objective, self._of)
         elif self._of is families_of:
             features = sample.once(_separating)
         if not features:
             return
-        entries = best_intervals(sample, objective, thorough=thorough)[:BEST_ENTRIES]
+        entries = best_intervals(sample, objective, thorough=thorough)[:COMPARED_ENTRIES]
         known = [sample.once(_of_entry_in_many, item.interval.coordinate) for item in entries]
         least = max((one.best(objective, 2.0).value for one in known), default=-math.inf)
         scans = [(sample.once(_in_many, feature), feature) for feature in features]
         # The best of so many ranges is overestimated: two standard errors lower.
         better = [(one.best(objective, 2.0).value, one, feature) for one, feature in scans]
         better = sorted((item for item in better if item[0] > least), key=lambda item: -item[0])
-        for place, (_, one, feature) in enumerate(better[: PROPOSED if thorough else 1]):
+        for place, (_, one, feature) in enumerate(better[: PROPOSED_STATISTICS if thorough else 1]):
             for found in one.proposals(objective, (1.0, 3.0) if thorough and not place else (1.0,)):
                 within = Interval(coordinate=0, low=found.low, high=found.high)
                 yield Proposal(event=FeatureEvent(feature=feature, within=within), swapped=found.swapped)
@@ -90,7 +94,7 @@ class Statistics(Learner):
 
 
 def _screened(sample: Sample, objective: Objective, of: Families) -> list[Feature]:
-    """The best statistic of each family in some of the training runs, of those that may be better than every entry."""
+    """The best statistic of each family in some of the training runs, where it may be better than every entry."""
     families, entries = sample.once(_screening, of)
     least = max((one.best(objective, 1.0).value for one in entries), default=-math.inf)
     found = []
@@ -99,24 +103,25 @@ def _screened(sample: Sample, objective: Objective, of: Families) -> list[Featur
         feature, best = family[int(np.argmax(values))]
         if best.best(objective, -2.0).value > least:
             found.append((max(values), feature))
-    return [feature for _, feature in sorted(found, key=lambda item: -item[0])[:KEPT]]
+    return [feature for _, feature in sorted(found, key=lambda item: -item[0])[:KEPT_FAMILIES]]
 
 
 def _screening(sample: Sample, of: Families) -> tuple[list[list[tuple[Feature, Scan]]], list[Scan]]:
     """The statistics of each family, and the entries, in some of the training runs."""
-    rows, times = sample.some(max(min(SCREENED, ROOM // (2 * sample.width)), LEAST))
+    rows, times = sample.some(max(min(SCREENING_RUNS, SCREENING_NUMBERS // (2 * sample.width)), LEAST_RUNS))
     columns = np.argsort(-_separation(rows.T, times), kind="stable").tolist()
     paired = not sample.repeats
     families = [
-        [(feature, scan(feature.values(rows), times, COARSE, paired=paired)) for feature in family]
+        [(feature, scan(feature.values(rows), times, COARSE_SHARES, paired=paired)) for feature in family]
         for family in of(rows, times, columns)
     ]
-    entries = [scan(numbers(rows[:, column]), times, COARSE, paired=paired) for column in columns[:COMPARED]]
+    compared = columns[:SCREENED_ENTRIES]
+    entries = [scan(numbers(rows[:, column]), times, COARSE_SHARES, paired=paired) for column in compared]
     return [family for family in families if family], entries
 
 
 def _many(sample: Sample) -> tuple[Rows, Whole]:
-    return sample.some(LEARNED)
+    return sample.some(LEARNING_RUNS)
 
 
 def _in_many(sample: Sample, feature: Feature) -> Scan:
@@ -126,13 +131,13 @@ def _in_many(sample: Sample, feature: Feature) -> Scan:
 
 
 def _of_entry_in_many(sample: Sample, column: int) -> Scan:
-    """An entry in as many."""
+    """An entry in as many training runs."""
     rows, times = sample.once(_many)
     return scan(numbers(rows[:, column]), times, SHARES, paired=not sample.repeats)
 
 
 def _table(sample: Sample, feature: Feature) -> Table:
-    """The few values of a statistic, each once; runs without a value count as runs."""
+    """The table of the few values of a statistic; runs without a value count as runs."""
     rows, times = sample.once(_many)
     values, places = np.unique(feature.values(rows), return_inverse=True)
     counted = np.stack([np.bincount(places, weights=side, minlength=len(values)) for side in times])
@@ -144,12 +149,12 @@ def _table(sample: Sample, feature: Feature) -> Table:
 
 def _separating(sample: Sample) -> list[Feature]:
     """The statistic whose values separate the inputs best, if it does so clearly better than every entry."""
-    rows, times = sample.some(QUICK)
+    rows, times = sample.some(QUICK_RUNS)
     values, named = quick_features(rows)
     separation = _separation(np.concatenate([values, rows.T]), times)
     best = int(separation[: len(values)].argmax()) if len(values) else 0
     error = float(np.sqrt((1 / times.sum(axis=1)).sum()))
-    clear = separation[best] > separation[len(values) :].max() + CLEARLY * error
+    clear = separation[best] > separation[len(values) :].max() + LEAST_SEPARATION * error
     return [named(best)] if len(values) and clear else []
 
 
@@ -164,39 +169,45 @@ def _separation(columns: Rows, times: Whole) -> NDArray[np.float64]:
     return np.asarray(distance.max(axis=1, initial=0.0))
 
 
-#: Pairs of so many columns, at most, are looked at, and of these as many as each measure of `_pairs` points to.
-COLUMNS: Final = 24
-PAIRS: Final = 4
+#: Columns of which pairs are looked at, the most promising ones.
+PAIRED_COLUMNS: Final = 24
+#: Pairs that each measure of `_pairs` chooses.
+PAIRS_BY_MEASURE: Final = 4
 #: Columns up to which all pairs are looked at.
-FEW: Final = 5
-#: Columns whose digits are looked at.
-DIGITS_OF: Final = 4
-#: Values that are counted and located, those seen most; and how often one comes at least, per entry.
-VALUES: Final = 3
-OFTEN: Final = 1 / 64
+COLUMNS_WITH_ALL_PAIRS: Final = 5
+#: Columns whose digits are looked at, the most promising ones.
+DIGIT_COLUMNS: Final = 4
+#: Values that are counted and located, the most frequent ones.
+COUNTED_VALUES: Final = 3
+#: The share of the entries that return a counted value, at least.
+COUNTED_SHARE: Final = 1 / 64
 #: Shares of all entries, or of all rises, at which counts are taken.
 LEVELS: Final = (0.1, 0.25, 0.5, 0.75, 0.9)
-#: Order statistics that are looked at, between the extremes.
-RANKS: Final = 4
-#: The moduli that people round to, and of whole numbers some more.
+#: Order statistics between the extremes.
+ORDER_STATISTICS: Final = 4
+#: Moduli of residues, to which people round.
 MODULI: Final = (1.0, 10.0, 100.0)
+#: Moduli of residues of whole numbers.
 WHOLE_MODULI: Final = (2.0, 3.0, 5.0, 10.0, 100.0, 4.0, 8.0, 16.0, 1024.0)
-#: A spacing is computed from the smallest steps between values, in blocks of so many; how many blocks and spacings.
-BLOCK: Final = 6
-BLOCKS: Final = 5
+#: The smallest steps between values that a spacing is computed from.
+SPACING_STEPS: Final = 6
+#: Blocks of steps that a spacing is computed from each.
+SPACING_BLOCKS: Final = 5
+#: The largest spacings that are moduli.
 SPACINGS: Final = 4
-#: A multiple of the spacing is one up to this share of it.
-NEARLY: Final = 0.01
-#: What of the largest value may be rounding, and how many times as large a spacing is at least.
+#: The distance of a multiple from a whole number, at most, as a share of the spacing.
+NEARLY_WHOLE: Final = 0.01
+#: The difference of two values, as a share of the largest value, that may be rounding.
 ROUNDING: Final = 2.0**-46
-ON_GRID: Final = 2.0**12
+#: The least spacing, in differences that may be rounding.
+LEAST_SPACING: Final = 2.0**12
 
 
 def families_of(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
     """The families of all statistics but those of last bits; see `Families`."""
-    families: list[Family] = [list(_of_entry(rows[:, column], times, column)) for column in columns[:DIGITS_OF]]
+    families: list[Family] = [list(_of_entry(rows[:, column], times, column)) for column in columns[:DIGIT_COLUMNS]]
     if rows.shape[1] > 1:
-        pairs = _pairs(rows, times, sorted(columns[:COLUMNS]))
+        pairs = _pairs(rows, times, sorted(columns[:PAIRED_COLUMNS]))
         kinds = ("difference", "sum of two", "order", "ratio")
         families += [[Feature(name=name, columns=pair) for pair in pairs] for name in kinds]
         families += _of_all(rows)
@@ -211,7 +222,7 @@ def bit_families(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
     unless a user registers one: then what they show is a violation like any other.
     """
     families: list[Family] = []
-    for column in columns[:DIGITS_OF]:
+    for column in columns[:DIGIT_COLUMNS]:
         plain = numbers(rows[:, column])
         if np.any(plain != np.round(plain), where=np.isfinite(plain)):
             kinds = [
@@ -224,19 +235,19 @@ def bit_families(rows: Rows, times: Whole, columns: list[int]) -> list[Family]:
 
 
 def quick_features(rows: Rows) -> tuple[Rows, Callable[[int], Feature]]:
-    """The values of some features that show the clearest leaks, shape (features, k), and what the features are.
+    """The values of cheap features, of shape (features, k), and the function that names a feature by its place.
 
-    What costs little: differences and sums of two entries, of many entries the differences of neighbours, the sum and
-    the place of the largest of all, the number of entries.
+    They are differences and sums of two entries (of many entries, of neighbours), the sum of all entries, the place of
+    the largest, and the number of entries.
     """
     width = rows.shape[1]
     if width == 1:
         return np.empty((0, len(rows))), lambda number: Feature(name="sum", columns=(0,))
     columns = numbers(rows).T
-    if width <= FEW:
+    if width <= COLUMNS_WITH_ALL_PAIRS:
         first, second = np.triu_indices(width, 1)
     else:
-        first = np.arange(min(width - 1, COLUMNS))
+        first = np.arange(min(width - 1, PAIRED_COLUMNS))
         second = first + 1
     last = (width - 1,)
     with np.errstate(all="ignore"):
@@ -268,42 +279,43 @@ def _of_entry(values: Rows, times: Whole, column: int) -> Iterator[Feature]:
 
 
 def _spacings(values: Rows) -> set[float]:
-    """Numbers of which the differences of many of some values are multiples; none where the values are on no grid.
+    """The spacings of grids that many of some values lie on; empty where they lie on none.
 
-    The smallest steps are few multiples of it, and some blocks of them have both ends on one grid, where there are two.
+    The smallest steps between values are small multiples of a spacing. Steps are taken in blocks, as values on two
+    grids have some blocks with both ends on one.
     """
     if not len(values):
         return set()
     rounding = float(np.max(np.abs(values))) * ROUNDING
     steps = np.diff(np.unique(values))
-    steps = np.sort(steps[steps > rounding])[: BLOCK * BLOCKS]
-    blocks = steps[: len(steps) // BLOCK * BLOCK].reshape(-1, BLOCK)
-    return {_spacing(block, ON_GRID * rounding) for block in blocks} - {0.0}
+    steps = np.sort(steps[steps > rounding])[: SPACING_STEPS * SPACING_BLOCKS]
+    blocks = steps[: len(steps) // SPACING_STEPS * SPACING_STEPS].reshape(-1, SPACING_STEPS)
+    return {_spacing(block, LEAST_SPACING * rounding) for block in blocks} - {0.0}
 
 
 def _spacing(steps: Rows, least: float) -> float:
-    """The largest number of which all of some steps, ascending, are multiples; 0 where it is below `least`."""
+    """The largest number of which all steps, in ascending order, are multiples; 0 where it is below `least`."""
     if np.all(steps == np.round(steps)) and steps.max() < EXACT:
         spacing = float(np.gcd.reduce(steps.astype(np.int64)))
         return spacing if spacing > 1 else 0.0
     spacing = 0.0
     for step in steps.tolist():
         larger, smaller = (spacing, step % spacing) if spacing else (step, 0.0)
-        while smaller > NEARLY * larger:  # what is rounded multiplies in Euclid's algorithm: never down to 0
+        while smaller > NEARLY_WHOLE * larger:  # what is rounded multiplies in Euclid's algorithm: never down to 0
             larger, smaller = smaller, abs(larger - smaller * round(larger / smaller))
         # By the largest step so far, of which the least is rounded.
         spacing = step / round(step / larger)
         if spacing < least:
             return 0.0
     multiples = steps / spacing
-    return float(f"{spacing:.6g}") if np.all(np.abs(multiples - np.round(multiples)) < NEARLY) else 0.0
+    return float(f"{spacing:.6g}") if np.all(np.abs(multiples - np.round(multiples)) < NEARLY_WHOLE) else 0.0
 
 
 def _pairs(rows: Rows, times: Whole, columns: list[int]) -> list[tuple[int, int]]:
     """Pairs of columns: all of few; of many those most correlated, and whose order or equality differs most."""
     first, second = np.triu_indices(len(columns), 1)
     places = np.arange(len(first))
-    if len(columns) > FEW:
+    if len(columns) > COLUMNS_WITH_ALL_PAIRS:
         chosen = rows[:, columns]
         centred = np.clip(np.nan_to_num(numbers(chosen)), -1e150, 1e150)
         centred -= centred.mean(axis=0)
@@ -314,7 +326,7 @@ def _pairs(rows: Rows, times: Whole, columns: list[int]) -> list[tuple[int, int]
         sides = times[0] / max(times[0].sum(), 1) - times[1] / max(times[1].sum(), 1)
         a, b = chosen[:, first], chosen[:, second]
         measures = (correlation, *(np.einsum("i,ij->j", sides, true) for true in (a > b, a == b)))
-        places = np.unique(np.concatenate([np.argsort(-np.abs(m), kind="stable")[:PAIRS] for m in measures]))
+        places = np.unique(np.concatenate([np.argsort(-np.abs(m), kind="stable")[:PAIRS_BY_MEASURE] for m in measures]))
     return [(columns[first[k]], columns[second[k]]) for k in places]
 
 
@@ -326,9 +338,9 @@ def _of_all(rows: Rows) -> list[Family]:
         rises = np.diff(plain, axis=1, prepend=0.0)
     present = rows[~np.isnan(rows)]
     values, often = np.unique(present, return_counts=True)
-    most = np.argsort(-often, kind="stable")[:VALUES]
-    frequent = values[most[often[most] >= OFTEN * len(present)]].tolist()
-    ranks = np.unique(np.linspace(1, rows.shape[1], RANKS + 2).round()).tolist()[1:-1]
+    most = np.argsort(-often, kind="stable")[:COUNTED_VALUES]
+    frequent = values[most[often[most] >= COUNTED_SHARE * len(present)]].tolist()
+    ranks = np.unique(np.linspace(1, rows.shape[1], ORDER_STATISTICS + 2).round()).tolist()[1:-1]
 
     def named(*names: str, levels: Sequence[float] = (math.nan,)) -> list[Feature]:
         return [Feature(name=name, columns=last, number=level) for name in names for level in levels]
