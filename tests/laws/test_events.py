@@ -16,11 +16,15 @@ from dpwitness.events import (
     OutcomeSet,
     Outside,
     ScoreThreshold,
+    cells_of,
     event_from_json,
-    thresholds_of,
+    of_one_width,
+    statistic_of,
 )  # fmt: skip
 from dpwitness.events.counting import members_of
 from dpwitness.events.event import Noun
+from dpwitness.runs.shards import tally_of_rows
+from dpwitness.search.cuts import CutCells
 from reference import in_set
 
 entry = st.sampled_from([0.0, 1.0, -1.5, 2.0, np.nan])
@@ -214,20 +218,27 @@ FEATURE = FeatureEvent(feature=Feature(name="difference", columns=(0, 1)), withi
 
 
 @given(st.one_of(intervals, scores(), st.just(FEATURE)), real_rows, st.floats(-3, 3))
-def test_nested_events_hold_the_outcomes_of_a_value_from_their_threshold_on(event, rows, threshold):
-    families = thresholds_of(event)
-    assert len(families) == 2
-    for family in families:
-        values = family.value(rows)
-        assert values.shape == (len(rows),)
-        for t in (threshold, *values[np.isfinite(values) & (np.abs(values) < LARGEST)][:3].tolist()):
-            assert np.array_equal(family.above(t).contains(rows), values >= t)
+def test_half_lines_of_a_statistic_hold_the_outcomes_below_an_end_and_from_it_on(event, rows, end):
+    statistic = statistic_of(event)
+    values = statistic.value(rows)
+    assert values.shape == (len(rows),)
+    for t in (end, *values[np.isfinite(values) & (np.abs(values) < LARGEST)][:3].tolist()):
+        assert np.array_equal(statistic.between(t, np.inf).contains(rows), values >= t)
+        assert np.array_equal(statistic.between(-np.inf, t).contains(rows), values < t)
 
 
-def test_kinds_without_a_threshold_have_no_nested_events():
-    assert thresholds_of(OutcomeSet(np.ones((1, 1)))) == ()
+@given(st.one_of(intervals, scores(), st.just(FEATURE)), real_rows, st.sets(st.floats(-3, 3), min_size=1, max_size=4))
+def test_one_table_counts_all_half_lines_of_a_statistic(event, rows, edges):
+    x, y = of_one_width(rows, rows[::-1], event.width)
+    cuts = CutCells(event, statistic_of(event), np.array(sorted(edges)))
+    expected = cells_of(cuts.half_lines(), x, y)
+    assert np.array_equal(cuts.four_cells(tally_of_rows(cuts, x, y)), expected.T)
+
+
+def test_lists_of_values_are_no_ranges_of_a_statistic():
+    assert statistic_of(OutcomeSet(np.ones((1, 1)))) is None
     listed = FeatureEvent(feature=FEATURE.feature, within=OutcomeSet(np.ones((1, 1))))
-    assert thresholds_of(listed) == ()
+    assert statistic_of(listed).between is None
 
 
 @given(st.lists(st.one_of(intervals, st.builds(Outside, interval=intervals)), min_size=1), real_rows)

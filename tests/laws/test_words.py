@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dpwitness as dpw
-from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, Outside, ScoreThreshold, thresholds_of
+from dpwitness.events import FeatureEvent, Interval, Noun, OutcomeSet, Outside, ScoreThreshold, statistic_of
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, NONE, exception_code, nested, symbol, text_code
 from dpwitness.events.event import date_text, number_text
 from dpwitness.events.features import Feature
@@ -163,7 +163,7 @@ def test_codes_of_texts_have_no_order():
     numbers = np.array([[float(k)] for k in range(32)])
     assert cuts_of(texts, numbers)[0].min() >= LEAST_NUMBER
     code = text_code("a")
-    assert thresholds_of(Interval(coordinate=0, low=code, high=float(np.nextafter(code, np.inf)))) == ()
+    assert statistic_of(Interval(coordinate=0, low=code, high=float(np.nextafter(code, np.inf)))).between is None
 
 
 def test_places_are_said_by_the_names_of_their_entries():

@@ -1,27 +1,26 @@
 """A lower band of the whole privacy profile of a mechanism, and the claims that lie outside it.
 
-The pair is that of `search.pairs`, the events are those with nearly the largest δ at some ε: learned ones, and the
-nested ones that they belong to, are counted on search runs that did not propose them, and a few that cover all ε are
-chosen. That is never evidence: confirm runs count them once they are fixed.
+The pair is that of `search.pairs`. The events have nearly the largest δ at some ε: learned events, and all half-lines
+of their statistics, are counted on search runs that did not propose them, and a few that cover all ε are chosen. That
+is never evidence: confirm runs count them once they are fixed.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
-from typing_extensions import Unpack, override
+from typing_extensions import Unpack
 
 from dpwitness.api.check import adjacency_note
 from dpwitness.api.door import public
 from dpwitness.api.loop import confirm_events, result_fields, uninterrupted, witness_of, work_on
-from dpwitness.candidate import Candidate, Tally
+from dpwitness.candidate import Candidate
 from dpwitness.errors import MechanismTimeout
-from dpwitness.events import Event, Partition, Thresholds, thresholds_of
-from dpwitness.events.counting import cells_between
+from dpwitness.events import Event, statistic_of
 from dpwitness.evidence import Counts, Estimate, log_e_value
 from dpwitness.evidence.counts import cell_probabilities
 from dpwitness.evidence.profile_band import PlannedLine, ProfileBand, band_of, expected_differences
@@ -32,124 +31,75 @@ from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.profile import BandEvent, Profile
 from dpwitness.results.witness import Witness
 from dpwitness.runs import Role, Runner
+from dpwitness.search.cuts import CutCells
 from dpwitness.search.learners import RatedEvent, learn
 from dpwitness.search.objectives import TEST_EPSILONS, DeltaAt
 from dpwitness.search.pairs import PromisingPair, proposed, search, search_budget
-from dpwitness.search.ranges import counts_of
 from dpwitness.search.samples import Sample, sample_of
 
 Floats = NDArray[np.float64]
 
-#: Search runs for the pair, at most.
+#: The most search runs for the pair.
 MOST_SEARCH_RUNS: Final = 4_000_000
-#: Quantiles at which nested events are cut, evenly spaced in log-odds.
-SHARES: Final = 1 / (1 + np.exp(-np.linspace(-14.0, 14.0, 129)))
-#: Families of nested events that are looked at, at most.
-FAMILIES: Final = 8
-#: The four cells (1,0), (1,1), (0,1), (0,0) with D and D′ exchanged.
-TURNED: Final = (2, 1, 0, 3)
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class Cuts(Partition):
-    """The cells between rising cuts of the value of nested events; they are counted and never written.
-
-    Cell j holds the outcomes whose value reaches the first j cuts. The set is the largest of the events. `member`: one
-    of the nested events; `number`: of which of its families.
-    """
-
-    member: Event
-    number: int
-    cuts: Floats
-
-    @property
-    def family(self) -> Thresholds:
-        """The value and its events."""
-        return thresholds_of(self.member)[self.number]
-
-    @property
-    @override
-    def cells(self) -> int:
-        return len(self.cuts) + 1
-
-    @property
-    @override
-    def inside(self) -> NDArray[np.bool_]:
-        return np.arange(self.cells) > 0
-
-    @property
-    @override
-    def width(self) -> int:
-        return self.member.width
-
-    @override
-    def cell_of(self, rows: Floats) -> NDArray[np.int64]:
-        return cells_between(self.cuts, self.family.value(rows), 0)
-
-    @override
-    def contains(self, rows: Floats) -> NDArray[np.bool_]:
-        return self.cell_of(rows) > 0
-
-    def events(self) -> list[Event]:
-        """The events of values from each cut on."""
-        return [self.family.above(cut) for cut in self.cuts.tolist()]
-
-    def four_cells(self, tally: Tally) -> NDArray[np.int64]:
-        """Runs in the cells (1,0), (1,1), (0,1), (0,0) of each event, by one table of paired runs; shape (k, 4)."""
-        table = np.reshape(tally.cells, (self.cells, self.cells))
-        places = np.arange(1, self.cells)
-        hits, others, both = counts_of(table, places, np.full_like(places, self.cells))
-        return np.stack([hits - both, both, others - both, tally.runs - hits - others + both], axis=1)
+#: Quantiles at which a statistic is cut, evenly spaced in log-odds.
+CUT_SHARES: Final = 1 / (1 + np.exp(-np.linspace(-14.0, 14.0, 129)))
+#: The most statistics whose half-lines are counted.
+MOST_STATISTICS: Final = 4
+#: The places of the cells (1,0), (1,1), (0,1), (0,0) with D and D′ exchanged.
+EXCHANGED: Final = (2, 1, 0, 3)
 
 
 def counted_events(
     runner: Runner, pair: Pair, sample: Sample, learned: Sequence[RatedEvent], runs: int
 ) -> tuple[list[Event], Floats, int]:
-    """The learned events and the nested ones that they belong to, each one's shares of the four cells, and the runs.
+    """The learned events, or all half-lines of their statistics, the shares of the four cells of each, and the runs.
 
-    Shares are of fresh search runs, `runs` or as many as there was time for, in the direction of the pair; shape
-    (events, 4). Where that was none, the learned events have the estimates that they came with.
+    The shares, of shape (events, 4), are those in fresh search runs, `runs` or as many as there was time for, in the
+    direction of the pair. Without time for any the learned events have the estimates that they came with.
     """
-    families: dict[str, Cuts] = {}
+    cuts: dict[Hashable, CutCells] = {}
     others: dict[str, Event] = {}
     for event in (found.event for found in learned):
-        known = [str(family.above(1.0).to_json()) for family in thresholds_of(event)]
-        for number, key in enumerate(known):
-            values = thresholds_of(event)[number].value(sample.outcomes)
+        statistic = statistic_of(event)
+        if statistic is not None and not statistic.outside and statistic.between is not None:
+            values = statistic.value(sample.outcomes)
             values = np.sort(values[np.isfinite(values)])
-            if len(values) and key not in families and len(families) < FAMILIES:
-                spots = values[np.minimum((SHARES * len(values)).astype(np.int64), len(values) - 1)]
-                families[key] = Cuts(event, number, np.unique(spots))
-        if not families.keys() & set(known):
+            if len(values) and statistic.key not in cuts and len(cuts) < MOST_STATISTICS:
+                spots = values[np.minimum((CUT_SHARES * len(values)).astype(np.int64), len(values) - 1)]
+                cuts[statistic.key] = CutCells(event, statistic, np.unique(spots))
+        if statistic is None or statistic.outside or statistic.key not in cuts:
             others[str(event.to_json())] = event
     try:
-        tallies = runner.tallies(pair, [*families.values(), *others.values()], runs, Role.ESTIMATE, partial_too=True)
+        tallies = runner.tallies(pair, [*cuts.values(), *others.values()], runs, Role.ESTIMATE, partial_too=True)
     except MechanismTimeout:
         shares = [cell_probabilities(one.estimate.p, one.estimate.q, one.estimate.both) for one in learned]
         swapped = np.array([[one.swapped] for one in learned])
-        cells = np.where(swapped, np.array(shares)[:, TURNED], shares)
+        cells = np.where(swapped, np.array(shares)[:, EXCHANGED], shares)
         return [one.event for one in learned], cells, max(sample.test_runs, 1)
-    nested = [cuts.four_cells(tally) for cuts, tally in zip(families.values(), tallies, strict=False)]
-    alone = [[[one.n10, one.n11, one.n01, one.n00]] for one in tallies[len(families) :]]
-    events = [event for cuts in families.values() for event in cuts.events()]
+    nested = [one.four_cells(tally) for one, tally in zip(cuts.values(), tallies, strict=False)]
+    alone = [[one.four] for one in tallies[len(cuts) :]]
+    events = [event for one in cuts.values() for event in one.half_lines()]
     return [*events, *others.values()], np.concatenate([*nested, *alone]) / tallies[0].runs, tallies[0].runs
 
 
-#: Step of the ε for which events are chosen, up to log(runs): beyond there are too few runs for any.
-STEP: Final = 0.02
+#: The step between the ε, in nats, for which events are chosen.
+EPSILON_STEP: Final = 0.02
+#: The largest ε for which events are chosen, also where log(runs) is larger.
 MOST_EPSILON: Final = 20.0
-#: By how much less than the best one an event may show at an ε: shares of the best one's error and of its δ.
-OF_ERROR: Final = 0.05
-OF_DELTA: Final = 5e-4
+#: The loss of δ against the best event at an ε, as a share of the error of the best event, that is allowed.
+ALLOWED_ERROR: Final = 0.05
+#: The loss of δ against the best event at an ε, as a share of its δ, that is allowed.
+ALLOWED_DELTA: Final = 5e-4
 #: Relative errors between which an event's share of α is proportional to its error.
-ERRORS: Final = (0.002, 0.05)
-#: Events of a band at most, and the first guess of the log of their number.
+RELATIVE_ERRORS: Final = (0.002, 0.05)
+#: The most events of a band.
 MOST_EVENTS: Final = 96
+#: The logarithm of the number of events of a band as it is guessed before they are chosen.
 LOG_EVENTS: Final = math.log(30)
-#: Runs that events are counted on at most before they are chosen: they place cuts for 10¹⁰ confirm runs.
-MOST_COUNTED: Final = 100_000_000
-#: Pairs of an attack that are sampled too.
-PROPOSED: Final = 2
+#: The most search runs that events are counted on before they are chosen: they place cuts for 10¹⁰ confirm runs.
+MOST_COUNTED_RUNS: Final = 100_000_000
+#: Pairs of an attack that are sampled beside those of the search.
+ATTACKED_PAIRS: Final = 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,7 +113,7 @@ class ProfileEvents:
 
 
 def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, planned: int, budget: int) -> ProfileEvents:
-    """The pair that shows most, and its events, for `planned` confirm runs. Raises as `search`.
+    """The best pair and its events for `planned` confirm runs. Raises as `search`.
 
     `budget`: paired search runs for the pair; the events are counted on as many again, of compiled code on a quarter of
     the planned ones at least.
@@ -174,7 +124,7 @@ def find_profile_events(problem: Problem, runner: Runner, *, alpha: float, plann
     attacked, more = _of_attack(problem, searching, planned, max(budget // 4, 16))
     best = _best_pair(searching, [*attacked, *promising], objective)
     learned = _learned(searching, best, objective)
-    again = max(budget, min(planned // 4, MOST_COUNTED)) if problem.mechanism.threads else max(budget // 2, 16)
+    again = max(budget, min(planned // 4, MOST_COUNTED_RUNS)) if problem.mechanism.threads else max(budget // 2, 16)
     events, cells, counted = counted_events(searching, best.pair, best.sample, learned, again)
     events, lines = _covering(events, cells, planned, counted, alpha)
     return ProfileEvents(pair=best.pair, events=events, lines=lines, search_runs=spent + more + counted)
@@ -184,7 +134,7 @@ def _of_attack(problem: Problem, runner: Runner, planned: int, runs: int) -> tup
     """Samples of the pairs that a target's attack proposes, and the runs spent."""
     found, spent = [], 0
     pairs = list({candidate.pair.key: candidate.pair for candidate in proposed(problem, planned)}.values())
-    for number, pair in enumerate(pairs[:PROPOSED]):
+    for number, pair in enumerate(pairs[:ATTACKED_PAIRS]):
         try:
             x, y = runner.sample(pair, min(runs, 1 << 18), Role.COMPARISON, number)
         except MechanismTimeout:
@@ -195,7 +145,7 @@ def _of_attack(problem: Problem, runner: Runner, planned: int, runs: int) -> tup
 
 
 def _best_pair(runner: Runner, promising: Sequence[PromisingPair], objective: DeltaAt) -> PromisingPair:
-    """The pair with the event that shows most over all ε."""
+    """The pair with the event of the largest value over all ε."""
     if len(promising) == 1:
         return promising[0]
     results = runner.each([partial(learn, one.sample, objective, most=1) for one in promising])
@@ -214,11 +164,11 @@ def _learned(runner: Runner, one: PromisingPair, objective: DeltaAt) -> list[Rat
 def _covering(
     events: Sequence[Event], cells: Floats, planned: int, counted: int, alpha: float
 ) -> tuple[list[Event], tuple[PlannedLine, ...]]:
-    """Few events of which at every ε one shows nearly as much as the best one, and their parts in the band.
+    """Few events, one of which is nearly the best at every ε, and their parts in the band.
 
-    `cells`: the shares of the four cells of each event, of so many runs `counted`; shape (events, 4).
+    `cells`: the shares of the four cells of each event in `counted` search runs; shape (events, 4).
     """
-    epsilons = np.arange(0.0, min(math.log(max(planned, 2)), MOST_EPSILON) + STEP, STEP)
+    epsilons = np.arange(0.0, min(math.log(max(planned, 2)), MOST_EPSILON) + EPSILON_STEP, EPSILON_STEP)
     threshold = math.log(1 / alpha) + LOG_EVENTS
     # The error of the estimates too: of many events some seem good by chance.
     threshold = (math.sqrt(threshold) + math.sqrt(planned / counted / 2)) ** 2
@@ -229,7 +179,7 @@ def _covering(
         slopes = (np.full(len(cells), slope) for slope in np.exp(epsilons).tolist())
         return np.stack([expected_differences(expected, slope, threshold) for slope in slopes], axis=-1)
 
-    cells = np.concatenate([cells, cells[:, TURNED]])  # of both directions
+    cells = np.concatenate([cells, cells[:, EXCHANGED]])  # of both directions
     means, errors = differences(cells, epsilons)
     best = (means - errors).argmax(axis=0)
     showing = int(np.logical_and.accumulate((means - errors).max(axis=0) > 0).sum())
@@ -240,13 +190,13 @@ def _covering(
     means, errors = differences(cells, epsilons)
     shown = means - errors  # by the event chosen for ε_i, at ε_j
     own, error = np.diagonal(shown), np.diagonal(errors)
-    less = np.maximum(OF_ERROR * error, OF_DELTA * np.diagonal(means))
+    less = np.maximum(ALLOWED_ERROR * error, ALLOWED_DELTA * np.diagonal(means))
     nodes = _greedy(shown >= own - less)
     while len(nodes) > MOST_EVENTS:
         less = 2 * less
         nodes = _greedy(shown >= own - less)
     relative = error[nodes] / np.maximum(np.diagonal(means)[nodes], 1e-12)
-    shares = np.clip(relative, *ERRORS)
+    shares = np.clip(relative, *RELATIVE_ERRORS)
     shares = alpha * shares / shares.sum()
     lines = tuple(
         PlannedLine(
@@ -261,7 +211,7 @@ def _covering(
 
 
 def _greedy(enough: NDArray[np.bool_]) -> list[int]:
-    """Few rows of a square table with which every column is covered, its diagonal being true; from the left."""
+    """Few rows of a square table, whose diagonal is true, that cover every column; chosen from the left."""
     start, found = 0, []
     while start < len(enough):
         reach = np.logical_and.accumulate(enough[start:, start:], axis=1).sum(axis=1)  # columns in a row
@@ -296,7 +246,7 @@ def profile(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> 
 
 
 def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) -> Profile:
-    """Search, then confirm all events at once. `judged`: the problem's claim is one to be judged by the band."""
+    """Search, then confirm all events at once. `judged`: whether the problem's claim is judged by the band."""
     notes = before_search.required(problem, runner)
     runs = effort.runs
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
@@ -333,7 +283,7 @@ def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) 
 def _witness(
     problem: Problem, runner: Runner, effort: Effort, found: ProfileEvents, shown: tuple[ProfileBand, Sequence[Counts]]
 ) -> Witness | None:
-    """Of the events that put the claim outside the band, the one with the strongest evidence; None if there is none."""
+    """The witness of the event with the strongest evidence that the claim is outside the band; None without any."""
     claim, (band, counts) = problem.claim, shown
     outside = [k for k, line in enumerate(band.lines) if line.outside(claim) > 0]
     if not outside:

@@ -8,7 +8,6 @@ from dpwitness.events.event import (
     Noun,
     Partition,
     Statistic,
-    Thresholds,
     codes_in,
     event_from_json,
     is_partition,
@@ -16,7 +15,6 @@ from dpwitness.events.event import (
     outcomes_of,
     register_event,
     statistic_of,
-    thresholds_of,
     widen,
 )
 from dpwitness.events.features import FEATURES, Feature, FeatureEvent, is_of_bits
@@ -40,7 +38,6 @@ __all__ = [
     "Partition",
     "ScoreThreshold",
     "Statistic",
-    "Thresholds",
     "cells_of",
     "codes_in",
     "event_from_json",
@@ -51,6 +48,5 @@ __all__ = [
     "outcomes_of",
     "register_event",
     "statistic_of",
-    "thresholds_of",
     "widen",
 ]

@@ -372,30 +372,6 @@ def statistic_of(event: Event) -> Statistic | None:
     return found
 
 
-@dataclass(frozen=True, slots=True)
-class Thresholds:
-    """A value of outcomes, −inf where there is none, and the events {value ≥ t} for every number t."""
-
-    value: Callable[[Rows], Rows]
-    above: Callable[[float], Event]
-
-
-def thresholds_of(event: Event) -> Sequence[Thresholds]:
-    """The nested events that an event is one of: its statistic at least t, and at most −t; none where it has none."""
-    statistic = statistic_of(event)
-    if statistic is None or statistic.outside or (between := statistic.between) is None:
-        return ()
-    value = statistic.value
-
-    def present(values: Rows) -> Rows:
-        return np.where(np.isnan(values), -np.inf, values)
-
-    return (
-        Thresholds(lambda rows: present(value(rows)), lambda t: between(t, np.inf)),
-        Thresholds(lambda rows: present(-value(rows)), lambda t: between(-np.inf, float(np.nextafter(-t, np.inf)))),
-    )
-
-
 def outcomes_of(event: Event) -> Rows | None:
     """The outcomes that an event holds one by one; None for kinds that do not say so (an attribute `rows`)."""
     return getattr(event, "rows", None)

@@ -98,6 +98,20 @@ class CutCells(Partition):
         event = between(float(starts[first[i]]), float(ends[last[i]]))
         return event, Estimate(p=float(p[i]), q=float(q[i]), both=float(both[i]))
 
+    def half_lines(self) -> list[Event]:
+        """The ranges with one end: below each edge, then from each edge on."""
+        between = self.statistic.between
+        assert between is not None  # else there are no cuts of it
+        edges = self.edges.tolist()
+        return [*(between(-np.inf, edge) for edge in edges), *(between(edge, np.inf) for edge in edges)]
+
+    def four_cells(self, tally: Tally) -> NDArray[np.int64]:
+        """The counts n10, n11, n01, n00 of each of `half_lines`, by a table of paired runs; shape (k, 4)."""
+        places, end = np.arange(1, self.cells - 1), self.cells - 1
+        first, last = np.concatenate([0 * places, places]), np.concatenate([places, 0 * places + end])
+        hits, others, both = counts_of(np.reshape(tally.cells, (self.cells, self.cells)), first, last)
+        return np.stack([hits - both, both, others - both, tally.runs - hits - others + both], axis=1)
+
     def estimate(self, event: Event, tally: Tally) -> Estimate:
         """The rates of one of the ranges, by a table."""
         statistic = statistic_of(event)
