@@ -11,7 +11,7 @@ from scipy.stats import binom, laplace
 
 import dpwitness as dpw
 from dpwitness.api import outputs
-from dpwitness.api.loop import POINTS, EvidenceCourse
+from dpwitness.api.loop import MOST_POINTS, EvidenceCourse
 from dpwitness.api.outputs import outputs_of
 from dpwitness.claims import PureDP
 from dpwitness.events import Box, Feature, FeatureEvent, Interval, OutcomeSet, Outside, ScoreThreshold
@@ -60,8 +60,8 @@ def test_a_course_is_thinned_while_it_grows_and_its_last_point_is_kept(looks):
     for runs in range(1, looks + 1):
         course.add(runs, runs / 2)
     points = course.ending(looks, -1.0)
-    assert len(points) <= POINTS
-    assert len(points) >= min(looks, POINTS // 2)
+    assert len(points) <= MOST_POINTS
+    assert len(points) >= min(looks, MOST_POINTS // 2)
     assert points[-1] == (looks, -1.0)
     assert all(log_e == runs / 2 for runs, log_e in points[:-1])
     gaps = np.diff([runs for runs, _ in points])
@@ -247,7 +247,7 @@ def test_events_of_several_values_have_no_distribution_of_one(event):
 def test_no_runs_are_made_for_a_figure_that_take_more_than_their_share_of_the_time(monkeypatch):
     found = violation()
     monkeypatch.setattr(outputs, "SECONDS", 0.0)
-    monkeypatch.setattr(outputs, "SHARE", 0.0)
+    monkeypatch.setattr(outputs, "SECONDS_SHARE", 0.0)
     without = violation()
     assert found.course.outputs is not None
     assert without.course == replace(found.course, outputs=None)

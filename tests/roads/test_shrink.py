@@ -86,8 +86,8 @@ def test_ten_queries_become_four_at_most(epsilon):
     assert refutes(small)
     assert small.claim == first.claim
     assert small.seed != first.seed  # else its runs would be those by which it was chosen
-    assert (small.search_runs - first.search_runs - first.counts.runs) % shrinking.COMPILED_RUNS == 0
-    assert first.counts.runs % shrinking.COMPILED_RUNS
+    assert (small.search_runs - first.search_runs - first.counts.runs) % shrinking.COMPILED_STEP_RUNS == 0
+    assert first.counts.runs % shrinking.COMPILED_STEP_RUNS
     assert first.witness.pair.data.size == 10
     assert small.witness.pair.data.size <= 4
     assert small.epsilon_lower_bound <= epsilon / 2 * small.witness.pair.data.size
@@ -456,7 +456,7 @@ def test_runs_of_a_step_is_what_fits_in_the_time(seconds, max_time, runs):
     cost = Cost(seconds_per_run=seconds * (1 - 1e-6), compiled=False, batched=False)
     assert shrinking._runs_of_a_step(cost, max_time) == runs
     compiled = replace(cost, compiled=True)
-    assert shrinking._runs_of_a_step(compiled, max_time) == shrinking.COMPILED_RUNS
+    assert shrinking._runs_of_a_step(compiled, max_time) == shrinking.COMPILED_STEP_RUNS
 
 
 def shows_a_third(rng, data, size):
@@ -475,10 +475,10 @@ def test_where_inputs_stay_the_event_gets_rounder():
     assert small.event == interval(low=float(f"{small.event.low:.1g}"))
     q = float(norm.sf(small.event.low, scale=0.1))
     p = 2 / 3 * q + float(norm.sf(small.event.low - 1, scale=0.1)) / 3
-    assert abs(small.estimate.p - p) < 5 * math.sqrt(p * (1 - p) / shrinking.COMPILED_RUNS)
-    assert abs(small.estimate.q - q) < 5 * math.sqrt(q * (1 - q) / shrinking.COMPILED_RUNS)
-    assert spent >= 2 * shrinking.COMPILED_RUNS
-    assert spent % shrinking.COMPILED_RUNS == 0
+    assert abs(small.estimate.p - p) < 5 * math.sqrt(p * (1 - p) / shrinking.COMPILED_STEP_RUNS)
+    assert abs(small.estimate.q - q) < 5 * math.sqrt(q * (1 - q) / shrinking.COMPILED_STEP_RUNS)
+    assert spent >= 2 * shrinking.COMPILED_STEP_RUNS
+    assert spent % shrinking.COMPILED_STEP_RUNS == 0
     assert smallest(given, running, replace(effort, max_time=1e-9), relation.given[0], event)[0] is None
 
 

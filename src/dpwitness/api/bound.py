@@ -22,6 +22,7 @@ from dpwitness.search.cells import Aim, better
 from dpwitness.search.objectives import BoundAt, Objective, ParameterAt
 from dpwitness.search.pairs import best_candidate, search_budget
 
+#: The most search runs of a bound.
 MOST_SEARCH_RUNS: Final = 8_000_000
 
 
@@ -41,7 +42,7 @@ def bound(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> Bo
 
 
 def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool) -> Bound:
-    """Search, then confirm, all runs. `of_family`: the bound is of the parameter of the claim that was given."""
+    """Search, then confirm with all runs. `of_family`: whether the bound is of the parameter of a given claim."""
     notes = before_search.required(problem, runner)
     problem = replace(problem, claim=problem.claim.at(0.0))  # at the δ of the statement
     runner = replace(runner, tried=Tried())

@@ -2,8 +2,8 @@
 
     Statement + Effort → Problem + Runner → search → Candidate → fresh runs → Counts → Verdict
 
-In this order: the public function; a check for each adjacency where the relation leaves it open; the check of one
-relation, which searches and then confirms, or goes in epochs where runs are expensive; the verdict of what was tested.
+The file goes from the public function over a check for each adjacency, where the relation leaves it open, and the check
+of one relation, which searches and then confirms, or bets in epochs where runs are expensive, to the verdict.
 """
 
 import math
@@ -18,7 +18,7 @@ import numpy as np
 from typing_extensions import Unpack
 
 from dpwitness.api.door import public
-from dpwitness.api.floating_point import FEWEST, drawn_for_bits, leak_of_bits, unless_proved, with_leak
+from dpwitness.api.floating_point import LEAST_RUNS, drawn_for_bits, leak_of_bits, unless_proved, with_leak
 from dpwitness.api.loop import (
     Confirmation,
     EvidenceCourse,
@@ -88,39 +88,44 @@ from dpwitness.search.pairs import (
     usual_runs,
 )
 
-#: From so many seconds a run on every run is evidence, since 10⁵ search runs would take minutes.
+#: Seconds of a run above which every run is evidence: 10⁵ search runs would take minutes.
 EXPENSIVE: Final = 50e-6
-#: Pairs that are run at most; fewer of slow mechanisms, and of those that take most of a second.
-PAIRS: Final = 32
-PAIRS_IF_SLOW: Final = 12
-PAIRS_IF_VERY_SLOW: Final = 4
+#: The most pairs of a check in epochs.
+MOST_PAIRS: Final = 32
+#: The most pairs of a slow mechanism.
+MOST_PAIRS_IF_SLOW: Final = 12
+#: The most pairs of a very slow mechanism.
+MOST_PAIRS_IF_VERY_SLOW: Final = 4
+#: Seconds of a run above which a mechanism is very slow.
 VERY_SLOW: Final = 0.5
-#: An epoch has such a part of a shard at least, where time is what counts: 16 runs of 32 to 500 µs, which take about as
-#: long as choosing the next bet; of few runs that the user gives, such a part at most.
-PART_OF_SHARD: Final = 16
-EPOCHS_AT_LEAST: Final = 256
-#: So many of these are variations of the best pair, tried once all others have had so many runs.
+#: The part of a shard, 1 in 16, that an epoch has at least: runs that take about as long as choosing the next bet.
+EPOCH_PART_OF_SHARD: Final = 16
+#: Epochs of the runs that the user gives, at least.
+LEAST_EPOCHS: Final = 256
+#: Places of the wealth kept for variations of the best pair.
 VARIATIONS: Final = 4
+#: Runs of every other pair before variations of the best pair are added.
 RUNS_BEFORE_VARIATIONS: Final = 4
-#: One more place is kept for a pair of unusual values, where the relation has such pairs: it takes .15 nats at most off
-#: all others, 1 % of what refutes at α = 10⁻⁶. They are looked at where nothing was won, in such a part of the runs
-#: that there is time for, as long as such a share of the time is left.
-UNUSUAL: Final = 1
-PART_OF_UNUSUAL: Final = 8
+#: Places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
+UNUSUAL_PLACES: Final = 1
+#: The part of the affordable runs, 1 in 8, that unusual pairs get where nothing was won.
+UNUSUAL_PART: Final = 8
+#: The share of the time that is left behind the bets on unusual pairs.
 LEFT_BY_UNUSUAL: Final = 0.42
-#: What is left once the last bits were looked at, which need a few percent of the time behind any search.
+#: The share of the time that is left behind the look at last bits, which takes a few per cent.
 LEFT_BY_BITS: Final = 0.36
-#: Where epochs won so many nats the candidate stays: what wins goes on.
-WON: Final = 1.0
-#: Whether a pass has enough runs is asked whenever they have grown by this factor, from so many on; where runs are
-#: nearly free, from a million: they take a tenth of a second.
+#: Log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
+WON_NATS: Final = 1.0
+#: Runs from which on it is asked whether a pass has enough runs.
 FIRST_ASKED: Final = 64
-FIRST_ASKED_IN_NUMBERS: Final = 1 << 20
-ASKED_AGAIN: Final = 1.1
-#: Where runs are expensive, the search gets a fourth of those that the detectable parameter asked for takes.
+#: Runs from which on that is asked where runs are nearly free: they take a tenth of a second.
+FIRST_ASKED_IF_CHEAP: Final = 1 << 20
+#: The growth of the runs after which that is asked again.
+ASKING_GROWTH: Final = 1.1
+#: The part of the runs of the detectable parameter asked for, 1 in 4, that the search gets.
 SEARCH_PART: Final = 4
-#: Runs that are all the same by more than chance: what happens in 1 % of them is missed by 300 in one check of twenty.
-MANY: Final = 1_000
+#: Runs with one outcome that show a constant mechanism: another outcome of 1 % is missed by 300 in one check of twenty.
+CONSTANT_RUNS: Final = 1_000
 
 
 @public
@@ -149,7 +154,7 @@ def check(mechanism: AnyMechanism = None, **options: Unpack[CheckOptions]) -> Ve
 def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tuple[str, ...] | None = None) -> Verdict:
     """Search, then confirm, once for each adjacency where the relation leaves it open.
 
-    `notes`: those of health checks that were done already; None does them here.
+    `notes`: the notes of health checks that are done; None does them here.
     """
     known = before_search.required(problem, runner) if notes is None else notes
     verdict = check_each_adjacency(problem, runner, effort, partial(_check_relation, notes=known))
@@ -197,7 +202,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
 
 
 def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
-    """Under which adjacency the pair is neighbouring, if the relation leaves it open: only that one was tested."""
+    """A note of the adjacency under which the pair is neighbouring, if the relation leaves it open."""
     each = alternatives(problem.relation)
     own = [str(one)[:200] for one in each if adjacent(one, pair, problem.data)] if len(each) > 1 else []
     if not own:
@@ -206,7 +211,7 @@ def adjacency_note(problem: Problem, pair: Pair) -> tuple[str, ...]:
 
 
 def _own_delta(problem: Problem) -> tuple[str, ...]:
-    """That the mechanism has a δ and a claim of ε has none, which may be a mistake of who states it."""
+    """A note where the mechanism has a δ and the claim of ε has none, which may be a mistake in the claim."""
     claim, delta = problem.claim, problem.mechanism.signature.parameters.get("delta")
     if claim.symbol != "ε" or claim.largest(0.0) or not isinstance(delta, float) or not 0 < delta < 1:
         return ()
@@ -214,9 +219,9 @@ def _own_delta(problem: Problem) -> tuple[str, ...]:
 
 
 def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
-    """The relations, one for each adjacency, that have any pair: a single record cannot be removed.
+    """The relations, one for each adjacency, that have a pair; and those of which the user's attack proposes none.
 
-    Also those for which the user's attack proposes no pair, if it proposes pairs for another.
+    The second list is empty unless the attack proposes a pair of another adjacency.
     """
     all_of_them = alternatives(problem.relation)
     each = [relation for relation in all_of_them if next(proposed_pairs(relation, problem.data), None) is not None]
@@ -235,7 +240,7 @@ def _relations_of(problem: Problem) -> tuple[list[Relation], list[Relation]]:
 
 
 def _with_share(runner: Runner, shares: int, *, first: bool) -> Runner:
-    """The same runner with an even share of the time that is left."""
+    """The runner with an even share of the time that is left."""
     if runner.deadline is None:
         return runner
     now, share = time.monotonic(), runner.deadline.left / shares
@@ -248,7 +253,7 @@ def _with_notes(verdict: Verdict, *notes: str) -> Verdict:
 
 
 def _most_telling(verdicts: list[Verdict]) -> Verdict:
-    """The main verdict, with the others; `ended` is that of one that was interrupted, if any."""
+    """The main verdict, with the others; it ended as an interrupted verdict did, if there is one."""
     chosen = max(
         verdicts, key=lambda one: (1, one.log_e_value) if isinstance(one, Violation) else (0, one.detectable_epsilon)
     )
@@ -267,7 +272,8 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     if not problem.mechanism.cost.cheap_in_bulk:
         usual = min(usual, _enough_search(claim, effort))
     budget = search_budget(problem, runner, effort.search_runs, usual)
-    # A pair so good is proved in such a part of the search; and none grows faster than D always in, D′ never.
+    # A pair of the stop value is proved in 1/`PROVED_IN` of the search runs; no event grows faster than one that always
+    # holds on D and never on D′.
     fastest = float(growth_rate(1.0, 0.0, claim.half_plane(1.0, 0.0)))
     objective = GrowthAt(
         claim=claim,
@@ -275,7 +281,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
         log_threshold=log_threshold,
         stop_value=min(PROVED_IN * log_threshold / budget, fastest / 2),
     )
-    # Where the user says how many search runs there are, no others are made.
+    # A number of search runs that the user gives is kept.
     planned = budget if effort.search_runs is not None else effort.runs
     candidate, spent = best_candidate(problem, runner, objective, planned=planned, budget=budget)
     if bounds_divergences(claim):
@@ -337,14 +343,14 @@ def confirm_candidate(
 
 
 def in_epochs(cost: Cost, effort: Effort) -> bool:
-    """Whether a check bets from the first run on: where the user asks for no search runs, or runs are expensive."""
+    """Whether a check bets from the first run on: the user asks for no search runs, or runs are expensive."""
     if effort.search_runs is not None:
         return effort.search_runs == 0
     return not cost.cheap_in_bulk and cost.seconds_per_run > EXPENSIVE
 
 
 def _enough_search(claim: Claim, effort: Effort) -> int:
-    """Search runs that will do for the detectable parameter that the user asks for; many where there is none."""
+    """Search runs that suffice for the detectable parameter that the user asks for; `MOST_RUNS` without one."""
     ratio = effort.detectable_ratio
     if ratio is None or ratio * claim.parameter <= claim.parameter:
         return MOST_RUNS
@@ -352,12 +358,12 @@ def _enough_search(claim: Claim, effort: Effort) -> int:
 
 
 def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
-    """Bet from the first run on, and learn from each run what to bet next: no run is thrown away.
+    """Bet from the first run on, and learn from each run the bets of the next: no run is thrown away.
 
     For half of the runs, or of the time, the portfolios of `search.epochs` are renewed before every epoch; or until
-    every pair had its part of the runs that take the detectable parameter to where the user wants it. Where nothing was
-    won until then, pairs of unusual values are looked at. Then the best candidate is fixed, and the other half says
-    what a test of that event alone would have caught. The wealth goes on throughout: all of it is one e-value.
+    every pair had its part of the runs that bring the detectable parameter to the one the user wants. Where nothing was
+    won until then, unusual pairs are screened. Then the best candidate is fixed, and the other half of the runs gives
+    the parameter that a test of its event alone would have detected. All bets together are one e-value.
     """
     epochs = _epochs_of(problem, runner, effort, notes)
     leak = None
@@ -381,7 +387,7 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
         raise MechanismTimeout(
             f"{problem.mechanism.name} did not finish its first runs in time: give a larger max_time"
         )
-    refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < MANY)
+    refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < CONSTANT_RUNS)
     candidate = epochs.candidate
     if candidate is None and epochs.late and epochs.ended == "runs":
         epochs.ended = "time"  # not two runs of any pair
@@ -393,9 +399,9 @@ def _check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tu
 def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "_Epochs":
     """A share of the wealth for each of the relation's first pairs, some for variations, one for an unusual pair."""
     cost = problem.mechanism.cost
-    most = PAIRS
+    most = MOST_PAIRS
     if cost.slow:
-        most = PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW else PAIRS_IF_SLOW
+        most = MOST_PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW else MOST_PAIRS_IF_SLOW
     attacked = proposed(problem, effort.runs)
     events: dict[frozenset[Hashable], list[Event]] = {}
     for candidate in attacked:
@@ -411,7 +417,7 @@ def _epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[st
         for k, pair in enumerate(pairs)
     ]
     searched = not cost.slow and effort.search_runs is None  # with runs that are no evidence
-    kept = UNUSUAL if searched and next(problem.unusual(), None) is not None else 0
+    kept = UNUSUAL_PLACES if searched and next(problem.unusual(), None) is not None else 0
     places = len(pairs) + (VARIATIONS if len(pairs) > 1 else 0) + kept
     return _Epochs(problem, runner, effort, notes, costs, courses, places, kept, numbered=len(pairs))
 
@@ -450,7 +456,7 @@ class _Epochs:
 
     @property
     def candidate(self) -> Candidate | None:
-        """What to test in the runs that are left; of the best pair, unless its runs were all the same."""
+        """The candidate for the runs that are left: of the best pair, unless all of its outcomes are equal."""
         best = self.best
         candidate = best.candidate(self.problem.claim, self._planned(best.cost))
         if candidate is not None and best.tells(candidate.event):
@@ -458,11 +464,11 @@ class _Epochs:
         return next(filter(None, (course.ordinary() for course in self.courses)), candidate)
 
     def _planned(self, cost: float) -> int:
-        """How many more runs there are, and is time for, at such a cost of a run."""
+        """The number of runs that are left, and fit in the time at the cost of a run."""
         return int(max(min(self.effort.runs - self.runs, self.costs.affordable / cost), 1))
 
     def _later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
-        """What later runs on the candidate's pair showed of events that were chosen earlier; a new pair has none."""
+        """The counts of events that were chosen earlier in later runs of the candidate's pair; empty for a new pair."""
         of_pair = (course for course in self.courses if course.pair.key == candidate.pair.key)
         return next((course.later_counts(candidate) for course in of_pair), ())
 
@@ -475,9 +481,9 @@ class _Epochs:
         return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
 
     def bet(self, most: int, left: float = 0.5) -> None:
-        """Go on until the claim is refuted, so many runs were made in all, or that share of the time is left.
+        """Bet until the claim is refuted, `most` runs are made in all, or the share `left` of the time is left.
 
-        Or until all pairs have enough for what the user wants to detect, unless there is evidence against the claim.
+        Without evidence against the claim it also ends once all pairs have the runs of the detectable parameter.
         """
         claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
         enough = _enough_search(claim, self.effort)
@@ -511,16 +517,16 @@ class _Epochs:
 
     @property
     def _least_of_epoch(self) -> int:
-        """The least runs of an epoch: two of slow mechanisms; of others so many that learning takes no longer.
+        """The least runs of an epoch: 2 of a slow mechanism, else runs that take as long as learning from them.
 
-        One where the user wants no search runs: then runs are what counts, not time.
+        It is 1 where the user wants no search runs, and so cares for runs and not for time.
         """
         cost = self.problem.mechanism.cost
         if cost.slow:
             return 2
         if self.effort.search_runs is not None:
             return 1
-        return max(min(cost.shard // PART_OF_SHARD, self.effort.runs // EPOCHS_AT_LEAST), 1)
+        return max(min(cost.shard // EPOCH_PART_OF_SHARD, self.effort.runs // LEAST_EPOCHS), 1)
 
     @property
     def _free(self) -> int:
@@ -528,19 +534,19 @@ class _Epochs:
         return self.places - len(self.courses)
 
     def _add(self, pairs: Iterable[Pair], most: int) -> None:
-        """Give so many of the pairs a place each, those that have none."""
+        """Give at most `most` of the pairs a place each, where they have none yet."""
         for pair in islice(different(pairs, (course.pair for course in self.courses)), max(most, 0)):
             self.courses.append(PairWealth(pair=pair, index=self.numbered, cost=self.costs.of(pair)))
             self.numbered += 1
 
     def bet_on_unusual(self) -> None:
-        """Where nothing was won, bet on the unusual pairs that promise most.
+        """Bet on the best unusual pairs, where nothing was won on the others.
 
-        They are chosen by a few runs of each, which are no evidence; then they get the runs that the others had.
+        They are chosen by a few runs of each, which are no evidence.
         """
-        if not self.kept or self._log_wealth() > WON:
+        if not self.kept or self._log_wealth() > WON_NATS:
             return
-        most = int(min(self.effort.runs, self.costs.affordable)) // PART_OF_UNUSUAL
+        most = int(min(self.effort.runs, self.costs.affordable)) // UNUSUAL_PART
         objective = GrowthAt(claim=self.problem.claim, log_threshold=math.log(1 / self.effort.level))
         runner = self.runner.searching(LEFT_BY_UNUSUAL)
         known = (course.pair for course in self.courses)
@@ -555,9 +561,9 @@ class _Epochs:
         self.bet(self.runs + most, LEFT_BY_UNUSUAL)
 
     def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
-        """Go on without a pair that cannot be run, of which nothing was bet: its place keeps its wealth.
+        """Leave out a pair that cannot be run and had no bet: its place keeps its wealth.
 
-        Raises the error where something was, and where no pair is left.
+        Raises the error where the pair had a bet, and where no pair is left.
         """
         if course.runs or len(self.courses) == 1:
             raise error
@@ -565,8 +571,8 @@ class _Epochs:
         self.courses = [other for other in self.courses if other is not course]
 
     def leak_of_bits(self) -> Violation | None:
-        """What the last bits of the outcomes so far show, on fresh runs."""
-        seen = ((c.pair, c.x, c.y) for c in self.courses if c.runs >= FEWEST)
+        """The violation by the last bits of the outcomes so far, proved on fresh runs; None without one."""
+        seen = ((c.pair, c.x, c.y) for c in self.courses if c.runs >= LEAST_RUNS)
         runner, cost = self.runner.searching(LEFT_BY_BITS), min(course.cost for course in self.courses)
         return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
 
@@ -640,10 +646,10 @@ class _Epochs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A candidate, its counts, all that was bet, and how that grew.
+    """A candidate, its counts, all bets, and the course of their evidence.
 
-    `outcomes`: of D and of D′ in earlier runs, where they are there; `runs_made`: on which something was bet, those of
-    epochs among them; `search_runs` and `epoch_runs`: what was spent before; `pass_notes`: what to say of a pass alone.
+    `outcomes`: of D and of D′ in earlier runs, if kept; `runs_made`: all runs with a bet, those of epochs among them;
+    `search_runs` and `epoch_runs`: the runs before the last bet; `pass_notes`: notes for a pass alone.
     """
 
     candidate: Candidate
@@ -664,7 +670,7 @@ def _until_settled(
     course: EvidenceCourse,
     earlier: tuple[int, float] = (0, 0.0),
 ) -> Callable[[Totals], tuple[str, str]]:
-    """What stops confirm runs of one event, once the claim is refuted or a pass would have caught what it can.
+    """The function that ends confirm runs of one event once the claim is refuted, or a pass has enough runs.
 
     `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets.
     """
@@ -672,7 +678,7 @@ def _until_settled(
     claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
     threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
     if problem.mechanism.cost.cheap_in_bulk:
-        asked_next = FIRST_ASKED_IN_NUMBERS
+        asked_next = FIRST_ASKED_IF_CHEAP
     if ratio is None and (problem.mechanism.cost.cheap_in_bulk or not effort.limits_by_default):
         ratio = 1.0  # runs are nearly free, or the user has said how many to make
 
@@ -686,7 +692,7 @@ def _until_settled(
         if log_e >= threshold:
             why = "refuted"
         elif ratio != 1 and counts.runs >= asked_next:
-            asked_next = math.ceil(ASKED_AGAIN * counts.runs)
+            asked_next = math.ceil(ASKING_GROWTH * counts.runs)
             why = why_enough(bet_on(counts, claim, estimate), claim, log_e, alpha=left, ratio=ratio)
         return why, ", ".join(filter(None, (shown(totals), f"log e-value {log_e:.1f} of {threshold:.1f}")))
 
@@ -694,7 +700,7 @@ def _until_settled(
 
 
 def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tuple[str, ...]) -> Verdict:
-    """The verdict, once it has been asked whether the counts can be believed.
+    """The verdict of the evidence, after the health checks of its counts.
 
     Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
     """

@@ -45,14 +45,14 @@ from dpwitness.search.objectives import BoundAt, GrowthAt, Objective, ParameterA
 from dpwitness.search.pairs import PROMISING_PAIRS, learned, search, search_budget, usual_runs
 from dpwitness.values import shown
 
-#: Confirm runs of a curve by default, where a mechanism's ε is 1 or more, and of other families.
+#: Confirm runs of a curve by default where the mechanism's ε is at least 1, and for other families of claims.
 CURVE_RUNS: Final = 1_500_000
 #: Standard errors between the sides of a test that the runs are planned for; a p-value of 10⁻⁶ takes 4.8.
-CLEAR: Final = 7.5
+PLANNED_ERRORS: Final = 7.5
 #: log(1/α) of the tests that pairs and events are chosen for.
-THRESHOLD: Final = math.log(1e6)
-#: A p-value below this is taken as evidence, so that the runs behind it are questioned.
-SUSPICIOUS: Final = 0.01
+LOG_THRESHOLD: Final = math.log(1e6)
+#: The p-value below which it counts as evidence, so that its runs are tested for dependence.
+SUSPICIOUS_P_VALUE: Final = 0.01
 
 
 @public
@@ -150,19 +150,19 @@ class CurveTests:
         return [self.family.at(value) for value in self.values]
 
     def widest(self, planned: int) -> Objective:
-        """The aim by which pairs are chosen: a large bound of the parameter."""
+        """The objective that chooses pairs: a large bound of the parameter."""
         if self.of_family:
-            return ParameterAt(claim=self.family, planned=planned, log_threshold=THRESHOLD)
-        return BoundAt(planned=planned, log_threshold=THRESHOLD, delta=self.family.largest(0.0))
+            return ParameterAt(claim=self.family, planned=planned, log_threshold=LOG_THRESHOLD)
+        return BoundAt(planned=planned, log_threshold=LOG_THRESHOLD, delta=self.family.largest(0.0))
 
     def best_of(self, pool: list[RatedEvent], runs: int) -> list[int]:
-        """For each test the place of the event that grows evidence fastest, by estimates of so many runs."""
+        """The place of the event that grows evidence fastest for each test, by estimates from `runs` runs."""
         p, q = (np.array([getattr(found.estimate, side) for found in pool]) for side in ("p", "q"))
         return [int(np.argmax(_growth(claim)(p, q, runs))) for claim in self.claims]
 
 
 def _growth(claim: Claim) -> Objective:
-    return GrowthAt(claim=claim, planned=CURVE_RUNS, log_threshold=THRESHOLD)
+    return GrowthAt(claim=claim, planned=CURVE_RUNS, log_threshold=LOG_THRESHOLD)
 
 
 def _tests(claims: object, stated: Claim, method: str, *, of_family: bool) -> CurveTests:
@@ -183,7 +183,7 @@ def _tests(claims: object, stated: Claim, method: str, *, of_family: bool) -> Cu
 
 
 def _several(name: str, values: object) -> list[float]:
-    """A list of numbers that was given under a name. Raises `InvalidParameter`."""
+    """The numbers that were given as the parameter `name`. Raises `InvalidParameter`."""
     if isinstance(values, numbers.Real):
         values = [values]
     several = isinstance(values, Iterable) and getattr(values, "ndim", 1) > 0  # an array without axes holds one
@@ -197,7 +197,7 @@ def _several(name: str, values: object) -> list[float]:
 
 
 def _ended(error: BaseException) -> str:
-    """Why there is no line, as results say it."""
+    """The reason why a line is missing, as results say it."""
     kinds = {KeyboardInterrupt: "interrupted", ClusterLost: "cluster lost", MechanismTimeout: "time"}
     return next((text for kind, text in kinds.items() if isinstance(error, kind)), "failed")
 
@@ -220,7 +220,7 @@ def _line(
     budget = search_budget(problem, runner, effort.search_runs, min(usual_runs(problem.claim), planned))
     pair, pool, spent = pool_of(problem, runner, tests, planned, budget)
     again = max(budget // 6, 16)
-    # By search runs that none of the events was chosen by, the same for all.
+    # Search runs that chose no event, and are the same for all events.
     tallies = runner.tallies(pair, [found.event for found in pool], again, Role.ESTIMATE)
     pool = [
         replace(found, estimate=(tally.swapped if found.swapped else tally).estimate)
@@ -250,7 +250,7 @@ def _line(
         for place, (count, claim) in enumerate(zip(counts, tests.claims, strict=True))
     ]
     asked = runner.notes
-    if min(values) < SUSPICIOUS:
+    if min(values) < SUSPICIOUS_P_VALUE:
         done = done.unless_interrupted(lambda: check_refutation(runner, pair, events, done.shards))
         asked = done.notes
     line = PValueCurve(
@@ -289,15 +289,14 @@ def pool_of(
 
 
 def most_runs(epsilon: float) -> int:
-    """Confirm runs of a curve at most: to see the same share of ε, their number must grow as 1/ε²."""
+    """The most confirm runs of a curve, which grow as 1/ε² to see the same share of ε."""
     return int(CURVE_RUNS * min(max(1 / max(epsilon, 1e-9), 1.0) ** 2, 15.0))
 
 
 def runs_to_exclude(estimate: Estimate, runs: int, epsilon: float, delta: float) -> int:
-    """Confirm runs of a curve that put 80 % of ε `CLEAR` standard errors away; of the ε shown where that is less.
+    """Confirm runs of a curve that put 80 % of ε, or of a smaller ε shown, `PLANNED_ERRORS` standard errors away.
 
-    The D side is thinned by e^ε, as in the test. `runs`: those that the estimate is from, by one standard error of
-    which it is lowered.
+    The D side is thinned by e^ε, as in the test. `runs`: the runs of the estimate, which is one standard error lower.
     """
     p, q = max(estimate.p - delta, 1e-30), max(estimate.q, 1e-30)
     apparent = math.log(p / q)
@@ -305,4 +304,4 @@ def runs_to_exclude(estimate: Estimate, runs: int, epsilon: float, delta: float)
         return CURVE_RUNS
     thinned = p * math.exp(-0.8 * (epsilon if apparent > 0.8 * epsilon else apparent))
     power = (thinned - q - 1 / runs) / math.sqrt(thinned + q + 1 / runs) - 1 / math.sqrt(runs)
-    return int(min(max((CLEAR / max(power, 1e-9)) ** 2, CURVE_RUNS), most_runs(epsilon)))
+    return int(min(max((PLANNED_ERRORS / max(power, 1e-9)) ** 2, CURVE_RUNS), most_runs(epsilon)))

@@ -1,12 +1,12 @@
-"""What the last bits of floating-point outcomes show: a finding of its own beside the verdict of a check.
+"""Leaks through the last bits of floating-point outcomes: a finding of its own beside the verdict of a check.
 
-A mechanism that is private in real arithmetic may not be private in floating point, and almost none is that adds noise
-of double precision to a number (Mironov 2012). So a check says two things: the verdict, which no bits decide, at level
-α·(1 − `BITS_SHARE`), and what the bits show, at level α·`BITS_SHARE`. Together they accuse a mechanism that keeps its
-claim, as it is computed, with probability at most α.
+A mechanism that is private in real arithmetic may not be private in floating point: almost every one that adds noise of
+double precision to a number is not (Mironov 2012). So a check says two things: the verdict, which no bits decide, at
+level α·(1 − `BITS_SHARE`), and the leak through bits, at level α·`BITS_SHARE`. Together they accuse a mechanism that
+keeps its claim, as it is computed, with probability at most α.
 
-The runs of both begin with the same draws: each event was fixed before its runs, and the sum of two levels holds
-whatever one has to do with the other.
+The runs of both begin with the same draws. Each event was fixed before its runs, and the sum of the two levels holds
+for any dependence between them.
 
 Noise of double precision that is added to x ends on the grid of the last bits of the sum: 1 + noise is a multiple of
 2^−53, and of 0 + noise nearly half is not (Mironov 2012; Haney et al. 2022). In real arithmetic there is nothing of the
@@ -42,23 +42,25 @@ from dpwitness.search.costs import affordable_runs
 
 Rows = NDArray[np.float64]
 
-#: Fresh runs: so many times those that the bet should take, and so many of cheap ones, for a large lower bound.
-MARGIN: Final = 3.0
+#: Fresh runs, for each run that the bet is expected to take.
+RUNS_FACTOR: Final = 3.0
+#: Fresh runs of cheap code, at least, for a large lower bound.
 CHEAP_RUNS: Final = 1 << 15
-#: The share of the planned runs that may be spent on this, how many of a pair at least, and the share of the time where
-#: compiled code is run as Python.
-SHARE: Final = 0.05
-FEWEST: Final = 64
-#: The level at which plain Python must show what compiled code does: no evidence, so that few runs do.
-SAME: Final = 1e-3
-SHARE_OF_TIME: Final = 0.01
+#: The share of the planned runs that the look at last bits takes at most.
+RUNS_SHARE: Final = 0.05
+#: Runs of a pair that are looked at, at least.
+LEAST_RUNS: Final = 64
+#: The level at which plain Python must show the leak of compiled code; the few runs for it are no evidence.
+PYTHON_LEVEL: Final = 1e-3
+#: The share of the time in which compiled code is compared with Python.
+PYTHON_SHARE: Final = 0.01
 
 
 def drawn_for_bits(problem: Problem, runner: Runner) -> Iterator[tuple[Pair, Rows, Rows]]:
     """Few runs of the relation's first pairs; of the first pair alone where outcomes are not of floating point."""
-    affordable = SHARE * affordable_runs(problem, runner)
-    n = int(max(min(RUNS, affordable / PAIRS), FEWEST))
-    for number, pair in enumerate(islice(problem.candidates(), int(min(PAIRS, affordable / n)))):
+    affordable = RUNS_SHARE * affordable_runs(problem, runner)
+    n = int(max(min(MOST_RUNS, affordable / MOST_PAIRS), LEAST_RUNS))
+    for number, pair in enumerate(islice(problem.candidates(), int(min(MOST_PAIRS, affordable / n)))):
         try:
             drawn = runner.sample(pair, n, Role.BITS, number, partial_too=True, size=runner.part_of(n))
         except MechanismRaised:  # the search has said so
@@ -75,7 +77,7 @@ def drawn_for_bits(problem: Problem, runner: Runner) -> Iterator[tuple[Pair, Row
 def leak_of_bits(
     problem: Problem, runner: Runner, effort: Effort, outcomes: Iterable[tuple[Pair, Rows, Rows]], planned: float
 ) -> Violation | None:
-    """What the last bits show, proved on fresh runs at the level of bits; None where that is nothing.
+    """The violation by last bits, proved on fresh runs at the level of bits; None without one.
 
     `outcomes` as in `best_bits`; `planned`: the runs of the check, of which it takes a small part at most.
     """
@@ -92,29 +94,29 @@ def leak_of_bits(
     claim, candidate = problem.claim, best_bits(counted(), problem.claim)
     if candidate is None:
         return None
-    cheap = problem.mechanism.cost.cheap_in_bulk and SHARE * affordable_runs(problem, runner) >= CHEAP_RUNS
+    cheap = problem.mechanism.cost.cheap_in_bulk and RUNS_SHARE * affordable_runs(problem, runner) >= CHEAP_RUNS
     try:
         if cheap:  # the best of many events is overestimated
-            candidate = candidate.seen(runner.tally(candidate.pair, candidate.event, CHEAP_RUNS // 8, Role.BITS, PAIRS))
-            spent += CHEAP_RUNS // 8
-        most = min(float(effort.runs), max(SHARE * planned, CHEAP_RUNS if cheap else 0))
+            tally = runner.tally(candidate.pair, candidate.event, CHEAP_RUNS // 8, Role.BITS, MOST_PAIRS)
+            candidate, spent = candidate.seen(tally), spent + tally.runs
+        most = min(float(effort.runs), max(RUNS_SHARE * planned, CHEAP_RUNS if cheap else 0))
         needed = _runs_to_refute(candidate, claim, effort.level_of_bits)
         if needed > most or not _same_in_python(problem, runner, candidate, most):
             return None
         if cheap:
-            done = _confirmed(runner, candidate, int(min(max(MARGIN * needed, CHEAP_RUNS), most)))
+            done = _confirmed(runner, candidate, int(min(max(RUNS_FACTOR * needed, CHEAP_RUNS), most)))
         else:
             until_refuted = _until_refuted(candidate, claim, effort.level_of_bits)
-            done = _confirmed(runner, candidate, int(min(MARGIN * needed + 1, most)), until_refuted)
+            done = _confirmed(runner, candidate, int(min(RUNS_FACTOR * needed + 1, most)), until_refuted)
     except MechanismTimeout:
         return None
     return _violation(problem, effort, candidate, done, spent)
 
 
 def with_leak(verdict: Verdict, leak: Violation | None, effort: Effort) -> Verdict:
-    """The verdict with what the bits show; where that is to count as one, the violation by bits in its place.
+    """The verdict with the leak through bits; the violation by bits in its place where the user wants `bits="strict"`.
 
-    A violation stays as it is: a mechanism that is wrong in real arithmetic needs no bits.
+    A violation stays as it is.
     """
     if leak is None or not isinstance(verdict, NotRefuted):
         return verdict
@@ -126,7 +128,7 @@ def with_leak(verdict: Verdict, leak: Violation | None, effort: Effort) -> Verdi
 
 
 def unless_proved(verdict: Callable[[], Verdict], leak: Violation | None, effort: Effort) -> Verdict:
-    """A verdict; where its runs fail behind a violation by bits that is to count as one, that violation."""
+    """The verdict; where its runs fail behind a violation by bits that is to count as one, that violation."""
     try:
         return verdict()
     except (DependentRuns, CompiledDisagrees):  # which speak of the runs before them, too
@@ -154,11 +156,11 @@ def _same_in_python(problem: Problem, runner: Runner, candidate: Candidate, most
     plain, claim = problem.mechanism.plain, problem.claim
     if plain is None:
         return True
-    share = Deadline(time.monotonic() + SHARE_OF_TIME * runner.max_time)
+    share = Deadline(time.monotonic() + PYTHON_SHARE * runner.max_time)
     alone = replace(runner, mechanism=plain, pool=None, deadline=share)
-    runs = int(min(MARGIN * _runs_to_refute(candidate, claim, SAME) + 1, most))
+    runs = int(min(RUNS_FACTOR * _runs_to_refute(candidate, claim, PYTHON_LEVEL) + 1, most))
     try:
-        done = _confirmed(alone, candidate, runs, _until_refuted(candidate, claim, SAME))
+        done = _confirmed(alone, candidate, runs, _until_refuted(candidate, claim, PYTHON_LEVEL))
     except MechanismTimeout:
         return False
     return done.ended == "refuted"
@@ -216,54 +218,58 @@ def _violation(
     )
 
 
-#: Runs of each pair that are looked at, and pairs.
-RUNS: Final = 256
-PAIRS: Final = 12
-#: Columns of an outcome that are looked at, and those of which every cut is tried: where the bits differ most.
-COLUMNS: Final = 64
-TRIED: Final = 4
-#: A grid is of rounding, not of the mechanism, where it is finer than typical outcomes by so many bits: with fewer it
-#: would be seen in real arithmetic too, and is for all other learners.
-SIGNIFICANT: Final = 20
-MANTISSA: Final = 53
-#: An entry of which such a share is on a coarser grid, on either side, is left to them.
-COARSE: Final = 0.25
-#: What an event has to show in the runs that chose it, in nats, where chance may give less; and what suffices to stop.
-LEAST: Final = 12.0
-ENOUGH: Final = 40.0
+#: Runs of a pair that are looked at, at most.
+MOST_RUNS: Final = 256
+#: Pairs that are looked at, at most.
+MOST_PAIRS: Final = 12
+#: Columns of an outcome that are looked at.
+MOST_COLUMNS: Final = 64
+#: Columns of which every cut is tried: those in which the bits differ most.
+CUT_COLUMNS: Final = 4
+#: Bits by which a grid of rounding is finer than typical outcomes: a coarser grid is the mechanism's, and is left
+#: to the learners.
+SIGNIFICANT_BITS: Final = 20
+#: Bits of the mantissa of a double.
+MANTISSA_BITS: Final = 53
+#: The share of an entry on a coarser grid, on either side, above which the entry is left to the learners.
+COARSE_SHARE: Final = 0.25
+#: Nats against the claim that an event shows at least in the runs that chose it: chance may give less.
+LEAST_NATS: Final = 12.0
+#: Nats against the claim that end the look at further pairs.
+ENOUGH_NATS: Final = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FoundBits:
-    """A candidate, and how many nats its event showed against the claim in the runs that chose it."""
+    """A candidate, and the nats of its event against the claim in the runs that chose it."""
 
     candidate: Candidate
     nats: float
 
 
 def is_rounded(rows: Rows) -> bool:
-    """Whether outcomes hold floating-point numbers that are not whole; others have no last bits that tell anything."""
+    """Whether outcomes hold numbers that are not whole; last bits of whole numbers tell nothing."""
     plain = numbers(rows)
     return bool(np.any(plain != np.round(plain), where=np.isfinite(plain)))
 
 
 def best_bits(outcomes: Iterable[tuple[Pair, Rows, Rows]], claim: Claim) -> Candidate | None:
-    """The set of last bits that shows most against a claim in outcomes of some pairs; None where none shows anything.
+    """The set of last bits with most nats against a claim in outcomes of some pairs; None below `LEAST_NATS`.
 
-    Rows have the shape (n, any width), with n paired runs, at least 2. Pairs behind one that shows enough are not asked
-    for. The estimate is of the same runs.
+    Rows have the shape (n, any width), with n paired runs, at least 2. An event of `ENOUGH_NATS` ends the look at
+    further pairs. The estimate is of the same runs.
     """
     best: FoundBits | None = None
     for pair, x, y in outcomes:
         best = max(filter(None, (best, *_of_pair(pair, x, y, claim))), key=lambda one: one.nats, default=None)
-        if best is not None and best.nats >= ENOUGH:
+        if best is not None and best.nats >= ENOUGH_NATS:
             break
-    return best.candidate if best is not None and best.nats >= LEAST else None
+    return best.candidate if best is not None and best.nats >= LEAST_NATS else None
 
 
 def _of_pair(pair: Pair, x: Rows, y: Rows, claim: Claim) -> Iterator[FoundBits]:
     """The best event of each of the most promising columns and features."""
-    width = min(max(x.shape[1], y.shape[1]), COLUMNS)
+    width = min(max(x.shape[1], y.shape[1]), MOST_COLUMNS)
     sides = np.stack([widen(rows, width)[:, :width] for rows in (x, y)])
     if not is_rounded(sides):
         return
@@ -271,12 +277,12 @@ def _of_pair(pair: Pair, x: Rows, y: Rows, claim: Claim) -> Iterator[FoundBits]:
     sizes = np.abs(plain).reshape(-1, width)
     sizes[~np.isfinite(sizes) | (sizes == 0)] = np.nan
     columns = np.flatnonzero(~np.isnan(sizes).all(axis=0))
-    finest = np.floor(np.log2(np.nanmedian(sizes[:, columns], axis=0))) - SIGNIFICANT
+    finest = np.floor(np.log2(np.nanmedian(sizes[:, columns], axis=0))) - SIGNIFICANT_BITS
     entries = sides[:, :, columns]
     for name in ("power of two", "trailing zeros"):
         values = Feature(name=name, columns=(0,)).values(entries.reshape(-1, 1)).reshape(entries.shape)
-        most = finest if name == "power of two" else np.full(len(columns), MANTISSA - 1.0 - SIGNIFICANT)
-        coarse = (values > most).mean(axis=1).max(axis=0) > COARSE
+        most = finest if name == "power of two" else np.full(len(columns), MANTISSA_BITS - 1.0 - SIGNIFICANT_BITS)
+        coarse = (values > most).mean(axis=1).max(axis=0) > COARSE_SHARE
         for place in _promising(np.where(coarse, np.nan, values), most):
             feature = Feature(name=name, columns=(int(columns[place]),))
             one = _best_cut(pair, feature, values[:, :, place], most[place], claim)
@@ -289,7 +295,7 @@ def _promising(values: Rows, most: Rows) -> list[int]:
     clipped = np.where(np.isnan(values), most, np.minimum(values, most))
     means, spread = clipped.mean(axis=1), clipped.var(axis=1).sum(axis=0)
     apart = np.abs(means[0] - means[1]) / np.sqrt(spread + 1e-9)
-    return [int(column) for column in np.argsort(-apart, kind="stable")[:TRIED] if apart[column] > 0]
+    return [int(column) for column in np.argsort(-apart, kind="stable")[:CUT_COLUMNS] if apart[column] > 0]
 
 
 def _best_cut(pair: Pair, feature: Feature, values: Rows, most: float, claim: Claim) -> FoundBits | None:

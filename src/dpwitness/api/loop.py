@@ -1,4 +1,4 @@
-"""What check, bound, curve, profile, replay and shrink share: they prepare a problem and confirm a fixed candidate.
+"""The steps that check, bound, curve, profile, replay and shrink share: prepare a problem, confirm a fixed candidate.
 
 Statement + Effort → Problem + Runner → (search) → Candidate → `confirm_events` → Counts → (evidence) → result
 """
@@ -40,22 +40,22 @@ from dpwitness.values import shown
 T = TypeVar("T")
 Totals = tuple[Counts, ...]
 
-#: Errors after which runs are made again otherwise, or are no evidence.
+#: Errors after which counts are no evidence: runs are made again as Python, or depend on each other.
 MADE_AGAIN: Final = (CompiledDisagrees, DependentRuns)
-#: What is said where the questions to a result were cut off.
+#: The end of a note on health checks that were cut off.
 UNASKED: Final = "before it was asked whether its runs are independent of each other"
-#: Points of the course of the evidence.
-POINTS: Final = 64
+#: The most points of the course of the evidence.
+MOST_POINTS: Final = 64
 
 
 @warnings_by_these_filters()
 def work_on(
     statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T], how: Requirements | None = None
 ) -> T:  # fmt: skip
-    """Make a problem ready and work on it; `how`: what a witness says of the rows.
+    """Make a problem ready and work on it; `how`: the requirements of a witness on rows.
 
-    Once more in plain Python where compiled code gives other outcomes, in the time that is left. Warns
-    `CompiledDiffers`.
+    Where compiled code gives other outcomes than Python, it warns `CompiledDiffers` and works once more in plain
+    Python, in the time that is left.
     """
     refuse_inside()
     how, began, deadline, disagreed = how or Requirements(), time.monotonic(), None, False
@@ -80,9 +80,9 @@ def work_on(
 class Confirmation:
     """Fresh runs of events that were fixed before, on a fixed pair: the counts of each, and of each shard.
 
-    `ended`: what stopped them ("refuted", "detectable" or "converged"), else "runs", "time", "interrupted", "cluster
-    lost" or "failed"; `lost`: what was raised where the cluster was lost, or where a run failed behind those that were
-    counted; `coupled`: whether the sides of a run shared their draws; `notes` are for people.
+    `ended`: the reason why they ended, "refuted", "detectable", "converged", "runs", "time", "interrupted", "cluster
+    lost" or "failed"; `lost`: the error of a lost cluster, or of a run that failed behind the counted ones; `coupled`:
+    whether the sides of a run shared their draws; `notes` are for people.
     """
 
     runner: Runner
@@ -98,10 +98,10 @@ class Confirmation:
     def examine(
         self, *, against: bool, largest: bool = False, compared: Iterable[Event] | None = None
     ) -> "Confirmation":
-        """Check whether counts are sound: those of a refutation (`against` the mechanism), or those of a pass.
+        """Do the health checks of a refutation (`against` the mechanism), or of a pass.
 
-        `largest`: a refutation is also said to be the strongest that was found. `compared`: the events in whose runs
-        compiled code is compared with Python; by default all of them.
+        `largest`: whether the refutation is also the strongest that was found. `compared`: the events in whose runs
+        compiled code is compared with Python; None: all events.
 
         Raises `DependentRuns` if the runs are not independent, `CompiledDisagrees` if compiled code gave other outcomes
         than Python. For a pass it raises the error of a failed run, since nothing was proved before it.
@@ -122,9 +122,9 @@ class Confirmation:
         return self.unless_interrupted(questions, proved=against)
 
     def unless_interrupted(self, questions: Callable[[], tuple[str, ...]], *, proved: bool = True) -> "Confirmation":
-        """The same with the notes of some health checks; Ctrl-C ends the checks and keeps the counts.
+        """The confirmation with the notes of health checks; Ctrl-C ends the checks and keeps the counts.
 
-        `proved`: these refute something, which is not lost either to what ends a test, as pytest-timeout does.
+        `proved`: whether the counts refute a claim, which is not lost to the end of a test by pytest-timeout either.
         """
         notes: tuple[str, ...] = ()
         ended = self.ended
@@ -152,11 +152,11 @@ class EvidenceCourse:
         self._seen, self._step = 0, 1
 
     def add(self, runs: int, log_e: float) -> None:
-        """One more; every second point goes where there are too many, and of later ones half as many are kept."""
+        """Add a point; above `MOST_POINTS` every second point goes, and of later points half as many are kept."""
         self._seen += 1
         if self._seen % self._step == 0:
             self._points.append((runs, log_e))
-        if len(self._points) >= POINTS:
+        if len(self._points) >= MOST_POINTS:
             self._points, self._step = self._points[1::2], 2 * self._step
 
     def ending(self, runs: int, log_e: float) -> tuple[tuple[int, float], ...]:
@@ -165,9 +165,9 @@ class EvidenceCourse:
 
 
 def bound_so_far(claim: Claim, estimate: Estimate | None, effort: Effort, *, alpha: float) -> Callable[[Totals], str]:
-    """The lower bound that the counts of one event show so far, for people who watch the progress; empty for others.
+    """The function that gives the lower bound of one event so far, as text for the progress; empty without progress.
 
-    It is computed again each time when there are half as many runs more.
+    The bound is computed anew whenever the runs have grown by a half.
     """
     text, due = "", 0
 
@@ -193,10 +193,9 @@ def confirm_events(
 ) -> Confirmation:
     """Fresh runs of a fixed pair and fixed events, until `look` says stop, the runs are over, or the time.
 
-    `look` gets the counts so far and returns why to stop, empty to go on, and a note for the progress. Ctrl-C, a
-    cluster that is lost and a run that fails end the runs: what was counted before is evidence, since it may be looked
-    at after any number of runs. Raises `CompiledDisagrees` where compiled code gives other outcomes than Python on this
-    pair.
+    `look` gets the counts so far and returns the reason to stop, empty to go on, and a note for the progress. Ctrl-C, a
+    lost cluster and a failed run end the runs: the counts before are evidence, which is valid after any number of runs.
+    Raises `CompiledDisagrees` where compiled code gives other outcomes than Python on this pair.
     """
     require_agreement(runner, pair)
     totals: Totals = tuple(Counts() for _ in events)
@@ -232,9 +231,9 @@ def require_agreement(
 ) -> None:
     """Compare compiled code with Python on a pair: in its first runs, or in runs that fell into an event.
 
-    `counts`: those of the event in confirm runs; if none fell into it there is nothing to compare. `coupled` as in
-    `confirm_events`. Raises `CompiledDisagrees` where an outcome differs, or no run with the event is found. Nothing to
-    do for mechanisms that run as Python.
+    `counts`: the counts of the event in confirm runs; without a hit there is nothing to compare. `coupled` as in
+    `confirm_events`. Raises `CompiledDisagrees` where an outcome differs, or no run with the event is found. A
+    mechanism that runs as Python is not compared.
     """
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is None:
@@ -249,7 +248,7 @@ def require_agreement(
 
 
 def result_fields(mechanism: Mechanism, done: Confirmation) -> dict[str, Any]:
-    """What verdicts, bounds and profiles say alike; the time spent is for the result to add, last."""
+    """The fields that verdicts, bounds and profiles share, but for the time spent."""
     return {
         "mechanism": mechanism.name,
         "parameters": {name: shown(value) for name, value in mechanism.signature.given.items()},
@@ -260,7 +259,7 @@ def result_fields(mechanism: Mechanism, done: Confirmation) -> dict[str, Any]:
 
 
 def uninterrupted(make: Callable[[], T]) -> T:
-    """A result of counts that are there. Ctrl-C while it is computed does not lose it: it is computed once more."""
+    """The result that `make` computes from finished counts; after Ctrl-C it is computed once more, and not lost."""
     try:
         return make()
     except KeyboardInterrupt:
@@ -269,10 +268,10 @@ def uninterrupted(make: Callable[[], T]) -> T:
 
 
 def witness_of(problem: Problem, runner: Runner, alpha: float, candidate: Candidate, counts: Counts) -> Witness:
-    """Everything that is needed to show it again.
+    """The witness of a candidate: everything that a replay needs.
 
-    Where an attack asked other questions about the given data than they answer themselves, this very pair is all that
-    is known to be neighbouring.
+    Where an attack proposed a pair that the relation does not call adjacent for the given data, the relation of the
+    witness is that pair alone.
     """
     relation, pair, mechanism = problem.relation, candidate.pair, problem.mechanism
     judged = adjacent(relation, pair, problem.data)

@@ -1,4 +1,4 @@
-"""Both distributions of the value that decides an event, for people: of runs that add no evidence."""
+"""Histograms of an event's statistic on D and on D′, for people, from runs that add no evidence."""
 
 import math
 import time
@@ -21,26 +21,28 @@ from dpwitness.runs import Role, Runner
 
 Rows = NDArray[np.float64]
 
-#: Bins of a histogram. An end of the event takes the place of the edge beside it.
+#: Bins of a histogram; an end of the event takes the place of the edge beside it.
 BINS: Final = 36
-#: Values of which a figure shows the most frequent; more than so many different numbers are drawn as a histogram.
-FREQUENT: Final = 16
-#: Share of the numbers that a histogram leaves out at either end.
-TAIL: Final = 0.005
-#: Further paired runs for a figure, and numbers that their outcomes hold at most, both sides together (16 MB).
-RUNS: Final = 1_000
-ROOM: Final = 1 << 21
-#: Seconds that these runs may take in any case, and as a share of the seconds of the check so far.
+#: The most frequent values that a figure shows; more different numbers are drawn as a histogram.
+FREQUENT_VALUES: Final = 16
+#: The share of the numbers that a histogram leaves out at either end.
+LEFT_OUT_SHARE: Final = 0.005
+#: Further paired runs of a figure.
+FIGURE_RUNS: Final = 1_000
+#: The most numbers that the outcomes of a figure hold, both sides together: 16 MiB.
+FIGURE_NUMBERS: Final = 1 << 21
+#: Seconds that the runs of a figure may take in any case.
 SECONDS: Final = 0.05
-SHARE: Final = 0.03
+#: The share of the seconds of the check so far that the runs of a figure may take.
+SECONDS_SHARE: Final = 0.03
 #: Runs below which there is no figure.
-FEWEST: Final = 50
+LEAST_RUNS: Final = 50
 
 
 def drawn_outputs(problem: Problem, runner: Runner, candidate: Candidate) -> Outputs | None:
-    """The figure of further runs; None where these would take more than a few percent of the time."""
-    n = min(RUNS, ROOM // (2 * max(problem.mechanism.width, 1)))
-    seconds = max(SECONDS, SHARE * runner.seconds)
+    """The figure of further runs; None where they would take more than a few per cent of the time."""
+    n = min(FIGURE_RUNS, FIGURE_NUMBERS // (2 * max(problem.mechanism.width, 1)))
+    seconds = max(SECONDS, SECONDS_SHARE * runner.seconds)
     if 2 * n * problem.mechanism.cost.seconds_per_run > seconds or not _of_one_value(candidate.event):
         return None
     late = replace(runner, deadline=Deadline(time.monotonic() + 2 * seconds))
@@ -57,7 +59,7 @@ def _of_one_value(event: Event) -> bool:
 
 def outputs_of(problem: Problem, event: Event, x: Rows, y: Rows) -> Outputs | None:
     """The figure of outcomes of D and of D′, shapes (n, any width); None for an event of several values."""
-    if len(x) < FEWEST or not _of_one_value(event):
+    if len(x) < LEAST_RUNS or not _of_one_value(event):
         return None
     width = max(x.shape[1], y.shape[1], event.width, 1)
     try:
@@ -73,7 +75,7 @@ def _outputs_of(problem: Problem, event: Event, rows: Rows) -> Outputs | None:
     statistic, noun, label = statistic_of(event), problem.noun, problem.mechanism.label
     values = rows if statistic is None else statistic.value(rows)
     known: dict[str, Any] = {}
-    if statistic is not None and not math.isnan(statistic.low) and len(np.unique(_numbers(values))) > FREQUENT:
+    if statistic is not None and not math.isnan(statistic.low) and len(np.unique(_numbers(values))) > FREQUENT_VALUES:
         edges = _edges(statistic, values)
         if edges is None:
             return None
@@ -114,7 +116,7 @@ def _numbers(values: Rows) -> Rows:
 
 def _edges(statistic: Statistic, values: Rows) -> Rows | None:
     """Edges of bins of one width, but for those at the ends of the event; None where the numbers have no width."""
-    low, high = np.quantile(_numbers(values), [TAIL, 1 - TAIL])
+    low, high = np.quantile(_numbers(values), [LEFT_OUT_SHARE, 1 - LEFT_OUT_SHARE])
     if not 0 < high - low < math.inf:
         return None
     ends = [end for end in (statistic.low, statistic.high) if 2 * low - high <= end <= 2 * high - low]
@@ -135,7 +137,7 @@ def _most_frequent(values: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     times = np.bincount(places)
     if values.ndim == 1:
         times[np.isnan(values[first])] = 0
-    shown = np.argsort(-times, kind="stable")[:FREQUENT]
+    shown = np.argsort(-times, kind="stable")[:FREQUENT_VALUES]
     shown = shown[times[shown] > 0]
     shown = shown[np.lexsort(np.atleast_2d(values[first[shown]].T)[::-1])]
     bins = np.full(len(first), -1)

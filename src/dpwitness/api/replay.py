@@ -53,16 +53,16 @@ from dpwitness.search.learners import learn_events
 from dpwitness.search.objectives import GrowthAt, value_of
 from dpwitness.targets import target_of
 
-#: What stands for a witness: one, a result that has one, its file, or what a file holds.
+#: A witness, a result with one, its file, or the JSON value of the file.
 AnyWitness = Annotated[
     Witness | WitnessedResult | Profile | str | os.PathLike[str] | Mapping[str, Any],
     Option("a witness, a verdict, the file that one was saved to, or the JSON value that it holds"),
 ]
 
-#: Times that a witness is made smaller in a row, at most: the seeds of so many ancestors are not fresh.
-SHRUNK: Final = 8
-#: Pairs of a relation among which the inputs of a witness are looked for, where its file could not hold them.
-CANDIDATES: Final = 1_000
+#: Ancestors of a witness that was shrunk repeatedly whose seeds are not fresh.
+ANCESTORS: Final = 8
+#: Pairs of a relation that are searched for the inputs of a witness, where its file could not hold them.
+SEARCHED_PAIRS: Final = 1_000
 
 
 @public
@@ -154,8 +154,8 @@ def shrink(violation: AnyWitness, mechanism: AnyMechanism = None, **options: Unp
 class _Case:
     """A witness with the mechanism, the relation and the D that it is judged by.
 
-    These are those given, else the witness's own. With a relation given, the witness's own data count for nothing: they
-    would decide which lengths are adjacent.
+    Each is the one given, else the witness's own. With a given relation the witness's own data are not used: they would
+    decide which lengths are adjacent.
     """
 
     witness: Witness
@@ -166,7 +166,7 @@ class _Case:
 
     @classmethod
     def of(cls, given: AnyWitness, mechanism: Any, options: Mapping[str, Any]) -> "_Case":
-        """Read a witness, and find its mechanism: a file never decides which code runs but for bundled targets.
+        """Read a witness, and find its mechanism; a file decides which code runs for bundled targets alone.
 
         Raises `InvalidWitness` and `InvalidNeighbours`.
         """
@@ -186,7 +186,7 @@ class _Case:
         return cls(witness=witness, mechanism=mechanism, reference=reference, relation=relation, data=data)
 
     def statement(self, options: Mapping[str, Any], claim: Claim, parameters: Mapping[str, object]) -> Statement:
-        """What is tested: the mechanism is made ready on the witness's pair, not on a candidate of another shape."""
+        """The statement that is tested; the mechanism is made ready on the witness's pair."""
         witness = self.witness
         pair = Pairs((witness.pair,), "value" if witness.relation is None else witness.relation.noun)
         return Statement(
@@ -200,7 +200,7 @@ class _Case:
 
     @property
     def requirements(self) -> Requirements:
-        """What the witness says of the rows that its event looks at."""
+        """The requirements of the witness on the rows that its event looks at."""
         witness = self.witness
         # Version 0.2 wrote exceptions where the first value of a list stands.
         by_position = witness.by_position or (witness.layout is None and witness.errors == "outcome")
@@ -208,19 +208,19 @@ class _Case:
 
 
 def _shrinking_seed(seed: int) -> int:
-    """The seed with which a violation of that seed is made smaller."""
+    """The seed for shrinking a violation that was found with `seed`."""
     return int(np.random.SeedSequence((seed, 0x5347)).generate_state(1, np.uint64)[0])
 
 
 def _made(witness: Witness, seed: int | None) -> bool:
-    """Whether the runs of a seed made a witness, or one that it was made smaller from: they are not fresh."""
+    """Whether the runs of a seed made a witness or an ancestor of it, and so are not fresh."""
     if seed is None:
         return False
-    return witness.seed in accumulate(repeat(seed, 1 + SHRUNK), lambda one, _: _shrinking_seed(one))
+    return witness.seed in accumulate(repeat(seed, 1 + ANCESTORS), lambda one, _: _shrinking_seed(one))
 
 
 def _as_witness(given: AnyWitness) -> Witness:
-    """The witness in what was given. Raises `InvalidWitness` where there is none, and as `Witness.load`."""
+    """The witness of a result, a file or a JSON value. Raises `InvalidWitness` without one, and as `Witness.load`."""
     if isinstance(given, WitnessedResult | Profile):
         if given.witness is None:
             raise InvalidWitness(f"witness={brief(given)} holds no witness: nothing was refuted")
@@ -236,14 +236,14 @@ def _as_witness(given: AnyWitness) -> Witness:
 
 
 def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
-    """A witness whose inputs no file could hold, with the one of the given pairs that looks like its own.
+    """The witness, with the given pair of the same JSON where no file could hold its inputs.
 
-    Raises `InvalidWitness` where none does.
+    Raises `InvalidWitness` where no pair has that JSON.
     """
     if not witness.unreadable_inputs:
         return witness
     looks = [input_to_json(side) for side in witness.pair.sides]
-    for pair in () if relation is None else islice(proposed_pairs(relation), CANDIDATES):
+    for pair in () if relation is None else islice(proposed_pairs(relation), SEARCHED_PAIRS):
         for one in (pair, pair.swapped()):
             if [input_to_json(side) for side in one.sides] == looks:
                 return replace(witness, pair=one)
@@ -253,7 +253,7 @@ def _with_its_inputs(witness: Witness, relation: Relation | None) -> Witness:
 
 
 def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
-    """A note where the runs of a witness were summarised, and these are not: no file decides which code runs."""
+    """A note where a witness was found with `outcome=`, and the replay is without: a file decides no code that runs."""
     if witness.outcome is None or problem.how_run.outcome or getattr(problem.mechanism, "outcome", None):
         return ()
     return (
@@ -263,7 +263,7 @@ def _without_outcome(witness: Witness, problem: Problem) -> tuple[str, ...]:
 
 
 def _replayed_claim(stated: Claim, claim: Claim | float | None, delta: float | None) -> Claim:
-    """The claim of a witness, with what is given in its place."""
+    """The claim of a witness, or the given claim, ε or δ in its place."""
     if is_claim(claim):
         if delta is not None and delta != getattr(claim, "delta", None):
             raise InvalidParameter(f"delta={delta!r} is not the δ of claim={claim}: give one of the two")
@@ -314,16 +314,17 @@ def _check_parameters(
             )
 
 
-#: Paired search runs of one step of compiled or vectorised code.
-COMPILED_RUNS: Final = 200_000
-#: Paired search runs of one step of plain Python, at least and at most; nothing is tried where `STEPS` steps of the
-#: least do not fit in the time.
-PYTHON_RUNS: Final = (100, 10_000)
+#: Paired search runs of a step of compiled or vectorised code.
+COMPILED_STEP_RUNS: Final = 200_000
+#: Paired search runs of a step of plain Python, at least and at most.
+PYTHON_STEP_RUNS: Final = (100, 10_000)
+#: Steps that fit in the time, at least, or nothing is shrunk.
 STEPS: Final = 20
-#: Share of the confirm runs within which a smaller witness is expected to refute.
-SHARE: Final = 0.5
-#: Shares of the time until which inputs are shrunk, and until which the event is; the rest is for the confirm runs.
+#: The share of the confirm runs in which a smaller witness is expected to refute.
+REFUTING_SHARE: Final = 0.5
+#: The share of the time at which shrinking of the inputs ends.
 INPUTS_UNTIL: Final = 0.5
+#: The share of the time at which shrinking of the event ends; the rest is for the confirm runs.
 EVENT_UNTIL: Final = 0.75
 
 
@@ -356,21 +357,21 @@ class _Shrinker:
 def smallest(
     problem: Problem, runner: Runner, effort: Effort, pair: Pair, event: Event
 ) -> tuple[Candidate | None, int]:
-    """Shrink what refutes the claim, by the steps of the relation; None where nothing smaller was found in time.
+    """Shrink a pair and an event by the steps of the relation; return a candidate, D first, and the paired runs spent.
 
-    Where the problem has data the inputs stay as they are, and only the event gets simpler. The candidate is expected
-    to refute within a share of the confirm runs; whether it does is for them to say, with a seed that is not that of
-    the runs which made the witness. Returns it, D first, and the paired runs spent. Raises `MechanismError` where the
-    mechanism fails on its own inputs.
+    The candidate is None where no smaller one was found in time. Where the problem has data the inputs stay as they
+    are, and only the event gets simpler. The candidate is expected to refute within a share of the confirm runs, which
+    have another seed than the runs that made the witness. Raises `MechanismError` where the mechanism fails on its own
+    inputs.
     """
     started = time.monotonic()
     runs = _runs_of_a_step(problem.mechanism.cost, effort.max_time)
-    if runs < PYTHON_RUNS[0]:
+    if runs < PYTHON_STEP_RUNS[0]:
         return None, 0
     log_threshold = math.log(1 / effort.alpha)
     objective = GrowthAt(claim=problem.claim, planned=effort.runs, log_threshold=log_threshold)
     until = replace(runner, deadline=Deadline(started + INPUTS_UNTIL * effort.max_time))
-    shrinker = _Shrinker(until, objective, log_threshold / (SHARE * effort.runs), runs)
+    shrinker = _Shrinker(until, objective, log_threshold / (REFUTING_SHARE * effort.runs), runs)
     small = _smallest_pair(shrinker, problem, pair)
     shrinker.runner = replace(runner, deadline=Deadline(started + EVENT_UNTIL * effort.max_time))
     try:
@@ -385,13 +386,13 @@ def smallest(
 def _runs_of_a_step(cost: Cost, max_time: float) -> int:
     """Paired runs of one step, of which `STEPS` fit in the time; a power of ten, as for the search."""
     if cost.cheap_in_bulk:
-        return COMPILED_RUNS
+        return COMPILED_STEP_RUNS
     fitting = max_time / STEPS / (2 * max(cost.seconds_per_run, 1e-9))
-    return int(min(PYTHON_RUNS[1], 10 ** math.floor(math.log10(max(fitting, 1.0)))))
+    return int(min(PYTHON_STEP_RUNS[1], 10 ** math.floor(math.log10(max(fitting, 1.0)))))
 
 
 def _smallest_pair(shrinker: _Shrinker, problem: Problem, pair: Pair) -> Pair:
-    """Take the first smaller pair that is refutable, and begin again, until none is or the time is over."""
+    """The pair after steps to the first smaller pair that is refutable, until no pair is or the time is over."""
     try:
         while True:
             steps = smaller_pairs(problem.relation, pair, problem.data)
@@ -404,7 +405,7 @@ def _smallest_pair(shrinker: _Shrinker, problem: Problem, pair: Pair) -> Pair:
 
 
 def _refutable(shrinker: _Shrinker, pair: Pair) -> bool:
-    """Whether some event of a pair would refute in the runs there are; none of a pair that the mechanism rejects."""
+    """Whether an event of a pair is expected to refute; False for a pair that the mechanism rejects."""
     try:
         x, y = shrinker.outcomes(pair)
     except MechanismTimeout:
@@ -417,7 +418,7 @@ def _refutable(shrinker: _Shrinker, pair: Pair) -> bool:
 def _candidates(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, list[Event]]:
     """The pair in its better direction, and candidates for its event, simplest first.
 
-    They are learned anew, then the one there was, and parts of each.
+    The candidates are newly learned events, the given event, and parts of each.
     """
     x, y = shrinker.outcomes(pair)
     learned = learn_events(x, y, shrinker.objective)
@@ -430,7 +431,7 @@ def _candidates(shrinker: _Shrinker, pair: Pair, event: Event) -> tuple[Pair, li
 
 
 def _simplest(shrinker: _Shrinker, pair: Pair, event: Event) -> Candidate | None:
-    """The simplest event that would refute, with the roundest numbers of which half the growth is left."""
+    """The simplest event that is expected to refute, with the roundest numbers that keep half of its growth."""
     pair, candidates = _candidates(shrinker, pair, event)
     for candidate in candidates:
         value, estimate = shrinker.value(pair, candidate)
