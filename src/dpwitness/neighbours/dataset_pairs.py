@@ -1,7 +1,7 @@
 """Pairs of datasets that differ in one group of records: those that break real code.
 
-A slow mechanism sees the first few candidates only, so kinds of them come in turn. Most kinds are changes of single
-records without their unit; with units each record becomes one of several of a unit, alike or different.
+A slow mechanism sees the first few candidates only, so kinds of candidates come in turn. Most kinds are changes of
+single records without their unit; with units each record becomes a group of records, alike or different.
 """
 
 import math
@@ -14,9 +14,9 @@ from typing import Final, NamedTuple, TypeVar
 
 import numpy as np
 
-from dpwitness.neighbours.dataset_steps import FIELDS, order_of, setting, with_value
+from dpwitness.neighbours.dataset_steps import CHANGED_FIELDS, order_of, setting, with_value
 from dpwitness.neighbours.domains import Domain, Value, in_turn, key_of
-from dpwitness.neighbours.fields import SEED, Fields, Record
+from dpwitness.neighbours.fields import FILL_SEED, Fields, Record
 from dpwitness.neighbours.groups import AFTER, BEFORE, BOTH, CONTRIBUTIONS, Change, Groups, same_record
 
 T = TypeVar("T")
@@ -32,7 +32,7 @@ def _key_of_side(records: tuple[Record, ...]) -> Hashable:
 
 
 def distinct(changes: Iterable[Change]) -> Iterator[Change]:
-    """The changes whose two datasets differ, each of them once."""
+    """The changes whose two datasets differ, each once."""
     seen: set[object] = set()
     for change in changes:
         if change.differs and (key := frozenset(map(_key_of_side, change.datasets))) not in seen:
@@ -40,21 +40,14 @@ def distinct(changes: Iterable[Change]) -> Iterator[Change]:
             yield change
 
 
-#: Candidates in total: few enough that each gets runs.
-MOST: Final = 64
-#: Values that are tried one by one.
-VALUES: Final = 24
-#: Named records that are tried at one size before the first of them is tried at the next.
-CORNERS_A_SIZE: Final = 1
+#: Values of single fields, each tried in an ordinary record: a slow mechanism sees no more.
+FIELD_VALUES: Final = 24
+#: Records tried at one size before the first of them is tried at the next size, so that all sizes come early.
 VALUES_A_SIZE: Final = 6
-#: Values of a field that are combined with those of other fields, and exchanged for each other.
-COMBINED: Final = 5
-#: Numbers of records in the larger dataset that are tried besides a relation's own.
-MORE_SIZES: Final = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
-#: Units of the group that differs, by turns: a drawn one and both ends of the field.
-UNITS: Final = 3
+#: Values of a field that are combined with those of other fields, and exchanged for each other: pairs grow as squares.
+COMBINED_VALUES: Final = 5
 
-#: A record and what people call it.
+#: A record and its name for people.
 Named = tuple[str, Record]
 
 
@@ -74,7 +67,7 @@ class Shape(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Proposals:
-    """Changes to try of datasets; of `base` alone where it is `pinned`.
+    """Changes of datasets to try; changes of `base` alone where it is `pinned`.
 
     `missing`: how the datasets hold a missing number where a field may be NaN or None.
     """
@@ -110,12 +103,12 @@ class Proposals:
         named = self._single([domain.special(scale) for domain in self.fields.domains], most=None)
         return self._of_groups(in_turn((
             (self._change([middle] * (least - 1), middle, one, "ordinary") for one in named),
-            (self._change([one[1]] * (least - 1), middle, one, "equal to it") for one in named[:VALUES]),
+            (self._change([one[1]] * (least - 1), middle, one, "equal to it") for one in named[:FIELD_VALUES]),
             self._of_many_sizes(),
         )))  # fmt: skip
 
     def _of_groups(self, changes: Iterable[Change], start: int = 0) -> Iterator[Change]:
-        """Each change of a single record as one of a full group, and as one of a group of another shape in turn.
+        """Each change of a single record as a change of a full group, and of a group of another shape in turn.
 
         Other records have units of their own. In every second change they share them and lie apart, as the group's do,
         and are fewer by as many as the group has.
@@ -126,7 +119,7 @@ class Proposals:
         units, most = self.groups.units(max(self.sizes) + 2), self.groups.at_most
         for turn, change in enumerate(changes, start):
             others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
-            tried = min(len(units), UNITS)
+            tried = min(len(units), 3)  # a drawn unit and both ends of the field
             own, replaced = turn % tried, (turn + 1 - turn // 2 % 2) % tried
             free = [unit for k, unit in enumerate(units) if k not in (own, replaced)]
             owners = -(-len(others) // (most or CONTRIBUTIONS[0])) if turn % 2 else len(others)
@@ -160,13 +153,14 @@ class Proposals:
     def _of_many_sizes(self) -> Iterator[Change]:
         """A record at an end, all others drawn at random: numbers of records at which code may change."""
         high = self._corners()[0]
-        for size in MORE_SIZES if len(self.sizes) > 2 else ():
+        sizes = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
+        for size in sizes if len(self.sizes) > 2 else ():
             if min(self.sizes) <= size <= max(self.sizes):
                 *others, last = self._drawn(size)
                 yield self._change(others, last, high, "drawn at random")
 
     def _corners(self) -> list[Named]:
-        """Records of which every field is at an end: high, low, and both in turn; far apart from each other."""
+        """Records with every field at an end: high, low, and both in turn; far apart from each other."""
         ends = [domain.ends() for domain in self.fields.domains]
         corners = [("high", tuple(e[0] for e in ends)), ("low", tuple(e[1] for e in ends))]
         if len(ends) > 1:
@@ -174,7 +168,7 @@ class Proposals:
             corners.append(("low and high", tuple(e[1 - k % 2] for k, e in enumerate(ends))))
         return corners
 
-    def _single(self, values: Sequence[Sequence[Value]], most: int | None = VALUES) -> list[Named]:
+    def _single(self, values: Sequence[Sequence[Value]], most: int | None = FIELD_VALUES) -> list[Named]:
         """Ordinary records with one value of one field, the first of each field before the second of any."""
         middle, paths = self.fields.middle(), self.fields.paths
         places = in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(values)])
@@ -201,13 +195,13 @@ class Proposals:
         ]  # fmt: skip
 
     def _combined(self, part: int) -> list[Named]:
-        """Records of which each field has one of a few notable values, drawn at random."""
+        """Records whose fields have a few notable values each, combined at random."""
         domains, paths, middle = self.fields.domains, self.fields.paths, self.fields.middle()
-        places = range(len(domains))[-FIELDS:]
-        values = {k: (*domains[k].ends()[:COMBINED], *self._odd_of(domains[k])[:1]) for k in places}
-        rng = np.random.default_rng([SEED, part])
+        places = range(len(domains))[-CHANGED_FIELDS:]
+        values = {k: (*domains[k].ends()[:COMBINED_VALUES], *self._odd_of(domains[k])[:1]) for k in places}
+        rng = np.random.default_rng([FILL_SEED, part])
         named = []
-        for _ in range(VALUES // 2 if len(places) > 1 else 0):
+        for _ in range(FIELD_VALUES // 2 if len(places) > 1 else 0):
             chosen = {k: own[int(rng.integers(len(own)))] for k, own in values.items()}
             text = ", ".join(setting(paths[k], value) for k, value in chosen.items())
             named.append((f"{text:.60}", (*middle[: places[0]], *chosen.values())))
@@ -234,7 +228,7 @@ class Proposals:
         return Change.of(others, [after], [before] if self.replace else [], place, label)
 
     def _sized(
-        self, tried: Sequence[T], a_size: int, *, least: int = 1, large: bool = False
+        self, tried: Sequence[T], a_size: int = 1, *, least: int = 1, large: bool = False
     ) -> Iterator[tuple[int, T, int | None]]:
         """Each of several things with every size, and a place: two at the end and two at the start by turns.
 
@@ -258,7 +252,7 @@ class Proposals:
     def _outliers(self) -> Iterator[Change]:
         """A record at one end, all others near the opposite end, or at it, where many computations are degenerate."""
         tried = [(named, near) for named in self._corners() for near in (True, False)]
-        for size, (named, near), place in self._sized(tried, CORNERS_A_SIZE):
+        for size, (named, near), place in self._sized(tried):
             other = self._opposite(named[1])
             if near:
                 other = tuple(domain.inside(end) for domain, end in zip(self.fields.domains, other, strict=True))
@@ -277,13 +271,13 @@ class Proposals:
 
     def _exchanged(self) -> Iterator[Change]:
         middle, domains, paths = self.fields.middle(), self.fields.domains, self.fields.paths
-        pairs = [combinations(domain.ends()[:COMBINED], 2) for domain in domains] if self.replace else []
+        pairs = [combinations(domain.ends()[:COMBINED_VALUES], 2) for domain in domains] if self.replace else []
         for k, (value, other) in in_turn([zip(repeat(k), own, strict=False) for k, own in enumerate(pairs)]):
             named = (setting(paths[k], value), with_value(middle, k, value))
             yield self._change([middle] * (self.sizes[0] - 1), with_value(middle, k, other), named, "ordinary")
 
     def _among_odd(self) -> Iterator[Change]:
-        """A record at an end, all others missing, outside of the range, or new: what is left of them is one record."""
+        """A record at an end, all others missing, outside of the range, or new: code that drops these keeps one."""
         odd = [self._odd_of(domain) for domain in self.fields.domains]
         first = tuple(v[0] if v else m for v, m in zip(odd, self.fields.middle(), strict=True))
         fills = [("all odd", first)] if sum(map(bool, odd)) > 1 else []
@@ -307,7 +301,7 @@ class Proposals:
         domains, paths = self.fields.domains, self.fields.paths
         for size in self.sizes:
             *drawn, last = self._drawn(size)
-            for k in reversed(range(len(domains))[-FIELDS:]):
+            for k in reversed(range(len(domains))[-CHANGED_FIELDS:]):
                 for value, other in permutations(domains[k].ends()[:2]):
                     name, record = setting(paths[k], value), with_value(last, k, value)
                     without = [with_value(r, k, other) for r in drawn]
@@ -315,11 +309,11 @@ class Proposals:
                     yield self._change(drawn, last, (name, record), "drawn at random")
 
     def _contrasts(self) -> Iterator[Change]:
-        """All records in one corner but one, of which half of the fields are opposite and the last one is flipped.
+        """All records in one corner but one: half of its fields are opposite, and its last field is flipped.
 
         Products of two fields, such as of a feature and a label, then differ in their signs.
         """
-        for size, (name, one), _ in self._sized(self._corners(), CORNERS_A_SIZE):
+        for size, (name, one), _ in self._sized(self._corners()):
             half = len(one) // 2
             contrast = (*one[:half], *self._opposite(one)[half:])
             before = with_value(contrast, len(one) - 1, one[-1])
@@ -332,7 +326,7 @@ class Proposals:
         base = list(map(self.groups.stripped, self.base or ()))
         for named, falling in tried if len(base) > 1 else ():
             yield self._ordered(base, named, falling)
-        for size, (named, falling), _ in self._sized(tried, CORNERS_A_SIZE, least=3, large=True):
+        for size, (named, falling), _ in self._sized(tried, least=3, large=True):
             yield self._ordered(self._drawn(size), named, falling)
 
     def _ordered(self, records: Sequence[Record], named: Named, falling: bool) -> Change:
@@ -344,7 +338,7 @@ class Proposals:
     def _among_equal(self) -> Iterator[Change]:
         """All records equal, with one more or fewer, or one that is ordinary; or all opposite but one like it."""
         tried = [(named, where) for named in self._corners() for where in ("", "behind", "before")]
-        for size, (named, where), _ in self._sized(tried, CORNERS_A_SIZE, large=True):
+        for size, (named, where), _ in self._sized(tried, large=True):
             one = named[1]
             if not where:
                 yield self._change([one] * (size - 1), self.fields.middle(), named, "equal to it")
@@ -356,7 +350,7 @@ class Proposals:
                 yield self._change(others, self.fields.middle(), ("opposite", rest), equal, 0)
 
     def _more_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
-        """The base with another group, or with one in the place of that of its last record, of a notable record."""
+        """The base with a group of a notable record, added or in the place of the group of its last record."""
         owners = self.groups.owners(base)
         if self.replace and not base:
             return
@@ -375,7 +369,7 @@ class Proposals:
                 yield Change(rows=(*rows, *more), label=label if place is None else f"{shape.words}: {label}")
 
     def _less_than_base(self, base: Sequence[Record]) -> Iterator[Change]:
-        """The base without one of its groups, or with one moved to the other end: the largest and outermost."""
+        """The base with its largest or an outermost group removed, or moved to the other end."""
         owners = self.groups.owners(base)
         counts = Counter(owners)
         tried = [*(owners[k] for k in _outermost(base)), *(owner for owner, _ in counts.most_common(1))]
@@ -395,7 +389,7 @@ class Proposals:
         """Records as real data may hold them, the same ones every time; of the base where there is one."""
         if not self.base:
             return self.fields.draw(n)
-        rng = np.random.default_rng(SEED)
+        rng = np.random.default_rng(FILL_SEED)
         return [self.groups.stripped(self.base[int(k)]) for k in rng.integers(len(self.base), size=n)]
 
 
@@ -404,7 +398,7 @@ def _outermost(base: Sequence[Record]) -> list[int]:
     if not base:
         return []
     places = []
-    for k in range(min(len(base[0]), FIELDS)):
+    for k in range(min(len(base[0]), CHANGED_FIELDS)):
         numbers = [(r[k], place) for place, r in enumerate(base) if isinstance(r[k], int | float) and r[k] == r[k]]
         places += [max(numbers)[1], min(numbers)[1]] if numbers else []
     return list(dict.fromkeys([*places, len(base) - 1, 0, len(base) // 2]))

@@ -12,7 +12,7 @@ from dpwitness.neighbours.groups import AFTER, BEFORE, BOTH, Change, Groups
 
 
 def order_of(record: Record) -> tuple[tuple[int, Value], ...]:
-    """The sort key of a record: numbers come first, then texts, then all else, NaN and None too."""
+    """The sort key of a record: numbers come first, then texts, then all other values, NaN and None too."""
     return tuple(
         (0, value) if isinstance(value, int | float) and value == value
         else (1, value) if isinstance(value, str)
@@ -31,14 +31,8 @@ def with_value(record: Record, k: int, value: object) -> Record:
     return (*record[:k], value, *record[k + 1 :])
 
 
-#: Fields that are changed one by one.
-FIELDS: Final = 8
-#: Values that are tried for a field.
-NEAR_VALUES: Final = 4
-#: Records that are left out one by one.
-SINGLES: Final = 16
-#: Records that variations go up to.
-LARGEST: Final = 1000
+#: Fields that are changed one by one, the last ones of a record: the label is usually the last field.
+CHANGED_FIELDS: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,7 +47,7 @@ class Steps:
         return self.groups.fields
 
     def varied(self, change: Change) -> Iterator[Change]:
-        """Other records beside the group, other numbers of them, another place, other values of the group's records."""
+        """Changes with more, fewer or other records beside the group, another place, or other values in the group."""
         middle, paths = self.fields.middle(), self.fields.paths
         others, after, before = map(change.on, (BOTH, AFTER, BEFORE))
         n = len(others)
@@ -61,7 +55,7 @@ class Steps:
             alike = Change.of(others, after[:1] * count, before[:1] * count, n, f"{count} equal records, apart")
             yield alike.spread()
         for size in (2 * n + 1, n // 2, 10 * n, n + 1, 1):
-            if size <= max(LARGEST, n) and size != n:
+            if size <= max(1000, n) and size != n:
                 repeated = others or (middle,)
                 resized = [repeated[k % len(repeated)] for k in range(size)]
                 yield Change.of(resized, after, before, size, f"{size} other records")
@@ -72,14 +66,14 @@ class Steps:
         for name, falling in (("rising", False), ("falling", True)):
             ordered = sorted(others, key=order_of, reverse=falling)
             yield Change.of(ordered, after, before, n // 2, f"others in {name} order")
-        for k in reversed(range(len(paths))[-FIELDS:]):
+        for k in reversed(range(len(paths))[-CHANGED_FIELDS:]):
             domain = self.fields.domains[k]
             in_others = [self._with_value(change, BOTH, k, v) for v in (*domain.odd()[:1], *domain.ends()[:2])]
             if k != self.groups.place:
                 yield from (*in_others[:-2], *self._with_values(change, k, domain.near), *in_others[-2:])
 
     def simpler(self, change: Change) -> Iterator[Change]:
-        """Fewer records, fewer fields that differ, fewer kinds of records, rounder values; the largest steps first."""
+        """Changes with fewer records, differing fields or kinds of records, or rounder values; largest steps first."""
         length = self._length(change)
         for step in self._simpler(change):
             if step.differs and self._length(step) < length:
@@ -90,7 +84,7 @@ class Steps:
         for side in (BOTH, AFTER, BEFORE):
             places = [k for k, (_, own) in enumerate(change.rows) if own == side]
             whole = [places] if side == BOTH else []  # some records of a group stay
-            for left_out in (*whole, *parts_of(places, SINGLES)):
+            for left_out in (*whole, *parts_of(places, 16)):
                 yield change.without(set(left_out))
         yield Change.of(others, after[:1] * len(after), before[:1] * len(before), len(others), "alike")
         yield Change.of(others, after, before, len(others), "at the end")
@@ -106,7 +100,7 @@ class Steps:
                 yield change.edited(BOTH, partial(_mapped, k, simplest))
 
     def _length(self, change: Change) -> tuple[int, ...]:
-        """The length of a change to read; less is simpler.
+        """The length of a change for a reader; a smaller one is simpler.
 
         Numbers of other records, of records of the group, of fields that differ, of different records of the group, of
         different records but for their unit, of records of the group before others, and of characters.
@@ -135,10 +129,10 @@ class Steps:
         return change.edited(side, lambda record: with_value(record, k, value), label)
 
     def _with_values(self, change: Change, k: int, to_try: Callable[[Value], Iterator[Value]]) -> Iterator[Change]:
-        """One field of the records that differ with a few values, then of those that they replace."""
+        """The group with other values of one field, up to 4; then the replaced records with other values of it."""
         for side in (AFTER, BEFORE):
             for record in change.on(side)[:1]:
-                for value in islice(to_try(record[k]), NEAR_VALUES):
+                for value in islice(to_try(record[k]), 4):
                     yield self._with_value(change, side, k, value)
 
 

@@ -1,4 +1,4 @@
-"""Two inputs as texts of a line each, the second of which says how D′ differs from D."""
+"""Two inputs as one line of text each; the second line says how D′ differs from D."""
 
 from collections.abc import Sequence
 from difflib import SequenceMatcher
@@ -11,16 +11,16 @@ from dpwitness.checks import ADDRESS, as_text
 from dpwitness.frames import frames_of, is_series
 from dpwitness.neighbours.inputs import Data, input_key, shown
 
-#: Changes of an input that are listed.
-LISTED: Final = 6
-#: Characters of an input that is shown whole, and of a record.
-LONGEST: Final = 160
+#: Changes of an input that a text lists, so that it stays on one line.
+CHANGES: Final = 6
+#: Characters up to which an input is shown whole, and of a record in a text.
+SHOWN_CHARACTERS: Final = 160
 
 
 def both(data: Data, neighbour: Data) -> tuple[str, str]:
-    """Two inputs on a line each, which differ where the inputs do: both whole where they are short.
+    """Two inputs as one line each; the lines differ if the inputs do. Short inputs are shown whole.
 
-    Else the second line is the difference from the first input, D.
+    For longer inputs the second line is the difference from the first input, D.
     """
     first, second = _whole(data), _whole(neighbour)
     if first is not None and second is not None and first != second:
@@ -38,12 +38,12 @@ def summary(data: Data) -> str:
 
 
 def difference(data: Data, neighbour: Data) -> str:
-    """The difference of an input from D, on one line that is no text of D."""
+    """The difference of an input from D, on one line that differs from every text of D."""
     if type(data) is not type(neighbour):
         return f"{summary(neighbour)} ({_kind(neighbour)}), where D is {_kind(data)}"
     if isinstance(data, np.ndarray) and (data.dtype, data.shape) == (neighbour.dtype, neighbour.shape):
         places = _differing(data, neighbour) if data.ndim and not data.dtype.hasobject else []
-        changed = [f"entry {', '.join(str(k + 1) for k in p)}: {data[p]} → {neighbour[p]}" for p in places[:LISTED]]
+        changed = [f"entry {', '.join(str(k + 1) for k in p)}: {data[p]} → {neighbour[p]}" for p in places[:CHANGES]]
         if places:
             return f"the same but for {_listed(changed, len(places))}"
     first, second = _dataset(data), _dataset(neighbour)
@@ -63,11 +63,11 @@ def difference(data: Data, neighbour: Data) -> str:
 
 def _whole(data: Data) -> str | None:
     """The text of a short input, or None."""
-    long_array = isinstance(data, np.ndarray) and (data.size > LONGEST or data.dtype.kind not in "biuf")
+    long_array = isinstance(data, np.ndarray) and (data.size > SHOWN_CHARACTERS or data.dtype.kind not in "biuf")
     if long_array or frames_of(data) is not None:
         return None
     text = as_text(data.tolist() if isinstance(data, np.ndarray) else data)
-    return text if len(text) <= LONGEST and "\n" not in text else None
+    return text if len(text) <= SHOWN_CHARACTERS and "\n" not in text else None
 
 
 def _kind(value: object) -> str:
@@ -87,7 +87,7 @@ def _differing(data: Data, other: Data) -> list[tuple[int, ...]]:
 
 
 class _Dataset(NamedTuple):
-    """The lines that say what a dataset is besides its records, and a line a record."""
+    """The layout of a dataset in lines, and one line for each record."""
 
     layout: list[str]
     texts: list[str]
@@ -121,7 +121,7 @@ def _dataset(data: Data) -> _Dataset | None:
 
 
 def _are_columns(columns: Sequence[Data]) -> bool:
-    """Whether all are lists or arrays of one length."""
+    """Whether all columns are lists or arrays of one length."""
     lists = all(isinstance(one, list) or (isinstance(one, np.ndarray) and one.ndim) for one in columns)
     return lists and len(set(map(len, columns))) == 1
 
@@ -135,7 +135,7 @@ def _rows(data: Data) -> list[Data]:
 
 
 def _changes(first: Sequence[str], second: Sequence[str], word: str) -> str:
-    """The lines that are gone, new, or in the place of others."""
+    """The lines that were removed, added or replaced."""
     # Equal ends are cut off first: SequenceMatcher takes as long as the square of the number of equal lines.
     head = _common(first, second)
     tail = _common(first[head:][::-1], second[head:][::-1])
@@ -158,19 +158,20 @@ def _common(first: Sequence[str], second: Sequence[str]) -> int:
 
 
 def _change(before: str, after: str) -> str:
-    """Two texts, of long ones the part in which they begin to differ."""
-    long = max(len(before), len(after)) > LONGEST
-    start = max(_common(before, after) - LONGEST // 2, 0) if long else 0
-    return " → ".join(f"{'…' if start else ''}{text[start:]:.{LONGEST}}" for text in (before, after))
+    """Two texts, or the part of long texts in which they begin to differ."""
+    long = max(len(before), len(after)) > SHOWN_CHARACTERS
+    start = max(_common(before, after) - SHOWN_CHARACTERS // 2, 0) if long else 0
+    return " → ".join(f"{'…' if start else ''}{text[start:]:.{SHOWN_CHARACTERS}}" for text in (before, after))
 
 
 def _numbered(lines: Sequence[str], start: int, end: int, word: str) -> str:
-    """Lines that follow each other, with their numbers from 1; of many the first three."""
+    """Up to three consecutive lines, with the numbers of all of them from 1."""
     numbers = f"{word} {end}" if end == start + 1 else f"{word}s {start + 1} to {end}"
-    texts = [f"{line:.{LONGEST}}" for line in lines[start : min(end, start + 3)]]
+    texts = [f"{line:.{SHOWN_CHARACTERS}}" for line in lines[start : min(end, start + 3)]]
     return f"{numbers}: {', '.join(texts)}{', …' if end > start + 3 else ''}"
 
 
 def _listed(texts: Sequence[str], count: int) -> str:
     """The first of several texts, and how many more there are."""
-    return "; ".join(texts[:LISTED]) + (f"; and {count - LISTED} more" if count > LISTED else "")
+    shown = texts[:CHANGES]
+    return "; ".join(shown) + (f"; and {count - len(shown)} more" if count > len(shown) else "")

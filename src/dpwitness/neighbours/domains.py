@@ -21,16 +21,16 @@ T = TypeVar("T")
 Value = Any
 
 
-#: `Domain.read` returns this mark for a value outside the domain.
+#: The mark that `Domain.read` returns for a value outside the domain; None may be a value.
 NOT_IN_DOMAIN: Final = object()
 
 
 class Domain(ABC):
-    """The values of one field. A value has one form inside: what `read` makes of it."""
+    """The values of one field. `read` gives a value its one internal form."""
 
     @property
     def dtype(self) -> str:
-        """The NumPy type of a column of such values; "object" where there is none of its own."""
+        """The NumPy type of a column of values of the domain; "object" where NumPy has no narrower type."""
         return "object"
 
     @abstractmethod
@@ -42,11 +42,11 @@ class Domain(ABC):
         return end
 
     def odd(self) -> tuple[Value, ...]:
-        """Values that code often mishandles: a missing one, one outside a range, a new category, an empty text."""
+        """Values that code often mishandles: a missing value, one outside a range, a new category, an empty text."""
         return ()
 
     def special(self, scale: float) -> tuple[Value, ...]:
-        """Values that code may treat unlike others, each to be tried once: all of a small domain. By default none.
+        """Values that code may treat unlike others, each to be tried once: all of a small domain. By default no values.
 
         `scale`: of the noise that the claim asks for.
         """
@@ -61,7 +61,7 @@ class Domain(ABC):
         """A value as real data may hold it."""
 
     def near(self, value: Value) -> Iterator[Value]:
-        """Other values to try in the place of one that turned out well."""
+        """Other values to try in the place of a value that showed a large difference."""
         yield from (*self.odd(), *self.ends())
 
     @abstractmethod
@@ -70,12 +70,12 @@ class Domain(ABC):
 
     @abstractmethod
     def read(self, value: Value) -> Value:
-        """The value as it is held inside, a NumPy scalar unwrapped; `NOT_IN_DOMAIN` for what does not belong."""
+        """The value in its internal form, a NumPy scalar unwrapped; `NOT_IN_DOMAIN` for a value outside the domain."""
 
     def read_all(self, values: Sequence[Value]) -> list[Value] | None:
-        """The values of a column as they are held inside; None where one of them does not belong.
+        """The values of a column in their internal form; None where one is outside the domain.
 
-        Domains that most data are made of take a whole column at once, in a tenth of the time.
+        Ranges and categories take a whole column at once, in a tenth of the time.
         """
         read = list(map(self.read, values))
         return None if any(value is NOT_IN_DOMAIN for value in read) else read
@@ -85,7 +85,7 @@ class Domain(ABC):
         return self.read(value) is not NOT_IN_DOMAIN
 
     def samples(self) -> list[Value]:
-        """Values of every kind that the domain holds: all where they are listed, else those that are worth trying."""
+        """Values of every kind that the domain holds: all listed values, else the values to try."""
         return [*self.ends(), *self.odd(), self.middle()]
 
     def to_json(self) -> dict[str, object] | None:
@@ -94,7 +94,7 @@ class Domain(ABC):
 
 
 def plain(value: Value) -> Value:
-    """A NumPy scalar as a Python value, pandas' marks of a missing value as None; anything else as it is."""
+    """A NumPy scalar as a Python value, pandas' marks of a missing value as None; any other object unchanged."""
     if isinstance(value, np.generic):
         return value.item()
     return None if type(value).__name__ in ("NAType", "NaTType") else value
@@ -126,17 +126,14 @@ def _check_flags(**flags: object) -> None:
 
 
 def _call(name: str, *arguments: str, **flags: bool) -> str:
-    """A domain as it is written in a call, flags that are not set left out."""
+    """The call that makes a domain, as text, without flags that are False."""
     return f"{name}({', '.join([*arguments, *(f'{flag}=True' for flag, is_set in flags.items() if is_set)])})"
 
 
-#: All values of a domain of at most this many are special.
-SMALL: Final = 128
-#: Listed values that are tried as an end, and that are shown to people.
-TRIED: Final = 24
-SHOWN: Final = 6
-#: Columns of one of these types have a NumPy type of their own.
-DTYPES: Final = {bool: "bool", int: "int64", float: "float64"}
+#: Values up to which a domain is small, so that each of them is tried as a special value.
+SMALL_DOMAIN_VALUES: Final = 128
+#: Listed values that are tried as an end of a domain: with more, the values of other fields would come too late.
+LISTED_ENDS: Final = 24
 
 
 class Listed(Domain):
@@ -150,18 +147,19 @@ class Listed(Domain):
     def dtype(self) -> str:
         values = (*self.values, *self.odd())
         kinds = set(map(type, values))
-        fits = kinds != {int} or (min(values) >= LEAST and max(values) <= MOST)
-        return DTYPES.get(kinds.pop(), "object") if len(kinds) == 1 and fits else "object"
+        fits = kinds != {int} or (min(values) >= LEAST_INT64 and max(values) <= GREATEST_INT64)
+        dtypes = {bool: "bool", int: "int64", float: "float64"}
+        return dtypes.get(kinds.pop(), "object") if len(kinds) == 1 and fits else "object"
 
     @override
     def ends(self) -> tuple[Value, ...]:
-        """The last and the first, then the others; of a single one also what else may come, or the same one again."""
+        """The last and the first value, then the others; a single value is followed by odd values, or by itself."""
         first, *others = self.values
-        return (others[-1], first, *others[:-1])[:TRIED] if others else (first, *(self.odd() or (first,)))
+        return (others[-1], first, *others[:-1])[:LISTED_ENDS] if others else (first, *(self.odd() or (first,)))
 
     @override
     def special(self, scale: float) -> tuple[Value, ...]:
-        return self.values[:SMALL]
+        return self.values[:SMALL_DOMAIN_VALUES]
 
     @override
     def middle(self) -> Value:
@@ -173,7 +171,7 @@ class Listed(Domain):
 
     @override
     def simpler(self, value: Value) -> Iterator[Value]:
-        yield from self.values[: min(self._places.get(key_of(value), TRIED), TRIED)]
+        yield from self.values[: min(self._places.get(key_of(value), LISTED_ENDS), LISTED_ENDS)]
 
     @override
     def samples(self) -> list[Value]:
@@ -181,13 +179,13 @@ class Listed(Domain):
 
 
 def _places_of(values: Sequence[Value]) -> dict[Hashable, int]:
-    """The places of values by their keys, the first of equal ones."""
+    """The places of values by their keys; equal values have the place of the first."""
     return {key_of(value): place for place, value in reversed(list(enumerate(values)))}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Categories(Listed):
-    """One of `values`: texts, whole numbers, flags, or numbers, all of one type.
+    """Values of one type that are listed: texts, whole numbers, flags, or numbers.
 
     `other`: another value of that type is allowed too; `missing`: None is allowed.
     """
@@ -212,8 +210,9 @@ class Categories(Listed):
         object.__setattr__(self, "_places", places)
 
     def __str__(self) -> str:
-        more = [f"… {len(self.values) - SHOWN} more"] if len(self.values) > SHOWN else []
-        return _call("categories", *map(repr, self.values[:SHOWN]), *more, other=self.other, missing=self.missing)
+        shown = [repr(value) for value in self.values[:6]]
+        more = [f"… {len(self.values) - len(shown)} more"] if len(self.values) > len(shown) else []
+        return _call("categories", *shown, *more, other=self.other, missing=self.missing)
 
     @override
     def to_json(self) -> dict[str, object]:
@@ -255,18 +254,18 @@ class Categories(Listed):
 
 
 def categories(*values: Value, other: bool = False, missing: bool = False) -> Categories:
-    """One of the given values; see `Categories`. Raises `InvalidNeighbours`."""
+    """A domain of the given values; see `Categories`. Raises `InvalidNeighbours`."""
     return Categories(values=tuple(map(plain, values)), other=other, missing=missing)
 
 
 def flags(*, missing: bool = False) -> Categories:
-    """False or True."""
+    """The domain of False and True."""
     return Categories(values=(False, True), missing=missing)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Examples(Listed):
-    """Records of any kind, those given and no others: what a hypothesis strategy drew, for example.
+    """Exactly the given records, of any kind, for example those drawn from a hypothesis strategy.
 
     They have no form in JSON.
     """
@@ -289,10 +288,6 @@ class Examples(Listed):
     def read(self, value: Value) -> Value:
         place = self._places.get(key_of(plain(value)))
         return NOT_IN_DOMAIN if place is None else self.values[place]
-
-
-#: Short texts that code may mishandle; each is tried where it is not too long.
-ODD_TEXTS: Final = ("0", " ", "é", '"', ",", "a\nb", "NaN")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -320,7 +315,8 @@ class Text(Domain):
 
     @override
     def odd(self) -> tuple[Value, ...]:
-        return (*([None] if self.missing else []), *(v for v in ODD_TEXTS if len(v) <= self.max_length))
+        texts = ("0", " ", "é", '"', ",", "a\nb", "NaN")
+        return (*([None] if self.missing else []), *(v for v in texts if len(v) <= self.max_length))
 
     @override
     def middle(self) -> str:
@@ -351,23 +347,16 @@ def text(max_length: int = 20, *, missing: bool = False) -> Text:
     return Text(max_length=max_length, missing=missing)
 
 
-#: Sums of numbers of this magnitude overflow, and lose all digits of others.
-HUGE: Final = 1e308
-#: The smallest positive double, which is subnormal.
-TINY: Final = 5e-324
-#: The least and the greatest integer of 64 bits.
-LEAST: Final = -(2**63)
-MOST: Final = 2**63 - 1
-#: All integers of a range are ends of it where these are fewer.
-EVERY: Final = 24
-#: Places where types of fewer bits end, floats stop to hold all integers, and digits or codes of missing values end.
-BORDERS: Final = (99, 999, 2**7, 2**8, 2**15, 2**16, 2**24, 2**31, 2**32, 2**53, 9, 9999)
-#: Magnitudes in scales of the noise that the claim asks for: a mechanism's own scale is not known.
-LADDER: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0, 30.0, 100.0)
-#: Numbers that stand for a missing one, the last ones of some numbers of digits and bits, and large counts.
-SPECIAL: Final = (-1, 99, 999, 500, -99, -999, 9999, 64, 127, 255, 65_535, 1_000_000)
-#: Places of a range that are tried, as shares of it from its low end on.
-SHARES: Final = (0.01, 0.99, 0.25, 0.75, 0.1, 0.9, 0.001, 0.999, 0.4, 0.6)
+#: A magnitude at which a sum of two numbers overflows, and a sum with a small number loses all of its digits.
+OVERFLOW_MAGNITUDE: Final = 1e308
+#: The least integer of 64 bits.
+LEAST_INT64: Final = -(2**63)
+#: The greatest integer of 64 bits.
+GREATEST_INT64: Final = 2**63 - 1
+#: Magnitudes of values to try, in scales of the noise that the claim asks for: a mechanism's own scale is not known.
+NOISE_MAGNITUDES: Final = (0.01, 0.03, 0.1, 0.3, 1.0, 2.0, 5.0, 7.0, 10.0, 30.0, 100.0)
+#: Numbers that code may treat as special: codes of a missing number, limits of digits and bits, and large counts.
+SPECIAL_NUMBERS: Final = (-1, 99, 999, 500, -99, -999, 9999, 64, 127, 255, 65_535, 1_000_000)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -388,7 +377,7 @@ class Range(Domain):
 
     def __post_init__(self) -> None:
         for name, end in (("low", self.low), ("high", self.high)):
-            if self.whole and (type(end) is not int or not LEAST <= end <= MOST):
+            if self.whole and (type(end) is not int or not LEAST_INT64 <= end <= GREATEST_INT64):
                 raise InvalidNeighbours(f"{name}={brief(end)} must be a whole number of 64 bits")
             if not self.whole and not (isinstance(end, float) and math.isfinite(end)):
                 raise InvalidNeighbours(f"{name}={brief(end)} must be a finite number")
@@ -432,9 +421,13 @@ class Range(Domain):
     @override
     def odd(self) -> tuple[float | None, ...]:
         """Missing numbers, and numbers outside the range, near and far, where these are allowed."""
-        span = min(self.high - self.low, HUGE)
+        span = min(self.high - self.low, OVERFLOW_MAGNITUDE)
         near = (self.low - span, self.high + span)
-        outside = (MOST, *near, LEAST) if self.whole else (HUGE, *near, -HUGE, TINY, -TINY)
+        outside = (
+            (GREATEST_INT64, *near, LEAST_INT64)
+            if self.whole
+            else (OVERFLOW_MAGNITUDE, *near, -OVERFLOW_MAGNITUDE, math.ulp(0.0), -math.ulp(0.0))
+        )
         missing = [None] if self.whole else [math.nan, None]
         return (
             *(missing if self.missing else ()),
@@ -444,12 +437,12 @@ class Range(Domain):
     @override
     def special(self, scale: float) -> tuple[float, ...]:
         """Integers of a small range; else magnitudes, in scales of the noise and in shares of the range, and codes."""
-        if self.whole and self.high - self.low < SMALL:
+        if self.whole and self.high - self.low < SMALL_DOMAIN_VALUES:
             return tuple(range(int(self.low), int(self.high) + 1))
         span = self.high / 2 - self.low / 2
-        shares = [self.low + 2 * span * share for share in SHARES]
-        signed = [sign * size * scale for size in LADDER for sign in (1, -1)]
-        tried = [v for v in (*SPECIAL, *shares, *signed) if self.low < v < self.high]
+        shares = [self.low + 2 * span * share for share in (0.01, 0.99, 0.25, 0.75, 0.1, 0.9, 0.001, 0.999, 0.4, 0.6)]
+        signed = [sign * size * scale for size in NOISE_MAGNITUDES for sign in (1, -1)]
+        tried = [v for v in (*SPECIAL_NUMBERS, *shares, *signed) if self.low < v < self.high]
         return tuple(v for v in dict.fromkeys(map(self._rounded, tried)) if self.low < v < self.high)
 
     def _rounded(self, value: float) -> float:
@@ -468,7 +461,7 @@ class Range(Domain):
         """A uniform draw, of a long range of doubles with two decimal digits."""
         if self.whole:
             return int(rng.integers(int(self.low), int(self.high), endpoint=True))
-        value = self.low + float(rng.random()) * min(self.high - self.low, HUGE)
+        value = self.low + float(rng.random()) * min(self.high - self.low, OVERFLOW_MAGNITUDE)
         value = round(value, 2) if self.high - self.low > 1 else value
         return min(max(value, self.low), self.high)
 
@@ -482,7 +475,7 @@ class Range(Domain):
 
     @override
     def simpler(self, value: float | None) -> Iterator[float]:
-        """Zero, the value with fewer digits, half of it, and the ends, where these are shorter to write."""
+        """Numbers that are shorter to write: zero, the value with fewer digits, half of it, and the ends."""
         if value is None or not math.isfinite(value):
             yield self.high
             return
@@ -493,7 +486,7 @@ class Range(Domain):
 
     @override
     def read(self, value: Value) -> Value:
-        """A float, or an int, also where a column of floats held it; NaN among integers is None."""
+        """The number as a float, or as an int also where a column of floats held it; NaN among integers is None."""
         value = plain(value)
         if value is None:
             return None if self.missing else NOT_IN_DOMAIN
@@ -509,7 +502,7 @@ class Range(Domain):
             return NOT_IN_DOMAIN
         low, high = self.low, self.high
         if self.clipped:
-            low, high = (LEAST, MOST) if self.whole else (-sys.float_info.max, sys.float_info.max)
+            low, high = (LEAST_INT64, GREATEST_INT64) if self.whole else (-sys.float_info.max, sys.float_info.max)
         return number if low <= number <= high else NOT_IN_DOMAIN
 
     @override
@@ -541,21 +534,21 @@ def is_real(domain: Domain) -> bool:
 
 @lru_cache(1 << 14)  # asked for with every record that is made
 def _ends(low: float, high: float, whole: bool) -> tuple[float, ...]:
-    """Both ends, zero; round numbers and numbers just inside the ends, by turns; all integers of a small range."""
-    inside = [high - 1, low + 1] if whole else [math.nextafter(high, low), math.nextafter(low, high), TINY]
-    every = range(int(low), int(high) + 1) if whole and high - low < EVERY else ()
+    """Both ends and zero; round numbers and numbers just inside the ends, by turns; all of at most 24 integers."""
+    inside = [high - 1, low + 1] if whole else [math.nextafter(high, low), math.nextafter(low, high), math.ulp(0.0)]
+    every = range(int(low), int(high) + 1) if whole and high - low < 24 else ()
     tried = (high, low, 0, *in_turn((iter(_round_numbers(low, high)), iter(inside))), *every)
     return tuple(dict.fromkeys(int(v) if whole else float(v) for v in tried if low <= v <= high))
 
 
 def in_turn(kinds: Sequence[Iterator[T]]) -> Iterator[T]:
-    """One of each, then the second of each, and so on."""
+    """The first item of each iterator, then the second item of each, and so on."""
     none: Any = object()
     return (one for row in zip_longest(*kinds, fillvalue=none) for one in row if one is not none)
 
 
 def parts_of(places: Sequence[T], most: float = math.inf) -> Iterator[Sequence[T]]:
-    """Halves of some places, quarters, … and single ones, as long as there are at most `most` parts."""
+    """The two halves of some places, the quarters, … and single places, in at most `most` parts a step."""
     chunk = len(places) // 2
     while chunk and len(places) // chunk <= most:
         for start in range(0, len(places), chunk):
@@ -564,17 +557,20 @@ def parts_of(places: Sequence[T], most: float = math.inf) -> Iterator[Sequence[T
 
 
 def _round_numbers(low: float, high: float) -> list[int]:
-    """Powers of two and ten inside a range, their negatives, and `BORDERS`: where code puts its limits.
+    """Powers of two and ten inside a range, borders of types and codes, and all their negatives.
 
-    First those in the outer half of either side, then borders, then all others, each from the greatest on.
+    Code puts its limits at round numbers. Powers in the outer half of either side come first, then borders, then all
+    other powers, each from the greatest on.
     """
     powers = {base**k for base in (2, 10) for k in range(64)}
     signed = [sign * v for v in sorted(powers, reverse=True) for sign in (1, -1)]
     outer = [v for v in signed if v > high / 2 or v < low / 2]
-    borders = [sign * v for v in BORDERS for sign in (1, -1)]
+    # Where types of fewer bits end, floats stop to hold all integers, and digits or codes of missing values end.
+    ends = (99, 999, 2**7, 2**8, 2**15, 2**16, 2**24, 2**31, 2**32, 2**53, 9, 9999)
+    borders = [sign * v for v in ends for sign in (1, -1)]
     return list(dict.fromkeys(v for v in (*outer, *borders, *signed) if low < v < high))
 
 
 def _length(value: float) -> tuple[int, float]:
-    """How long a number is to write, then how large it is."""
+    """The characters of a number, then its magnitude."""
     return len(f"{value:.17g}".rstrip("0").lstrip("-")), abs(value)

@@ -1,4 +1,4 @@
-"""Domains read from examples: records like given ones, and those that a hypothesis strategy draws."""
+"""Domains read from examples: given records, or records drawn from a hypothesis strategy."""
 
 import math
 from collections import OrderedDict
@@ -12,8 +12,8 @@ from dpwitness.checks import brief, items
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.frames import frames_of
 from dpwitness.neighbours.domains import (
-    LEAST,
-    MOST,
+    GREATEST_INT64,
+    LEAST_INT64,
     Categories,
     Domain,
     Examples,
@@ -28,17 +28,12 @@ from dpwitness.neighbours.fields import Fields, fields_of
 from dpwitness.neighbours.forms import FORMS, Layout, form_of_data
 from dpwitness.neighbours.inputs import Array, Data, require_shallow
 
-#: Records that are drawn from a hypothesis strategy.
+#: Records drawn from a hypothesis strategy: enough to show its kinds, within a second.
 DRAWN: Final = 100
-#: Whole numbers beyond this are no doubles.
-LARGEST_NUMBER: Final = 1 << 1023
-#: Texts of at most so many kinds are categories, and so are those of which each comes four times on average.
-FEW_KINDS: Final = 20
-REPEATS: Final = 4
 
 
 def is_strategy(value: object) -> bool:
-    """Whether it is a hypothesis strategy; hypothesis is not imported for the question."""
+    """Whether a value is a hypothesis strategy; hypothesis is not imported for the question."""
     return any(kind.__name__ == "SearchStrategy" for kind in type(value).__mro__)
 
 
@@ -73,7 +68,7 @@ def from_strategy(strategy: Any) -> Examples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Like:
-    """A domain that was read from records, and the form and the layout that these came in."""
+    """A domain that was read from records, with the form and the layout of these records."""
 
     fields: Fields
     form: str
@@ -84,7 +79,7 @@ class Like:
 
 
 def like(examples: Data) -> Like:
-    """Records like these: the types and the ranges of the fields are read from them.
+    """A domain of records like the examples, which give the types and the ranges of the fields.
 
     Numbers range from the least to the greatest given. Texts are categories if there are few different ones or they
     repeat, else texts up to the longest length. None and NaN are allowed where the examples have them. Datasets of any
@@ -159,10 +154,10 @@ def _domain(given: Sequence[Value], what: str) -> Domain:
     kinds = {type(value) for value in present}
     if kinds == {bool}:
         return Categories(values=(False, True), missing=missing)
-    if kinds == {int} and min(present) >= LEAST and max(present) < MOST:
+    if kinds == {int} and min(present) >= LEAST_INT64 and max(present) < GREATEST_INT64:
         low = min(present)
         return Range(low=low, high=max(*present, low + 1), whole=True, missing=missing)
-    if kinds <= {int, float} and all(abs(value) < LARGEST_NUMBER for value in present if type(value) is int):
+    if kinds <= {int, float} and all(abs(value) < 1 << 1023 for value in present if type(value) is int):
         least, most = float(min(present)), float(max(present))
         if not (math.isfinite(least) and math.isfinite(most)):
             raise InvalidNeighbours(f"{what}: there are infinite numbers; leave these out, or give numbers(low, high)")
@@ -170,7 +165,8 @@ def _domain(given: Sequence[Value], what: str) -> Domain:
         return Range(low=least, high=high, whole=False, missing=missing)
     if kinds == {str}:
         distinct = sorted(set(present))
-        if 1 < len(distinct) <= max(FEW_KINDS, len(present) // REPEATS):
+        # Few different texts are categories, and so are texts that each come four times on average.
+        if 1 < len(distinct) <= max(20, len(present) // 4):
             return Categories(values=tuple(distinct), missing=missing)
         return Text(max_length=max(max(map(len, present)), 1), missing=missing)
     return Examples(values=tuple(values))

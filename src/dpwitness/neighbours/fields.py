@@ -1,4 +1,4 @@
-"""How a record is made of fields: a single value, a tuple, a list or a dict, nested as you like."""
+"""The structure of a record: a single value, a tuple, a list or a dict of fields, nested to any depth."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Domain, Value, categories, integers, key_of, numbers, text
 from dpwitness.neighbours.inputs import require_shallow
 
-#: A record inside: the values of its fields in order, nesting left out.
+#: The internal form of a record: the values of its fields in order, without nesting.
 Record = tuple[Value, ...]
-#: Fields that a record may have.
+#: Fields of a record at most: every one is tried, and a file may ask for any number.
 MOST_FIELDS: Final = 10_000
-#: The seed of the records that fill a dataset; any fixed number will do.
-SEED: Final = 20_060_101
+#: The seed of the records that fill a dataset, fixed so that a relation proposes the same pairs each time.
+FILL_SEED: Final = 20_060_101
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,7 @@ class Fields:
         return None if columns is None else list(zip(*columns, strict=True))
 
     def _columns(self, records: Sequence[Any]) -> list[list[Value]] | None:
-        """The values of each field of the flat records, as they are held inside; None as for `read_all`."""
+        """The values of each field of the flat records, in their internal form; None if a record does not match."""
         if self.kind == "value":
             given = [records]
         elif all(map(self._has_structure, records)):
@@ -106,14 +106,14 @@ class Fields:
         return columns
 
     def _has_structure(self, record: Any) -> bool:
-        """Whether a record has these parts and no others, whatever they hold."""
+        """Whether a record has exactly the parts of this structure, whatever they hold."""
         if self.kind == "dict":
             return isinstance(record, Mapping) and self.has_names(record)
         kind = self.record_type or (tuple if self.kind == "tuple" else list)
         return type(record) is kind and len(record) == len(self.parts)
 
     def has_names(self, given: Iterable[object]) -> bool:
-        """Whether names are those of the fields, in their order, and of the same types: True is not the name 1."""
+        """Whether names equal those of the fields, in order and in type: True is not the name 1."""
         names = tuple(given)
         return names == self.names and list(map(type, names)) == list(map(type, self.names))
 
@@ -122,8 +122,8 @@ class Fields:
         return tuple(domain.middle() for domain in self.domains)
 
     def draw(self, n: int) -> list[Record]:
-        """`n` records as real data may hold them, the same ones every time."""
-        domains, rng = self.domains, np.random.default_rng(SEED)
+        """`n` records as real data may hold them, the same records every time."""
+        domains, rng = self.domains, np.random.default_rng(FILL_SEED)
         return [tuple(domain.draw(rng) for domain in domains) for _ in range(n)]
 
     def to_json(self) -> dict[str, object] | None:
@@ -157,7 +157,7 @@ def fields_of(given: object) -> Fields:
 
 
 def _part(given: object, where: str) -> Domain | Fields:
-    """A part of a record; `where` names it in messages: nothing for the whole."""
+    """A part of a record; `where` names the part in messages and is empty for the whole record."""
     if isinstance(given, Domain):
         return given
     if isinstance(given, Fields):
@@ -174,7 +174,7 @@ def _part(given: object, where: str) -> Domain | Fields:
     if not isinstance(given, tuple | list):
         raise InvalidNeighbours(
             f"domain{where} {brief(given)} must be numbers(low, high), integers(low, high), categories(…), "
-            "flags(), text(…), a tuple or a dict of such, like(examples), or a hypothesis strategy"
+            "flags(), text(…), a tuple or a dict of domains, like(examples), or a hypothesis strategy"
         )
     if where and given and all(isinstance(end, int | float) for end in given):
         whole = all(isinstance(end, int) for end in given)
@@ -203,14 +203,13 @@ def _read(value: object) -> object:
     for name, (make, codec, flags) in DOMAINS.items():
         if set(value) == {name, *flags}:
             given = codec.read(name, value[name])
-            settings = {flag: FLAG.read(flag, value[flag]) for flag in flags}
+            settings = {flag: codec_of(bool).read(flag, value[flag]) for flag in flags}
             return make(*(given if isinstance(given, tuple) else [given]), **settings)
     known = ", ".join(["tuple", "list", "dict", *DOMAINS])
     raise InvalidNeighbours(f"domain {brief(value)} must hold one of {known}, and its settings")
 
 
-FLAG: Final = codec_of(bool)
-#: The domains that files hold by their key: the function, the codec of its arguments, and its flags, keys as well.
+#: The domains of files by their key: the function, the codec of its arguments, and its flags, which are keys too.
 DOMAINS: Final[dict[str, tuple[Callable[..., Domain], AnyCodec, tuple[str, ...]]]] = {
     "numbers": (numbers, codec_of(tuple[float, float]), ("clipped", "missing")),
     "integers": (integers, codec_of(tuple[int, int]), ("clipped", "missing")),
@@ -229,7 +228,7 @@ def _schema(definitions: Definitions) -> Schema:
         by_name = {"type": "object", "additionalProperties": whole}
         properties: list[dict[str, Schema]] = [
             *(
-                {name: codec.schema(definitions), **{flag: FLAG.schema(definitions) for flag in flags}}
+                {name: codec.schema(definitions), **{flag: codec_of(bool).schema(definitions) for flag in flags}}
                 for name, (_, codec, flags) in DOMAINS.items()
             ),
             {"tuple": parts}, {"list": parts}, {"dict": by_name}, {"dict": parts, "names": names},

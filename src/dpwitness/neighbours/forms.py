@@ -1,4 +1,4 @@
-"""How a dataset is handed to the mechanism: an array, a list, a frame, columns, features and labels, a record.
+"""The form in which a mechanism gets a dataset: an array, a list, a frame, columns, features and labels, a record.
 
 Neighbours differ in their records and in nothing else. So both are built in one layout, which comes from an example or
 from the domain, never from the records that happen to be there.
@@ -24,12 +24,12 @@ from dpwitness.neighbours.inputs import Array, Data, require_unmasked
 
 DType = np.dtype[Any]
 Column = Any
-#: Types of columns that an array can hold.
-NUMERIC: Final = ("float64", "int64", "bool")
+#: The types of domains whose values an array of numbers can hold.
+NUMERIC_DTYPES: Final = ("float64", "int64", "bool")
 
 
 class Layout(ABC):
-    """A form, and the properties of a dataset besides its records: class, types of columns, index, order in memory.
+    """The properties of a dataset besides its records: form, class, types of columns, index, order in memory.
 
     Two datasets of a form are alike besides their records if and only if their layouts are equal.
     """
@@ -46,7 +46,7 @@ class Layout(ABC):
 
     @classmethod
     def read(cls, fields: Fields, data: Data) -> list[Record] | None:
-        """The flat records of a dataset; None for another form, or where a record does not belong."""
+        """The flat records of a dataset; None for another form, or where a record is outside the domain."""
         columns = cls.columns(fields, data)
         if columns is None or len(columns) != len(fields.domains) or len(set(map(len, columns))) != 1:
             return None
@@ -60,7 +60,7 @@ class Layout(ABC):
 
     @classmethod
     def rows(cls, data: Data) -> list[Value]:
-        """The records of a dataset in this form as the mechanism gets them: no value is read as a domain holds it."""
+        """The records of a dataset in this form, with their values exactly as the mechanism gets them."""
         return list(zip(*map(_entries, cls.columns(None, data) or ()), strict=True))
 
     @classmethod
@@ -80,18 +80,18 @@ class Layout(ABC):
 
     @property
     def missing(self) -> tuple[float | None, ...]:
-        """How a missing number is held: as NaN, as None, or as either, which are then two values."""
+        """The values of a missing number: NaN, None, or both, which are then two values."""
         return (math.nan,)
 
     def fitted(self, fields: Fields) -> "Layout":
-        """The same, with the domain's own type wherever a type cannot hold all that the domain does."""
+        """The layout with the domain's own type wherever its type cannot hold all values of the domain."""
         return self
 
     @abstractmethod
     def build(self, fields: Fields, records: Sequence[Record], without: tuple[int, ...] = ()) -> Data:
-        """A dataset of these records.
+        """A dataset of the given records.
 
-        `without`: rows with labels of their own have those of a dataset of so many records more, without these.
+        `without`: places whose labels no row takes, counted before any is left out; rows may have labels of their own.
         """
 
 
@@ -151,14 +151,14 @@ def _entries(column: Column) -> list[Value]:
 
 
 def _with_flags(domain: Domain, values: list[Value]) -> list[Value]:
-    """Values of which 0 and 1 are flags, as an array of numbers holds these, where the domain is of flags."""
+    """The values; for a domain of flags 0 and 1, as an array of numbers holds flags, become False and True."""
     if domain.dtype != "bool":
         return values
     return [bool(value) if isinstance(value, int | float) and value in (0, 1) else value for value in values]
 
 
 def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Column:
-    """A column as an array of that type, or as a list where there is none."""
+    """A column as an array of a type, or as a list if the type is None."""
     if dtype is None:
         return list(values)
     if dtype.kind == "f":
@@ -178,7 +178,7 @@ def array_of(dtype: DType | None, domain: Domain, values: Sequence[Value]) -> Co
 
 
 def fits(domain: Domain, held: Callable[[Sequence[Value]], Column], *, floats: bool) -> bool:
-    """Whether a column gives back all that a domain holds; numbers may be rounded, but stay in their range.
+    """Whether a column returns every value of a domain; numbers may be rounded, but stay in their range.
 
     `held`: the column of some values; `floats`: whether its type is one of floats.
     """
@@ -195,7 +195,7 @@ def fits(domain: Domain, held: Callable[[Sequence[Value]], Column], *, floats: b
 
 def _is_numeric(fields: Fields) -> bool:
     """Whether a record is a number, or a tuple of numbers."""
-    return fields.flat and fields.kind != "dict" and all(domain.dtype in NUMERIC for domain in fields.domains)
+    return fields.flat and fields.kind != "dict" and all(domain.dtype in NUMERIC_DTYPES for domain in fields.domains)
 
 
 def _named(fields: Fields) -> str | None:
@@ -226,11 +226,11 @@ class ArraysLayout(Layout):
 
     @classmethod
     def usual(cls, fields: Fields) -> Self:
-        """Floats in an array of several fields where one of them needs these, integers otherwise."""
+        """The layout with floats in an array of several fields if one of them is real, and integers otherwise."""
         together = fields.domains[cls.matrix]
         one = np.dtype(np.float64 if any(domain.dtype == "float64" for domain in together) else np.int64)
         others = (domain.dtype for domain in fields.domains[len(together) :])
-        return cls(dtypes=(*[one for _ in together], *(np.dtype(d) if d in NUMERIC else None for d in others)))
+        return cls(dtypes=(*[one for _ in together], *(np.dtype(d) if d in NUMERIC_DTYPES else None for d in others)))
 
     @override
     def fitted(self, fields: Fields) -> Layout:
@@ -249,7 +249,7 @@ class ArraysLayout(Layout):
 
     @abstractmethod
     def joined(self, fields: Fields, columns: list[Column]) -> Data:
-        """The dataset of these columns."""
+        """The dataset that the columns make."""
 
     def _matrix(self, columns: list[Column]) -> Array:
         """Records by fields."""
@@ -320,7 +320,7 @@ class XYLayout(ArraysLayout):
     def needs(cls, fields: Fields) -> str | None:
         if fields.kind == "tuple" and len(fields.parts) == 2 and not isinstance(fields.parts[1], Fields):
             features = fields.parts[0]
-            if _is_numeric(features) if isinstance(features, Fields) else features.dtype in NUMERIC:
+            if _is_numeric(features) if isinstance(features, Fields) else features.dtype in NUMERIC_DTYPES:
                 return None
         return "records ((x1, …, xk), y) of numbers x and a label y"
 
@@ -393,7 +393,7 @@ class FrameLayout(Layout):
 
     @classmethod
     def _usual(cls, fields: Fields, names: Sequence[Any]) -> Frame:
-        """A blank of types for values of the whole domain; they must not follow from those that are present."""
+        """A blank whose types hold the whole domain; types must not follow from the records that are present."""
         cls.frames.module()
         samples = {n: domain.samples() for n, domain in zip(fields.names, fields.domains, strict=True) if n in names}
         longest = max(map(len, samples.values()))
@@ -465,7 +465,7 @@ class ArrowLayout(FrameLayout):
     frames = ARROW
 
 
-#: The forms by name.
+#: The layout of each form, by the name of the form in files and calls.
 FORMS: Final[dict[str, type[Layout]]] = {
     "array": ArrayLayout,
     "list": ListLayout,
@@ -480,14 +480,14 @@ FORMS: Final[dict[str, type[Layout]]] = {
 
 
 def usual_form(fields: Fields) -> str:
-    """The form of records where none was given: (X, y), an array of numbers, else a list of records."""
+    """The default form of records: (X, y), an array of numbers, else a list of records."""
     if isinstance(fields.parts[0], Fields) and XYLayout.needs(fields) is None:
         return "xy"
     return "array" if _is_numeric(fields) and fields.kind != "list" else "list"
 
 
 def form_meant(form: object, known: str | None) -> Any:
-    """The form that a name means; `known` is that of a base or of examples. Other names mean themselves."""
+    """The form that a name means; `known` is the form of a base or of examples. Other names mean themselves."""
     if form == "pandas":
         return "dataframe"
     return known if form == "dataframe" and known in [frames.form for frames in FRAMES] else form
@@ -514,7 +514,7 @@ def form_of_data(name: str, data: object) -> str:
 
 
 def check_form(form: object, fields: Fields) -> None:
-    """Raise `InvalidNeighbours` unless it is a form for such records."""
+    """Raise `InvalidNeighbours` unless `form` is a form that can hold the records."""
     if not isinstance(form, str) or form not in FORMS:
         raise InvalidNeighbours(f"form={brief(form)} must be one of {', '.join(FORMS)}, pandas")
     needs = FORMS[form].needs(fields)

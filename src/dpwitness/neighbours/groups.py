@@ -1,4 +1,4 @@
-"""Groups of records: those of one unit, such as a person, that a field names; without units each record is a group.
+"""Groups of records: all records of a unit, such as a person, that a field names; without units single records.
 
 Neighbours differ in one group. All other records keep their order.
 """
@@ -13,11 +13,13 @@ import numpy as np
 from dpwitness.checks import brief
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.neighbours.domains import Value, flags, key_of
-from dpwitness.neighbours.fields import SEED, Fields, Record
+from dpwitness.neighbours.fields import FILL_SEED, Fields, Record
 
-#: The sides of a record: it stands in both datasets, in the one alone, or in the other alone.
+#: The side of a record that stands in both datasets.
 BOTH: Final = 0
+#: The side of a record that stands in the first dataset alone.
 BEFORE: Final = 1
+#: The side of a record that stands in the second dataset alone.
 AFTER: Final = 2
 
 
@@ -35,7 +37,7 @@ class Change:
     def of(
         cls, others: Iterable[Record], after: Iterable[Record], before: Iterable[Record], place: int, label: str
     ) -> "Change":
-        """A group among others, all its records before the one at `place`."""
+        """A group among other records, all of its records before the record at `place`."""
         rest = [(record, BOTH) for record in others]
         group = [*((record, BEFORE) for record in before), *((record, AFTER) for record in after)]
         return cls(rows=(*rest[:place], *group, *rest[place:]), label=label)
@@ -56,13 +58,13 @@ class Change:
 
     @property
     def differs(self) -> bool:
-        """Whether the two datasets do."""
+        """Whether the two datasets differ."""
         first, second = self.datasets
         return len(first) != len(second) or not all(map(same_record, first, second))
 
     @property
     def absent(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of a dataset with a place for each record of both, the places that are empty in the one and in the other.
+        """The empty places of each dataset, among places for the records of both.
 
         A record takes the place of the one that it replaces.
         """
@@ -79,7 +81,7 @@ class Change:
         return tuple(empty[BEFORE]), tuple(empty[AFTER])
 
     def spread(self) -> "Change":
-        """The same with the records of the group apart, as evenly as may be."""
+        """The change with the records of the group apart, spaced as evenly as possible."""
         group = [row for row in self.rows if row[1] != BOTH]
         rows = [row for row in self.rows if row[1] == BOTH]
         n = len(rows)
@@ -88,11 +90,11 @@ class Change:
         return replace(self, rows=tuple(rows))
 
     def edited(self, side: int, edit: Callable[[Record], Record], label: str = "shrunk") -> "Change":
-        """The same with other values in the records of one side."""
+        """The change with other values in the records of one side."""
         return Change(rows=tuple((edit(r) if own == side else r, own) for r, own in self.rows), label=label)
 
     def without(self, places: set[int]) -> "Change":
-        """The same without the records at some places."""
+        """The change without the records at some places."""
         return Change(rows=tuple(row for k, row in enumerate(self.rows) if k not in places), label="shrunk")
 
 
@@ -104,7 +106,7 @@ def same_record(first: Record, second: Record) -> bool:
         return all(a is b for a, b in zip(first, second, strict=True))
 
 
-#: Records of a unit that are tried where no bound is given.
+#: Numbers of records of a unit that are tried if the claim has no bound, the most promising number first.
 CONTRIBUTIONS: Final = (3, 1, 10, 100, 2)
 
 
@@ -121,9 +123,9 @@ class Groups:
 
     @classmethod
     def of(cls, fields: Fields, unit: object, at_most: object) -> "Groups":
-        """Groups by the name of a field, or by its number from 0 where fields have no names; None: no units.
+        """The groups by a field's name, or by its number from 0 where fields have no names; None: no units.
 
-        Raises `InvalidNeighbours` for no such field, one that may be missing, and a bound that makes no sense.
+        Raises `InvalidNeighbours` for a field that does not exist or may be missing, and for a bound below 1.
         """
         if unit is None:
             if at_most is not None:
@@ -152,7 +154,7 @@ class Groups:
 
     @property
     def rest(self) -> Fields:
-        """All fields but that of the unit; a flag where there is no other field."""
+        """All fields except the unit; a flag if there is no other field."""
         if self.place is None:
             return self.fields
         domains, paths = list(self.fields.domains), list(self.fields.paths)
@@ -177,7 +179,7 @@ class Groups:
         return range(len(records)) if place is None else [key_of(record[place]) for record in records]
 
     def too_many(self, records: Sequence[Record]) -> str | None:
-        """The unit that exceeds the bound, for messages; None where there is none."""
+        """The unit that has more records than the bound allows, for messages; None if every unit is within it."""
         if self.place is None or self.at_most is None or not records:
             return None
         owners = self.owners(records)
@@ -218,7 +220,7 @@ class Groups:
 
     @property
     def contributions(self) -> tuple[int, ...]:
-        """Numbers of records of a unit that are tried: the bound first, and one."""
+        """Numbers of records of a unit to try: the bound first, then 1."""
         if self.place is None:
             return ()
         if self.at_most is None:
@@ -226,13 +228,13 @@ class Groups:
         return tuple(dict.fromkeys((self.at_most, 1, min(2, self.at_most), max(self.at_most - 1, 1))))
 
     def units(self, n: int) -> list[Value]:
-        """The first `n` different units, or all there are: a drawn one, both ends, then values as real data hold them.
+        """The first `n` different units, or all there are: a drawn unit, both ends, then values as real data hold them.
 
-        Without units None, which stands for any number of them.
+        Without units one None, which stands for any number of units.
         """
         if self.place is None:
             return [None]
-        domain, rng = self.fields.domains[self.place], np.random.default_rng(SEED)
+        domain, rng = self.fields.domains[self.place], np.random.default_rng(FILL_SEED)
         first, *drawn = (domain.draw(rng) for _ in range(2 * n + 16))
         values = (first, *domain.ends()[:2], *drawn, *domain.samples())
         return list({key_of(value): value for value in values}.values())[:n]

@@ -25,6 +25,7 @@ from dpwitness.checks import brief, too_deep
 from dpwitness.codec import Codec
 from dpwitness.errors import InvalidNeighbours
 from dpwitness.frames import PANDAS, frames_of, is_series
+from dpwitness.neighbours.domains import GREATEST_INT64
 from dpwitness.values import value_from_json, value_to_json
 
 #: An input: any Python object.
@@ -32,14 +33,14 @@ Data = Any
 #: Numbers of any type.
 Array = NDArray[Any]
 
-LARGEST: Final = 2**63 - 1
+#: The types of values that nothing can change, so that runs share them.
 ATOMS: Final = frozenset(
     {bool, int, float, complex, str, bytes, type(None), Decimal, Fraction, date, datetime, time, timedelta}
 )
 
 
 def as_input(value: object) -> Data:
-    """An input that nothing changes any more.
+    """A copy of a value as an input that nothing changes any more.
 
     A number is an array without axes, a NumPy array a read-only copy of its dtype; anything else is a deep copy.
     Raises `InvalidNeighbours` for a masked array, for what cannot be copied, and as `require_shallow`.
@@ -48,7 +49,7 @@ def as_input(value: object) -> Data:
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
         return read_only(value.copy(order="K"))
     if isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool):
-        large = isinstance(value, int) and abs(value) > LARGEST
+        large = isinstance(value, int) and abs(value) > GREATEST_INT64
         return value if large else as_numbers(value)
     require_shallow(value)
     try:
@@ -60,16 +61,16 @@ def as_input(value: object) -> Data:
 
 
 def require_unmasked(data: object) -> None:
-    """Raise `InvalidNeighbours` for a masked array: of what is an array, the mask would be lost on the way."""
+    """Raise `InvalidNeighbours` for a masked array, whose mask would be lost where inputs become arrays."""
     if isinstance(data, np.ma.MaskedArray):
         raise InvalidNeighbours(
             f"input {brief(data)} is a masked array, whose mask would be lost: give data.filled(np.nan), or "
-            "data.tolist(), which has None in the place of what is masked"
+            "data.tolist(), which has None in the place of masked entries"
         )
 
 
 def require_shallow(data: Data, what: str = "an input") -> None:
-    """Raise `InvalidNeighbours` for what holds itself, or is nested too deep for those that read it."""
+    """Raise `InvalidNeighbours` for an object that holds itself, or is nested deeper than readers of inputs go."""
     if too_deep(data):
         raise InvalidNeighbours(f"{what} holds itself, or is nested too deep")
 
@@ -92,7 +93,7 @@ def as_numbers(values: object) -> Array:
 
 
 def as_finite_numbers(values: object) -> Array:
-    """As `as_numbers`; raises `InvalidNeighbours` for NaN and infinities, too."""
+    """Finite numbers as a read-only array. Raises `InvalidNeighbours` for NaN and infinities, and as `as_numbers`."""
     array = as_numbers(values)
     if not np.all(np.isfinite(array)):
         raise InvalidNeighbours(f"input {brief(values)} must hold finite numbers only")
@@ -100,7 +101,7 @@ def as_finite_numbers(values: object) -> Array:
 
 
 def as_array(data: Data) -> Array | None:
-    """An input as a numeric array, where it is one, or a list of numbers, or of flags, of one depth; else None."""
+    """An array of numbers, or a list of numbers or of flags of one depth, as a numeric array; else None."""
     if isinstance(data, np.ndarray):
         return data if data.dtype.kind in "biuf" else None
     kinds = _kinds(data) if type(data) is list and not too_deep(data) else {object}
@@ -113,7 +114,7 @@ def as_array(data: Data) -> Array | None:
 
 
 def _kinds(values: list[Data]) -> set[type]:
-    """The kinds of a list's items, those of lists within it included; NumPy's numbers count as Python's."""
+    """The kinds of the items of a list and of the lists within it; NumPy's numbers count as Python's."""
     kinds: set[type] = set()
     for kind in set(map(type, values)):
         if kind is list:
@@ -126,18 +127,18 @@ def _kinds(values: list[Data]) -> set[type]:
 
 
 def read_only(array: Array) -> Array:
-    """Return an array that nothing writes to any more."""
+    """The array, made read-only."""
     array.flags.writeable = False
     return array
 
 
 def _too_large(values: object, array: Array) -> bool:
-    """Whether whole numbers were given that a 64-bit integer cannot hold.
+    """Whether given whole numbers are outside the range of 64-bit integers.
 
     NumPy turns such lists into objects, unsigned integers, or, without a word, into rounded floats.
     """
     if array.dtype.kind == "u":
-        return bool(np.any(array > LARGEST))
+        return bool(np.any(array > GREATEST_INT64))
     floats = array.dtype.kind == "f"
     if floats and (isinstance(values, np.ndarray) or not np.any(np.abs(array) >= 2.0**63)):
         return False
@@ -177,18 +178,15 @@ def _immutable(value: Data) -> bool:
     return type(value) in ATOMS or (isinstance(value, np.generic) and not isinstance(value, np.void))
 
 
-#: Kinds whose pickles hold all that can be changed in them, beside `ATOMS` and arrays of numbers, texts and times.
-CONTAINERS: Final = (list, dict, tuple, set, frozenset)
-#: Bytes of an array or a frame that are compared as fast as an item of a list, and items that a frame takes besides.
+#: The containers whose pickles show every change; so do pickles of `ATOMS`, and of arrays of numbers, texts and times.
+PICKLED_CONTAINERS: Final = (list, dict, tuple, set, frozenset)
+#: Bytes of an array or a frame that are compared in the time of one item of a list.
 BYTES_AN_ITEM: Final = 256
-ITEMS_A_FRAME: Final = 1_000
-#: Levels of nesting up to which it is seen whether an input was changed.
-DEEPEST: Final = 32
 
 
 @dataclass(slots=True)
 class SharedInput:
-    """An object that many runs get, and that nothing else uses."""
+    """An object that many runs get and nothing else uses."""
 
     value: Data
     #: Its pickle before the first run.
@@ -205,28 +203,28 @@ class SharedInput:
 
 
 def shared_input(value: Data) -> SharedInput | None:
-    """An object of its own as an input that many runs get; None where a change could go unseen."""
+    """A value as an input that many runs get; None if a change could go unseen. Nothing else may use the value."""
     before = _pickled(value) if PANDAS.holds(value) or _pickles_show_all(value) else None
     return None if before is None else SharedInput(value, before, items_of(value))
 
 
 def _pickled(data: Data) -> bytes | None:
-    """An input as bytes, which show also whether arrays can be written to; None where it cannot be pickled."""
+    """An input as bytes, which also show whether its arrays can be written to; None if it cannot be pickled."""
     with suppress(Exception):  # whatever an object raises that a run put into it
         return PANDAS.state(data) if PANDAS.holds(data) else pickle.dumps(data, 5)
     return None
 
 
 def _pickles_show_all(data: Data) -> bool:
-    """Whether an input holds `CONTAINERS`, `ATOMS` and arrays alone: other objects may hide a change."""
+    """Whether an input holds `PICKLED_CONTAINERS`, `ATOMS` and arrays alone: other objects may hide a change."""
     level: list[Any] = [data]
-    for _ in range(DEEPEST):
+    for _ in range(32):  # levels of nesting
         inner: list[Any] = []
         for kind in set(map(type, level)):
             if kind in ATOMS or (issubclass(kind, np.generic) and kind is not np.void):
                 continue
             own: list[Any] = [item for item in level if type(item) is kind]
-            if kind in CONTAINERS:
+            if kind in PICKLED_CONTAINERS:
                 inner += chain.from_iterable(own)
                 inner += chain.from_iterable(map(dict.values, own)) if kind is dict else ()
             elif kind is not np.ndarray or any(item.dtype.kind not in "biufcSUmM" for item in own):
@@ -238,19 +236,20 @@ def _pickles_show_all(data: Data) -> bool:
 
 
 def items_of(data: Data) -> int:
-    """About how many items an input holds, those of the containers in it included: what comparing it costs.
+    """The cost of comparing an input, as the approximate number of its items at all levels.
 
-    Of lists in a list all count as much as the first. An item of an array or a frame is `BYTES_AN_ITEM`.
+    All lists in a list count as much as the first. An item of an array or a frame is `BYTES_AN_ITEM`, and to pickle a
+    frame takes as long as 1,000 items.
     """
-    if type(data) in CONTAINERS and data:
+    if type(data) in PICKLED_CONTAINERS and data:
         return len(data) * (2 * items_of(next(iter(data))) if type(data) is not dict else 2)
     if type(data) is np.ndarray:
         return 1 + int(data.nbytes) // BYTES_AN_ITEM
-    return ITEMS_A_FRAME + int(data.size) * 8 // BYTES_AN_ITEM if PANDAS.holds(data) else 1
+    return 1_000 + int(data.size) * 8 // BYTES_AN_ITEM if PANDAS.holds(data) else 1
 
 
 def input_key(data: Data) -> Hashable:
-    """A key that is equal exactly for inputs that are the same: of the same kinds, shapes and values.
+    """A key that is equal exactly for inputs of the same kinds, shapes and values.
 
     Signs of zeros and of NaN aside. A list of numbers is the same as the array of them. Objects of kinds that JSON
     cannot hold are the same where they are one object.
@@ -279,7 +278,7 @@ def input_key(data: Data) -> Hashable:
 
 
 def _text_of_records(records: list[Data] | tuple[Data, ...]) -> str | None:
-    """The text of dicts alone, or tuples alone, of texts, numbers, flags and None, signs of zeros aside; else None.
+    """The text of records that are all dicts, or all tuples, of plain values, without signs of zeros; else None.
 
     The keys of each of many records by themselves would take eight times as long.
     """
@@ -297,7 +296,7 @@ def _text_of_records(records: list[Data] | tuple[Data, ...]) -> str | None:
 
 
 def shown(data: Data) -> str:
-    """An input on one line; of a long one only the ends."""
+    """An input on one line; a long list is shown by its ends."""
     if isinstance(data, np.ndarray):
         return " ".join(np.array2string(data, threshold=12, separator=", ").split())
     frames = frames_of(data)
@@ -317,7 +316,7 @@ def shown(data: Data) -> str:
 
 
 def _brief_list(items: list[Data]) -> str:
-    """A list on one line; of a long one only the ends, and how many items it has."""
+    """A list on one line; a long list is shown by its ends and the number of its items."""
     if len(items) <= 12:
         return f"[{', '.join(map(shown, items))}]"
     ends = [*map(shown, items[:3]), "…", *map(shown, items[-3:])]
@@ -334,7 +333,7 @@ def input_to_json(data: Data) -> object:
 
 
 def input_from_json(value: Any) -> Data:
-    """Build an input from unchecked JSON; what no file can hold is `Unreadable`, for people alone.
+    """Build an input from unchecked JSON; a value that no file can hold becomes `Unreadable`, for people alone.
 
     Raises `InvalidNeighbours`; runs no code of the file.
     """
@@ -353,7 +352,7 @@ Input: TypeAlias = Annotated[Data, Codec(input_to_json, lambda _, value: input_f
 
 
 def exact_key(value: Data) -> Hashable:
-    """A key that is equal exactly for values that a mechanism cannot tell apart, by types and signs neither."""
+    """A key that is equal exactly for values that a mechanism cannot tell apart, not even by type or sign."""
     if type(value) in ATOMS:  # of most values, in a third of the time
         return type(value), repr(value)
     if type(value) is dict:

@@ -15,13 +15,10 @@ from dpwitness.checks import brief, flag, in_memory
 from dpwitness.checks import kind as check_kind
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.domains import LADDER, SPECIAL, parts_of
-from dpwitness.neighbours.inputs import LARGEST, Array, Data, as_finite_numbers
+from dpwitness.neighbours.domains import GREATEST_INT64, NOISE_MAGNITUDES, SPECIAL_NUMBERS, parts_of
+from dpwitness.neighbours.inputs import Array, Data, as_finite_numbers
 from dpwitness.neighbours.pair import Pair, alike, holds, make_pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
-
-#: Inputs that are in memory at a time: both of some twenty candidates, and what they are computed from.
-AT_A_TIME: Final = 48
 
 
 class NumberList(JsonFields, Relation):
@@ -39,7 +36,8 @@ class NumberList(JsonFields, Relation):
     def __post_init__(self) -> None:
         if isinstance(self.length, bool) or not (isinstance(self.length, int) and self.length >= 1):
             raise InvalidNeighbours(f"length={brief(self.length)} must be a whole number of at least 1")
-        in_memory("length", self.length, 8 * AT_A_TIME * self.length, InvalidNeighbours)
+        # In memory at a time: 8 bytes a number of 48 inputs, both of some twenty candidates and their sources.
+        in_memory("length", self.length, 8 * 48 * self.length, InvalidNeighbours)
         check_kind("noun", self.noun, str, "a text", InvalidNeighbours)
         flag("any_length", self.any_length, InvalidNeighbours)
 
@@ -64,7 +62,7 @@ class NumberList(JsonFields, Relation):
 
     @override
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
-        """Whether both are such lists of one length and adjacent; `data` count as the mechanism gets them."""
+        """Whether both inputs are lists of one length and adjacent; `data` count as the mechanism gets them."""
         if not alike(pair) or pair.data.ndim != 1 or not pair.data.size:
             return False
         if data is None:
@@ -78,7 +76,7 @@ class NumberList(JsonFields, Relation):
 
     @override
     def smaller(self, pair: Pair) -> Iterator[Pair]:
-        """Fewer numbers where any number of them will do, fewer that differ, and numbers nearer to zero or rounder."""
+        """Pairs with fewer numbers (if `any_length`), fewer differing numbers, or numbers nearer to zero or rounder."""
         if self.any_length:
             yield from filter(self.contains, _drop_coordinate(pair))
         yield from filter(self.contains, _drop_differing_coordinate(pair))
@@ -89,13 +87,11 @@ class NumberList(JsonFields, Relation):
         return as_finite_numbers(data)
 
 
-#: Relative to the sensitivity: how far answers may lie apart beyond it, by rounding alone.
+#: The tolerance for rounding, as a share of the sensitivity, by which answers of neighbours may lie further apart.
 TOLERANCE: Final = 1e-9
-#: The same where the answers are so large that doubles of their size are further apart. A pair so much further apart
-#: than the claim allows would take some 10¹² runs to be told from one that is not.
+#: The tolerance, as a share of the sensitivity, for large answers whose doubles lie further apart than `TOLERANCE`: to
+#: detect such an excess over the claim would take some 10¹² runs.
 COARSE_TOLERANCE: Final = 1e-6
-#: How far one answer stands from all others, in noise scales.
-LEADS: Final = (1.0, 10.0, 100.0)
 
 
 @written_by_fields
@@ -127,7 +123,7 @@ class Queries(NumberList):
             raise InvalidNeighbours(f"direction={brief(self.direction)} must be 'any' or 'up'")
 
     def moves(self, length: int) -> Iterator[tuple[str, NDArray[np.float64]]]:
-        """How the answers may move, in units of the sensitivity."""
+        """The moves of the answers between neighbours by name, in units of the sensitivity."""
         last, first, middle = np.zeros(length), np.zeros(length), np.zeros(length)
         last[-1], first[0], middle[length // 2] = 1, 1, 1
         ones = np.ones(length)
@@ -151,7 +147,7 @@ class Queries(NumberList):
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """The patterns of StatDP (Ding et al. 2018) and those that move one answer against all others.
+        """The patterns of StatDP (Ding et al. 2018), and moves of one answer against all others.
 
         Without data they stand around `centre`, at a few distances of the order of the noise. Raises
         `InvalidNeighbours` for data that are no list of answers.
@@ -175,39 +171,39 @@ class Queries(NumberList):
             yield from self._moved(base, f"{base[0]:g}", [name])
 
     def _resolved(self, centre: float) -> float:
-        """The value itself, or 0.0 where doubles of its size are too far apart for neighbours."""
+        """The centre itself, or 0.0 where doubles of its size are too far apart for neighbours."""
         return centre if self.adjacent(_moved(np.array([centre]), np.array([self.sensitivity]), "")) else 0.0
 
     def _moved(self, base: Data, place: str, names: Sequence[str] | None = None) -> Iterator[Pair]:
-        """The answers moved in each way, or in those of some names."""
+        """The answers moved in each way, or in the ways of some names."""
         for name, move in self.moves(len(base)):
             if names is None or name in names:
                 yield _moved(base, move * self.sensitivity, f"{name} around {place}")
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """All answers at magnitudes from .01 to 100 scales and at special numbers; each single one; one far ahead."""
+        """All answers at magnitudes from 0.01 to 100 scales and at special numbers; single answers; one far ahead."""
         n, centre = self.length, self._resolved(centre)
         # All answers moved by the same amount, and against each other: copies of one answer behave unlike others.
         known = [name for name, _ in self.moves(n)]
         few = [name for name in ("half up, half down", "all up", "first half up", "first up") if name in known][:2]
-        offsets = [sign * size * scale for size in LADDER for sign in (1, -1)]
+        offsets = [sign * size * scale for size in NOISE_MAGNITUDES for sign in (1, -1)]
         around = [centre, centre - self.sensitivity, *(centre + offset for offset in offsets)]
-        for value in map(float, dict.fromkeys([*around, *offsets, *SPECIAL])):
+        for value in map(float, dict.fromkeys([*around, *offsets, *SPECIAL_NUMBERS])):
             yield from self._moved(np.full(n, value), f"{value:g}", few if value >= centre else few[:1])
         if n == 1:
             return
         for place in _places(n):
             single = (np.arange(n) == place) * self.sensitivity
             yield _moved(np.full(n, centre), single, f"answer {place + 1} up around {centre:g}")
-        for lead in [sign * size * scale for size in LEADS for sign in (1, -1)]:
+        for lead in [sign * size * scale for size in (1.0, 10.0, 100.0) for sign in (1, -1)]:
             ahead = centre + lead * (np.arange(n) == 0)
             yield from self._moved(ahead, f"{centre:g}, the first {lead:+g}", [few[0], "first up"])
             yield from self._moved(centre + lead * np.arange(n), f"{centre:g} in steps of {lead:g}", few[:1])
 
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """The same moves split elsewhere, higher and lower, and with the first half of the answers higher or lower."""
+        """The pair with its moves split elsewhere, and with all or half of the answers higher or lower."""
         step = self._step(scale)
         index = np.arange(len(pair.data))
         half = index < len(index) // 2
@@ -225,7 +221,7 @@ class Queries(NumberList):
                 yield Pair(first, second, label)
 
     def _step(self, scale: float) -> float:
-        """A shift of about the noise, in whole sensitivities: round numbers read better in a witness."""
+        """A shift of about the noise scale, in whole sensitivities: round numbers read better in a witness."""
         return max(1.0, float(np.round(scale / self.sensitivity))) * self.sensitivity
 
     @override
@@ -283,17 +279,16 @@ class Histogram(NumberList):
             cells = [0, int(base.argmax()), int(base.argmin()), len(base) - 1, len(base) // 2]
             for cell in dict.fromkeys(cells):
                 for step, name in ((1, "one more"), (-1, "one fewer")):
-                    if 0 <= int(base[cell]) + step <= LARGEST:
+                    if 0 <= int(base[cell]) + step <= GREATEST_INT64:
                         changed = base.copy()
                         changed[cell] += step
                         yield make_pair(base, changed, f"{name} in cell {cell + 1}")
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """All cells, or one of them, at a few noise scales and at special counts; each cell one more; one empty."""
-        counts = dict.fromkeys(
-            [1, *(round(size * scale) for size in LADDER[LADDER.index(1.0) :]), *(int(v) for v in SPECIAL if v > 0)]
-        )
+        """All cells, or a single one, at a few noise scales and special counts; all empty; one more in a cell."""
+        magnitudes = [round(size * scale) for size in NOISE_MAGNITUDES if size >= 1]
+        counts = dict.fromkeys([1, *magnitudes, *(v for v in SPECIAL_NUMBERS if v > 0)])
         empty, first = np.zeros(self.length, np.int64), np.arange(self.length) == 0
         bases = [(empty, place, "all empty") for place in _places(self.length)]
         for count in counts:
@@ -310,7 +305,7 @@ class Histogram(NumberList):
         """Counts are integers, also where whole numbers are written as floats."""
         whole = (NumberList.read(self, data) >= 0) & (data == np.floor(data))
         if data.dtype.kind == "f":
-            whole &= data < float(LARGEST)  # as a double that is 2^63, one too many
+            whole &= data < float(GREATEST_INT64)  # as a double that is 2^63, one too many
         if not np.all(whole):
             raise InvalidNeighbours(f"a histogram holds whole counts of at least 0, not {data[~whole][0]:g}")
         return data.astype(np.int64)
@@ -370,17 +365,14 @@ class Bits(NumberList):
         return flipped == 1 and pair.data.dtype.kind != "f" and all(map(_are_bits, pair.sides))
 
 
-#: Places of a list that are tried one by one.
-PLACES: Final = 24
-
-
 def _places(n: int) -> list[int]:
-    """All places of a list, of a long one some, evenly spaced."""
-    return sorted({k * n // min(n, PLACES) for k in range(min(n, PLACES))})
+    """The places of a list, or 24 evenly spaced places of a longer list."""
+    count = min(n, 24)
+    return sorted({k * n // count for k in range(count)})
 
 
 def _flipped(base: Data, places: Iterable[int]) -> Iterator[Pair]:
-    """Bits, and these with one of them flipped."""
+    """Pairs of bits that differ in one flipped bit."""
     for place in places:
         changed = base.copy()
         changed[place] = 1 - changed[place]
@@ -408,47 +400,46 @@ def _distances(pair: Pair) -> NDArray[np.float64]:
 
 
 def _moved(base: Data, move: Data, label: str) -> Pair:
-    """An input and the one that lies `move` from it; integers stay integers, since `move` is whole then."""
+    """An input and the input that lies `move` from it; integers stay integers, since their `move` is whole."""
     return make_pair(base, base + move.astype(base.dtype), label)
 
 
-# Steps of shrinking. They know nothing of adjacency: the relation leaves out those that leave it.
-SHRUNK: Final = "shrunk"
+# The steps of shrinking below ignore adjacency: the relation leaves out pairs that it does not contain.
 
 
 def _drop_coordinate(pair: Pair) -> Iterator[Pair]:
-    """Without some of the coordinates: halves, quarters, … single ones."""
+    """Pairs without half of the coordinates, a quarter, … a single one."""
     for dropped in parts_of(range(pair.data.size)):
         keep = np.ones(pair.data.size, bool)
         keep[dropped] = False
         if np.any(pair.data[keep] != pair.neighbour[keep]):
-            yield make_pair(pair.data[keep], pair.neighbour[keep], SHRUNK)
+            yield make_pair(pair.data[keep], pair.neighbour[keep], "shrunk")
 
 
 def _drop_differing_coordinate(pair: Pair) -> Iterator[Pair]:
-    """With fewer coordinates that differ: without half of them, a quarter, … a single one."""
+    """Pairs with fewer differing coordinates: without half of them, a quarter, … a single one."""
     differing = np.flatnonzero(pair.data != pair.neighbour).tolist()
     for places in parts_of(differing):
         if len(places) < len(differing):
             changed = pair.neighbour.copy()
             changed[places] = pair.data[places]
-            yield make_pair(pair.data, changed, SHRUNK)
+            yield make_pair(pair.data, changed, "shrunk")
 
 
 def _nearer_to_zero(pair: Pair) -> Iterator[Pair]:
-    """Smaller or rounder numbers; what differs keeps its difference, and integers stay integers."""
+    """Pairs of smaller or rounder numbers; differences between D and D′ stay, and integers stay integers."""
     base: Data = np.minimum(*pair.sides)
     shifts: list[Data] = [base, np.full_like(base, base.min() if base.min() > 0 else base.max())]
     shifts += [np.where(np.arange(base.size) == i, base, 0) for i in range(base.size if 1 < base.size <= 16 else 0)]
     half, whole = (np.round(values).astype(base.dtype) for values in (base / 2, base))
     shifts += [np.where(np.abs(base) >= 2, base - half, 0).astype(base.dtype), base - whole]
     for shift in shifts:
-        shifted = make_pair(pair.data - shift, pair.neighbour - shift, SHRUNK)
+        shifted = make_pair(pair.data - shift, pair.neighbour - shift, "shrunk")
         if _length(shifted) < _length(pair):
             yield shifted
 
 
 def _length(pair: Pair) -> tuple[float, int]:
-    """How large, then how long to write, the numbers of a pair are; less is simpler."""
+    """The sum of the magnitudes of a pair's numbers, then their characters; a smaller one is simpler."""
     digits = sum(len(f"{value:g}") for side in pair.sides for value in side)
     return float(sum(np.abs(side.astype(np.float64)).sum() for side in pair.sides)), digits

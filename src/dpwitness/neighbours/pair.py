@@ -10,13 +10,13 @@ from dpwitness.frames import frames_of, is_series
 from dpwitness.neighbours.difference import difference
 from dpwitness.neighbours.inputs import Data, Input, as_finite_numbers, input_key, require_shallow, shown
 
-#: How labels of pairs that attacks propose begin; what follows says what the inputs and the event mean.
+#: The beginning of the label of a pair that an attack proposes; the rest says what the inputs and the event mean.
 ATTACK: Final = "attack: "
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Pair:
-    """Two neighbouring inputs, of any kind, and why they were proposed.
+    """Two neighbouring inputs, of any kind, and the reason for which they were proposed.
 
     Raises `InvalidNeighbours` for an input that holds itself, or is nested too deep.
     """
@@ -39,7 +39,7 @@ class Pair:
 
     @property
     def key(self) -> frozenset[bytes]:
-        """What two pairs of the same inputs have in common, in either direction: 128 bits of each input."""
+        """A key that pairs of the same inputs share, in either direction: 128 bits of each input."""
         if not self._key:
             digests = (
                 blake2b(repr(input_key(side)).encode("utf-8", "surrogatepass"), digest_size=16) for side in self.sides
@@ -48,7 +48,7 @@ class Pair:
         return self._key
 
     def swapped(self) -> "Pair":
-        """D′ and D."""
+        """The pair of D′ and D."""
         made = object.__new__(Pair)  # inputs that are known to be shallow, which takes long to see of many records
         for name, value in zip(Pair.__slots__, (self.neighbour, self.data, self.label, self._key), strict=True):
             object.__setattr__(made, name, value)
@@ -62,7 +62,7 @@ class Pair:
 
 
 def make_pair(data: object, neighbour: object, label: str) -> Pair:
-    """Two inputs of finite numbers as a pair. Raises `InvalidNeighbours` for anything else."""
+    """A pair of two inputs of finite numbers. Raises `InvalidNeighbours` for any other input."""
     return Pair(as_finite_numbers(data), as_finite_numbers(neighbour), label)
 
 

@@ -1,4 +1,4 @@
-"""Datasets of records: neighbours differ in one record, or in all of one unit, added, removed or replaced."""
+"""Datasets of records: neighbours differ in one record, or in all records of one unit."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,7 +12,7 @@ from typing_extensions import override
 from dpwitness.checks import brief
 from dpwitness.codec import OMITTED, Codec, checked, write_fields
 from dpwitness.errors import InvalidNeighbours
-from dpwitness.neighbours.dataset_pairs import MOST, Proposals
+from dpwitness.neighbours.dataset_pairs import Proposals
 from dpwitness.neighbours.dataset_steps import Steps
 from dpwitness.neighbours.domains import in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
@@ -24,9 +24,10 @@ from dpwitness.neighbours.pair import Pair
 from dpwitness.neighbours.relation import Relation, written_by_fields
 from dpwitness.values import value_from_json, value_to_json
 
-#: A number of records, the least and the most, or None for any number.
+#: The number of records of a dataset: a number, the least and the most, or None for any number.
 Size = int | tuple[int, int] | None
-_SIZE: Final[Codec[Size]] = Codec(
+#: The codec of `Size`: a pair is a list in JSON.
+_SIZE_CODEC: Final[Codec[Size]] = Codec(
     lambda size: list(size) if isinstance(size, tuple) else size,
     lambda _, size: tuple(size) if isinstance(size, list) else size,  # type: ignore[arg-type,return-value]  # see `_check_size`
     lambda _: {"anyOf": [{"type": ["integer", "null"]}, {"type": "array", "items": {"type": "integer"}}]},
@@ -35,18 +36,17 @@ _SIZE: Final[Codec[Size]] = Codec(
 #: The field that says whose a record is: its name, or its number from 0 where fields have none.
 Unit = str | int | None
 
-_UNIT: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "integer", "null"])  # see `Groups.of`
+#: The codec of `Unit`.
+_UNIT_CODEC: Final[Codec[Any]] = checked(lambda _, unit: unit, type=["string", "integer", "null"])  # see `Groups.of`
 
-#: Records in the larger dataset, the most promising numbers first.
+#: Numbers of records in the larger dataset of a candidate, the most promising number first.
 SIZES: Final = (10, 2, 100, 1000, 3)
-#: Pairs of unusual values: few runs are made of each.
-MOST_UNUSUAL: Final = 160
-#: Records that a dataset may be asked to have: each is made.
+#: Records of a dataset at most, as each is made.
 MOST_RECORDS: Final = 1_000_000
 
 
 def _check_size(size: object) -> None:
-    """Raise `InvalidNeighbours` unless it is a `Size` of datasets that may differ in a record."""
+    """Raise `InvalidNeighbours` unless `size` is a `Size` of datasets that may differ in a record."""
     if size is None:
         return
     ends = size if isinstance(size, tuple) else (size, size)
@@ -77,9 +77,8 @@ def _sizes_to_try(size: Size) -> tuple[int, ...]:
     return tuple(dict.fromkeys([*usual, min(least + 1, most), min(most, max(*SIZES, least + 1))]))
 
 
-ADD_REMOVE: Final = "add-remove"
-REPLACE_ONE: Final = "replace-one"
-ADJACENCIES: Final = (ADD_REMOVE, REPLACE_ONE)
+#: The names of the adjacencies of datasets.
+ADJACENCIES: Final = ("add-remove", "replace-one")
 
 
 @written_by_fields
@@ -98,13 +97,13 @@ class Records(Relation):
     )  # fmt: skip
 
     fields: DescribedFields
-    adjacency: str | None = ADD_REMOVE
-    size: Annotated[Size, _SIZE] = None
+    adjacency: str | None = "add-remove"
+    size: Annotated[Size, _SIZE_CODEC] = None
     form: str = "list"
     base: tuple[Record, ...] | None = None
     noun: str = "value"
     layout: Layout
-    unit: Annotated[Unit, _UNIT] = field(default=None, metadata={"json": "sparse"})
+    unit: Annotated[Unit, _UNIT_CODEC] = field(default=None, metadata={"json": "sparse"})
     at_most: int | None = field(default=None, metadata={"json": "sparse"})
     _groups: Groups = field(init=False, repr=False, compare=False)
 
@@ -115,7 +114,7 @@ class Records(Relation):
             )
         check_form(self.form, self.fields)
         _check_size(self.size)
-        if self.form == "record" and (self.adjacency != REPLACE_ONE or self.size != 1 or self.unit is not None):
+        if self.form == "record" and (self.adjacency != "replace-one" or self.size != 1 or self.unit is not None):
             raise InvalidNeighbours(
                 "form='record' hands over one record alone: give adjacency='replace-one' and size=1; leave out unit="
             )
@@ -140,39 +139,39 @@ class Records(Relation):
 
     @override
     def alternatives(self) -> "tuple[Records, ...]":
-        """Itself; where the adjacency is left open, a relation for each."""
+        """The relation itself; where the adjacency is left open, a relation for each adjacency."""
         if self.adjacency is not None:
             return (self,)
         return tuple(replace(self, adjacency=adjacency) for adjacency in ADJACENCIES)
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Outliers, special values, lone values, duplicates and the empty dataset, of several sizes, kinds in turn.
+        """Pairs with outliers, special or lone values, duplicates or no records, of several sizes, kinds in turn.
 
-        With `data`, neighbours of these alone. Raises `InvalidNeighbours` for data of another form or domain.
+        With `data`, all are neighbours of the data. Raises `InvalidNeighbours` for data of another form or domain.
         """
         base, layout = self.base, self.layout
         if data is not None:
             base, layout = tuple(self._taken(data, self.form)), self._layout_of(data)
         proposed = self._proposals(base, layout, _sizes_to_try(self.size), pinned=data is not None)
-        for change in self._sized((iter(p) for p in proposed), MOST):
+        for change in self._sized((iter(p) for p in proposed), 64):  # few enough that each gets runs
             pair = self._pair(change, layout)
             if self._contains(pair, data, built=True):
                 yield pair
 
     def _sized(self, kinds: Iterable[Iterator[Change]], most: int) -> Iterator[Change]:
-        """The first `most` changes of datasets of allowed sizes, one of each kind in turn."""
+        """The first `most` changes between datasets of allowed sizes, one of each kind in turn."""
         changes = in_turn([*kinds])
         return islice((change for change in changes if _allowed(self.size, *map(len, change.datasets))), most)
 
     def _proposals(
         self, base: tuple[Record, ...] | None, layout: Layout, sizes: tuple[int, ...], *, pinned: bool = False
     ) -> Iterator[Proposals]:
-        """Changes to try, of each adjacency."""
+        """Changes to try, for each adjacency."""
         for relation in self.alternatives():
             yield Proposals(
                 groups=self._groups,
-                replace=relation.adjacency == REPLACE_ONE,
+                replace=relation.adjacency == "replace-one",
                 sizes=sizes,
                 base=base,
                 pinned=pinned,
@@ -181,20 +180,20 @@ class Records(Relation):
 
     @override
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """A record of each value of a small domain, of many magnitudes and special numbers; more numbers of records."""
+        """Pairs with a record of each value of a small domain, of many magnitudes and special numbers; more sizes."""
         proposed = self._proposals(self.base, self.layout, _sizes_to_try(self.size))
-        for change in self._sized((p.unusual(scale) for p in proposed), MOST_UNUSUAL):
+        for change in self._sized((p.unusual(scale) for p in proposed), 160):  # each gets few runs
             if change.differs:
                 yield self._pair(change, self.layout)
 
     @override
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """Other values of the record that differs, other records beside it, other numbers of them, another place."""
+        """Pairs with other values of the record that differs, other records beside it, more or fewer, another place."""
         yield from self._changed(pair, Steps.varied)
 
     @override
     def smaller(self, pair: Pair) -> Iterator[Pair]:
-        """Fewer records, fewer fields that differ, rounder values."""
+        """Pairs with fewer records, fewer differing fields, or rounder values."""
         yield from self._changed(pair, Steps.simpler)
 
     def _changed(self, pair: Pair, steps: Callable[[Steps, Change], Iterator[Change]]) -> Iterator[Pair]:
@@ -209,7 +208,7 @@ class Records(Relation):
 
     @override
     def take(self, data: object) -> Data:
-        """Records in any form, in that in which the mechanism gets them."""
+        """The records of data in any form, in the form in which the mechanism gets them."""
         if self.form == "record":
             return as_input(data)
         require_shallow(data, "data")
@@ -219,7 +218,7 @@ class Records(Relation):
         return self._build(records, layout=self._layout_of(data) if source == self.form else self.layout)
 
     def _taken(self, data: Data, form: str) -> list[Record]:
-        """The records of data in a form. Raises `InvalidNeighbours` for other data, and beyond the bound of a unit."""
+        """The records of data in a form. Raises `InvalidNeighbours` for other data, and if a unit exceeds its bound."""
         records = FORMS[form].read(self.fields, data)
         if records is None:
             raise InvalidNeighbours(f"data={brief(data)} must be a dataset of {self!s:.200}: its form and its records")
@@ -236,12 +235,12 @@ class Records(Relation):
         return self._contains(pair, data)
 
     def _contains(self, pair: Pair, data: Data | None = None, *, built: bool = False) -> bool:
-        """As `contains`; `built`: from records, both sides in one way, which makes equal records alike."""
+        """Whether the pair is adjacent, as `contains`; `built`: both sides were built from records in one way."""
         first, second = self._read(pair.data), self._read(pair.neighbour)
         if first is None or second is None or not _allowed(self.size, len(first), len(second)):
             return False
         change = self._groups.change_between(first, second)
-        if change is None or self.adjacency not in (None, REPLACE_ONE if change.replaces else ADD_REMOVE):
+        if change is None or self.adjacency not in (None, "replace-one" if change.replaces else "add-remove"):
             return False
         if any(map(self._groups.too_many, (first, second))):
             return False
@@ -275,13 +274,13 @@ class Records(Relation):
 
     @property
     def empty(self) -> Any:
-        """The dataset without records, where it says of a layout what the domain does not."""
+        """The dataset without records, if the layout does not follow from the domain; else `OMITTED`."""
         usual = self.layout == FORMS[self.form].usual(self.fields)
         return OMITTED if usual else value_to_json(self.layout.build(self.fields, []))
 
     @override
     def to_json(self) -> dict[str, object] | None:
-        """As JSON values; None for domains and layouts that have no form in JSON.
+        """The relation as JSON values; None for domains and layouts that have no form in JSON.
 
         The base is left out: pairs hold the data.
         """
@@ -309,7 +308,7 @@ class Records(Relation):
         return replace(relation, layout=layout)
 
     def _layout_from_json(self, empty: object) -> Layout | None:
-        """The layout of a dataset without records that a file holds; None for anything else."""
+        """The layout of a dataset without records that a file holds; None for any other value."""
         try:
             data = value_from_json(empty)
         except ValueError:
@@ -317,7 +316,7 @@ class Records(Relation):
         return self._layout_of(data) if self.form != "record" and self._read(data) == [] else None
 
     def _read(self, data: Data) -> list[Record] | None:
-        """The records of a dataset; None where it is of another form or holds other records."""
+        """The records of a dataset; None for a dataset of another form or domain."""
         return FORMS[self.form].read(self.fields, data)
 
     def _layout_of(self, data: Data) -> Layout:
@@ -325,7 +324,7 @@ class Records(Relation):
         return FORMS[self.form].of(data).fitted(self.fields)
 
     def _pair(self, change: Change, layout: Layout) -> Pair:
-        """The two datasets, alike in all but their records; the smaller one has the labels of the larger one's rows."""
+        """The pair of a change: two datasets of one layout; rows in both have the same labels."""
         first, second = map(partial(self._build, layout=layout), change.datasets, change.absent)
         return Pair(first, second, change.label)
 
@@ -338,7 +337,7 @@ class Records(Relation):
 def records(
     domain: object = None,
     *,
-    adjacency: str | None = ADD_REMOVE,
+    adjacency: str | None = "add-remove",
     size: Size = None,
     base: Data = None,
     form: str | None = None,
@@ -355,8 +354,8 @@ def records(
     ----------
     domain
         What a record is: `numbers(low, high)`, `integers(low, high)`, `categories("a", "b")`, `flags()`,
-        `text(max_length)`, a tuple or a dict of these, `like(examples)`, or a hypothesis strategy (the records are then
-        those drawn from it). By default `like(base)`.
+        `text(max_length)`, a tuple or a dict of domains, `like(examples)`, or a hypothesis strategy (the records are
+        then those drawn from it). By default `like(base)`.
     adjacency
         "add-remove" (one record more or fewer), "replace-one", or None for a claim that does not state which.
     size
@@ -368,7 +367,7 @@ def records(
     form
         What the mechanism gets: "array" (one axis for numbers, records by fields for tuples of numbers), "list",
         "pandas", "polars" or "arrow" (a DataFrame or a Table of that library), "polars-lazy" (a LazyFrame, which the
-        mechanism collects), "dataframe" (one of these four, as the base or the examples are; else of pandas), "columns"
+        mechanism collects), "dataframe" (the library of the base or of the examples; else pandas), "columns"
         (a dict of arrays or lists), "xy" (a tuple of features and labels, for records ((x1, …, xk), y)), or "record"
         (one record alone, for local DP). By default the form of the base or of the examples; else an array for numbers,
         (X, y) for records ((x1, …, xk), y), and a list for all others.

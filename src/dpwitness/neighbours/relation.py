@@ -1,4 +1,4 @@
-"""Which inputs a claim calls neighbouring: a relation proposes pairs and judges any pair.
+"""Relations: a relation proposes pairs of inputs, and says whether a claim calls a pair neighbouring.
 
 A relation of another package inherits `Relation` and gives at least `candidates`; everything else has a default. The
 functions here hold any relation to what it says itself: a pair that it does not contain is never run.
@@ -24,7 +24,7 @@ from dpwitness.frames import frames_of
 from dpwitness.neighbours.inputs import Data, Input, as_array, as_input, require_shallow
 from dpwitness.neighbours.pair import Pair, holds
 
-#: Candidates that are compared with a pair, of a relation without a `contains` of its own.
+#: Candidates compared with a pair at most, by a relation without a `contains` of its own: it may give any number.
 MOST_COMPARED: Final = 10_000
 
 T = TypeVar("T")
@@ -54,21 +54,21 @@ class Relation(ABC):
 
     @property
     def adjacency(self) -> str | None:
-        """The name of the adjacency of datasets, such as "add-remove"; None where it has none, or is left open."""
+        """The name of the adjacency of datasets, such as "add-remove"; None if it has no name or is left open."""
         return None
 
     @property
     def described(self) -> str:
-        """Which inputs are neighbours, for a report; by default its text."""
+        """The relation as a report describes it; by default its text."""
         return str(self)
 
     @property
     def sensitivity(self) -> float | None:
-        """By how much an answer may differ between neighbours; None where the relation says nothing of it."""
+        """The largest difference of an answer between neighbours; None if the relation states no sensitivity."""
         return None
 
     def of_sensitivity(self, sensitivity: float) -> "Relation":
-        """The same relation of another sensitivity, where it has one."""
+        """The relation with another sensitivity, if it has a sensitivity."""
         if self.sensitivity is None or not is_dataclass(self):
             return self
         return replace(self, sensitivity=sensitivity)
@@ -82,18 +82,18 @@ class Relation(ABC):
         """
 
     def variations(self, pair: Pair, *, scale: float = 1.0) -> Iterator[Pair]:
-        """Pairs like this one, to try if it shows a large difference; by default none."""
+        """Pairs like this one, to try if it shows a large difference; by default no pairs."""
         return iter(())
 
     def unusual(self, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """Many more pairs, of values that code may treat as special; most of them show nothing. By default none.
+        """Many more pairs, of values that code may treat as special; most show nothing. By default no pairs.
 
         A search makes few runs of each, and goes on with the one or two that promise most.
         """
         return iter(())
 
     def smaller(self, pair: Pair) -> Iterator[Pair]:
-        """Shrinking steps: pairs that are simpler to read than this one, the largest steps first; by default none."""
+        """Shrinking steps: pairs that are simpler to read than this one, largest steps first; by default no pairs."""
         return iter(())
 
     def contains(self, pair: Pair, data: Data | None = None) -> bool:
@@ -106,7 +106,7 @@ class Relation(ABC):
         return any(pair.key == proposed.key for proposed in islice(self.candidates(data), MOST_COMPARED))
 
     def take(self, data: object) -> Data:
-        """Data as a user gives them, as they are passed to the other methods. Raises `InvalidNeighbours`.
+        """Data of a user, in the form in which the other methods take them. Raises `InvalidNeighbours`.
 
         By default lists of numbers become arrays, and everything else stays what it is.
         """
@@ -114,11 +114,11 @@ class Relation(ABC):
         return as_input(data if array is None else array)
 
     def alternatives(self) -> "tuple[Relation, ...]":
-        """The relations of which each has a verdict of its own: more than one where the adjacency is left open."""
+        """The relations with a verdict each: several if the adjacency is left open, else the relation itself."""
         return (self,)
 
     def to_json(self) -> dict[str, object] | None:
-        """All that `relation_from_json` needs to build it again, as JSON values; by default None.
+        """The JSON values from which `relation_from_json` builds the relation again; by default None.
 
         A witness file then holds null for it.
         """
@@ -127,7 +127,7 @@ class Relation(ABC):
 
 @contextmanager
 def _asked(relation: Relation, method: str) -> Iterator[None]:
-    """An exception of another package's relation becomes `InvalidNeighbours`; a fault of ours stays what it is."""
+    """Turn an exception of another package's relation into `InvalidNeighbours`; a fault of ours stays as it is."""
     try:
         yield
     except DPWitnessError:
@@ -150,7 +150,7 @@ def _all_are(relation: Relation, method: str, wanted: type[T], given: Iterable[o
 
 
 def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
-    """The pairs of one of a relation's methods. Raises `InvalidNeighbours` where it raises, or gives anything else."""
+    """The pairs of a method of a relation. Raises `InvalidNeighbours` where it raises, or gives other objects."""
     with _asked(relation, method):
         yield from _all_are(relation, method, Pair, getattr(relation, method)(*given, **settings))
 
@@ -185,13 +185,13 @@ def proposed_pairs(
 
 
 def taken(relation: Relation, data: object) -> Data:
-    """Data of the user's as a relation takes them. Raises `InvalidNeighbours`."""
+    """The user's data, in the form in which a relation takes them. Raises `InvalidNeighbours`."""
     with _asked(relation, "take"):
         return relation.take(data)
 
 
 def alternatives(relation: Relation) -> tuple[Relation, ...]:
-    """The relations of which each has a verdict of its own. Raises `InvalidNeighbours` for what is no relation."""
+    """The relations of an open adjacency, each with its own verdict. Raises `InvalidNeighbours` for other objects."""
     with _asked(relation, "alternatives"):
         return tuple(_all_are(relation, "alternatives", Relation, relation.alternatives()))  # type: ignore[type-abstract]  # of isinstance alone
 
@@ -212,7 +212,7 @@ def adjacent_candidates(
 
 
 def adjacent_unusual(relation: Relation, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-    """The unusual pairs of a relation, those that it does not contain left out."""
+    """The unusual pairs of a relation that the relation contains."""
     pairs = _proposed(relation, "unusual", centre=centre, scale=scale)
     return (pair for pair in pairs if adjacent(relation, pair))
 
@@ -220,12 +220,12 @@ def adjacent_unusual(relation: Relation, *, centre: float = 0.0, scale: float = 
 def adjacent_variations(
     relation: Relation, pair: Pair, data: Data | None = None, *, scale: float = 1.0
 ) -> Iterator[Pair]:
-    """Those variations of a pair that stay in the relation and, where data are given, keep the data."""
+    """The variations of a pair that the relation contains and, if data are given, that hold the data."""
     return _staying(relation, _proposed(relation, "variations", pair, scale=scale), data)
 
 
 def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterator[Pair]:
-    """Shrinking steps of a pair, each within the relation; none where data are given, since these stay as they are."""
+    """Shrinking steps of a pair within the relation; no steps if data are given, since data stay as they are."""
     return iter(()) if data is not None else _staying(relation, _proposed(relation, "smaller", pair))
 
 
@@ -237,7 +237,9 @@ def _staying(relation: Relation, pairs: Iterator[Pair], data: Data | None = None
 Reader = Callable[[Mapping[str, Any]], Relation]
 Kind = TypeVar("Kind", bound=type[Relation])
 
+#: The readers of relations in files, by their kind.
 _READERS: Final[dict[str, Reader]] = {}
+#: The relations that are written and read by their fields.
 _FAMILY: Final = Family()
 
 
@@ -305,7 +307,7 @@ def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
 
 
 def _write(relation: Relation) -> dict[str, object] | None:
-    """A relation as it can be read back; None for one that only another package could build again."""
+    """A relation as JSON that can be read back; None for a relation that only another package could build again."""
     try:
         written = relation_to_json(relation)
         relation_from_json(written)
@@ -318,16 +320,12 @@ register(Relation, Codec(_write, lambda _, value: relation_from_json(value), _FA
 
 
 def same_relation(first: Relation | None, second: Relation | None) -> bool:
-    """Whether two relations call the same pairs adjacent, as far as what they write of themselves shows it."""
+    """Whether two relations call the same pairs adjacent, judged by their JSON; False if one has no JSON."""
     if first is second:
         return True
     # As texts: 1 and 1.0 are equal, but integers and floats are different inputs.
     texts = [json.dumps(relation_to_json(relation), sort_keys=True) for relation in (first, second)]
     return texts[0] == texts[1] != "null"
-
-
-#: Pairs that are shown to people one by one.
-SHOWN: Final = 3
 
 
 @written_by_fields
@@ -358,13 +356,13 @@ class Pairs(JsonFields, Relation):
     @property
     @override
     def described(self) -> str:
-        """Pairs are of no adjacency with a name."""
+        """The list of the pairs: they have no adjacency with a name."""
         return f"the pairs given: {self._listed}"
 
     @property
     def _listed(self) -> str:
-        shown = [f"({str(pair).replace(' and ', ', ')})" for pair in self.given[:SHOWN]]
-        more = [f"and {len(self.given) - SHOWN} more"] if len(self.given) > SHOWN else []
+        shown = [f"({str(pair).replace(' and ', ', ')})" for pair in self.given[:3]]
+        more = [f"and {len(self.given) - len(shown)} more"] if len(self.given) > len(shown) else []
         return ", ".join([*shown, *more])
 
     @override
@@ -383,12 +381,12 @@ class Pairs(JsonFields, Relation):
 
     @property
     def inputs(self) -> list[tuple[Input, Input]]:
-        """The inputs of each pair: a file holds no labels."""
+        """The inputs of each pair, without labels, which no file holds."""
         return [pair.sides for pair in self.given]
 
     @classmethod
     def from_keys(cls, given: list[tuple[Data, Data]], noun: str) -> "Pairs":
-        """Build it from what a file holds. Raises `InvalidNeighbours`."""
+        """Build the relation from the keys of a file. Raises `InvalidNeighbours`."""
         return cls(pairs(*given).given, noun)
 
 
@@ -419,7 +417,7 @@ def _checked_pair(given: Data, hint: str) -> Pair:
 
 
 def as_relation(given: Relation | Sequence[Data]) -> Relation:
-    """A relation that was given, or a list of pairs as one. Raises `InvalidNeighbours` for what is neither."""
+    """A given relation, or a list of pairs as a relation. Raises `InvalidNeighbours` for any other object."""
     if isinstance(given, Relation):
         with _asked(given, "adjacency"):
             name: object = given.adjacency
@@ -431,9 +429,9 @@ def as_relation(given: Relation | Sequence[Data]) -> Relation:
     if not isinstance(given, list | tuple):
         own = hasattr(given, "candidates") and not isinstance(given, type)
         if frames_of(given) is not None:
-            raise InvalidNeighbours("neighbours= is a table, and no relation: give dpw.records(dpw.like(frame))")
+            raise InvalidNeighbours("neighbours= is a table, not a relation: give dpw.records(dpw.like(frame))")
         raise InvalidNeighbours(
-            f"neighbours={brief(given)} is no relation: give one, such as records(…) or queries(…), or a list of pairs"
+            f"neighbours={brief(given)} must be a relation, such as records(…) or queries(…), or a list of pairs"
             + ("; a relation of your own inherits dpwitness.neighbours.Relation" if own else "")
         )
     return pairs(*given)
