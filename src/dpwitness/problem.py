@@ -57,16 +57,16 @@ from dpwitness.neighbours import (
 from dpwitness.options import ALPHA, CHECK_RUNS, MAX_TIME, MOST_RATIO, MOST_WORKERS, Bits, Errors
 from dpwitness.proposals import Attack, chosen_attack
 from dpwitness.runs import (
-    OVERRUN,
+    OVERRUN_SECONDS,
     Dispatcher,
     Pool,
     Progress,
     Runner,
     cluster_of,
     default_workers,
-    in_time,
     is_of_dask,
     local_processes,
+    within_seconds,
 )
 from dpwitness.targets import target_of
 
@@ -388,7 +388,7 @@ def prepare(
         errors=statement.errors, requirements=how or Requirements(),
         compile_seconds=max(COMPILING_SHARE * effort.max_time, FIRST_RUNS),
     )  # fmt: skip
-    first, mechanism = in_time(
+    first, mechanism = within_seconds(
         partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), TRIED)),
         max(effort.max_time if deadline is None else deadline.left, FIRST_RUNS),
         what=f"{name_of(function)} did not finish its first runs",
@@ -414,7 +414,7 @@ def prepare(
         deadline=deadline or _deadline(began, effort.max_time),
         max_time=effort.max_time,
         began=began,
-        due=began + effort.max_time + OVERRUN,
+        due=began + effort.max_time + OVERRUN_SECONDS,
         progress=effort.progress,
     )  # fmt: skip
     return problem, runner

@@ -110,7 +110,7 @@ def test_what_is_no_cluster_is_refused(cluster):
 
 
 def test_a_scheduler_that_does_not_answer_is_named(monkeypatch):
-    monkeypatch.setattr(executors, "CONNECTING", 0.3)
+    monkeypatch.setattr(executors, "CONNECT_SECONDS", 0.3)
     with pytest.raises(ClusterLost, match=r"no scheduler answers at cluster='tcp://127\.0\.0\.1:9'"):
         cluster_of("tcp://127.0.0.1:9", 2)
     assert issubclass(ClusterLost, ConnectionError)

@@ -39,7 +39,7 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import pairs
 from dpwitness.runs import Pool, Role, Runner, executors
 from dpwitness.runs.elsewhere import (
-    TRIES,
+    WORKER_LOSSES,
     CannotSend,
     Dispatcher,
     FirstRuns,
@@ -60,7 +60,7 @@ EVENTS = [Interval(coordinate=0, low=0.5)]
 @pytest.fixture(autouse=True)
 def many_portions(monkeypatch):
     """Portions of one shard, whatever a run takes."""
-    monkeypatch.setattr("dpwitness.runs.elsewhere.PORTION", 0.0)
+    monkeypatch.setattr("dpwitness.runs.elsewhere.PORTION_SECONDS", 0.0)
 
 
 def python(function, **settings):
@@ -114,7 +114,7 @@ def test_no_task_is_sent_once_nothing_may_begin_and_those_on_their_way_are_waite
 
 
 def test_portions_follow_from_the_cost_of_a_run_and_the_last_ones_are_short(monkeypatch):
-    monkeypatch.setattr("dpwitness.runs.elsewhere.PORTION", 1.0)
+    monkeypatch.setattr("dpwitness.runs.elsewhere.PORTION_SECONDS", 1.0)
     assert list(portions(SimpleNamespace(count=9, seconds=0.3), 1, 2)) == [(1, 4), (4, 7), (7, 8), (8, 9)]
     assert list(portions(SimpleNamespace(count=2, seconds=5.0), 0, 1)) == [(0, 1), (1, 2)]
     assert list(portions(SimpleNamespace(count=8, seconds=0.0), 0, 2)) == [(0, 4), (4, 6), (6, 7), (7, 8)]
@@ -213,7 +213,7 @@ def test_work_that_ends_its_process_on_each_try_is_named():
     place = Elsewhere(dies=range(1, 100))
     with pytest.raises(MechanismCrashed, match=r"noisy ended the process .*\(killed\), 3 times, in the runs 0 "):
         last(away(mechanism, place).confirm(PAIR, EVENTS, 2_000))
-    assert len([portion for portion in place.portions if portion[0] == 0]) == 1 + TRIES
+    assert len([portion for portion in place.portions if portion[0] == 0]) == 1 + WORKER_LOSSES
 
 
 @pytest.mark.parametrize("name", ["counting", "own_stream"])
@@ -315,12 +315,12 @@ class Idle(Elsewhere):
 def test_processes_are_started_once_runs_here_took_as_long_as_that(monkeypatch):
     mechanism, place = python(elsewhere.noisy), Idle()
     here, there = runner(mechanism), away(mechanism, place)
-    monkeypatch.setattr("dpwitness.runs.elsewhere.START", math.inf)
+    monkeypatch.setattr("dpwitness.runs.elsewhere.START_SECONDS", math.inf)
     assert there.beside == 1
     assert last(there.confirm(PAIR, EVENTS, 1_000)) == last(here.confirm(PAIR, EVENTS, 1_000))
     assert place.portions == []
     mechanism.cost = replace(mechanism.cost, seconds_per_run=0.01)  # as if it were slow
-    monkeypatch.setattr("dpwitness.runs.elsewhere.START", there.pool._seconds_here + 1e-9)
+    monkeypatch.setattr("dpwitness.runs.elsewhere.START_SECONDS", there.pool._seconds_here + 1e-9)
     assert last(there.confirm(PAIR, EVENTS, 1_000)) == last(here.confirm(PAIR, EVENTS, 1_000))
     assert place.portions[0] == (1, 2)  # the first shard was made here
     assert there.beside == 2
@@ -336,7 +336,7 @@ def test_no_processes_are_started_for_the_last_seconds(monkeypatch):
 
 
 def test_what_takes_less_time_than_to_send_it_is_made_here(monkeypatch):
-    monkeypatch.setattr("dpwitness.runs.elsewhere.START", 0.0)
+    monkeypatch.setattr("dpwitness.runs.elsewhere.START_SECONDS", 0.0)
     mechanism, place = python(elsewhere.noisy), Idle()
     mechanism.cost = replace(mechanism.cost, seconds_per_run=1e-9)
     last(away(mechanism, place).confirm(PAIR, EVENTS, 1_000))

@@ -34,8 +34,8 @@ from dpwitness.mechanisms.mechanism import SLOW, Cost, Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
-from dpwitness.runs import OVERRUN, Role, Runner, default_workers, generator, order, stack
-from dpwitness.runs.shards import BLOCK, EventCells, OutcomeRows, tally_of_rows
+from dpwitness.runs import OVERRUN_SECONDS, Role, Runner, default_workers, generator, order, stack
+from dpwitness.runs.shards import BLOCK_NUMBERS, EventCells, OutcomeRows, tally_of_rows
 from dpwitness.search.cuts import cuts_around
 from dpwitness.search.samples import sample_of
 from running import confirm, ordered, runner, sample
@@ -277,7 +277,7 @@ class Recorded(Mechanism):
         return self.width
 
 
-@pytest.mark.parametrize(("width", "runs", "most"), [(40, 250_001, BLOCK // 40), (10_000, 150, 64), (1, 3, 3)])
+@pytest.mark.parametrize(("width", "runs", "most"), [(40, 250_001, BLOCK_NUMBERS // 40), (10_000, 150, 64), (1, 3, 3)])
 def test_runs_are_counted_in_blocks_of_limited_memory_and_numbered_on(width, runs, most):
     """The numbers of runs stand in messages, and what compiled and plain code are compared on is found by them."""
     mechanism = Recorded(width)
@@ -307,21 +307,21 @@ def test_rows_that_are_too_narrow_are_made_again_from_the_same_draws():
     assert found[0] == found[1]
     assert [made.blocks for made in (narrow, wide)] == [[(0, 1), (0, 3)], [(0, 3)]]
     long = Widening(1)
-    long.shard = BLOCK + 2  # two blocks: the second begins with the width that the first one needed
+    long.shard = BLOCK_NUMBERS + 2  # two blocks: the second begins with the width that the first one needed
     halves, none = last(confirm(long, pair, events, seed=1, runs=long.shard))
-    assert long.blocks == [(0, 1), (0, 3), (BLOCK // 2 + 1, 3)]
+    assert long.blocks == [(0, 1), (0, 3), (BLOCK_NUMBERS // 2 + 1, 3)]
     assert abs(halves.hits / halves.runs - 0.5) < 5 * 0.5 / math.sqrt(halves.runs)
     assert none == Counts(n10=0, n11=0, n01=0, n00=long.shard)
 
 
 def test_a_last_block_that_is_shorter_may_be_too_narrow_too():
-    runs = 2 * BLOCK + 1  # three blocks of width 1, the last of one run less
+    runs = 2 * BLOCK_NUMBERS + 1  # three blocks of width 1, the last of one run less
 
     class Late(Widening):
         shard = runs
 
         def fill_pair(self, runs, rng, rows):
-            if runs.start > BLOCK:
+            if runs.start > BLOCK_NUMBERS:
                 return super().fill_pair(runs, rng, rows)
             self.blocks.append((runs.start, rows.shape[2]))
             rows[:] = 1.0
@@ -493,7 +493,7 @@ LAST = 60.0  # seconds: nothing here waits so long
 )
 def test_no_run_goes_on_behind_the_deadline_beside_the_next_ones(monkeypatch, function, errors, calls):
     """Threads cannot share the mechanism: both would draw from the global generators that each run seeds."""
-    monkeypatch.setattr("dpwitness.runs.executors.GRACE", LAST)
+    monkeypatch.setattr("dpwitness.runs.executors.GRACE_SECONDS", LAST)
     mechanism = as_mechanism(function, 1.0, errors=errors)
     mechanism.shard = 200
     THREADS.clear()
@@ -528,8 +528,10 @@ def test_a_search_has_half_of_the_time_and_a_task_of_several_has_no_end(monkeypa
     whole, half = made.restarted(), made.restarted().searching()
     assert (whole.deadline.left, half.deadline.left) == (100.0, 50.0)
     assert (half.alone().deadline, half.alone().workers) == (None, 1)
-    assert whole.seconds_until_due == half.seconds_until_due == 100.0 + OVERRUN  # questions to a result end before 10 s
-    assert OVERRUN < 10
+    assert (
+        whole.seconds_until_due == half.seconds_until_due == 100.0 + OVERRUN_SECONDS
+    )  # questions to a result end before 10 s
+    assert OVERRUN_SECONDS < 10
     betting = whole.betting(0.25)  # what begins in three quarters of the time is waited for to its end
     assert (betting.deadline.left, betting.deadline.closed, whole.deadline.closed) == (100.0, False, False)
     monkeypatch.setattr(time, "monotonic", lambda: 85.0)

@@ -222,7 +222,7 @@ def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(monkeypatch):
 
 def test_an_interrupt_leaves_a_mechanism_that_hangs_behind(monkeypatch):
     free = threading.Event()
-    monkeypatch.setattr("dpwitness.runs.executors.GRACE", 0.1)
+    monkeypatch.setattr("dpwitness.runs.executors.GRACE_SECONDS", 0.1)
 
     class Interrupted:
         """A deadline at which the user has had enough."""
@@ -368,7 +368,7 @@ def test_only_the_first_seconds_of_preparing_are_not_taken_from_the_runs():
 @pytest.mark.parametrize("name", ["kept", "noisy"])
 def test_a_new_process_gets_no_more_time_than_the_check_and_the_message_says_that_time_was_missing(name, monkeypatch):
     """It imports for an hour; without a limit this test would wait for a minute."""
-    monkeypatch.setattr(problem, "OVERRUN", 0.1)
+    monkeypatch.setattr(problem, "OVERRUN_SECONDS", 0.1)
     outcome = float if name == "kept" else None
     limits = {"outcome": outcome, "max_time": 0.5, "runs": 4_000, "seed": 1, "workers": 1}
     late = r"a new process did not answer within 1(\.\d+)? s: give a larger max_time"

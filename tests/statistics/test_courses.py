@@ -15,7 +15,7 @@ from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Effort
 from dpwitness.runs import Runner
-from dpwitness.runs.executors import THREADS, threads_of_each
+from dpwitness.runs.executors import THREAD_VARIABLES, threads_of_each
 from dpwitness.search import epochs as courses_module
 from dpwitness.search.epochs import NOTHING, PairWealth, Portfolio, next_pair
 from dpwitness.search.learners import Proposal
@@ -113,11 +113,11 @@ def test_a_pair_whose_outcomes_fill_the_memory_ends_the_epochs(monkeypatch):
 
 def test_libraries_in_one_of_several_processes_start_as_many_threads_as_it_has_cores(monkeypatch):
     monkeypatch.setattr("dpwitness.runs.executors.default_workers", lambda: 8)
-    for name in THREADS:
+    for name in THREAD_VARIABLES:
         monkeypatch.delenv(name, raising=False)
-    assert threads_of_each(4) == dict.fromkeys(THREADS, "2")
-    monkeypatch.setenv(THREADS[0], "5")
-    assert threads_of_each(16) == dict.fromkeys(THREADS[1:], "1")
+    assert threads_of_each(4) == dict.fromkeys(THREAD_VARIABLES, "2")
+    monkeypatch.setenv(THREAD_VARIABLES[0], "5")
+    assert threads_of_each(16) == dict.fromkeys(THREAD_VARIABLES[1:], "1")
 
 
 def test_an_event_learned_before_stays_beside_the_new_ones_while_it_wins(monkeypatch):

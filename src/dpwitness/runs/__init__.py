@@ -1,12 +1,20 @@
-"""Runs of mechanisms: their streams, where they are made, and what is counted."""
+"""Runs of mechanisms: their streams, the processes that make them, and their counts."""
 
 from dpwitness.runs.elsewhere import Dispatcher
-from dpwitness.runs.executors import Pool, Threads, cluster_of, default_workers, in_time, is_of_dask, local_processes
-from dpwitness.runs.runner import OVERRUN, Progress, Runner, Tried, stack
+from dpwitness.runs.executors import (
+    Pool,
+    Threads,
+    cluster_of,
+    default_workers,
+    is_of_dask,
+    local_processes,
+    within_seconds,
+)
+from dpwitness.runs.runner import OVERRUN_SECONDS, Progress, Runner, Tried, stack
 from dpwitness.runs.streams import Role, generator, order
 
 __all__ = [
-    "OVERRUN",
+    "OVERRUN_SECONDS",
     "Dispatcher",
     "Pool",
     "Progress",
@@ -17,9 +25,9 @@ __all__ = [
     "cluster_of",
     "default_workers",
     "generator",
-    "in_time",
     "is_of_dask",
     "local_processes",
     "order",
     "stack",
+    "within_seconds",
 ]

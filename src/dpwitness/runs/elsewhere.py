@@ -1,4 +1,4 @@
-"""Runs in other processes: what may be sent there, how it is written, and which answers are accepted.
+"""Runs in other processes: which mechanisms are sent, how they are written, and which answers are accepted.
 
 The counts equal those of one thread of this process, bit for bit: shards are seeded, results are taken in their order,
 and a mechanism that may give other outcomes elsewhere stays here, with a note that says why. A function is sent with
@@ -45,32 +45,22 @@ from dpwitness.runs.streams import Role, generator
 
 T = TypeVar("T")
 
-#: Seconds that it takes to start processes: so long runs are made here first, and four times as long must be left.
-START: Final = 1.0
-#: Seconds of runs below which sending them to processes that run costs more than it saves.
-SENDING: Final = 0.03
-#: Seconds of the runs that are sent together: sending them costs some milliseconds.
-PORTION: Final = 0.25
-#: How often runs that a seed repeats may end the worker that makes them.
-TRIES: Final = 3
-#: Runs on each input by which two processes are compared, and about how many seconds they may take.
-COMPARED: Final = 32
-COMPARED_SECONDS: Final = 0.25
-#: The logarithm of the number of orders of first runs from which two processes that return the same do not do so by
-#: chance: of independent noise that has a probability of 10⁻⁹.
-SAME_NOISE: Final = 9 * math.log(10)
-#: Mechanisms, and pieces of work, that a process keeps ready.
-READY: Final = 4
-#: Packages that every process has.
-OURS: Final = frozenset({"dpwitness", "_dpwitness_command", "_dpwitness_pytest", "_dpwitness_session"})
+#: Seconds that the start of processes takes; runs are made here for as long first, and four times as long must be left.
+START_SECONDS: Final = 1.0
+#: Seconds of the runs of one task, so that the milliseconds to send a task do not count.
+PORTION_SECONDS: Final = 0.25
+#: Workers that runs with a seed may end before the mechanism is called broken: a machine may end a worker by chance.
+WORKER_LOSSES: Final = 3
+#: Packages that every process has, so that they are sent by name.
+INSTALLED_PACKAGES: Final = frozenset({"dpwitness", "_dpwitness_command", "_dpwitness_pytest", "_dpwitness_session"})
 
 
 class CannotSend(Exception):
-    """Something cannot be written for another process; the message says why."""
+    """An object cannot be written for another process; the message says why."""
 
 
 def dumped(content: object) -> bytes:
-    """Write something for another process. Raises `CannotSend` for what cannot be written."""
+    """Write an object for another process. Raises `CannotSend` if it cannot be written."""
     import cloudpickle  # type: ignore[import-untyped]  # it has no types
 
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
@@ -97,19 +87,20 @@ def dumped(content: object) -> bytes:
 
 
 def _stays_read_only(array: np.ndarray[Any, Any]) -> bool:
-    """Whether NumPy pickles a read-only array as one: its memory as it is, which dates and objects do not offer."""
+    """Whether NumPy keeps an array read-only in a pickle, as it does unless the array holds dates or objects."""
     return array.flags.forc and array.dtype.kind in "biufcSU"
 
 
-_REGISTERING: Final = threading.Lock()
+#: A lock for the registry of cloudpickle, which all threads share.
+_REGISTRY_LOCK: Final = threading.Lock()
 
 
 @contextmanager
 def _users_own_by_value() -> Iterator[None]:
-    """Let functions and classes of the user's own files be written with all that they reach, not by name."""
+    """Let functions and classes of the user's own files be written with everything that they reach, not by name."""
     import cloudpickle
 
-    with _REGISTERING:
+    with _REGISTRY_LOCK:
         before = cloudpickle.list_registry_pickle_by_value()
         own = [module for name, module in list(sys.modules.items()) if name not in before and _is_users(name, module)]
         for module in own:
@@ -123,27 +114,28 @@ def _users_own_by_value() -> Iterator[None]:
 
 
 def _is_users(name: str, module: ModuleType | None) -> bool:
-    """Whether a module is of a file that is not installed."""
+    """Whether a module is a file of the user, not an installed one."""
     if not isinstance(module, ModuleType) or module.__name__ != name or name == "__main__":
         return False
     file = vars(module).get("__file__")
-    return isinstance(file, str) and name.partition(".")[0] not in OURS and not is_installed(file)
+    return isinstance(file, str) and name.partition(".")[0] not in INSTALLED_PACKAGES and not is_installed(file)
 
 
-_IMPORTED: Final = uuid.uuid4().hex
+#: A random word that a process draws when it imports this module, and that its forks share.
+_PROCESS_WORD: Final = uuid.uuid4().hex
 
 
 def process_name() -> str:
-    """A name of this process; those of forks of one process begin with the same word."""
-    return f"{_IMPORTED} {os.getpid()}"
+    """A name of this process; the names of forks of one process begin with the same word."""
+    return f"{_PROCESS_WORD} {os.getpid()}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FirstRuns:
-    """The digest of the first runs of a mechanism in a process, or their error; and in how many orders they can stand.
+    """The digest of the first runs of a mechanism in a process, or their error, and the number of their orders.
 
-    `orders`: the logarithm of that number, equal outcomes not told apart; 0 where all are equal. Independent runs of
-    another process that return the same outcomes return them in the same order with probability exp(−orders).
+    `orders`: the logarithm of the number of orders of these outcomes; 0 if all are equal. Independent runs of another
+    process that return the same outcomes return them in the same order with probability exp(−orders).
     """
 
     digest: str
@@ -152,7 +144,7 @@ class FirstRuns:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SentMechanism:
-    """A mechanism for another process, and what it is tried on there first."""
+    """A mechanism for another process, with the pair, the number and the seed of its first runs there."""
 
     mechanism: Mechanism
     pair: Pair
@@ -162,16 +154,16 @@ class SentMechanism:
 
     @classmethod
     def of(cls, mechanism: Mechanism, pair: Pair, seed: int) -> "SentMechanism":
-        """With as many runs as fit in a part of a second, at least one."""
-        runs = COMPARED_SECONDS / max(2 * mechanism.cost.seconds_per_run, 1e-9)
-        runs = int(min(max(runs, 1), COMPARED))
+        """The package with the number of first runs that fit in a quarter of a second, from 1 to 32."""
+        runs = 0.25 / max(2 * mechanism.cost.seconds_per_run, 1e-9)  # of a quarter of a second
+        runs = int(min(max(runs, 1), 32))
         return cls(mechanism=mechanism, pair=pair, runs=runs, seed=seed, sender=process_name())
 
     def first_runs(self) -> FirstRuns:
         """Run the mechanism a few times.
 
-        From the same seed every process must get the same if the mechanism draws from the generator that it is given;
-        and no two processes may get the same if it draws its own randomness: they would repeat each other's.
+        A mechanism that draws from its generator must give the same outcomes in every process from the same seed. For
+        one that draws its own randomness, no two processes may: they would repeat each other's noise.
         """
         rng = generator(self.seed, Role.HEALTH_PROCESSES)
         # Without columns, whatever it has seen before; and no columns follow from these runs.
@@ -194,7 +186,7 @@ class SentMechanism:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a process says to some shards of a piece of work."""
+    """The answer of a process to some shards of a piece of work."""
 
     shards: range
     worker: str  # the name of the process
@@ -206,14 +198,15 @@ class Answer:
     copies: bool = False  # whether the mechanism has changed its input there, so that each run gets a copy
 
 
-_LOADING: Final = threading.RLock()
+#: A lock under which one thread at a time loads a mechanism.
+_LOADING_LOCK: Final = threading.RLock()
 
 
 def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -> Answer:
     """Do the shards from `first` to before `end` of a piece of work, in a process that need not have it yet."""
     shards = range(first, end)
     try:
-        with _LOADING:
+        with _LOADING_LOCK:
             sent, first_runs, lock = _ready(mechanism, os.getpid())
             ready = _work(sent, work)
     except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
@@ -234,12 +227,12 @@ def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -
         )  # fmt: skip
 
 
-@lru_cache(READY)
+@lru_cache(4)
 def _ready(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, Any]:
     """A mechanism that was sent, its first runs here, and a lock for all who run it; a fork, `process`, begins anew."""
     package: SentMechanism = _loaded(content)
     if package.sender != process_name():  # threads of one process leave its global generators as they are
-        if package.sender.partition(" ")[0] == _IMPORTED and not package.mechanism.reproducible:
+        if package.sender.partition(" ")[0] == _PROCESS_WORD and not package.mechanism.reproducible:
             raise CannotSend(
                 "a fork repeats the noise of the process that it comes from: give processes that are started anew, "
                 'mp_context=multiprocessing.get_context("spawn")'
@@ -250,7 +243,7 @@ def _ready(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, A
     return package.mechanism, package.first_runs(), threading.RLock()
 
 
-@lru_cache(READY)
+@lru_cache(4)
 def _work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
     """A piece of work that was sent, with its mechanism."""
     work: ShardedRuns[Any] = _loaded(content)
@@ -258,7 +251,7 @@ def _work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
 
 
 def _loaded(content: bytes | Path) -> Any:
-    """What was sent, as bytes or as a file of this machine that holds them."""
+    """An object that was sent as bytes, or as a file of this machine that holds the bytes."""
     if isinstance(content, bytes):
         return pickle.loads(content)
     with content.open("rb") as file:
@@ -266,7 +259,7 @@ def _loaded(content: bytes | Path) -> Any:
 
 
 def _dumped_error(error: BaseException) -> bytes:
-    """An error, with its traceback as a note; one that cannot be written becomes one of ours."""
+    """An error with its traceback as a note; an error that cannot be written becomes a `MechanismRaised`."""
     import cloudpickle
 
     error.add_note("in another process:\n" + "".join(traceback.format_exception(error)).rstrip())
@@ -289,12 +282,12 @@ def _may_hold_generator(mechanism: Mechanism) -> bool:
 
 
 def portions(work: ShardedRuns[Any], first: int, workers: int) -> Iterator[tuple[int, int]]:
-    """The first shard of each portion from this one on, and that behind its last.
+    """The shards of each portion from `first` on: its first shard and the shard behind its last.
 
-    A portion takes about `PORTION` by the known cost of a run, and is a worker's share of what is left at most, so that
-    the last ones end at about the same time.
+    A portion takes about `PORTION_SECONDS` by the known cost of a run, and at most a worker's share of the remaining
+    shards, so that all workers end at about the same time.
     """
-    size = max(int(PORTION / max(work.seconds, 1e-9)), 1)
+    size = max(int(PORTION_SECONDS / max(work.seconds, 1e-9)), 1)
     while first < work.count:
         end = first + min(size, -(-(work.count - first) // workers))
         yield first, end
@@ -324,17 +317,17 @@ class Dispatcher:
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What to tell people of where the runs were made."""
+        """Sentences for people that say why runs stayed in this process."""
         return tuple(self._notes)
 
     @property
     def away(self) -> bool:
         """Whether runs are made in other processes now."""
-        return not self._refused and (self._pool.eager or self._seconds_here >= START)
+        return not self._refused and (self._pool.eager or self._seconds_here >= START_SECONDS)
 
     @property
     def answered(self) -> int:
-        """How many processes have answered."""
+        """The number of processes that have answered."""
         return len(self._first_runs)
 
     def map(self, work: ShardedRuns[T], deadline: Deadline | None = None) -> Iterator[T | None]:
@@ -355,12 +348,12 @@ class Dispatcher:
         if not self.away or self._pool.eager:
             return self.away
         left = math.inf if deadline is None else deadline.left
-        if self._sent is None and left < 4 * START:
+        if self._sent is None and left < 4 * START_SECONDS:
             return False
-        return shards > 1 and min(shards * work.seconds, left) >= SENDING
+        return shards > 1 and min(shards * work.seconds, left) >= 0.03  # shorter runs take less time than to send them
 
     def _do_here(self, work: ShardedRuns[T], shards: Iterable[int], deadline: Deadline | None) -> Iterator[T | None]:
-        """Shards in this process; counts the seconds."""
+        """The results of shards made in this process, whose seconds are counted."""
         lock, threads = self._running, Threads(self._threads if self._mechanism.threads else 1)
 
         def done(shard: int) -> T:
@@ -378,7 +371,7 @@ class Dispatcher:
             yield result
 
     def _do_there(self, work: ShardedRuns[T], first: int, deadline: Deadline | None) -> Iterator[T | None]:
-        """Shards in other processes, from `first` on; those that no process there can do are done here."""
+        """The results of shards from `first` on, made in other processes, or here if no other process can."""
         content = self._published(work, deadline)
         if content is not None:
             with closing(self._answers(work, content, first, deadline)) as answers:
@@ -441,14 +434,14 @@ class Dispatcher:
         """The answers to portions of published work; None at the deadline.
 
         Raises `MechanismCrashed` where the mechanism ended its processes, `ClusterLost` where all are out of reach.
-        Evidence that no seed repeats is not made again: other runs would take the place of those whose outcomes may be
-        what ended the process.
+        Evidence that no seed repeats is not made again: other runs would replace runs whose outcomes may have ended the
+        process.
         """
         assert self._sent is not None
         once = work.role.evidence and not self._mechanism.reproducible
         tasks = (partial(execute, self._sent[1], content, *one) for one in portions(work, first, self.workers))
         try:
-            with closing(ordered(self._pool, tasks, deadline, again=0 if once else TRIES)) as answers:
+            with closing(ordered(self._pool, tasks, deadline, again=0 if once else WORKER_LOSSES)) as answers:
                 for answer in answers:
                     if answer is not None and once and self._pool.repeated(content):
                         raise self._crashed(work, answer.shards, "another one made its runs again")
@@ -466,7 +459,7 @@ class Dispatcher:
     def _crashed(self, work: ShardedRuns[Any], shards: range, how: str) -> MechanismCrashed:
         runs = f"{shards.start * work.size} to {min(shards.stop * work.size, work.runs) - 1}"
         seeded = self._mechanism.reproducible or not work.role.evidence
-        often = f"{TRIES} times, in the runs" if seeded else "in or beside runs that no seed repeats,"
+        often = f"{WORKER_LOSSES} times, in the runs" if seeded else "in or beside runs that no seed repeats,"
         here = "workers=1" + " without executor= or cluster=" * self._pool.eager
         return MechanismCrashed(
             f"{self._mechanism.name} ended the process that ran it ({how}), {often} {runs}: repair it, or give {here} "
@@ -474,7 +467,7 @@ class Dispatcher:
         )
 
     def _believed(self, answer: Answer) -> bool:
-        """Whether a process runs the mechanism as this one does; else it stays here from now on."""
+        """Whether a process runs the mechanism as this one does; if not, the mechanism stays here from now on."""
         with self._lock:
             if self._refused or self._sent is None:
                 return False
@@ -492,7 +485,7 @@ class Dispatcher:
                     "something between runs, or the process is not like this one"
                 )
             elif not self._mechanism.reproducible and first in known:
-                if first.orders > SAME_NOISE:
+                if first.orders > 9 * math.log(10):  # by chance with a probability below 10⁻⁹
                     self._stay("two processes returned the same in their first runs, so they draw the same noise")
                 elif _may_hold_generator(self._mechanism):
                     self._stay(
@@ -502,7 +495,7 @@ class Dispatcher:
             return not self._refused
 
     def _results(self, answer: Answer) -> Iterator[Any]:
-        """What a process found, as if it had been found here; raises what was raised there."""
+        """The results of an answer, as if they were made here. Raises the error that the process raised."""
         mechanism = self._mechanism
         with self._lock:
             if answer.traits is not None:

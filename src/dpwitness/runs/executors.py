@@ -37,18 +37,12 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-#: Seconds that a task of this machine gets to end at the deadline: a run of almost any mechanism ends in that time.
-GRACE: Final = 0.5
-#: Seconds without work after which a process ends.
-IDLE: Final = 60.0
-#: Seconds between two looks of a process at whether the one that started it is there.
-ORPHANED: Final = 0.5
+#: Seconds that a task of this machine has to end after the deadline: a run of almost any mechanism ends in that time.
+GRACE_SECONDS: Final = 0.5
 #: Environment variables by which libraries of linear algebra choose their number of threads.
-THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
-#: The cluster of this machine's own processes.
-LOCAL: Final = "local"
-#: Seconds that a scheduler and its first worker are waited for.
-CONNECTING: Final = 10.0
+THREAD_VARIABLES: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS")
+#: Seconds in which a scheduler and its first worker must answer.
+CONNECT_SECONDS: Final = 10.0
 
 
 def default_workers() -> int:
@@ -57,7 +51,7 @@ def default_workers() -> int:
 
 
 class WorkerLost(Exception):
-    """The worker of a task ended too often, or once where the task must not be done again; the cause says how."""
+    """The worker of a task ended too often, or once if the task must not be repeated; the cause says how."""
 
     def __init__(self, task: Callable[[], object]) -> None:
         super().__init__(task)
@@ -88,22 +82,22 @@ class Pool:
         self.workers: int = own if isinstance(own, int) and own > 0 else workers
 
     def submit(self, task: Callable[[], T]) -> "Future[T]":
-        """Send a task. Raises `ClusterLost` where none is taken any more."""
+        """Send a task. Raises `ClusterLost` if the executor takes no more tasks."""
         try:
             return self.executor.submit(task)
         except Exception as error:  # broken or shut down: nobody here can start it again
             raise ClusterLost(f"the executor does not take any more work ({first_line(error)})") from error
 
     def publish(self, content: bytes) -> Any:
-        """An argument for bytes that many tasks need: what a worker gets are the bytes, or the path of their file."""
+        """The argument of tasks that stands for the bytes; a worker gets the bytes, or the path of their file."""
         return content
 
     def repeated(self, content: Any) -> bool:
-        """Whether a worker ended over tasks with this published argument, and another one did them again unasked."""
+        """Whether a worker ended over tasks with this published argument, and another worker repeated them unasked."""
         return False
 
     def failure(self, error: Exception) -> DPWitnessError:
-        """The error to raise for one of a future that no task raised."""
+        """The error to raise for an error of a future that no task raised."""
         return ClusterLost(f"the executor failed ({first_line(error)})")
 
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
@@ -176,7 +170,7 @@ def ordered(
 
 
 class Threads(Pool):
-    """Daemon threads of this process, for one call of `ordered`; one without a deadline is the caller's own.
+    """Daemon threads of this process, for one call of `ordered`; one worker without a deadline is the caller's thread.
 
     A mechanism that hangs in compiled code can't be stopped, but a daemon can't keep the process alive either, as the
     threads of `concurrent.futures` would. All others are waited for: a thread that is still in a library's code when
@@ -217,13 +211,13 @@ class Threads(Pool):
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
-        """Wait for the tasks that run; those that still run then end before their next run of a mechanism."""
+        """Wait for running tasks; tasks that outlast the patience end before their next run of a mechanism."""
         self._over.set()
         for _ in self._threads:
             self._waiting.put(None)
         self._join(patience)
         self._abandoned.set()  # such a task must not go on: it would run beside the next one
-        self._join(GRACE)
+        self._join(GRACE_SECONDS)
 
     def _join(self, seconds: float) -> None:
         end = time.monotonic() + seconds
@@ -231,8 +225,8 @@ class Threads(Pool):
             thread.join(None if seconds == math.inf else max(end - time.monotonic(), 0.0))
 
 
-def in_time(task: Callable[[], T], seconds: float, *, what: str) -> T:
-    """Return what a task does, compiling left out of its time. Raises `MechanismTimeout`, saying `what`, at its end."""
+def within_seconds(task: Callable[[], T], seconds: float, *, what: str) -> T:
+    """The result of a task within a time that excludes compiling. Raises `MechanismTimeout`, which says `what`."""
     for result in Threads().ordered([lambda: (task(),)], Deadline(time.monotonic() + seconds)):
         if result is not None:
             return result[0]
@@ -240,7 +234,7 @@ def in_time(task: Callable[[], T], seconds: float, *, what: str) -> T:
 
 
 class _ContentFile:
-    """Bytes in a file of this process, as long as it refers to this object; other processes get the file's path."""
+    """Bytes in a file that lives as long as this object; other processes get the path of the file."""
 
     def __init__(self, content: bytes) -> None:
         descriptor, name = tempfile.mkstemp(dir=private_folder())
@@ -255,7 +249,7 @@ class _ContentFile:
 
 
 class Processes(Pool):
-    """Processes of this machine, through loky, as many as there are workers; they end with this process.
+    """Processes of this machine, through loky, one for each worker; they end with this process.
 
     They are started anew, not forked: a fork would repeat the state of every generator of this process. And they are
     no reusable executor of loky's, which belongs to one thread, and which joblib may use with other settings.
@@ -283,7 +277,7 @@ class Processes(Pool):
                 if self._loky is None:
                     self._loky = ProcessPoolExecutor(
                         self.workers,
-                        timeout=IDLE,
+                        timeout=60.0,  # a process without work ends
                         initializer=_begin,
                         initargs=(os.getpid(),),
                         env=threads_of_each(self.workers),
@@ -309,7 +303,7 @@ class Processes(Pool):
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
         left = [future for future in futures if not future.cancel()]
-        if not patience and left and wait(left, GRACE).not_done:
+        if not patience and left and wait(left, GRACE_SECONDS).not_done:
             self.stop()
 
     def stop(self) -> None:
@@ -327,7 +321,7 @@ def threads_of_each(workers: int) -> dict[str, str]:
     long. What the user has set stays.
     """
     threads = str(max(default_workers() // workers, 1))
-    return {name: threads for name in THREADS if name not in os.environ}
+    return {name: threads for name in THREAD_VARIABLES if name not in os.environ}
 
 
 def _start(loky: Any) -> None:
@@ -339,7 +333,7 @@ def _start(loky: Any) -> None:
 
 
 def _begin(parent: int) -> None:
-    """In each process: Ctrl-C is for the process that started it, which ends this one, or takes it along at its end."""
+    """Prepare a process: ignore Ctrl-C, which is for the process that started it, and end with that process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
@@ -349,20 +343,20 @@ def _begin(parent: int) -> None:
 def end_with(parent: int) -> None:
     """End this process when the one that started it is gone: a killed process sends no message."""
     while os.getppid() == parent:
-        time.sleep(ORPHANED)
+        time.sleep(0.5)
     os._exit(1)
 
 
 @cache
 def local_processes(workers: int) -> Processes:
-    """The processes of this process, by their number."""
+    """The pool of this process with a number of workers."""
     pool = Processes(workers)
     atexit.register(pool.stop)
     return pool
 
 
 class Cluster(Pool):
-    """The workers of a Dask scheduler. It sends what a worker did that ended to another one, and tells only who asks.
+    """The workers of a Dask scheduler, which repeats the tasks of a lost worker on another one without notice.
 
     `settings`: of its executors, for example which workers they use; `local`: whether the workers are of this process.
     """
@@ -375,7 +369,7 @@ class Cluster(Pool):
         self._client, self._name, self._local = client, name, local
         with self._reached():
             try:
-                client.wait_for_workers(1, timeout=CONNECTING)
+                client.wait_for_workers(1, timeout=CONNECT_SECONDS)
             except TimeoutError as error:
                 if client.status != "running":
                     raise
@@ -386,7 +380,7 @@ class Cluster(Pool):
 
     @contextmanager
     def _reached(self) -> Iterator[None]:
-        """Raise `ClusterLost` where the scheduler does not answer what it is asked within."""
+        """Raise `ClusterLost` if the scheduler does not answer a request of the context."""
         from distributed.comm.core import CommClosedError
 
         try:
@@ -407,7 +401,7 @@ class Cluster(Pool):
 
     @override
     def publish(self, content: bytes) -> Any:
-        """The bytes as the result of a task: each worker fetches it once, and one that is lost is made again."""
+        """The bytes as the result of a task: each worker fetches it once, and a lost result is made again."""
         with warnings.catch_warnings(), self._reached():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent, and only once
             return self._client.submit(bytes, content, pure=False)
@@ -430,40 +424,42 @@ class Cluster(Pool):
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
-        """Drop tasks on their way. What a worker runs it runs to its end: others may use the cluster too.
+        """Drop tasks on their way. A worker finishes the task that it runs: others may use the cluster too.
 
-        A worker of this machine's own cluster that still runs a task after `GRACE` is started anew.
+        A worker of this machine's own cluster that still runs a task after `GRACE_SECONDS` is started anew.
         """
         super().end(futures, patience)
         if self._local and not patience and self._client.status == "running":
-            time.sleep(GRACE)
+            time.sleep(GRACE_SECONDS)
             with suppress(ClusterLost), self._reached():  # the next task is refused, and says so
                 hung = [worker for worker, tasks in self._client.run(_executing).items() if tasks]
                 self._client.restart_workers(hung)
 
 
 def _executing(dask_worker: Any) -> int:
-    """On a worker: how many tasks it runs, those included that were dropped."""
+    """The number of tasks that a worker runs, dropped tasks included; called on the worker."""
     return len(dask_worker.state.executing)
 
 
 def _suspicious(content: str, dask_scheduler: Any) -> bool:
-    """On the scheduler: whether a worker ended that had a task with this published argument."""
+    """Whether a worker with a task of this published argument ended; called on the scheduler."""
     return any(task.suspicious for task in dask_scheduler.tasks[content].dependents)
 
 
+#: The clients of clusters, by address and number of workers: a client is opened once a process.
 _CLIENTS: "dict[tuple[str, int], Client]" = {}
-_OPENING: Final = threading.Lock()
+#: A lock under which one thread at a time opens a client.
+_CLIENTS_LOCK: Final = threading.Lock()
 
 
 def is_of_dask(executor: Executor | None) -> "TypeIs[ClientExecutor]":
-    """Whether an executor is that of a Dask client."""
+    """Whether an executor is the executor of a Dask client."""
     dask = sys.modules.get("distributed.cfexecutor")  # who has such an executor has imported it
     return dask is not None and isinstance(executor, dask.ClientExecutor)
 
 
 def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluster:
-    """The cluster that is given: "local", with so many workers, an address, a `distributed.Client` or its executor.
+    """The cluster of an address, a `distributed.Client` or its executor; for "local" one with `workers` workers.
 
     An address is that of a scheduler, such as "tcp://host:8786". Raises `ClusterLost` where no scheduler answers, or it
     has no workers; `InvalidParameter` where Dask is not installed.
@@ -476,27 +472,27 @@ def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluste
         return Cluster(cluster, "of the client")
     if not isinstance(cluster, str):
         return Cluster(cluster._client, "of the client", cluster._kwargs)
-    with _OPENING:
-        key = (cluster, workers if cluster == LOCAL else 0)
+    with _CLIENTS_LOCK:
+        key = (cluster, workers if cluster == "local" else 0)
         if key not in _CLIENTS or _CLIENTS[key].status != "running":
             _CLIENTS[key] = _connected(cluster, workers)
-        return Cluster(_CLIENTS[key], cluster, local=cluster == LOCAL)
+        return Cluster(_CLIENTS[key], cluster, local=cluster == "local")
 
 
 def _connected(address: str, workers: int) -> "Client":
-    """A client of a scheduler; of one that starts processes of this machine, one thread each, where it is local."""
+    """A client of a scheduler; for "local" the scheduler starts processes of this machine, with one thread each."""
     from distributed import Client, LocalCluster
 
     logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # `ClusterLost` says that a scheduler is gone
     scheduler: Any = address
-    if address == LOCAL:
+    if address == "local":
         scheduler = LocalCluster(  # type: ignore[no-untyped-call]  # Dask has few types
             n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0", memory_limit=0,
             silence_logs="ERROR",
         )  # fmt: skip
         atexit.register(scheduler.close)
     try:
-        client = Client(scheduler, timeout=CONNECTING, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
+        client = Client(scheduler, timeout=CONNECT_SECONDS, set_as_default=False)  # type: ignore[no-untyped-call]  # see above
     except (OSError, ValueError) as error:
         raise ClusterLost(f"no scheduler answers at cluster={brief(address)} ({first_line(error)})") from error
     atexit.register(client.close)

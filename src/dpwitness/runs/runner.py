@@ -29,22 +29,16 @@ from dpwitness.runs.streams import Role
 
 T = TypeVar("T")
 
-#: Called with a stage ("search", "confirm"), what is done of it, its size, and a note for people.
+#: A function of a stage ("search", "confirm"), the runs done of it, its size in runs, and a note for people.
 Progress = Callable[[str, int, int, str], None]
 
-#: Seconds after `max_time` by which a result is there: the questions whether its runs are independent end by then.
-OVERRUN: Final = 9.0
-#: Seconds that these questions get in any case, as behind a mechanism whose first runs took all of the time.
-A_MOMENT: Final = 1.0
-#: Shards of an epoch of plain Python: they are made beside each other, and those before the deadline count.
-PARTS: Final = 32
-#: Share of `max_time` that a shard of large inputs takes at most: it is lost at the deadline.
-PART_OF_TIME: Final = 1 / 32
+#: Seconds after `max_time` in which a result must be there, so that a check returns within 10 s of its `max_time`.
+OVERRUN_SECONDS: Final = 9.0
 
 
 @dataclass(slots=True)
 class Tried:
-    """How many pairs of inputs a search has run, and how many events it has compared; for people."""
+    """The numbers of pairs of inputs and of events that a search has compared, for people."""
 
     pairs: int = 0
     events: int = 0
@@ -74,11 +68,11 @@ class Runner:
 
     @property
     def seconds_until_due(self) -> float:
-        """Seconds that questions to a result may take, at least `A_MOMENT`."""
-        return max(self.due - time.monotonic(), A_MOMENT)
+        """Seconds left for health checks of a result, at least 1: the first runs may have taken all of the time."""
+        return max(self.due - time.monotonic(), 1.0)
 
     def _made(self, work: ShardedRuns[T]) -> Iterator[T | None]:
-        """The results of shards in order, beside each other where the mechanism allows that; None at the deadline."""
+        """The results of shards in order, made in parallel if the mechanism allows it; None at the deadline."""
         if self.pool is not None:
             return self.pool.map(work, self.deadline)
         threads = Threads(self.workers if self.mechanism.threads else 1)
@@ -86,7 +80,7 @@ class Runner:
 
     @property
     def beside(self) -> int:
-        """How many samples may be drawn at the same time, each as a task of its own."""
+        """The number of samples that may be drawn at the same time, each as a task of its own."""
         if self.pool is not None:
             return self.pool.workers if self.pool.away else 1
         return self.workers if self.mechanism.threads else 1
@@ -102,18 +96,20 @@ class Runner:
         return (*where, f"{pairs} left out, since no run on either input ends well; {advice}: {self.left_out[0]}")
 
     def leave_out(self, error: MechanismRaised) -> None:
-        """Go on without a pair of inputs that the mechanism both rejects; raise the error where it takes one."""
+        """Leave out a pair of inputs that the mechanism rejects on both sides; raise any other error."""
         if not error.on_both_inputs:
             raise error
         self.left_out.append(error)
 
     def restarted(self) -> "Runner":
-        """A runner with all of its time from now on."""
+        """A runner whose time begins now."""
         now = time.monotonic()
-        return replace(self, began=now, deadline=Deadline(now + self.max_time), due=now + self.max_time + OVERRUN)
+        return replace(
+            self, began=now, deadline=Deadline(now + self.max_time), due=now + self.max_time + OVERRUN_SECONDS
+        )
 
     def searching(self, left: float = 0.5) -> "Runner":
-        """A runner for a search: half of the time, or the share `left`, belongs to the confirm runs."""
+        """A runner for a search that leaves the share `left` of the time to the confirm runs."""
         return self.until(self.max_time * left)
 
     def until(self, seconds: float) -> "Runner":
@@ -121,9 +117,9 @@ class Runner:
         return replace(self, deadline=None if self.deadline is None else self.deadline.earlier(seconds))
 
     def betting(self, left: float) -> "Runner":
-        """A runner for an epoch behind which more is bet.
+        """A runner for an epoch that is not the last one.
 
-        Runs begin until the share `left` of the time is left; those that have begun by then are waited for.
+        Runs begin until the share `left` of the time is left; runs that have begun by then are waited for.
         """
         if self.deadline is None:
             return self
@@ -131,7 +127,7 @@ class Runner:
         return replace(self, deadline=replace(self.deadline.earlier(seconds), patience=seconds))
 
     def alone(self) -> "Runner":
-        """A runner as one task of several: on one thread without a deadline, or in the processes that all use."""
+        """A runner for one of several tasks: on one thread without a deadline, or in the shared processes."""
         return self if self.pool is not None else replace(self, workers=1, deadline=None)
 
     def report(self, stage: str, done: int, size: int, note: str = "") -> None:
@@ -161,8 +157,8 @@ class Runner:
 
         `role` and `key` name the stream; `size`: runs of a shard, by default as the cost says. Where outcomes have
         entries that the columns lack, these get columns, and the runs are made once more, by the same stream. Raises
-        `MechanismTimeout` when the deadline passes first; with `partial_too` only if no shard was done by then, else
-        the rows of those that were come back. Raises `CompiledDisagrees` as `Agreement`.
+        `MechanismTimeout` when the deadline passes first; with `partial_too` it returns the rows of the shards done by
+        then, and raises if there are none. Raises `CompiledDisagrees` as `Agreement`.
         """
         self.agreement.require(self.mechanism, pair)
         rows, _ = self._drawn(pair, n, role, key, coupled=coupled, size=size)
@@ -174,7 +170,7 @@ class Runner:
         return self._noted(rows)
 
     def _noted(self, rows: Rows) -> tuple[Rows, Rows]:
-        """Note which columns hold exceptions or texts: the words of events need it."""
+        """Rows of each side; columns that hold exceptions or texts are noted, for the words of events."""
         columns = self.mechanism.columns
         if columns is not None and not columns.full:  # what stands behind them has no place of its own yet
             rows = widen(rows[:, :, : len(columns.entries)], 1)
@@ -215,16 +211,16 @@ class Runner:
     def _shards(
         self, pair: Pair, role: Role, key: tuple[int, ...], n: int, coupled: bool, size: int | None = None
     ) -> dict[str, Any]:
-        """The arguments of all work of this runner."""
+        """The arguments that all work of this runner has in common."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
             "size": size or self._shard_of(pair), "coupled": coupled, "columns": self.mechanism.columns,
         }  # fmt: skip
 
     def _shard_of(self, pair: Pair) -> int:
-        """Paired runs of a shard: as the mechanism says, but no longer than `PART_OF_TIME` where inputs are large."""
+        """Paired runs of a shard, at most 1/32 of the time if inputs are large: the deadline cuts a shard off."""
         mechanism = self.mechanism
-        size, most = mechanism.shard_of(pair), self.max_time * PART_OF_TIME
+        size, most = mechanism.shard_of(pair), self.max_time / 32
         while size > mechanism.shard and 2 * size * mechanism.cost.seconds_per_run > most:
             size = max(size // 2, mechanism.shard)
         return size
@@ -272,7 +268,7 @@ class Runner:
         return [tally_of(event, counted) for event, counted in zip(events, total, strict=True)]
 
     def epoch(self, pair: Pair, events: Sequence[Event], n: int, *key: int) -> tuple[CountsTable, Rows, Rows, Turns]:
-        """Counts of each event in n fresh paired runs, and their outcomes, for what is chosen next, and turns.
+        """Counts of each event in n fresh paired runs, their outcomes, from which the next bet is learned, and turns.
 
         Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had.
         The sides of a run share their draws, see `confirm`. Fewer runs, perhaps none, where the deadline passes first.
@@ -287,8 +283,11 @@ class Runner:
         return counts, *noted, turns
 
     def part_of(self, n: int) -> int | None:
-        """The size of the shards of n runs of plain Python, by `PARTS`; None, as the cost says, for runs in bulk."""
-        return None if self.mechanism.cost.cheap_in_bulk else max(n // PARTS, 1)
+        """The size of the 32 shards of n runs of plain Python; None, which leaves it to the cost, for runs in bulk.
+
+        Shards are made beside each other, and shards that end before the deadline count.
+        """
+        return None if self.mechanism.cost.cheap_in_bulk else max(n // 32, 1)
 
     def confirm(
         self, pair: Pair, events: Sequence[Event], max_runs: int, *, coupled: bool = True

@@ -23,8 +23,8 @@ from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows, Turns
 from dpwitness.neighbours import Pair
 from dpwitness.runs.streams import Role, generator, order
 
-#: Numbers that one side of a block of rows holds: both sides fit a core's cache, and a call's 50 µs are spread thin.
-BLOCK: Final = 1 << 17
+#: Numbers of one side of a block of rows: both sides fit the cache of a core, and a call's 50 µs hardly count.
+BLOCK_NUMBERS: Final = 1 << 17
 
 Cells = NDArray[np.int64]
 T_co = TypeVar("T_co", covariant=True)
@@ -66,12 +66,12 @@ class ShardedRuns(ABC, Generic[T_co]):
 
     @property
     def count(self) -> int:
-        """How many shards there are."""
+        """The number of shards."""
         return -(-self.runs // self.size)
 
     @property
     def seconds(self) -> float:
-        """What a shard takes, by the measured cost of a run."""
+        """Seconds of a shard, by the measured cost of a run."""
         return 2 * self.size * self.mechanism.cost.seconds_per_run
 
     def __call__(self, shard: int, /) -> T_co:
@@ -99,7 +99,7 @@ class ShardedRuns(ABC, Generic[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutcomeRows(ShardedRuns[tuple[int, Rows, Turns]]):
-    """Runs whose outcomes are looked at."""
+    """Runs whose outcomes are returned as rows."""
 
     @override
     def _made(self, runs: PairedRuns, rng: np.random.Generator) -> tuple[int, Rows, Turns]:
@@ -110,16 +110,16 @@ class OutcomeRows(ShardedRuns[tuple[int, Rows, Turns]]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EventCells(ShardedRuns[NDArray[np.int64]]):
-    """Runs of which events are counted."""
+    """Runs in which events are counted."""
 
     events: tuple[Counted, ...]
 
     @staticmethod
     def width_for(mechanism: Mechanism, events: Sequence[Counted]) -> int:
-        """How wide rows must be at first, one number for all shards.
+        """The width of rows at first, in entries, one number for all shards.
 
-        Of machine code no more is written than the events look at: its outcomes have no gaps, so that the entry behind
-        those tells whether there are more. On 4,096 cells, of which one is looked at, that saves a quarter of the time.
+        Machine code writes only the entries that the events look at, and one more: its outcomes have no gaps, so that
+        entry tells whether there are more. With one of 4,096 cells looked at, that saves a quarter of the time.
         """
         asked = max((event.width for event in events), default=0) + 1
         return asked if mechanism.compiled else max(mechanism.width, asked - 1, 1)
@@ -128,12 +128,12 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
     def _made(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
         """Return n10, n11, n01, n00 of every event, as an array of shape (events, 4 or more).
 
-        Behind them stands, for events that are made of k cells, the k·k table of cells on D and on D′.
+        For events made of k cells, the k·k table of cells on D and on D′ follows.
         """
         n, width = len(runs), self.width
         tables = max((event.cells**2 for event in self.events if is_partition(event)), default=0)
         totals = np.zeros((len(self.events), 4 + tables), np.int64)
-        blocks = -(-n * width // BLOCK) if self.mechanism.threads else 1
+        blocks = -(-n * width // BLOCK_NUMBERS) if self.mechanism.threads else 1
         height = max(-(-n // blocks), min(n, 64))
         for first in range(0, n, height):
             part = runs.part(first, min(first + height, n))
@@ -147,35 +147,36 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
         return totals
 
 
-_OF_THREAD: Final = threading.local()
+#: The memory of each thread for blocks of rows.
+_THREAD_MEMORY: Final = threading.local()
 
 
 def _block(runs: int, width: int) -> Rows:
-    """Memory for rows of shape (2, runs, width), one for all blocks of a thread.
+    """Memory for rows of shape (2, runs, width), shared by all blocks of a thread.
 
-    Fresh pages cost more than what is written there; and workers of Dask give freed memory back to the system at once,
-    so that every block would have fresh ones.
+    Fresh pages cost more than the writes to them; and workers of Dask give freed memory back to the system at once, so
+    that every block would have fresh pages.
     """
     numbers = 2 * runs * width
-    memory: NDArray[np.float64] | None = getattr(_OF_THREAD, "memory", None)
+    memory: NDArray[np.float64] | None = getattr(_THREAD_MEMORY, "memory", None)
     if memory is None or len(memory) < numbers:
-        memory = _OF_THREAD.memory = np.empty(numbers)
+        memory = _THREAD_MEMORY.memory = np.empty(numbers)
     return memory[:numbers].reshape(2, runs, width)
 
 
 def table_of(event: Counted, counted: Cells) -> tuple[int, ...]:
-    """The table of an event's cells, of what `EventCells` counted of it; empty where it has none."""
+    """The k·k table of an event's cells in its counts by `EventCells`; empty for an event without cells."""
     return tuple(counted[4 : 4 + event.cells**2].tolist()) if is_partition(event) else ()
 
 
 def tally_of(event: Counted, counted: Cells) -> Tally:
-    """What `EventCells` counted of an event in search runs."""
+    """The tally of an event in search runs, from its counts by `EventCells`."""
     n10, n11, n01, n00 = map(int, counted[:4])
     return Tally(n10=n10, n11=n11, n01=n01, n00=n00, cells=table_of(event, counted))
 
 
 def tally_of_rows(event: Counted, x: Rows, y: Rows) -> Tally:
-    """The same of outcomes that there are, row i of both one paired run; both of one shape (n, as wide as it asks)."""
+    """The tally of an event in n known outcomes of each side, rows i of one paired run; both of shape (n, width)."""
     total = np.zeros((1, 4 + (event.cells**2 if is_partition(event) else 0)), np.int64)
     _count([event], np.stack([x, y]), total)
     return tally_of(event, total[0])

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 
 class Role(Enum):
-    """What runs are made for. Runs of one role never repeat those of another of the same seed.
+    """The purpose of runs. Runs of one role never repeat runs of another role with the same seed.
 
     The value begins the key of the role's streams; the caller adds numbers, such as those of a pair and a shard.
     """
@@ -47,9 +47,9 @@ def _bits(seed: int, role: Role, *key: int) -> np.random.SFC64:
 
 
 def order(seed: int, role: Role, *key: int, runs: int) -> NDArray[np.uint8]:
-    """For each of the paired runs of a stream, 1 where D′ runs first, else 0; each as likely as the other.
+    """The order of the sides of each paired run of a stream: 1 if D′ runs first, else 0, with equal probability.
 
-    Of a stream of its own: what the mechanism draws does not depend on it.
+    The order has a stream of its own, on which the draws of the mechanism do not depend.
     """
     # The words themselves: `Generator.bytes` gives the same bytes in seven times the time.
     words = _bits(seed, Role.ORDER, *role.value, *key).random_raw(-(-runs // 64))
