@@ -34,7 +34,7 @@ from dpwitness.events.event import NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
 from dpwitness.files import as_utf8
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.catalog import FILE, load
+from dpwitness.mechanisms.catalog import FILE_PREFIX, load
 from dpwitness.mechanisms.claims import Accountant, StatedClaim, as_claim, stated_claim
 from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.libraries import library_of
@@ -554,6 +554,8 @@ def _reference(function: object) -> str:
     script = getattr(sys.modules["__main__"], "__file__", None)
     if module == "__main__" and script is not None and os.path.isfile(script):  # by this name another process finds it
         module = _from_here(Path(script).resolve())
-    elif str(module).startswith(FILE) and (file := getattr(sys.modules.get(module), "__file__", None)) is not None:
+    elif (
+        str(module).startswith(FILE_PREFIX) and (file := getattr(sys.modules.get(module), "__file__", None)) is not None
+    ):
         module = _from_here(Path(file))
     return f"{module}:{getattr(function, '__qualname__', type(function).__qualname__)}"

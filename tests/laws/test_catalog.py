@@ -44,7 +44,7 @@ def test_half_a_name_is_refused(name):
         (f"{'n' * 300}.py:f", "cannot read .*File name too long"),
         (".py:f", "there is no file"),
         ("os:path..join", "has no"),
-        ("os:sep", "is no function but str"),
+        ("os:sep", "os:sep is a str: give the name of a function"),
     ],
 )
 def test_odd_names_are_refused(name, message):
@@ -106,11 +106,11 @@ def broken(folder, monkeypatch):
     (folder / "broken_package.py").write_text("import no_such_module_xyz\n")
     (folder / "leaving_package.py").write_text("import sys\nsys.exit(0)\n")
     monkeypatch.syspath_prepend(folder)
-    ours = catalog.entry_points(group=catalog.GROUP)
+    ours = catalog.entry_points(group=catalog.TARGET_GROUP)
     theirs = [
-        EntryPoint("broken_target", "broken_package:f", catalog.GROUP),
-        EntryPoint("leaving_target", "leaving_package:f", catalog.GROUP),
-        EntryPoint("odd_target", "this is no entry point", catalog.GROUP),
+        EntryPoint("broken_target", "broken_package:f", catalog.TARGET_GROUP),
+        EntryPoint("leaving_target", "leaving_package:f", catalog.TARGET_GROUP),
+        EntryPoint("odd_target", "this is no entry point", catalog.TARGET_GROUP),
     ]
     monkeypatch.setattr(catalog, "entry_points", lambda group: [*ours, *theirs])
 

@@ -8,7 +8,7 @@ import pytest
 
 from dpwitness import Violation, check, pairs
 from dpwitness.errors import MechanismRaised
-from dpwitness.mechanisms.mechanism import QUICK, Cost
+from dpwitness.mechanisms.mechanism import QUICK_RUN_SECONDS, Cost
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
@@ -121,7 +121,7 @@ def test_a_call_that_makes_many_runs_makes_fewer_of_wide_outcomes():
 
 
 def test_many_confirm_runs_of_quick_machine_code_have_larger_shards():
-    quick = Cost(**FAST, seconds_per_run=QUICK)
+    quick = Cost(**FAST, seconds_per_run=QUICK_RUN_SECONDS)
     larger = {1: 1, (1 << 19) - 1: 1, 1 << 19: 2, (1 << 20) - 1: 2, 1 << 20: 4, (1 << 21) - 1: 4, 1 << 21: 8, 10**10: 8}
     assert {runs: quick.shards_larger(16_384, runs) for runs in larger} == larger
     assert Cost(**FAST, seconds_per_run=2e-6).shards_larger(16_384, 10**10) == 1  # 65 ms a shard as it is

@@ -22,7 +22,7 @@ from dpwitness.errors import InvalidOutcome, InvalidWitness
 from dpwitness.events import Interval, Noun, OutcomeSet, Outside
 from dpwitness.events.encoding import TEXTS, is_code
 from dpwitness.events.event import NO_NUMBER
-from dpwitness.mechanisms.columns import LABELS, MOST, Columns, Entry, OutputTraits
+from dpwitness.mechanisms.columns import MOST_COLUMNS, MOST_LABELS, Columns, Entry, OutputTraits
 from dpwitness.mechanisms.mechanism import PairedRuns
 from dpwitness.mechanisms.outcomes import FlatRow, Row
 from dpwitness.mechanisms.python import PythonMechanism
@@ -139,10 +139,10 @@ def test_two_outcomes_are_not_told_alike(one, other, inside):
 
 def test_not_more_places_of_dates_are_kept_than_texts():
     traits = OutputTraits()
-    for place in range(LABELS + 5):
+    for place in range(MOST_LABELS + 5):
         traits.date(place, "D")
     traits.date(0, "s")
-    assert (len(traits.dates), traits.dates[0], traits.dates[1]) == (LABELS, "", "D")
+    assert (len(traits.dates), traits.dates[0], traits.dates[1]) == (MOST_LABELS, "", "D")
 
 
 def laid(mechanism, outcomes):
@@ -390,9 +390,9 @@ def test_keys_that_never_come_again_fill_no_memory_and_convict_nobody():
     for turn in range(3):
         x, y = running.sample(PAIR, 200, Role.SEARCH, turn)
     assert mechanism.layout.full
-    assert x.shape[1] == y.shape[1] == MOST + 2
-    assert mechanism.places[MOST] == "number of other entries"
-    assert set(x[:, MOST]) == {3.0}  # none of the last tokens has a coordinate
+    assert x.shape[1] == y.shape[1] == MOST_COLUMNS + 2
+    assert mechanism.places[MOST_COLUMNS] == "number of other entries"
+    assert set(x[:, MOST_COLUMNS]) == {3.0}  # none of the last tokens has a coordinate
     # What the side that ran first showed takes no place from the other: both are laid out by what was there before.
     verdict = dpw.check(
         random_tokens, claim=0.1, neighbours=dpw.pairs(([0], [1])), runs=300, workers=1, seed=1, outcome=same
@@ -484,8 +484,8 @@ def test_columns_grow_and_never_move_an_entry():
     first = Columns(more[:1])
     grown = first.extended(more)
     assert (grown.entries, grown.full) == (tuple(more), False)
-    many = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(2 * MOST)]
+    many = [Entry((("key", (float(k),)),), 0, f"key {k}") for k in range(2 * MOST_COLUMNS)]
     full = grown.extended(many)
-    assert (full.entries, full.full) == (tuple(many[:MOST]), True)
+    assert (full.entries, full.full) == (tuple(many[:MOST_COLUMNS]), True)
     assert full.extended(many) is full
-    assert not grown.extended(many, longest=MOST).full  # twice as many as the largest outcome has
+    assert not grown.extended(many, longest=MOST_COLUMNS).full  # twice as many as the largest outcome has

@@ -494,7 +494,7 @@ def test_attributes_are_read_over_there(at):
 @pytest.mark.parametrize(
     ("python", "target", "error", "message"),
     [
-        ("no-such-python", "there.py:noisy", InvalidParameter, "python='no-such-python' is no program"),
+        ("no-such-python", "there.py:noisy", InvalidParameter, "python='no-such-python' is not a program"),
         ("false", "there.py:noisy", InvalidParameter, "must be a Python of 3.8 or later: .* ended with exit code 1"),
         (sys.executable, "nowhere.py:noisy", UnknownTarget, "there is no file .*nowhere.py"),
         (sys.executable, "there.py", UnknownTarget, "must be path/file.py:FUNCTION"),
@@ -698,7 +698,7 @@ def test_an_answer_that_is_none_is_named(tmp_path, answer):
     program.chmod(0o700)
     mechanism = RemoteMechanism(Signature.of(dpw.remote(program, "mine:f"), {}))
     runs = PairedRuns.d_first(Pair([0.0], [1.0]), 1, coupled=False)
-    with pytest.raises(MechanismCrashed, match=r"answered .*, which is no answer|wrote .*, which is no"):
+    with pytest.raises(MechanismCrashed, match=r"answered .*, which dpwitness cannot read|wrote .*, which is not"):
         mechanism.fill_pair(runs, np.random.default_rng(0), np.empty((2, 1, 1)))
 
 

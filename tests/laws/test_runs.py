@@ -30,7 +30,7 @@ from dpwitness.evidence.counts import Counts
 from dpwitness.exact import target_probability
 from dpwitness.mechanisms.catalog import load
 from dpwitness.mechanisms.draws import sfc64_state
-from dpwitness.mechanisms.mechanism import SLOW, Cost, Mechanism, PairedRuns
+from dpwitness.mechanisms.mechanism import SLOW_RUN_SECONDS, Cost, Mechanism, PairedRuns
 from dpwitness.mechanisms.resolve import as_mechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair, pairs
@@ -650,7 +650,7 @@ def test_large_inputs_make_a_shard_no_longer_than_a_small_part_of_the_time(monke
 
 
 def test_a_run_that_is_not_slow_has_shards_of_a_third_of_a_second_at_most():
-    for seconds in (1e-7, 2e-6, 4e-6, 3e-5, 6e-5, 5e-4, 1e-3, 3.9e-3, 8e-3, 1e-2, SLOW):
+    for seconds in (1e-7, 2e-6, 4e-6, 3e-5, 6e-5, 5e-4, 1e-3, 3.9e-3, 8e-3, 1e-2, SLOW_RUN_SECONDS):
         assert 2 * seconds * Cost(seconds_per_run=seconds).shard < 0.33
         assert 2 * seconds * Cost(seconds_per_run=seconds, compiled=True).shard < 0.33
 

@@ -18,7 +18,7 @@ from scipy.stats import binom
 from dpwitness import Violation, check, pairs
 from dpwitness.errors import DependentRuns
 from dpwitness.mechanisms.mechanism import PairedRuns
-from dpwitness.mechanisms.python import LOOKS, PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.python import COMPARISON_RUNS, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.inputs import copier, shared_input
@@ -167,7 +167,7 @@ def content(data):
     return zlib.crc32(pickle.dumps((data, extra)))
 
 
-def made(function, pair, *, copies=False, runs=LOOKS + 22, batches=2, coupled=True):
+def made(function, pair, *, copies=False, runs=COMPARISON_RUNS + 22, batches=2, coupled=True):
     """Rows of several batches, and the mechanism."""
     mechanism = PythonMechanism(Signature.of(function, {}))
     mechanism.copies = copies
@@ -194,7 +194,7 @@ def test_runs_are_those_of_copies(kind, when):
     make, change = CHANGES[kind]
     pair = Pair(data=make(1), neighbour=make(0))
     whole = content(copier(pair.neighbour)())
-    runs = LOOKS + 22 if when == LATE else 6
+    runs = COMPARISON_RUNS + 22 if when == LATE else 6
     coupled = when != NEIGHBOUR
     drawn, _ = made(lambda data, rng: rng.random(), pair, runs=runs, coupled=coupled)
     least = drawn.min() if when == LATE else 1.0
@@ -236,12 +236,12 @@ def test_turned_round_twice_in_a_batch():
         seen = data[0]
         if len(data) == 2:
             calls.append(seen)
-            if len(calls) in (3, 3 + 2 * LOOKS):
+            if len(calls) in (3, 3 + 2 * COMPARISON_RUNS):
                 data.reverse()
         return seen
 
     pair = Pair(data=[1, 2], neighbour=[1, 2, 3])
-    rows, shared = made(mechanism, pair, runs=4 * LOOKS, batches=1)
+    rows, shared = made(mechanism, pair, runs=4 * COMPARISON_RUNS, batches=1)
     assert shared.copies
     np.testing.assert_array_equal(rows, 1)
 
@@ -263,7 +263,7 @@ def test_turned_round_at_random():
     differ = 0
     for seed in range(60):
         shared = PythonMechanism(Signature.of(mechanism, {}))
-        runs = PairedRuns.d_first(pair, 2 * LOOKS + 44, coupled=True)
+        runs = PairedRuns.d_first(pair, 2 * COMPARISON_RUNS + 44, coupled=True)
         differ += bool(np.any(shared.pair_outcomes(runs, np.random.Generator(np.random.SFC64(seed))) != 1))
     assert differ <= 3
 

@@ -111,15 +111,14 @@ def check_mechanism(arguments: argparse.Namespace) -> None:
 def _mechanism(arguments: argparse.Namespace, target: str | None) -> Callable[..., object]:
     """The function that a name stands for, or one of the interpreter of --python, or the program of --command."""
     if arguments.program is not None:
-        from dpwitness.mechanisms.command import MAX_TIME as OUTCOME_TIME
-        from dpwitness.mechanisms.command import command
+        from dpwitness.mechanisms.command import OUTCOME_SECONDS, command
 
         try:
             words = shlex.split(arguments.program)
         except ValueError as error:
             raise BadInput(f"--command {arguments.program!r}: {error}") from error
         return command(
-            words, seeded=arguments.seeded, batch=arguments.batch, max_time=arguments.max_time or OUTCOME_TIME
+            words, seeded=arguments.seeded, batch=arguments.batch, max_time=arguments.max_time or OUTCOME_SECONDS
         )
     assert target is not None
     if arguments.python is None:

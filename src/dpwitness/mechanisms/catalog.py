@@ -16,14 +16,17 @@ from dpwitness.errors import UnknownTarget
 from dpwitness.files import as_utf8
 from dpwitness.mechanisms.libraries import library_of
 
-GROUP = "dpwitness.targets"
-#: How the module of a file's code is named, and how a witness names a program that is run as a mechanism.
-FILE, PROGRAM = "_dpwitness_file_", "command:"
+#: The entry-point group of registered targets.
+TARGET_GROUP = "dpwitness.targets"
+#: The prefix of the name of a module that is made of a file.
+FILE_PREFIX = "_dpwitness_file_"
+#: The prefix by which a witness marks a program that is run as a mechanism.
+PROGRAM_PREFIX = "command:"
 
 
 def registered() -> dict[str, EntryPoint]:
     """All registered targets by name: ours, and those of other installed packages."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    return {point.name: point for point in sorted(entry_points(group=TARGET_GROUP), key=lambda point: point.name)}
 
 
 def load_registered(name: str) -> Callable[..., object]:
@@ -35,9 +38,10 @@ def load_registered(name: str) -> Callable[..., object]:
     if name not in points:
         hint = near(name, points) or ": `dpwitness list` shows the bundled ones."
         if ":" in name:
+            option = "--command PROGRAM" if name.startswith(PROGRAM_PREFIX) else "--mechanism FILE.py:FUNCTION"
             hint = (
                 ": it is not a registered target, so its code is not run unless you name it: give the mechanism "
-                f"yourself ({'--command PROGRAM' if name.startswith(PROGRAM) else '--mechanism FILE.py:FUNCTION'})"
+                f"yourself ({option})"
             )
         raise UnknownTarget(f"unknown target {name!r}{hint}")
     point = points[name]
@@ -52,7 +56,7 @@ def load_registered(name: str) -> Callable[..., object]:
 
 
 def load(name: str) -> Callable[..., object]:
-    """Return a registered target, or what `load_code` finds. Raises `UnknownTarget`."""
+    """Return a registered target, or the function of a file or a module. Raises `UnknownTarget`."""
     if ":" in name:
         return load_code(name)
     if Path(name).suffix == ".py":
@@ -66,7 +70,7 @@ def load_code(name: str) -> Callable[..., object]:
 
 
 def load_object(name: str) -> object:
-    """Return what a file or a module has under a name, whatever it is; this runs the user's code.
+    """Return the object of a name in a file or a module; this runs the user's code.
 
     Raises `UnknownTarget` where there is no such file, module or name, or where it raises while it is imported. A
     `SystemExit` passes.
@@ -107,7 +111,7 @@ def load_module(place: str) -> ModuleType:
 
 def _callable(value: Any, name: str) -> Callable[..., object]:
     if not callable(library_of(value).function(value)):
-        raise UnknownTarget(f"{name} is no function but {type(value).__name__}")
+        raise UnknownTarget(f"{name} is a {type(value).__name__}: give the name of a function")
     return value  # type: ignore[no-any-return]  # callable() narrows Any to nothing better
 
 
@@ -136,7 +140,7 @@ def _run_file(place: str) -> ModuleType:
         raise UnknownTarget(f"cannot read {place}: {getattr(error, 'strerror', None) or error}") from error
     if not there:
         raise UnknownTarget(f"there is no file {place}")
-    name = f"{FILE}{as_utf8(path.stem)}"  # numba compiles nothing of a module with another name
+    name = f"{FILE_PREFIX}{as_utf8(path.stem)}"  # numba compiles nothing of a module with another name
     spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module

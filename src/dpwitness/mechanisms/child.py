@@ -15,18 +15,12 @@ from typing import IO, Final
 from dpwitness.checks import brief, json_value
 from dpwitness.errors import MechanismCrashed, MechanismTimeout
 
-#: Bytes of all answers to one request, at most.
-LONGEST: Final = 1 << 28
-#: Bytes that are read and written at once: what a pipe holds.
-BLOCK: Final = 1 << 16
-#: Seconds from one look to the next at whether the process still runs: what it started may hold its pipes open.
-LOOK: Final = 0.1
-#: Seconds that a process which closed its pipes has to end by itself.
-ENDING: Final = 1.0
-#: Bytes kept of what a process writes to its standard error, and lines of it and letters of an answer in messages.
-KEPT: Final = 500
-LINES: Final = 3
-LETTERS: Final = 80
+#: Bytes of all answers to one request at most: a process may write without end.
+MOST_ANSWER_BYTES: Final = 1 << 28
+#: Bytes that a pipe holds, which are read and written at once.
+PIPE_BYTES: Final = 1 << 16
+#: Seconds in which a process must end after it closed its pipes.
+EXIT_SECONDS: Final = 1.0
 
 
 class Unreadable(Exception):
@@ -81,19 +75,20 @@ class Child:
             if self._output.closed:
                 raise MechanismCrashed("it was ended")
             selector.register(self._output, selectors.EVENT_READ)
-            if selector.select(0) and (early := os.read(self._output.fileno(), BLOCK)):
+            if selector.select(0) and (early := os.read(self._output.fileno(), PIPE_BYTES)):
                 raise MechanismCrashed(f"it wrote {_beginning(early)} before it was asked")
             selector.register(self._input, selectors.EVENT_WRITE)
             unsent, rest, length, found = memoryview(request), bytearray(), 0, list[object]()
             end = time.monotonic() + seconds
             while len(found) < answers:
-                ready = [key.fileobj for key, _ in selector.select(min(max(end - time.monotonic(), 0.0), LOOK))]
+                # Not only by events: processes that it started may hold its pipes open after its end.
+                ready = [key.fileobj for key, _ in selector.select(min(max(end - time.monotonic(), 0.0), 0.1))]
                 if self._input in ready:
                     unsent = self._send(unsent, len(found), answers)
                     if not unsent:
                         selector.unregister(self._input)
                 if self._output in ready:
-                    block = os.read(self._output.fileno(), BLOCK)
+                    block = os.read(self._output.fileno(), PIPE_BYTES)
                     if not block:
                         raise self._ended(len(found), answers)
                     rest += block
@@ -104,10 +99,10 @@ class Child:
                             raise _too_many(answers, lines[answers - len(found)])
                         found += [_value(line, number) for number, line in enumerate(lines, len(found))]
                         end = time.monotonic() + seconds
-                    if length > LONGEST:
+                    if length > MOST_ANSWER_BYTES:
                         raise MechanismCrashed(
-                            f"it wrote more than {LONGEST:,} bytes for {answers} answers, the last of them beginning "
-                            f"with {_beginning(rest)}"
+                            f"it wrote more than {MOST_ANSWER_BYTES:,} bytes for {answers} answers, the last of them "
+                            f"beginning with {_beginning(rest)}"
                         )
                 elif not ready and not self.running:
                     raise self._ended(len(found), answers)
@@ -123,7 +118,7 @@ class Child:
             # What comes later is found when the program is asked next. Answers that are taken for those of other runs
             # until then show less, never more: the order of the sides is random.
             if not rest and not unsent and selector.select(0):
-                rest += os.read(self._output.fileno(), BLOCK)
+                rest += os.read(self._output.fileno(), PIPE_BYTES)
             if rest or unsent:
                 raise _too_many(answers, rest)
             return found
@@ -131,7 +126,7 @@ class Child:
     def _send(self, unsent: memoryview, done: int, answers: int) -> memoryview:
         """Write a part of a request; return the rest."""
         try:
-            return unsent[os.write(self._input.fileno(), unsent[:BLOCK]) :]
+            return unsent[os.write(self._input.fileno(), unsent[:PIPE_BYTES]) :]
         except BlockingIOError:
             return unsent
         except OSError:
@@ -141,7 +136,7 @@ class Child:
         """The error for a process that ended: how, with which last words, after how many answers."""
         closed = False
         try:
-            self._process.wait(ENDING)  # pipes are closed a moment before there is an exit code
+            self._process.wait(EXIT_SECONDS)  # pipes are closed a moment before there is an exit code
         except subprocess.TimeoutExpired:
             closed = True
         self.end()
@@ -152,15 +147,15 @@ class Child:
 
     def _last_words(self) -> str:
         lines = bytes(self._said).decode(errors="replace").strip().splitlines()
-        shown = " / ".join(" ".join(line.split()) for line in lines[-LINES:])
+        shown = " / ".join(" ".join(line.split()) for line in lines[-3:])
         return f" ({''.join(letter for letter in shown if letter.isprintable())})" if lines else ""
 
 
 def _listen(stream: IO[bytes], said: bytearray) -> None:
-    """Keep the end of what a process writes to its standard error."""
-    while block := stream.read(BLOCK):
+    """Keep the last 500 bytes that a process writes to its standard error."""
+    while block := stream.read(PIPE_BYTES):
         said += block
-        del said[:-KEPT]
+        del said[:-500]
 
 
 def _end(process: subprocess.Popen[bytes], listener: threading.Thread, asking: threading.RLock, owner: int) -> None:
@@ -170,7 +165,7 @@ def _end(process: subprocess.Popen[bytes], listener: threading.Thread, asking: t
     with suppress(OSError):  # the session has no process any more
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
-    listener.join(ENDING)
+    listener.join(EXIT_SECONDS)
     with asking:
         for stream in (process.stdin, process.stdout, None if listener.is_alive() else process.stderr):
             if stream is not None:
@@ -180,11 +175,11 @@ def _end(process: subprocess.Popen[bytes], listener: threading.Thread, asking: t
 def _value(line: bytes | bytearray, number: int) -> object:
     try:
         text = line.decode()
-        return json_value(text, parse_int=_whole) if "[" in text or "{" in text else DECODER.decode(text)
+        return json_value(text, parse_int=_whole) if "[" in text or "{" in text else LINE_DECODER.decode(text)
     except UnicodeDecodeError as error:
-        raise Unreadable(number, f"{_beginning(line)}, which is no UTF-8") from error
+        raise Unreadable(number, f"{_beginning(line)}, which is not UTF-8") from error
     except json.JSONDecodeError as error:
-        raise Unreadable(number, f"{_beginning(line)}, which is no JSON") from error
+        raise Unreadable(number, f"{_beginning(line)}, which is not JSON") from error
     except ValueError as error:
         raise Unreadable(number, f"{_beginning(line)}, which is not read: {error}") from error
 
@@ -200,13 +195,13 @@ def _whole(digits: str) -> float:
         raise ValueError(f"an integer has {len(digits.lstrip('-')):,} digits, give it as a text") from error
 
 
-#: Reads lines that hold a number or a text: to make a decoder for each of them takes longer than to read it.
-DECODER: Final = json.JSONDecoder(parse_int=_whole)
+#: The decoder of lines that hold a number or a text: to make one for each line takes longer than to read the line.
+LINE_DECODER: Final = json.JSONDecoder(parse_int=_whole)
 
 
 def _beginning(held: bytes | bytearray) -> str:
-    """The beginning of what was written, in quotes."""
-    return brief(held[:LETTERS].rstrip().decode(errors="replace"))
+    """The first 80 characters of an answer, in quotes."""
+    return brief(held[:80].rstrip().decode(errors="replace"))
 
 
 def _too_many(answers: int, more: bytes | bytearray) -> MechanismCrashed:

@@ -27,39 +27,42 @@ from dpwitness.mechanisms.libraries.library import EPSILONS, LARGEST_EPSILON, Li
 from dpwitness.mechanisms.signature import name_of
 from dpwitness.targets import target_of
 
-#: For help and messages.
-FORMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1.0, rdp:8,0.4, profile:FILE or tradeoff:FILE"
-#: The claims that numbers make, and those that a file of pairs makes.
-NUMBERS: Final[dict[str, Callable[..., Claim]]] = {
+#: The texts of claims, for messages.
+CLAIM_TEXTS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1.0, rdp:8,0.4, profile:FILE or tradeoff:FILE"
+#: The claims that a text gives by numbers, by their prefix.
+NUMBER_CLAIMS: Final[dict[str, Callable[..., Claim]]] = {
     "": ApproxDP, "dp": ApproxDP, "zcdp": ZCDP, "gdp": GaussianDP, "rdp": RenyiDP,
 }  # fmt: skip
-FILES: Final[dict[str, Callable[[Any], Claim]]] = {"profile": PrivacyProfile, "tradeoff": TradeOff}
+#: The claims that a text gives by a file of pairs, by their prefix.
+FILE_CLAIMS: Final[dict[str, Callable[[Any], Claim]]] = {"profile": PrivacyProfile, "tradeoff": TradeOff}
 
 
 def claim_of_text(text: str) -> float | Claim:
-    """A number, the claimed ε alone, or a claim; see `FORMS`.
+    """The claim that a text states, or the number of a claimed ε; see `CLAIM_TEXTS`.
 
     A file holds JSON: a list of pairs, or a claim as a witness holds it. Raises `InvalidClaim`, and `BadInput` for a
     file that cannot be read.
     """
     kind, colon, rest = text.partition(":") if ":" in text else ("", "", text)
-    if colon and kind in FILES:
+    if colon and kind in FILE_CLAIMS:
         return _of_file(kind, rest)
-    if kind not in NUMBERS or (colon and not kind):
-        raise InvalidClaim(f"claim={brief(text)} must be {FORMS}{near(kind, filter(None, (*NUMBERS, *FILES)))}")
+    if kind not in NUMBER_CLAIMS or (colon and not kind):
+        raise InvalidClaim(
+            f"claim={brief(text)} must be {CLAIM_TEXTS}{near(kind, filter(None, (*NUMBER_CLAIMS, *FILE_CLAIMS)))}"
+        )
     values = []
     for part in rest.split(","):
         try:
             values.append(finite("", float(part)))
         except ValueError as error:
             raise InvalidClaim(
-                f"claim={brief(text)}: {brief(part)} must be a finite number; a claim is {FORMS}"
+                f"claim={brief(text)}: {brief(part)} must be a finite number; a claim is {CLAIM_TEXTS}"
             ) from error
     if not kind and len(values) == 1:
         return values[0]
     if len(values) not in {"zcdp": (1,), "gdp": (1,), "dp": (1, 2)}.get(kind, (2,)):
-        raise InvalidClaim(f"claim={brief(text)} must be {FORMS}")
-    return NUMBERS[kind](*values)
+        raise InvalidClaim(f"claim={brief(text)} must be {CLAIM_TEXTS}")
+    return NUMBER_CLAIMS[kind](*values)
 
 
 def _of_file(kind: str, path: str) -> Claim:
@@ -71,24 +74,24 @@ def _of_file(kind: str, path: str) -> Claim:
     if not (isinstance(value, list) or (isinstance(value, dict) and "verdict" not in value)):
         raise InvalidClaim(
             f"{shown(path)} must hold a list of pairs of numbers in JSON, such as [[0.5, 0.01], [1, 1e-5]], "
-            "or a claim as a witness holds it; it is no result of dpwitness"
+            "or a claim as a witness holds it, not a result of dpwitness"
         )
     try:
-        return claim_from_json(value) if isinstance(value, dict) else FILES[kind](value)
+        return claim_from_json(value) if isinstance(value, dict) else FILE_CLAIMS[kind](value)
     except InvalidClaim as error:
         raise InvalidClaim(f"{shown(path)}: {error}") from error
 
 
-#: δ at which ε is asked for, where δ cannot be asked for at `EPSILONS`: some take a second for each.
-DELTAS: Final = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
+#: Values of δ at which an accountant without `get_delta` is asked for ε: some accountants take a second for each.
+ASKED_DELTAS: Final = (0.3, 0.1, 0.03, 0.01, 1e-3, 1e-4, 1e-5, 1e-6, 1e-8, 1e-10)
 
 
 class Accountant(Protocol):
-    """What gives an ε (nats) for a δ; some give a δ for an ε, too.
+    """An object that gives an ε (nats) for a δ; some accountants also give a δ for an ε.
 
     `RdpAccountant` and `PLDAccountant` of dp-accounting do both, `RDPAccountant`, `GaussianAccountant` and
-    `PRVAccountant` of Opacus give ε. What it answers is claimed for every ε, or δ, that is asked for here: the pairs
-    make a `PrivacyProfile`. Which inputs are neighbours is for the user to say; Opacus' accountants speak of adding or
+    `PRVAccountant` of Opacus give ε. Its answers to every ε, or δ, that is asked for here make a `PrivacyProfile`.
+    The user states which inputs are neighbours; Opacus' accountants speak of adding or
     removing one record. No library is imported.
     """
 
@@ -97,7 +100,7 @@ class Accountant(Protocol):
 
 
 def is_accountant(thing: object) -> TypeGuard[Accountant]:
-    """Whether an object answers as an accountant does, and is no claim, number or function itself."""
+    """Whether an object has the methods of an accountant and is not a claim, a class or a function."""
     if is_claim(thing) or inspect.isclass(thing) or inspect.isroutine(thing):
         return False
     return callable(getattr(thing, "get_epsilon", None)) or callable(getattr(thing, "get_delta", None))
@@ -107,16 +110,16 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
     """The privacy profile that an accountant states.
 
     `get_delta(epsilon)` is asked for δ at 41 ε from 0 to 25 nats; without it `get_epsilon(delta)` for ε at 10 δ from
-    0.3 to 10⁻¹⁰. Where it raises an error it claims nothing. Raises `InvalidClaim` where it claims nothing at each of
-    them, or perfect privacy, as an accountant does that nothing was composed with.
+    0.3 to 10⁻¹⁰. Where it raises an error it claims nothing. Raises `InvalidClaim` if it claims nothing everywhere, or
+    perfect privacy, as an accountant without any composed mechanism does.
     """
     ask: Callable[[float], Any] | None = getattr(accountant, "get_delta", None)
     at: tuple[float, ...] = EPSILONS
     if not callable(ask):
-        ask, at = accountant.get_epsilon, DELTAS
+        ask, at = accountant.get_epsilon, ASKED_DELTAS
     answers, refused = [], ""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # such as that the best order is the largest of those that were tried
+        warnings.simplefilter("ignore")  # such as a warning that the best order is the largest order tried
         for value in at:
             try:
                 answers.append((value, float(ask(value))))
@@ -130,7 +133,7 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
             f"anything{refused and f' ({refused})'}"
         )
     epsilon, delta = profile[0]
-    if epsilon == 0 and delta <= DELTAS[-1]:
+    if epsilon == 0 and delta <= ASKED_DELTAS[-1]:
         raise InvalidClaim(
             f"claim={type(accountant).__name__}: it states ε = 0 at δ = {delta:g}, as an accountant does that knows of "
             "no runs: let it account for the mechanism first, or give claim=0 if that is what you claim"
@@ -139,7 +142,7 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
 
 
 def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | None:
-    """What was given as a claim, a text read, an accountant by its profile. Raises `InvalidClaim`."""
+    """The claim of a claim, a text or an accountant; a number or None as it is. Raises `InvalidClaim`."""
     if isinstance(claim, str):
         claim = claim_of_text(claim)
     if is_claim(claim):
@@ -150,7 +153,7 @@ def as_claim(claim: Claim | Accountant | float | str | None) -> Claim | float | 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StatedClaim:
-    """The claim to test, and what goes to parameters of the mechanism that are named after ε and δ."""
+    """The claim to test, and the values of the parameters of the mechanism that are named after ε and δ."""
 
     claim: Claim
     epsilon: float | None  # nats; None leaves the mechanism its own
@@ -166,17 +169,17 @@ def stated_claim(
     d_in: object = None,
     needed: bool = True,
 ) -> StatedClaim:
-    """Return what is claimed of a mechanism: as given, else as the object carries it.
+    """The claim of a mechanism: the given claim, else the claim that the object carries.
 
-    `epsilon` (nats) and `delta` are for the mechanism's own parameters, and the claim unless `claim` says another one.
+    `epsilon` (nats) and `delta` are for the mechanism's own parameters, and are the claim unless `claim` is given.
     `d_in`: the distance between neighbours that the object's claim is for, where its library states claims for
     distances. Unless a claim is `needed`, a mechanism without one is measured as if ε were 0. Raises `InvalidClaim`
-    where there is no claim, or one that makes no sense, and `InvalidParameter` for a `d_in` that is for no distance.
+    where there is no claim, or an invalid one, and `InvalidParameter` for a `d_in` where claims have no distance.
     """
     claim, library = as_claim(claim), library_of(thing)
     name = name_of(thing)
     if d_in is not None and not library.takes_distance:
-        raise InvalidParameter(f"d_in={brief(d_in)} is for OpenDP measurements, and {name} is none: leave it out")
+        raise InvalidParameter(f"d_in={brief(d_in)} is for OpenDP measurements, which {name} is not: leave it out")
     for key, value in (("epsilon", epsilon), ("claim", None if is_claim(claim) else claim)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, numbers.Real)):
             raise InvalidClaim(f"{key}={brief(value)} must be a number")
@@ -208,7 +211,7 @@ def stated_claim(
 def _of_epsilon(
     thing: object, library: Library, epsilon: float, delta: float | None, d_in: object, *, own: bool
 ) -> Claim:
-    """What a given ε claims; `own`: it is the mechanism's parameter too, and a target says what that means."""
+    """The claim of a given ε; `own`: ε is the mechanism's parameter too, whose claim a target may state."""
     target = target_of(thing)
     if target is not None and target.states is not None and own and delta is None:
         return target.states(float(epsilon))

@@ -3,7 +3,7 @@
 An outcome is a tree: an *entry* is a number at a node, under a key, a column and an index label, a field, a position.
 `Columns` give entries their coordinates and never move them; they are fixed before the runs whose rows they lay out, so
 that a row follows from the outcome alone, on both sides and in every process. An entry that an outcome lacks is NaN.
-Entries that the columns lack are two numbers behind them: how many there are, and one code for all of them. Between
+Entries that the columns lack are two numbers behind them: their count, and one code for all of them. Between
 samples `extended` gives those entries columns of their own, until there are too many: keys that are random would fill
 any memory.
 """
@@ -18,31 +18,30 @@ import numpy as np
 from dpwitness.codec import whole_below
 from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
 
-#: Columns at most, or twice as many as the largest outcome has entries.
-MOST: Final = 512
+#: Columns at most, or twice the entries of the largest outcome if these are more: random keys would fill the memory.
+MOST_COLUMNS: Final = 512
 #: Texts, places of dates and new entries that a mechanism keeps at most: random ones would fill the memory.
-LABELS: Final = 10_000
-#: Characters that it keeps of a text, and of the name of a key.
-LABEL: Final = 300
-ROOT_NAME: Final = "outcome"
-#: Flags and negative zeros find what 1 and 0 find in a dict.
-EQUAL: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}
-#: Symbols before what a list and a dict hold, so that an empty one is there, too.
-LIST: Final = symbol("list")
-MAPPING: Final = symbol("mapping")
-#: What stands at the node of an element of a set, but for those of `EQUAL`.
-PRESENT: Final = symbol("element")
-#: Words whose names are a user's own.
-QUOTED: Final = ("key", "field", "column", "index", "attribute", "element")
+MOST_LABELS: Final = 10_000
+#: Characters of a text, and of the name of a key, that a mechanism keeps.
+LABEL_CHARACTERS: Final = 300
+#: Codes of keys that are equal in a dict: flags and negative zeros are equal to 1 and 0.
+EQUAL_CODES: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}
+#: The symbol before the values of a list, so that an empty list has an entry.
+LIST_SYMBOL: Final = symbol("list")
+#: The symbol before the values of a dict, so that an empty dict has an entry.
+MAPPING_SYMBOL: Final = symbol("mapping")
+#: The symbol at the node of an element of a set, unless the element's code is in `EQUAL_CODES`.
+ELEMENT_SYMBOL: Final = symbol("element")
 
 #: A step from a node of an outcome to one within: a word, and the codes of the key, label or number.
 Step = tuple[str, tuple[float, ...]]
+#: The steps from the root of an outcome to a node.
 Path = tuple[Step, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """An entry of outcomes: the path to its node, which of several numbers there it is, and its name for people."""
+    """An entry of outcomes: the path to its node, its number among the numbers there, and its name for people."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("name", "at: path", "part")
 
@@ -68,7 +67,7 @@ class Node:
         self.mappings: dict[tuple[object, ...], tuple[float, list[Node], Node]] = {}
 
     def entry(self, part: int) -> Entry:
-        """One of the entries here, by their number."""
+        """An entry of the node by its number."""
         return Entry(self.path, part, self.name if part == 0 else f"{self.name} (part {part + 1})")
 
 
@@ -78,7 +77,7 @@ class Columns:
     def __init__(self, entries: Iterable[Entry] = (), *, full: bool = False) -> None:
         self.entries, self.full = tuple(entries), full
         self.blank = [math.nan] * len(self.entries)
-        self.root = Node((), ROOT_NAME)
+        self.root = Node((), "outcome")
         self._nodes: dict[Path, Node] = {(): self.root}
         for c, entry in enumerate(self.entries):
             for depth in range(1, len(entry.path) + 1):  # a node within which others have columns may have none itself
@@ -99,43 +98,43 @@ class Columns:
 
     @property
     def plain(self) -> bool:
-        """Whether they hold one single value, or the single values of a list in their order, and nothing else."""
+        """Whether the columns hold exactly one single value, or the single values of a list in their order."""
         paths = [entry.path for entry in self.entries]
         values = [(("value", (float(k),)),) for k in range(1, len(paths) + 1)]
         return not self.full and (not any(paths) or paths == values)
 
     def node(self, path: Path) -> Node | None:
-        """The node at the end of a path; None where no entry is there or within."""
+        """The node at the end of a path; None if no entry lies at it or within it."""
         return self._nodes.get(path)
 
     def coordinate(self, path: Path, part: int) -> int | None:
-        """The coordinate of an entry; None where it has none."""
+        """The coordinate of an entry; None for an entry without a column."""
         node = self._nodes.get(path)
         return node.coordinates[part] if node is not None and part < len(node.coordinates) else None
 
     @property
     def parts(self) -> dict[int, int]:
-        """Further entries of values that take several, by coordinate: where the first one stands."""
+        """The coordinate of a value's first entry, by the coordinates of its further entries."""
         return {c: node.coordinates[0] for node in self._nodes.values() for c in node.coordinates[1:]}
 
     @property
     def names(self) -> dict[int, str]:
-        """Names for people of all coordinates."""
+        """The names of all coordinates, for people."""
         named = {c: entry.name for c, entry in enumerate(self.entries)}
         if self.full:
             named |= {len(named): "number of other entries", len(named) + 1: "all other entries together"}
         return named
 
     def upto(self, width: int) -> "Columns":
-        """The first so many entries; all where what stands behind them counts too."""
+        """Columns of the first `width` entries; all columns if `width` reaches behind them."""
         return self if width > len(self.entries) else Columns(self.entries[:width])
 
     def extended(self, entries: Iterable[Entry], longest: int = 0) -> "Columns":
-        """With further entries; full where there is no room for all. `longest`: entries of the largest outcome."""
+        """Columns with further entries, full if there is no room for all. `longest`: entries of the largest outcome."""
         new = [entry for entry in entries if self.coordinate(entry.path, entry.part) is None]
         if self.full or not new:
             return self
-        room = max(max(MOST, 2 * longest) - len(self.entries), 0)
+        room = max(max(MOST_COLUMNS, 2 * longest) - len(self.entries), 0)
         return Columns((*self.entries, *new[:room]), full=room < len(new))
 
 
@@ -144,47 +143,51 @@ def _columns(entries: tuple[Entry, ...], full: bool) -> Columns:  # pickle gives
 
 
 def node_name(outer: str, word: str, name: object) -> str:
-    """A node for people, such as "key 'a', value 2"; `outer` names the node that it lies in, empty at the top."""
+    """The name of a node for people, such as "key 'a', value 2"; `outer`: the name of the node around it, or ""."""
     if isinstance(name, np.generic):
         name = name.item()
-    own = f"{word} {cut(repr(name))}" if word in QUOTED else f"{word} {name}"
+    users = word in ("key", "field", "column", "index", "attribute", "element")  # whose names are the user's
+    own = f"{word} {cut(repr(name))}" if users else f"{word} {name}"
     return f"{outer}, {own}" if outer else own
 
 
 def cut(text: str) -> str:
     """The beginning of a text."""
-    return text if len(text) <= LABEL else f"{text[:LABEL]}…"
+    return text if len(text) <= LABEL_CHARACTERS else f"{text[:LABEL_CHARACTERS]}…"
 
 
 @dataclass(slots=True, kw_only=True)
 class OutputTraits:
-    """What outcomes have shown besides their rows: it is for people, and for the columns of later runs."""
+    """Properties of outcomes besides their rows, for people and for the columns of later runs."""
 
-    #: The texts among them, and the names of exceptions and symbols, by their codes.
-    labels: dict[float, str] = field(default_factory=lambda: {LIST: "a list", MAPPING: "a dict", PRESENT: "present"})
-    #: The unit of the dates at a node; empty where they are of several.
+    #: The texts of outcomes, and the names of exceptions and symbols, by their codes.
+    labels: dict[float, str] = field(
+        default_factory=lambda: {LIST_SYMBOL: "a list", MAPPING_SYMBOL: "a dict", ELEMENT_SYMBOL: "present"}
+    )
+    #: The unit of the dates at a node; empty for dates of several units.
     dates: dict[Path, str] = field(default_factory=dict)
-    #: Entries that the columns lack, in the order in which they came, and how many the largest outcome has then.
+    #: Entries that the columns lack, in the order in which they came.
     entries: dict[tuple[Path, int], Entry] = field(default_factory=dict)
+    #: Entries of the largest outcome that has entries which the columns lack.
     longest: int = 0
 
     def label(self, code: float, text: str) -> None:
         """Keep the text that stands behind a code."""
-        if len(self.labels) < LABELS or code in self.labels:
+        if len(self.labels) < MOST_LABELS or code in self.labels:
             self.labels[code] = cut(text)
 
     def date(self, path: Path, unit: str) -> None:
         """Note that a date of a unit stands at a node."""
-        if path in self.dates or len(self.dates) < LABELS:
+        if path in self.dates or len(self.dates) < MOST_LABELS:
             self.dates[path] = unit if self.dates.get(path, unit) == unit else ""
 
     def entry(self, entry: Entry) -> None:
         """Keep an entry that the columns lack."""
-        if len(self.entries) < LABELS:
+        if len(self.entries) < MOST_LABELS:
             self.entries.setdefault((entry.path, entry.part), entry)
 
     def adopt(self, other: "OutputTraits") -> None:
-        """Add what others have shown."""
+        """Add the traits of other outcomes."""
         self.labels.update(other.labels)
         for path, unit in other.dates.items():
             self.date(path, unit)

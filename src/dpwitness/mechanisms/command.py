@@ -20,47 +20,40 @@ from typing_extensions import override
 from dpwitness.checks import brief, flag, items, seconds, text, too_deep, whole
 from dpwitness.errors import InvalidNeighbours, InvalidOutcome, InvalidParameter, MechanismCrashed, MechanismTimeout
 from dpwitness.frames import frames_of
-from dpwitness.mechanisms.catalog import PROGRAM
+from dpwitness.mechanisms.catalog import PROGRAM_PREFIX
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.draws import Draws
 from dpwitness.mechanisms.failures import raised
 from dpwitness.mechanisms.mechanism import Order, Turns
-from dpwitness.mechanisms.outcomes import SINGLE_VALUES, ExceptionOutcome, Row
-from dpwitness.mechanisms.python import BACKWARDS, Outcome, Outputs, PythonMechanism, Side
+from dpwitness.mechanisms.outcomes import SINGLE_TYPES, ExceptionOutcome, Row
+from dpwitness.mechanisms.python import Outcome, Outputs, PythonMechanism, Side
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, shown
 
-#: Seconds that a program has for each further outcome.
-MAX_TIME: Final = 30.0
-#: Bytes of an input that is sent once for two runs; an input of ten times as many is sent once for eleven.
-SENT: Final = 1 << 10
-MOST_BATCH: Final = 1 << 20
-#: Seeds are below this number: every reader of JSON has integers up to it exactly.
-SEEDS: Final = 1 << 53
-#: Paired runs at most that get one seed: a program whose runs take 2 µs must not get other seeds on a busy machine.
-MOST_SHARD: Final = 4_096
-#: Letters of a program and its arguments that name it.
-NAME: Final = 80
+#: Seconds that a program has for each further outcome by default: a run may train a model.
+OUTCOME_SECONDS: Final = 30.0
+#: The number below which seeds lie: every reader of JSON has integers up to it exactly.
+SEED_LIMIT: Final = 1 << 53
 
 
 class ReportedError(Exception):
-    """What a program answered as {"error": text}."""
+    """The text of an answer {"error": text} of a program."""
 
 
 class OutsideFunction(ABC):
-    """A function that processes outside of this one run; accepted wherever a function is.
+    """A function that other processes run; accepted wherever a function is.
 
     It can be sent to another process, which starts its own.
     """
 
-    #: The class of the mechanism that is made of it.
+    #: The class of the mechanism of the function.
     kind: ClassVar[type["OutsideMechanism"]]
-    #: What to do if an answer does not come in time.
+    #: The advice to a user if an answer does not come in time.
     advice: ClassVar[str]
 
     def __init__(self, max_time: float) -> None:
         self.max_time = max_time
-        self.folder = os.getcwd()  # what is relative stays so in other processes
+        self.folder = os.getcwd()  # relative paths stay valid in other processes
         self._idle: list[Child] = []
         self._pid = os.getpid()
 
@@ -85,12 +78,12 @@ class OutsideFunction(ABC):
         self.__dict__.update(state, _pid=os.getpid())
 
     def anew(self) -> Self:
-        """Return the same function for a process that has run nothing yet."""
+        """A copy of the function, for a process that has run nothing yet."""
         return copy.copy(self)
 
     @contextmanager
     def child(self) -> Iterator[Child]:
-        """Lend a process that no other thread is using; a process that was left in the middle of a run is killed."""
+        """Lend a process that no other thread uses; a process that an error interrupts in a run is killed."""
         if self._pid != os.getpid():  # a fork has the pipes of its parent
             self._idle, self._pid = [], os.getpid()
         child = self._idle_child() or self._started()
@@ -110,11 +103,11 @@ class OutsideFunction(ABC):
 
 
 class OutsideMechanism(PythonMechanism):
-    """An `OutsideFunction`, many runs a message; parameters as in `PythonMechanism`."""
+    """A mechanism of an `OutsideFunction`, many runs a message; parameters as in `PythonMechanism`."""
 
     in_process = False
     timed_seconds = 0.01  # a message takes half a millisecond, which many runs share
-    shares = False  # what is sent is a copy
+    shares = False  # a sent input is a copy
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature, outcome, errors=errors)
@@ -133,7 +126,7 @@ class OutsideMechanism(PythonMechanism):
 
     @override
     def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
-        single = SINGLE_VALUES if self._outcome is None else ()
+        single = SINGLE_TYPES if self._outcome is None else ()
         return [
             [one if type(one) in single else self._held(one, start + i, row) for i, one in enumerate(answers)]
             for answers in self._answers(sides, order, start)
@@ -174,8 +167,8 @@ class Command(OutsideFunction):
     def __init__(self, argv: Sequence[str], *, seeded: bool, batch: int | None, max_time: float) -> None:
         super().__init__(max_time)
         self.argv, self.batch = tuple(argv), batch
-        self.__name__ = self.__qualname__ = " ".join(shlex.join(argv).split())[:NAME]
-        self.__module__ = PROGRAM.removesuffix(":")
+        self.__name__ = self.__qualname__ = " ".join(shlex.join(argv).split())[:80]
+        self.__module__ = PROGRAM_PREFIX.removesuffix(":")
         word = inspect.Parameter.POSITIONAL_OR_KEYWORD
         names = ("rng", "data") if seeded else ("data",)
         self.__signature__ = inspect.Signature([inspect.Parameter(name, word) for name in names])
@@ -194,7 +187,7 @@ class Command(OutsideFunction):
         """Run once. A generator gives the seed."""
         given = self.__signature__.bind(*args, **kwargs).arguments
         rng = given.get("rng") or np.random.default_rng()
-        request = request_line(self.written(given["data"]), 1, int(rng.integers(SEEDS)))
+        request = request_line(self.written(given["data"]), 1, int(rng.integers(SEED_LIMIT)))
         with self.child() as child:
             (outcome,) = child.ask(request, 1, self.max_time)
         if (error := _error(outcome)) is not None:
@@ -213,12 +206,12 @@ class Command(OutsideFunction):
         except (TypeError, ValueError, RecursionError, OverflowError) as error:
             raise InvalidNeighbours(
                 f"the input {shown(data)} cannot be sent to {self.__name__} as JSON ({error}): give numbers, flags, "
-                "texts, None, dates, arrays, tables, or lists and dicts of such"
+                "texts, None, dates, arrays, tables, or lists and dicts"
             ) from error
 
 
 def command(
-    argv: Sequence[str], *, seeded: bool = False, batch: int | None = None, max_time: float | str = MAX_TIME
+    argv: Sequence[str], *, seeded: bool = False, batch: int | None = None, max_time: float | str = OUTCOME_SECONDS
 ) -> Command:
     """Return a mechanism from a program of any language, which reads requests and writes outcomes.
 
@@ -241,23 +234,23 @@ def command(
     Raises
     ------
     InvalidParameter
-        If it is no program.
+        If argv is not a program and its arguments.
     """
     words = [text("argv", word, InvalidParameter) for word in items("argv", argv)]
     if not words or not words[0] or any("\0" in word for word in words):
         raise InvalidParameter(f"argv={brief(argv)} must be a program and its arguments, as ['./release', '--epsilon']")
     if shutil.which(words[0]) is None:
-        raise InvalidParameter(f"{words[0]!r} is no program that can be run: give the path of one, as ./release")
+        raise InvalidParameter(f"{words[0]!r} cannot be run: give the path of a program, as ./release")
     return Command(
         words,
         seeded=flag("seeded", seeded),
-        batch=None if batch is None else whole("batch", batch, 1, MOST_BATCH),
+        batch=None if batch is None else whole("batch", batch, 1, 1 << 20),
         max_time=seconds("max_time", max_time),
     )
 
 
 def _error(outcome: object) -> str | None:
-    """The text of an outcome that is an object of the key "error" alone, with a text; None for any other outcome."""
+    """The text of an outcome {"error": text}; None for any other outcome."""
     if type(outcome) is dict and outcome.keys() == {"error"} and type(outcome["error"]) is str:
         return outcome["error"]
     return None
@@ -297,9 +290,9 @@ class Seeds(Draws):
         Without a generator no seed repeats them: several processes must not draw the same where nobody expects it.
         """
         if rng is None:
-            drawn = (np.frombuffer(os.urandom(16 * runs), np.uint64) % SEEDS).reshape(2, runs)
+            drawn = (np.frombuffer(os.urandom(16 * runs), np.uint64) % SEED_LIMIT).reshape(2, runs)
         else:
-            drawn = rng.integers(0, SEEDS, (2, runs), np.uint64)
+            drawn = rng.integers(0, SEED_LIMIT, (2, runs), np.uint64)
         self._seeds: list[list[int]] = drawn.tolist()
 
     def of_side(self, side: int, batch: int) -> list[int]:
@@ -321,7 +314,7 @@ class CommandMechanism(OutsideMechanism):
     @override
     def measure(self, pair: Pair) -> None:
         super().measure(pair)
-        self.shard = min(self.shard, MOST_SHARD)
+        self.shard = min(self.shard, 4_096)  # a program whose runs take 2 µs must not get other seeds on a busy machine
 
     @override
     def repeats_if_seeded(self, pair: Pair) -> bool:
@@ -330,7 +323,7 @@ class CommandMechanism(OutsideMechanism):
     def _requests(self, order: Order, sides: int) -> Iterator[tuple[int, slice]]:
         """The side and the runs of each request, in the order in which they are made."""
         for first in range(0, len(order), self._batch):
-            for side in BACKWARDS if order[first] else range(sides):
+            for side in (1, 0) if order[first] else range(sides):
                 yield side, slice(first, min(first + self._batch, len(order)))
 
     @override
@@ -349,7 +342,7 @@ class CommandMechanism(OutsideMechanism):
     @override
     def _answers(self, sides: Sequence[Side], order: Order, start: int) -> list[list[object]]:
         inputs = [self._input(side.data) for side in sides]
-        self._batch = self._given_batch or 1 + max(map(len, inputs)) // SENT
+        self._batch = self._given_batch or 1 + max(map(len, inputs)) // 1024  # a kilobyte is sent once for two runs
         seeds = [side.draws.of_side(k, self._batch) for k, side in enumerate(sides) if isinstance(side.draws, Seeds)]
         requests = list(self._requests(order, len(sides)))
         lines = [request_line(inputs[k], runs.stop - runs.start, seeds[k][runs.start]) for k, runs in requests]

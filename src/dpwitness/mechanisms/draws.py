@@ -9,13 +9,12 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-#: Words of the state of an SFC64 generator: four, of which the last counts draws, and a 32-bit rest.
-WORDS: Final = 5
-BYTES: Final = 8 * WORDS
+#: Words of 64 bits of the state of an SFC64 generator: four, the last of which counts draws, and a 32-bit rest.
+STATE_WORDS: Final = 5
 
 
 def state_address(rng: np.random.Generator) -> int:
-    """Where the living state of an SFC64 generator lies in memory."""
+    """The address of the live state of an SFC64 generator."""
     bits = rng.bit_generator
     if not isinstance(bits, np.random.SFC64):
         raise TypeError(f"coupled and compiled runs need an SFC64 generator, not {type(bits).__name__}")
@@ -23,26 +22,26 @@ def state_address(rng: np.random.Generator) -> int:
 
 
 def sfc64_state(rng: np.random.Generator) -> NDArray[np.uint64]:
-    """The living state of an SFC64 generator as an array."""
-    return np.ctypeslib.as_array((ctypes.c_uint64 * WORDS).from_address(state_address(rng)))
+    """The live state of an SFC64 generator as an array of 64-bit words."""
+    return np.ctypeslib.as_array((ctypes.c_uint64 * STATE_WORDS).from_address(state_address(rng)))
 
 
 class Draws:
-    """The draws of runs one by one: those of one stream in turn, or of a stream of its own for each run.
+    """The draws of runs one by one: from one stream in turn, or from a stream of its own for each run.
 
     Streams of their own begin from 256 random bits each: runs are independent of each other, and a run that is made
     twice, once on each input, draws the same both times.
     """
 
     def __init__(self, rng: np.random.Generator, runs: int, *, own_streams: bool, global_too: bool) -> None:
-        """For so many runs. `global_too`: seed the generators of `random` and `numpy.random` for each run."""
-        #: What all runs draw from, once `begin` has made it ready for one.
+        """Prepare `runs` runs. `global_too`: seed the generators of `random` and `numpy.random` for each run."""
+        #: The generator of all runs, which `begin` makes ready for a run.
         self.generator = rng
         self._first: Any = None
         self._words: NDArray[np.uint64] | None = None
         if not own_streams and not global_too:
             return
-        self._words = np.zeros((runs, WORDS), np.uint64)
+        self._words = np.zeros((runs, STATE_WORDS), np.uint64)
         self._words[:, :4] = rng.integers(0, 1 << 64, (runs, 4), np.uint64)
         # Seeded, for mechanisms that call `spawn`: children of one seed would draw the same in every batch.
         self.generator = np.random.Generator(np.random.SFC64(self._words[:1, :4].ravel()))
@@ -51,15 +50,15 @@ class Draws:
 
     @property
     def begin(self) -> Callable[[int], object] | None:
-        """What makes the generator ready for a run, by its number from 0; None where runs draw in turn."""
+        """A function that makes the generator ready for a run, by its number from 0; None if runs draw in turn."""
         if self._words is None:
             return None
-        move, state, start = ctypes.memmove, self._state, self._start
+        move, state, start, size = ctypes.memmove, self._state, self._start, 8 * STATE_WORDS
         if not self._global_too:
-            return lambda run: move(state, start + BYTES * run, BYTES)
+            return lambda run: move(state, start + size * run, size)
 
         def seed_all(run: int) -> None:
-            move(state, start + BYTES * run, BYTES)
+            move(state, start + size * run, size)
             words = self._words[run, :4]  # type: ignore[index]  # there are some
             random.seed(int(words[0]) << 64 | int(words[1]))
             np.random.seed(words.view(np.uint32))  # noqa: NPY002  # what the mechanism draws from
@@ -73,19 +72,19 @@ class Draws:
         return self.generator
 
     def remember(self) -> None:
-        """Let `rewind` go back to here."""
+        """Note the present state, to which `rewind` goes back."""
         if self._words is None:
             self._first = self.generator.bit_generator.state
 
     def rewind(self) -> None:
-        """Draw the same once more: for runs that are made again."""
+        """Go back to the noted state, so that runs that are made again draw the same."""
         if self._words is None:
             self.generator.bit_generator.state = self._first
 
 
 @contextmanager
 def global_states_restored() -> Iterator[None]:
-    """Put the states of the generators of `random` and `numpy.random` back in the end."""
+    """Restore the states of the generators of `random` and `numpy.random` at the end of the context."""
     python, legacy = random.getstate(), np.random.get_state()  # noqa: NPY002
     try:
         yield
@@ -95,7 +94,7 @@ def global_states_restored() -> Iterator[None]:
 
 
 def repeats(outcomes: Callable[[np.random.Generator], NDArray[np.float64]]) -> bool:
-    """Whether outcomes on both inputs, of shape (2, runs, width), vary, and are the same again from the same seed."""
+    """Whether outcomes on both inputs, of shape (2, runs, width), vary, and repeat from the same seed."""
     first, again = (outcomes(np.random.Generator(np.random.SFC64(0))) for _ in range(2))
     varies = any(not np.array_equal(side, np.broadcast_to(side[:1], side.shape), equal_nan=True) for side in first)
     return varies and first.shape == again.shape and np.array_equal(first, again, equal_nan=True)

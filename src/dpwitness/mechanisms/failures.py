@@ -2,7 +2,6 @@
 
 import time
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,19 +11,12 @@ from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.compiled.driver import reason
 from dpwitness.neighbours import Data, Pair, shown
 
-#: Runs of each input, and seconds for both, to see whether only one of the two raises.
-TRIED: Final = 32
-TRIED_SECONDS: Final = 0.5
-#: Exceptions on one input alone that are more than chance: so many fall on one of two equal sides in 1 of 16 cases.
-CLEAR: Final = 5
-#: Runs that all raise, on an input on which one ran well, before something is said to be used up.
-AGAIN: Final = 8
-
+#: `Mechanism.fill`.
 Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 
 
 def raised(name: str, error: BaseException, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
-    """Make the error for a mechanism of that name that raised, with the run's number and the input."""
+    """The error for a mechanism that raised, with its name, the number of the run and the input."""
     text = next((line for line in text_of(error).splitlines() if line.strip()), "no message")
     if type(error).__module__.partition(".")[0] == "numba":  # whose first line says in which step of numba's, not why
         text = reason(str(error))
@@ -40,8 +32,8 @@ def raised(name: str, error: BaseException, run: int, data: Data, *, used_up: bo
 
 
 def always_raises(run: Callable[[int], object], kind: type[BaseException]) -> bool:
-    """Whether each of a few runs raises an exception of that kind; `run` takes their number."""
-    for number in range(AGAIN):
+    """Whether each of eight runs raises an exception of a kind; `run` takes the number of the run."""
+    for number in range(8):
         try:
             run(number)
         except BaseException as error:
@@ -54,7 +46,7 @@ def always_raises(run: Callable[[int], object], kind: type[BaseException]) -> bo
 
 
 def described_on_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
-    """Return the error with what both inputs of the pair do: an exception on one side alone tells them apart.
+    """The error with how often each input of the pair raises: an exception on one side alone tells them apart.
 
     `fill` is that of a `Mechanism`; it is called for single runs.
     """
@@ -72,18 +64,18 @@ def described_on_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> 
         result.on_both_inputs = always
         return result
     message = f"{error}: it raised in {often} of {runs} runs on {here} but in none of {runs} on {there}"
-    if often < CLEAR:
+    if often < 5:  # five fall on one of two equal sides in 1 of 16 cases
         return MechanismRaised(f"{message}; errors='outcome' tests whether that is chance")
     return MechanismRaised(f"{message}, which is a difference between neighbours; errors='outcome' tests it")
 
 
 def _raised_of_each(fill: Fill, pair: Pair) -> tuple[list[int], int]:
-    """How many runs of each input raised, in a random order of the sides, and how many there were of each."""
+    """The runs of each input that raised, and the runs of each: 32 in a random order, or as many as take 0.5 s."""
     rngs = [np.random.Generator(np.random.SFC64(side)) for side in (0, 1)]
-    row, order = np.empty((1, 1)), np.random.Generator(np.random.SFC64(2)).integers(0, 2, TRIED)
+    row, order = np.empty((1, 1)), np.random.Generator(np.random.SFC64(2)).integers(0, 2, 32)
     counts, runs = [0, 0], 0
-    end = time.monotonic() + TRIED_SECONDS
-    while runs < TRIED and (not runs or time.monotonic() < end):
+    end = time.monotonic() + 0.5
+    while runs < len(order) and (not runs or time.monotonic() < end):
         for side in (1, 0) if order[runs] else (0, 1):
             try:
                 fill(pair.sides[side], rngs[side], row, runs)

@@ -20,41 +20,23 @@ from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair, as_array, copier, shown
 
-#: Seconds a run from which on a hundred runs take noticeable time: then the e-value is computed after every 2.
-SLOW: Final = 0.02
-#: Seconds that a shard of one input takes at most, unless it has two runs: a shard that is not done at the deadline is
-#: lost.
+#: Seconds of a run above which a mechanism is slow: a hundred runs then take noticeable time, and a shard has 2 runs.
+SLOW_RUN_SECONDS: Final = 0.02
+#: Seconds of one input of a shard of more than two runs at most: a shard that is not done at the deadline is lost.
 SHARD_SECONDS: Final = 0.131_072
-#: Runs of a shard at most: where they are cheap in bulk, and else.
-LARGEST_SHARDS: Final = (16_384, 65_536)
-#: Numbers that the outcomes of one call that makes many runs may hold at once.
-NUMBERS_OF_A_CALL: Final = 1 << 22
-#: Seconds of a run up to which shards of many confirm runs are larger, up to `LARGER` times: what stands between two
-#: shards takes 0.2 ms, a tenth to a third of the time of one of the usual size.
-QUICK: Final = 0.25e-6
-LARGER: Final = 8
-#: From so many of the larger shards on: fewer would leave cores without work.
-MANY_SHARDS: Final = 16
-
-#: Seconds that a timed call takes at least: a faster one makes more runs, up to `MOST_RUNS`. Looking at a large input
-#: empties the processor's caches, which costs the next run 0.3 ms.
-TIMED: Final = 1e-3
-MOST_RUNS: Final = 1024
-#: Seconds that a timed call takes at least where it makes many runs: it may take long for whatever number of them.
-TIMED_BATCHED: Final = 0.1
-#: Timed calls, of which the least counts, and about how many seconds they take together.
-CALLS: Final = 5
-SECONDS: Final = 0.2  # on a busy machine single calls may take 0.05
+#: Seconds of a run up to which shards of many confirm runs are larger: between two shards 0.2 ms pass, a tenth to a
+#: third of the time of a shard of the usual size.
+QUICK_RUN_SECONDS: Final = 0.25e-6
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cost:
-    """What a run costs."""
+    """The cost of a run."""
 
     #: Entries of the longest outcome in the trial runs, at least 1. Later outcomes may be longer.
     width: int = 1
-    #: Seconds of one run of one input: the least that was measured, since a busy machine must not make a fast
-    #: mechanism look slow. 0.0 where nothing was measured.
+    #: Seconds of one run of one input: the least measured value, since a busy machine must not make a fast mechanism
+    #: look slow. 0.0 without a measurement.
     seconds_per_run: float = 0.0
     #: Whether it is machine code, which keeps nothing from run to run.
     compiled: bool = False
@@ -64,7 +46,7 @@ class Cost:
     @property
     def slow(self) -> bool:
         """Whether a hundred runs are too many to spend on anything but evidence."""
-        return self.seconds_per_run > SLOW
+        return self.seconds_per_run > SLOW_RUN_SECONDS
 
     @property
     def cheap_in_bulk(self) -> bool:
@@ -75,39 +57,41 @@ class Cost:
     def shard(self) -> int:
         """Paired runs that get one seed: 2, or a power of 16 that takes up to `SHARD_SECONDS`, or the largest shard.
 
-        They are few numbers: the same seed gives the same counts though the measured seconds vary a little, unless they
-        lie at a limit between two of these numbers.
+        Few values are possible, so that the same seed gives the same counts though the measured seconds vary a little.
         """
         if self.slow:
             return 2
         runs = SHARD_SECONDS / max(self.seconds_per_run, 1e-9)
         if self.batched:
-            runs = min(runs, NUMBERS_OF_A_CALL / self.width)
+            runs = min(runs, (1 << 22) / self.width)  # numbers that one call returns
         power = 1 << 4 * int(math.log2(max(runs, 1)) // 4)
-        return min(max(power, 2), LARGEST_SHARDS[not self.cheap_in_bulk])
+        return min(max(power, 2), 16_384 if self.cheap_in_bulk else 65_536)
 
     def shards_larger(self, shard: int, runs: int) -> int:
-        """How many times as large as `shard` are the shards of so many confirm runs: a power of two."""
-        if not self.compiled or self.seconds_per_run > QUICK:
+        """The factor, 1, 2, 4 or 8, by which the shards of `runs` confirm runs are larger than `shard`.
+
+        Fewer than 16 of the larger shards would leave cores without work.
+        """
+        if not self.compiled or self.seconds_per_run > QUICK_RUN_SECONDS:
             return 1
-        return 1 << min(max(runs // (MANY_SHARDS * shard), 1), LARGER).bit_length() - 1
+        return 1 << min(max(runs // (16 * shard), 1), 8).bit_length() - 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InputConversion:
-    """How a mechanism gets its inputs: both of a pair in the same way."""
+    """The conversion of a mechanism's inputs, the same for both inputs of a pair."""
 
-    #: Lists of numbers become arrays: the mechanism cannot do with lists.
+    #: Whether lists of numbers become arrays, for a mechanism that cannot use lists.
     lists_as_arrays: bool = False
-    #: The type of the array that a list without entries becomes: it must not follow from what is not there.
+    #: The type of the array of a list without entries.
     dtype: str = "float64"
-    #: Whether it is that of all arrays, where whole numbers on one side stand beside others: each list by itself would
-    #: become an array of another type, in which noise may be cut off.
+    #: Whether all arrays have that type, if one side holds whole numbers and the other does not: by itself each list
+    #: would become an array of another type, in which noise may be cut off.
     mixed: bool = False
 
     @classmethod
     def to_arrays(cls, pair: Pair) -> "InputConversion | None":
-        """Lists as arrays, for pairs like this one; None where its inputs are no lists of numbers."""
+        """The conversion of lists to arrays for pairs like this one; None if an input is not a list of numbers."""
         both = [as_array(side) if type(side) is list else None for side in pair.sides]
         if both[0] is None or both[1] is None:
             return None
@@ -116,7 +100,7 @@ class InputConversion:
         return cls(lists_as_arrays=True, dtype=dtype, mixed=len(types) > 1)
 
     def source(self, data: Data) -> Callable[[], Data]:
-        """Return what hands out an input, a fresh copy each time where it could be changed.
+        """A function that hands out an input, as a fresh copy each time if it could be changed.
 
         Raises `InvalidNeighbours` for a list that no array holds, where lists are handed over as arrays.
         """
@@ -137,8 +121,8 @@ class InputConversion:
 Rows = NDArray[np.float64]
 #: For each paired run, 1 where D′ runs first, else 0.
 Order = NDArray[np.uint8]
-#: When paired runs were made, of shape (3, runs): the process, and the numbers that the run on D and the run on D′ have
-#: among all runs there.
+#: The turns of paired runs, of shape (3, runs): the process, and the numbers of the run on D and of the run on D′ among
+#: all runs of that process.
 Turns = NDArray[np.int64]
 
 
@@ -155,13 +139,13 @@ class PairedRuns:
     coupled: bool = True
     #: The number of the first run, for messages.
     start: int = 0
-    #: Of the rows of plain Python: fixed before the runs, so that a row follows from the outcome alone. None: none were
-    #: seen yet, or rows stand by position.
+    #: The columns of rows of plain Python, fixed before the runs, so that a row follows from the outcome alone. None
+    #: before the first outcome, and for rows by position.
     columns: Columns | None = None
 
     @classmethod
     def d_first(cls, pair: Pair, runs: int, *, coupled: bool, columns: Columns | None = None) -> "PairedRuns":
-        """So many runs with D before D′, where the order decides nothing."""
+        """Paired runs with D before D′, for purposes that no order can bias."""
         return cls(pair=pair, order=np.zeros(runs, np.uint8), coupled=coupled, columns=columns)
 
     def __len__(self) -> int:
@@ -172,20 +156,20 @@ class PairedRuns:
         return replace(self, order=self.order[first:end], start=self.start + first)
 
 
-#: A longer output is taken for a list that grows without end.
+#: Entries of an outcome at most: a longer outcome is taken for a list that grows without end.
 LONGEST_ROW: Final = 10_000
 
 
 class Mechanism(ABC):
-    """Something that can be run on an input."""
+    """A mechanism that can be run on an input."""
 
-    #: Paired runs with one seed of their own; it follows from the cost.
+    #: Paired runs of a shard, which has a seed of its own; they follow from the cost.
     shard: int
     #: Whether several threads may run it at the same time.
     threads: bool
     #: Whether it is machine code.
     compiled = False
-    #: The same function run by the interpreter, if compiled outcomes must be compared with it.
+    #: The function as plain Python, if compiled outcomes must be compared with it.
     plain: "Mechanism | None" = None
     #: "outcome" where a run that raises is an outcome; "raise" where it ends everything.
     errors = "raise"
@@ -195,28 +179,29 @@ class Mechanism(ABC):
     copies = False
     #: Whether a run is Python code of this process, whose lines and draws can be followed.
     in_process = False
-    #: A timed call takes at least so many seconds.
-    timed_seconds = TIMED
-    #: Seconds so far that went into seeing whether runs changed their input, once for each batch of runs.
+    #: Seconds of a timed call at least; a faster call makes up to 1,024 runs. A comparison of large inputs empties
+    #: the caches of the processor, which costs the next run 0.3 ms.
+    timed_seconds = 1e-3
+    #: Seconds spent so far on the comparison of inputs before and after runs, once for each batch of runs.
     seconds_aside = 0.0
 
     def __init__(self, signature: Signature) -> None:
         self.signature = signature
-        #: What a run costs: measured by `measure`, before that a guess by kind.
+        #: The cost of a run: measured by `measure`, before that a guess by kind.
         self.cost = Cost(compiled=self.compiled, batched=signature.size is not None)
-        #: Entries of the longest outcome seen so far: how wide to make rows at first. It saves time, decides nothing.
+        #: Entries of the longest outcome so far, and so the width of rows at first. It saves time and decides nothing.
         self.width = 0
         #: Runs so far in this process, if the interpreter makes them.
         self.run_count = 0
         #: Coordinates at which samples had more than numbers: the codes of exceptions there, None for anything else.
         self.mixed: dict[int, set[float | None]] = {}
-        #: What its outputs have shown so far; nothing for machine code.
+        #: The traits of its outputs so far; empty for machine code.
         self.traits = OutputTraits()
-        #: How it gets its inputs.
+        #: The conversion of its inputs.
         self.conversion = InputConversion()
 
     def measure(self, pair: Pair) -> None:
-        """Run both inputs of a pair and set the cost, and what follows from it. Raises as `fill` does."""
+        """Run both inputs of a pair, and set the cost, the shard and the width. Raises as `fill` does."""
         seconds, widest = self.timed(pair)
         self.cost = replace(self.cost, width=max(widest, self.traits.longest, 1), seconds_per_run=seconds)
         self.shard, self.width = self.cost.shard, max(self.width, self.cost.width)
@@ -228,12 +213,13 @@ class Mechanism(ABC):
         timed: it may import, compile and build what the others use. Raises as `fill` does.
         """
         rng = np.random.Generator(np.random.SFC64(0))
-        worth = TIMED_BATCHED if self.cost.batched else self.timed_seconds
+        worth = 0.1 if self.cost.batched else self.timed_seconds  # a call of many runs may take long for any number
         n, widest, first, times = 1, 0, math.inf, list[float]()
         began = perf_counter()
         self.traits.entries.clear()
-        # Calls of several runs are short, but for one that the machine was busy in: that must not be the only one.
-        while len(times) < CALLS and (not times or n > 1 or perf_counter() - began < SECONDS):
+        # Five calls, or single runs for 0.2 s. Calls of several runs are short unless the machine is busy, and one that
+        # it was busy in must not be the only one.
+        while len(times) < 5 and (not times or n > 1 or perf_counter() - began < 0.2):
             runs = PairedRuns.d_first(pair, n, coupled=False, columns=self.columns)
             started, aside = perf_counter(), self.seconds_aside
             try:
@@ -248,7 +234,7 @@ class Mechanism(ABC):
                 if self.grow() and self.columns is not None:
                     widest = len(self.columns.entries)
                 first, began = seconds / 2, perf_counter()
-            elif seconds < worth and n < MOST_RUNS:
+            elif seconds < worth and n < 1024:
                 first, n = min(first, seconds / (2 * n)), 4 * n
             else:
                 times.append(seconds / (2 * n))
@@ -261,12 +247,12 @@ class Mechanism(ABC):
 
     @property
     def reproducible(self) -> bool:
-        """Whether it takes a generator, so that a seed repeats its runs."""
+        """Whether the mechanism takes a generator, so that a seed repeats its runs."""
         return self.signature.generator is not None
 
     @property
     def outcome(self) -> Callable[[object], object] | None:
-        """What turns an output into an outcome, where the user gave it."""
+        """The user's function from an output to an outcome; None without one."""
         return None
 
     @abstractmethod
@@ -274,9 +260,9 @@ class Mechanism(ABC):
         """Run once for every row, write the outcomes, and return the length of the longest one.
 
         `rng`: the generator that the mechanism draws from, where it takes one. `rows`: of shape (runs, width); what
-        does not fit into a row is cut off, what is behind an outcome becomes NaN. `start`: the number of the first run,
+        does not fit into a row is cut off, the rest of a row becomes NaN. `start`: the number of the first run,
         for messages. Raises `MechanismRaised` when the mechanism raises, with the run's number and the input, and
-        `InvalidOutcome` for an output that is no number, flag, text or sequence of such.
+        `InvalidOutcome` for an output that is not a number, a flag, a text, or a sequence of them.
         """
 
     @abstractmethod
@@ -284,7 +270,7 @@ class Mechanism(ABC):
         """Fill rows[0] with runs of D and rows[1] with runs of D′, as `fill` does; rows of shape (2, runs, width)."""
 
     def turns(self, order: Order) -> Turns:
-        """When the last paired runs were made, in that order; of no runs where nothing is kept from run to run."""
+        """The turns of the last paired runs in their order; of no runs if nothing can be kept from run to run."""
         return np.empty((3, 0), np.int64)
 
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
@@ -303,65 +289,65 @@ class Mechanism(ABC):
         return rows
 
     def pair_rows(self, runs: PairedRuns, rng: np.random.Generator, width: int) -> tuple[int, Rows]:
-        """The length of the longest outcome, and the rows of `pair_outcomes`, at first of this width."""
+        """The length of the longest outcome, and the rows of `pair_outcomes`, at least `width` wide."""
         return _uncut(lambda rows: self.fill_pair(runs, rng, rows), rng, (2, len(runs)), width)
 
     def label(self, value: float) -> str | None:
-        """Return the text that stands behind a number, for mechanisms that return text, as a file can hold it."""
+        """The text that a number encodes, in a form that a file can hold; None for other numbers."""
         text = self.traits.labels.get(value)
         return None if text is None else text.encode(errors="backslashreplace").decode()
 
     @property
     def dates(self) -> dict[int, str]:
-        """The units of entries that are dates, by coordinate; empty where they are of several."""
+        """The units of entries that are dates, by coordinate; "" for entries of several units."""
         columns = self.columns or Columns()
         found = {columns.coordinate(path, 0): unit for path, unit in self.traits.dates.items()}
         return {coordinate: unit for coordinate, unit in found.items() if coordinate is not None}
 
     @property
     def parts(self) -> Mapping[int, int]:
-        """Further entries of values that take several, by coordinate: where the first one stands."""
+        """The coordinate of a value's first entry, by the coordinates of its further entries."""
         return {} if self.columns is None else self.columns.parts
 
     def outcome_text(self, outcome: Sequence[float]) -> str:
-        """A row for people, each value once."""
+        """The text of a row for people, each value once."""
         return outcome_text(outcome, self.label, Noun("value", dates=self.dates, parts=self.parts))
 
     def shard_of(self, pair: Pair) -> int:
-        """Paired runs on this pair that get one seed."""
+        """Paired runs of a shard on this pair."""
         return self.shard
 
     def forget(self) -> None:
-        """Begin anew with `traits`."""
+        """Reset `traits`."""
         self.traits = OutputTraits()
 
     def release(self) -> None:  # noqa: B027  # for most there is nothing to do
-        """End runs that are still going on, as one that hangs after a deadline, where the mechanism can."""
+        """End running runs, such as a run that hangs after a deadline, if the mechanism can."""
 
     @property
     def columns(self) -> Columns | None:
-        """The columns of the rows of the next runs; None where rows stand by position."""
+        """The columns of the rows of the next runs; None for rows by position."""
         return None
 
     @property
     def layout(self) -> Columns | None:
-        """The columns, where a position does not say which entry stands there."""
+        """The columns, if a position does not say which entry it is; else None."""
         return None if self.columns is None or self.columns.plain else self.columns
 
     def begin(self, columns: Columns | None, *, by_position: bool) -> None:  # noqa: B027  # as above
-        """Lay rows out from the first run on as columns say, or by position."""
+        """Set the columns of rows, or rows by position, before the first run."""
 
     def grow(self) -> bool:
-        """Give entries that the columns lack columns from the next runs on; return whether there were any."""
+        """Add columns for entries that lack one, from the next runs on; return whether there were any."""
         return False
 
     @property
     def places(self) -> Mapping[int, str]:
-        """Names of entries by coordinate, for outputs whose entries have any, such as columns."""
+        """The names of entries by coordinate, for outputs whose entries have names."""
         return {}
 
     def check_length(self, length: int, start: int) -> int:
-        """Return the length of an outcome; raise `InvalidOutcome` for one that grows without end."""
+        """The length of an outcome. Raises `InvalidOutcome` for more than `LONGEST_ROW` entries."""
         if length > LONGEST_ROW:
             raise InvalidOutcome(
                 f"{self.name} returned {length} values on a run from {start} on: more than {LONGEST_ROW} are taken for "
@@ -373,7 +359,7 @@ class Mechanism(ABC):
 def _uncut(
     fill: Callable[[Rows], int], rng: np.random.Generator, runs: tuple[int, ...], width: int
 ) -> tuple[int, Rows]:
-    """The length of the longest outcome, and rows that hold all outcomes, at first of this width.
+    """The length of the longest outcome, and rows that hold all outcomes, at least `width` wide.
 
     Rows that are too narrow are filled once more with the same runs.
     """

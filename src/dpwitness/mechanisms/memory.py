@@ -1,4 +1,4 @@
-"""Whether a mechanism, or what it reaches, holds anything in which noise, or a generator, is kept from run to run."""
+"""Whether a mechanism may keep noise, or a generator, from run to run in an object that it reaches."""
 
 import numbers
 import os
@@ -15,7 +15,7 @@ import numpy as np
 from dpwitness.mechanisms.compiled.reach import KNOWN, names, root_of, variables
 from dpwitness.mechanisms.libraries import library_of
 
-#: Its folder by both names: where an interpreter is reached through links, its modules and `sysconfig` may differ.
+#: The folders of the standard library, by both of their names, which may differ for an interpreter behind links.
 STANDARD_LIBRARY: Final = {Path(place).resolve() for place in (os.path.dirname(os.__file__), get_path("stdlib"))}
 
 
@@ -30,18 +30,18 @@ def _is_of_python(file: str) -> bool:
 
 
 def may_remember(value: object) -> bool:
-    """Whether a mechanism, or what it reaches, holds anything in which noise could be kept from run to run.
+    """Whether a mechanism may keep noise from run to run in an object that it reaches.
 
-    Whole numbers, texts, and modules and functions that are installed with Python or NumPy hold none. A real number may
-    be noise that was drawn once; of an object nothing is known, unless its library says what it is.
+    Whole numbers, texts, and modules and functions that are installed with Python or NumPy keep no noise. A real number
+    may be noise that was drawn once; of an object nothing is known, unless its library says what it is.
     """
     return _reaches(value, lambda held: library_of(held).may_remember(held), set())
 
 
 def may_hold_generator(value: object) -> bool:
-    """Whether a mechanism, or what it reaches, holds anything that could be a generator of its own.
+    """Whether a mechanism may have a generator of its own in an object that it reaches.
 
-    The global generators of Python and NumPy are not meant; and data are none.
+    The global generators of Python and NumPy do not count, nor do data.
     """
 
     def keeps(held: object) -> bool:
@@ -51,7 +51,7 @@ def may_hold_generator(value: object) -> bool:
 
 
 def _is_data(value: object) -> bool:
-    """Whether a value is numbers and texts alone."""
+    """Whether a value consists of numbers and texts alone."""
     if isinstance(value, tuple | list):
         return all(map(_is_data, value))
     if isinstance(value, np.ndarray):

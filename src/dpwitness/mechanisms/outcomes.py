@@ -1,23 +1,23 @@
-"""What a run of plain Python returned, of whatever type, as a row of numbers; see `dpwitness.events.encoding`.
+"""Outcomes of plain Python, of any type, as rows of numbers; see `dpwitness.events.encoding`.
 
-Outcomes of different values have rows that differ, up to a hash of 48 bits. Types of numbers and of sequences are no
-part of a value: 5, 5.0 and NumPy's 5 are one, and so are a list, a tuple and an array of one axis that hold the same.
-What is no number, flag, text, None or sequence begins with a symbol that says of what kind it is:
+Outcomes of different values have rows that differ, up to a hash of 48 bits. Types of numbers and of sequences are not
+part of a value: 5, 5.0 and NumPy's 5 are one value, and so are a list, a tuple and an array of one axis with equal
+values. Any value that is not a number, flag, text, None or sequence begins with a symbol of its kind:
 
 =====================  ========================================================================================
-list, array in others  a symbol; how many; then the values (of an array of records, a symbol of the fields)
+list, array in others  a symbol; its length; then the values (of an array of records, a symbol of the fields)
 dict                   a symbol; each value at its key; a symbol of the keys in their order
-set, frozenset         a symbol; how many; what of each element is present: their order is nothing that was released
+set, frozenset         a symbol; its size; a symbol at each element: the order of elements was not released
 dataclass              a symbol of the class and its fields; then the values
-bytes                  a symbol of all of them, how many, and the first `BYTES` as numbers
+bytes                  a symbol of all bytes, their number, and the first `BYTE_ENTRIES` as numbers
 complex                a symbol, the real and the imaginary part
 Decimal, Fraction      the nearest float, then a symbol of the exact number
 date, time, duration   seconds (of a date since 1970), then a symbol of the exact value
 Enum                   a symbol of the class and the member's name
-others                 what `numpy.asarray` makes of them, where they offer `__array__`; see also `tabular`
+others                 the array of `numpy.asarray`, for objects with `__array__`; see also `tabular`
 =====================  ========================================================================================
 
-`flatten` is the only place that knows types; where entries stand is for `Columns` to say.
+`flatten` is the only place that knows types; `Columns` gives entries their coordinates.
 """
 
 import datetime
@@ -54,11 +54,11 @@ from dpwitness.events.encoding import (
     text_code,
 )
 from dpwitness.mechanisms.columns import (
-    EQUAL,
-    LIST,
-    MAPPING,
-    MOST,
-    PRESENT,
+    ELEMENT_SYMBOL,
+    EQUAL_CODES,
+    LIST_SYMBOL,
+    MAPPING_SYMBOL,
+    MOST_COLUMNS,
     Columns,
     Node,
     OutputTraits,
@@ -66,40 +66,42 @@ from dpwitness.mechanisms.columns import (
     node_name,
 )
 
-#: Names of keys that a text lists.
-LISTED: Final = 12
-#: Bytes of a value that have an entry each.
-BYTES: Final = 32
+#: Names that a text lists at most, so that it stays on one line.
+LISTED_NAMES: Final = 12
+#: Bytes of a value that have an entry each: a longer value has a code of all of its bytes.
+BYTE_ENTRIES: Final = 32
+#: The time from which the seconds of a date count.
 EPOCH: Final = datetime.datetime(1970, 1, 1)
-SEQUENCES: Final = (tuple, list, deque, range)
-
-#: Types of single values that nothing changes any more.
-WHOLE_NUMBERS: Final = frozenset({int, np.int64})
-NUMBERS: Final = WHOLE_NUMBERS | {float, np.float64}
-FLAGS: Final = frozenset({bool, np.bool_})
-SINGLE_VALUES: Final = NUMBERS | FLAGS | {str, type(None)}
+#: The types of sequences, whose values follow each other in a row.
+SEQUENCE_TYPES: Final = (tuple, list, deque, range)
+#: The types of integers that many outcomes have.
+INTEGER_TYPES: Final = frozenset({int, np.int64})
+#: The types of numbers that many outcomes have.
+NUMBER_TYPES: Final = INTEGER_TYPES | {float, np.float64}
+#: The types of immutable single values: an outcome of such a type needs no copy.
+SINGLE_TYPES: Final = NUMBER_TYPES | {bool, np.bool_, str, type(None)}
 
 
 def is_sequence(value: object) -> bool:
-    """Whether an outcome is its values, one after the other."""
-    return isinstance(value, SEQUENCES) or (isinstance(value, np.ndarray) and value.ndim > 0)
+    """Whether an outcome is a sequence, whose row holds its values one after the other."""
+    return isinstance(value, SEQUENCE_TYPES) or (isinstance(value, np.ndarray) and value.ndim > 0)
 
 
 def is_plain_list(value: object) -> bool:
-    """Whether an outcome is a list of single values: its row holds them and nothing else."""
+    """Whether an outcome is a list of single values, which are all that its row holds."""
     if isinstance(value, np.ndarray):
         return value.ndim == 1 and (
             value.dtype.kind in "biuf" or (value.dtype.kind in "OU" and is_plain_list([*value]))
         )
-    if not isinstance(value, SEQUENCES) or hasattr(value, "_fields"):
+    if not isinstance(value, SEQUENCE_TYPES) or hasattr(value, "_fields"):
         return False
-    kinds = set(map(type, value)) - SINGLE_VALUES
+    kinds = set(map(type, value)) - SINGLE_TYPES
     single = np.integer | np.floating | np.bool_ | np.str_
     return all(issubclass(kind, single) and not issubclass(kind, np.timedelta64) for kind in kinds)
 
 
 def single_value(value: object) -> object:
-    """An array without axes as the value that it holds."""
+    """The value of an array without axes; any other object unchanged."""
     if isinstance(value, np.ndarray) and value.ndim == 0:
         return value.tolist() if isinstance(value, np.ma.MaskedArray) else value[()]
     return value
@@ -111,9 +113,9 @@ class Row:
     Parameters
     ----------
     columns
-        Where entries stand. None: the first outcome gives them, which is for runs that nothing is decided by.
+        The columns of entries. None: the first outcome gives them, for runs that decide nothing.
     traits
-        What is kept besides the rows.
+        The texts, dates and new entries of outcomes, which are kept besides the rows.
     """
 
     def __init__(self, columns: Columns | None, traits: OutputTraits) -> None:
@@ -123,10 +125,10 @@ class Row:
         self.depth = 0  # of the containers that are being read
 
     def written(self, value: Any, attributes: Sequence[str] = ()) -> list[float]:
-        """The row of an outcome; `attributes`: those of which it is the value, or of several the values.
+        """The row of an outcome; `attributes`: the names of the attributes whose value, or values, it is.
 
-        Raises `TypeError` for an object of a type that is not known, and `RecursionError` for one that holds itself or
-        is nested too deep.
+        Raises `TypeError` for an object of an unknown type, and `RecursionError` for an object that holds itself or is
+        nested too deep.
         """
         self.values, self.others, self.depth = self.columns.blank.copy(), [], 0
         root = self.columns.root
@@ -152,7 +154,7 @@ class Row:
 
     @property
     def count(self) -> int:
-        """How many entries the last outcome has."""
+        """The number of entries of the last outcome."""
         return len(self.others) + sum(entry == entry for entry in self.values)
 
     def put(self, node: Node, *entries: float) -> None:
@@ -168,7 +170,7 @@ class Row:
                 self.others.append((node, part, entry))
 
     def mark(self, node: Node, code: float, text: str) -> None:
-        """Put a code, and keep the text that stands behind it."""
+        """Put a code, and keep the text that it encodes."""
         self.put(node, code)
         self.traits.label(code, text)
 
@@ -177,13 +179,13 @@ class Row:
         self.mark(node, text_code(text), text)
 
     def at(self, node: Node, word: str, name: object) -> Node:
-        """The node within another that a word and a name lead to, such as "key" and "a"."""
+        """The node of a word and a name within another node, such as "key" and "a"."""
         # Other tuples, exact numbers and dates that are equal may have other codes.
-        kept = type(name) in SINGLE_VALUES or (type(name) is tuple and {str, int}.issuperset(map(type, name)))
+        kept = type(name) in SINGLE_TYPES or (type(name) is tuple and {str, int}.issuperset(map(type, name)))
         known = node.children.get((word, type(name), name)) if kept else None
         if known is not None:
             return known
-        path = (*node.path, (word, tuple(EQUAL.get(code, code) for code in self.codes(name))))
+        path = (*node.path, (word, tuple(EQUAL_CODES.get(code, code) for code in self.codes(name))))
         child = self.columns.node(path)
         if child is None:
             return Node(path, node_name(node.name if node.path else "", word, name))
@@ -193,7 +195,7 @@ class Row:
         return child
 
     def each(self, node: Node, word: str, names: Iterable[object]) -> list[Node]:
-        """The nodes of names; where a name comes again, as NaN may, one for each further time."""
+        """The nodes of names; a repeated name, such as NaN, has a node for each time."""
         seen: dict[Path, int] = {}
         found = []
         for name in names:
@@ -203,7 +205,7 @@ class Row:
         return found
 
     def nodes(self, node: Node, word: str, count: int) -> list[Node]:
-        """The nodes of the values from 1 to `count` within another."""
+        """The nodes of the values from 1 to `count` within another node."""
         known = node.values.setdefault(word, [])
         found = known[:count]
         for number in range(len(found) + 1, count + 1):
@@ -213,18 +215,18 @@ class Row:
         return found
 
     def codes(self, value: object) -> list[float]:
-        """The entries of a key or an element, by which it is sorted."""
+        """The entries of a key or an element, which are also its sort key."""
         own = FlatRow(OutputTraits(labels=self.traits.labels))
         own.depth = self.depth
         own.add(value, own.columns.root)
         return own.values
 
     def length(self, length: int, node: Node, what: str = "values") -> None:
-        """Put the number of values that something holds, as an entry with a name of its own."""
+        """Put the length of a container, as an entry with a name of its own."""
         self.put(self.at(node, "number of", what), float(length))
 
     def begin_list(self, length: int, node: Node, codes: Sequence[float]) -> None:
-        """Put what stands before the values of a list within an outcome."""
+        """Put the codes and the length that stand before the values of a list within an outcome."""
         self.put(node, *codes)
         self.length(length, node)
 
@@ -234,7 +236,7 @@ class Row:
             self.add(value, child)
 
     def add(self, value: Any, node: Node) -> None:
-        """Put the entries of a value. Raises `TypeError` for what cannot be told from others of its kind."""
+        """Put the entries of a value. Raises `TypeError` for a value without a distinct encoding."""
         kind = type(value)
         # The common cases by themselves: all others take ten times as long.
         if kind is float and (value < 0 or value > 0):
@@ -253,21 +255,21 @@ class Row:
             self.depth += 1
             if self.depth > DEEPEST:
                 raise RecursionError(f"it is nested deeper than {DEEPEST} levels")
-            COMMON.get(kind, flatten)(value, self, node)
+            COMMON_WRITERS.get(kind, flatten)(value, self, node)
             self.depth -= 1
             return
         self.put(node, entry)
 
     def rows(self, outcomes: Sequence[Any]) -> Rows | None:
-        """Rows of many outcomes at once, the same as one by one.
+        """Rows of many outcomes at once, equal to their rows one by one; None for outcomes of several kinds.
 
-        All are numbers, or flags, or texts, or tuples or arrays of so many of one of these, at least two; else None.
+        The outcomes are all numbers, all flags, all texts, or tuples or arrays of one length, at least 2, of these.
         """
         values = self.uniform(outcomes)
         return None if values is None else self.placed(values, several=type(outcomes[0]) in (tuple, np.ndarray))
 
     def placed(self, values: Rows, *, several: bool) -> Rows | None:
-        """Entries of shape (n, k) of single values, or of lists of `several`, as rows; None where columns lack one."""
+        """Entries of shape (n, k), of single values or of lists (`several`), as rows; None if one has no column."""
         count = values.shape[1]
         if self._learns:
             self.written([0.0] * count if several else 0.0)
@@ -283,17 +285,17 @@ class Row:
         return rows
 
     def uniform(self, outcomes: Sequence[Any]) -> Rows | None:
-        """The entries of many outcomes of one kind; None where they are none, see `rows`."""
+        """The entries of many outcomes of one kind; None for outcomes of several kinds, see `rows`."""
         kinds = set(map(type, outcomes))
-        if kinds <= NUMBERS:
+        if kinds <= NUMBER_TYPES:
             try:
                 numbers = np.array(outcomes, np.float64)
             except OverflowError:
                 return None
-            if kinds & WHOLE_NUMBERS and np.any(np.abs(numbers) >= WHOLE):
+            if kinds & INTEGER_TYPES and np.any(np.abs(numbers) >= WHOLE):
                 return None
             return array_rows(numbers.reshape(-1, 1))
-        if kinds <= FLAGS:
+        if kinds <= {bool, np.bool_}:
             return array_rows(np.array(outcomes, np.bool_).reshape(-1, 1))
         if kinds == {str}:
             codes = {text: text_code(text) for text in dict.fromkeys(outcomes)}
@@ -311,7 +313,7 @@ class Row:
 
 
 class FlatRow(Row):
-    """Writes an outcome one entry behind the other, as compiled code does, and files that name no entries."""
+    """Writes an outcome entry after entry, as compiled code does, and as files without names of entries hold it."""
 
     def __init__(self, traits: OutputTraits) -> None:
         super().__init__(Columns(), traits)
@@ -354,15 +356,15 @@ class FlatRow(Row):
 
 @dataclass(frozen=True, slots=True)
 class ExceptionOutcome:
-    """Stands for the output of a run that raised an exception of a class of this name."""
+    """The outcome of a run that raised an exception of the class `name`."""
 
     name: str
 
 
 def listed(names: Sequence[object]) -> str:
-    """Names in their order, for people; of many the first."""
-    shown = [repr(name.item() if isinstance(name, np.generic) else name) for name in names[:LISTED]]
-    return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED else "") or "none"
+    """Names in their order, for people; of more than 12 names the first 12 and the number."""
+    shown = [repr(name.item() if isinstance(name, np.generic) else name) for name in names[:LISTED_NAMES]]
+    return ", ".join(shown) + (f", … ({len(names)})" if len(names) > LISTED_NAMES else "") or "none"
 
 
 @singledispatch
@@ -380,7 +382,7 @@ def flatten(value: object, row: Row, node: Node) -> None:
     elif hasattr(value, "__array__") and not isinstance(value, type):
         _put_converted(value, row, node)
     else:
-        raise TypeError(f"{type(value).__name__} is no kind of outcome")
+        raise TypeError(f"{type(value).__name__} has no encoding as an outcome")
 
 
 @cache
@@ -391,7 +393,7 @@ def _import_for(library: str) -> None:
 
 
 def _put_fields(value: Any, row: Row, node: Node) -> None:
-    """A dataclass."""
+    """Put the symbol and the fields of a dataclass."""
     names = [*value.__dataclass_fields__]
     row.mark(node, symbol("dataclass", repr((type(value).__qualname__, names))), type(value).__name__)
     for name in names:
@@ -399,10 +401,10 @@ def _put_fields(value: Any, row: Row, node: Node) -> None:
 
 
 def _put_converted(value: object, row: Row, node: Node) -> None:
-    """What offers itself as an array: tensors, columns and the like of other libraries."""
+    """Put an object that converts to an array, such as a tensor of another library."""
     array = np.asarray(value.detach() if hasattr(value, "detach") else value)
     if array.ndim == 0 and array.dtype.kind == "O":
-        raise TypeError(f"{type(value).__name__} is no kind of outcome")
+        raise TypeError(f"{type(value).__name__} has no encoding as an outcome")
     kind = symbol("array", type(value).__qualname__)
     row.traits.label(kind, type(value).__name__)
     if array.ndim == 0:
@@ -417,7 +419,7 @@ def _(value: ExceptionOutcome, row: Row, node: Node) -> None:
 
 
 def put_list(value: Any, row: Row, node: Node, *kind: float) -> None:
-    """A sequence within an outcome: how many values, and these; `kind`: codes of what it is besides."""
+    """Put a sequence within an outcome, its length and its values; `kind`: codes of its type."""
     about: tuple[float, ...] = ()
     if isinstance(value, np.ndarray) and value.ndim > 1 and not len(value):
         about = (symbol("shape", repr(value.shape)),)
@@ -425,12 +427,12 @@ def put_list(value: Any, row: Row, node: Node, *kind: float) -> None:
     elif isinstance(value, np.ndarray) and value.dtype.names is not None:
         about = (symbol("records", repr(value.dtype.names)),)
         row.traits.label(about[0], "records")
-    row.begin_list(len(value), node, (*kind, LIST, *about))
+    row.begin_list(len(value), node, (*kind, LIST_SYMBOL, *about))
     put_items(value, row, node)
 
 
 def put_items(value: Any, row: Row, node: Node) -> None:
-    """The values of a sequence, one after the other."""
+    """Put the values of a sequence, one after the other."""
     if not isinstance(value, np.ndarray):
         names = getattr(value, "_fields", None)
         if names is not None and isinstance(value, tuple):
@@ -454,7 +456,7 @@ def put_items(value: Any, row: Row, node: Node) -> None:
 
 
 def _numeric_entries(value: NDArray[Any]) -> list[float] | None:
-    """The entries of a plain array of one axis that holds flags or numbers of at most 64 bits; None for any other."""
+    """The entries of a plain array of one axis of flags or numbers of at most 64 bits; None for any other array."""
     if type(value) is not np.ndarray or value.ndim != 1 or value.dtype.kind not in "biuf" or value.dtype.itemsize > 8:
         return None
     rows = array_rows(value.reshape(1, -1))
@@ -515,9 +517,9 @@ def _(value: enum.Enum, row: Row, node: Node) -> None:
 @flatten.register(memoryview)
 def _(value: Any, row: Row, node: Node) -> None:
     held = bytes(value)
-    row.mark(node, symbol("bytes", held.hex()), repr(held) if len(held) <= BYTES else f"{len(held)} bytes")
+    row.mark(node, symbol("bytes", held.hex()), repr(held) if len(held) <= BYTE_ENTRIES else f"{len(held)} bytes")
     row.length(len(held), node, "bytes")
-    row.extend(held[:BYTES], node, "byte")
+    row.extend(held[:BYTE_ENTRIES], node, "byte")
 
 
 @flatten.register(datetime.date)
@@ -544,7 +546,7 @@ def _(value: Any, row: Row, node: Node) -> None:
 
 
 def _length_of(value: datetime.timedelta) -> str:
-    """The same for pandas' kind, which counts nanoseconds besides, where these are 0."""
+    """The exact text of a duration; a duration of pandas without nanoseconds has the same text."""
     nanoseconds = getattr(value, "nanoseconds", 0)
     plain = repr(datetime.timedelta(value.days, value.seconds, value.microseconds))
     return f"{plain} {nanoseconds}" if nanoseconds else plain
@@ -566,8 +568,8 @@ def _(value: Any, row: Row, node: Node) -> None:
 
 
 @flatten.register
-def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # see below
-    """A dict: each value at its key, and the order of the keys."""
+def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # `singledispatch` takes no arguments of types
+    """Put a dict: each value at its key, and the order of the keys."""
     names = (*value,)
     known = node.mappings.get(names)
     if known is None:
@@ -575,17 +577,17 @@ def put_mapping(value: Mapping, row: Row, node: Node) -> None:  # type: ignore[t
         row.traits.label(order, listed(names))
         known = order, row.each(node, "key", names), row.at(node, "order of", "keys")
         # Keys that are equal may be others: 1, 1.0 and True. And keys have more orders than fit into any memory.
-        kept = len(node.mappings) < MOST and set(map(type, names)) <= {str}
+        kept = len(node.mappings) < MOST_COLUMNS and set(map(type, names)) <= {str}
         if kept and all(one.coordinates for one in known[1]):
             node.mappings[names] = known
-    row.put(node, MAPPING)
+    row.put(node, MAPPING_SYMBOL)
     for item, child in zip(value.values(), known[1], strict=True):
         row.add(item, child)
     row.put(known[2], known[0])
 
 
 @flatten.register
-def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # what is dispatched on has no arguments
+def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # as above
     row.mark(node, symbol("set"), "a set")
     row.length(len(value), node, "elements")
     if isinstance(row, FlatRow):
@@ -595,23 +597,20 @@ def _(value: Set, row: Row, node: Node) -> None:  # type: ignore[type-arg]  # wh
     for element in sorted(value, key=row.codes):
         if _comes_again(element):
             code = row.codes(element)[0]
-            row.put(row.at(node, "element", element), code if code in EQUAL else PRESENT)
+            row.put(row.at(node, "element", element), code if code in EQUAL_CODES else ELEMENT_SYMBOL)
         else:
             others.append(element)
     row.extend(others, node, "other element")
 
 
-#: Types of elements that come again, so that each has a node of its own; so do whole numbers of other types.
-NAMES: Final = (str, bytes, int, type(None))
-
-
 def _comes_again(element: object) -> bool:
-    """Whether an element of a set has a node of its own: for each real number that was drawn it would be of one run.
+    """Whether an element of a set has a node of its own: an element of a type that repeats, or a whole number.
 
-    What is one outcome by itself is one element: 5, 5.0 and NumPy's.
+    A drawn real number would have a node in one run alone. Values that are equal as outcomes are one element: 5, 5.0
+    and NumPy's 5.
     """
     value = element.item() if isinstance(element, np.generic) else element
-    return isinstance(value, NAMES) or (isinstance(value, float) and value.is_integer())
+    return isinstance(value, str | bytes | int | None) or (isinstance(value, float) and value.is_integer())
 
 
 @flatten.register(tuple)
@@ -626,8 +625,12 @@ def _(value: Any, row: Row, node: Node) -> None:
         put_list(value, row, node)
 
 
-#: What is not asked of `flatten`, which takes as long as three numbers.
-COMMON: Final[dict[type, Callable[[Any, Row, Node], None]]] = {dict: put_mapping, list: put_list, tuple: put_list}
+#: The functions that write the most common containers: `flatten` finds them in the time of three numbers.
+COMMON_WRITERS: Final[dict[type, Callable[[Any, Row, Node], None]]] = {
+    dict: put_mapping,
+    list: put_list,
+    tuple: put_list,
+}
 
 
 @flatten.register
@@ -642,9 +645,9 @@ def _(value: np.void, row: Row, node: Node) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FlatShape:
-    """What outcomes that compiled code writes flat have in common: names of entries, and which are lengths of lists.
+    """The shape that flat outcomes of compiled code share: names of entries, and the lengths of lists.
 
-    `lengths`: coordinates of lengths, and the entries there.
+    `lengths`: the coordinates of lengths of lists, and their entries.
     """
 
     names: tuple[str, ...]
@@ -671,7 +674,7 @@ class FlatShape:
         return cls(names=tuple(names), lengths=tuple(lengths))
 
     def fits(self, rows: Rows) -> bool:
-        """Whether all outcomes have it, as far as rows of shape (2, n, any width) go."""
+        """Whether all outcomes have the shape, as far as rows of shape (2, n, any width) show it."""
         width, size = rows.shape[2], len(self.names)
         same = all(bool((rows[:, :, c] == entry).all()) for c, entry in self.lengths if c < width)
         full = width < size or not np.isnan(rows[:, :, size - 1]).any()
@@ -679,5 +682,5 @@ class FlatShape:
 
 
 def flat_names(width: int) -> dict[int, str]:
-    """Names of the entries of outcomes that are written flat: by position, with lengths before lists."""
+    """The names of the entries of flat outcomes: by position, with lengths before lists."""
     return {c: f"entry {c + 1} of the flat outcome" for c in range(width)}

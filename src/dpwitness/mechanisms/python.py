@@ -1,4 +1,4 @@
-"""A function that the interpreter runs, one run a call or many runs a call, and what it returns as rows of numbers."""
+"""Functions that the interpreter runs, one run or many runs a call, and their outcomes as rows of numbers."""
 
 import inspect
 import os
@@ -39,7 +39,7 @@ from dpwitness.mechanisms.mechanism import (
     Turns,
 )
 from dpwitness.mechanisms.outcomes import (
-    SINGLE_VALUES,
+    SINGLE_TYPES,
     ExceptionOutcome,
     FlatRow,
     FlatShape,
@@ -52,26 +52,24 @@ from dpwitness.mechanisms.signature import Signature
 from dpwitness.neighbours import Data, Pair
 from dpwitness.neighbours.inputs import SharedInput, items_of, shared_input
 
-#: What a user gives as `outcome=`: a function from an output to an outcome, or names of its attributes, as
+#: The values of `outcome=`: a function from an output to an outcome, or names of attributes of the output, such as
 #: "coef_,intercept_" or ("coef_", "intercept_").
 Outcome = Callable[[Any], Any] | str | Sequence[str]
-#: Attributes of an object of no known kind that an error message names.
-NAMED: Final = 5
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """Reads attributes of an output, such as those of a fitted model: of one name its value, of several a tuple."""
+    """Reads attributes of an output, such as a fitted model: the value of one attribute, or a tuple of several."""
 
     names: tuple[str, ...]
 
     def __call__(self, output: object) -> object:
-        """Return the values. Raises `AttributeError` for an output that lacks one."""
+        """Return the value or the values. Raises `AttributeError` for an output that lacks an attribute."""
         return attrgetter(*self.names)(output)
 
 
 def summary(given: Outcome | None) -> Callable[[object], object] | None:
-    """Return the function that `outcome=` stands for. Raises `InvalidParameter` for anything but that or names."""
+    """Return the function that `outcome=` stands for. Raises `InvalidParameter` for other values."""
     if given is None or callable(given):
         return given
     names = given.split(",") if isinstance(given, str) else [*given] if isinstance(given, Sequence) else []
@@ -85,11 +83,11 @@ def summary(given: Outcome | None) -> Callable[[object], object] | None:
 
 
 def _advice(value: object) -> str:
-    """What to do about an object of a type that is no kind of outcome."""
+    """The advice for an object of a type that has no encoding as an outcome."""
     own = vars(value) if hasattr(value, "__dict__") and not isinstance(value, type) else ()
     released = [name for name in own if name.endswith("_") and not name.startswith("_")]
     if released:
-        return f"name the attributes of it that are released, as outcome={','.join(released[:NAMED])!r}"
+        return f"name the attributes of it that are released, as outcome={','.join(released[:5])!r}"
     if inspect.isawaitable(value):
         return "return what asyncio.run(…) gives for it"
     if isinstance(value, Iterator | MappingView):
@@ -97,41 +95,30 @@ def _advice(value: object) -> str:
     if hasattr(type(value), "collect"):
         return "return what its collect() gives"
     return (
-        "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of such"
+        "return a number, a flag, text, bytes, a date, a dict, a set, a dataclass, an array, a table or a list of them"
     )
 
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """Runs of one input: how many, and what they draw."""
+    """Runs of one input: their number, and their draws."""
 
     data: Data
     draws: Draws
     runs: int
 
 
-#: What stands for the outputs of one side until its rows are made: an array of entries; or run by run a single value, a
-#: tuple or an array of such, or the entries of the row as a list.
+#: The outputs of one side until its rows are made: an array of entries; or for each run a single value, a tuple or an
+#: array of single values, or the entries of the row as a list.
 Outputs = Sequence[Any] | Rows
-#: Seconds a run from which on seeding the global generators for each run (40 µs) costs less than a tenth.
-SEEDING_PAYS: Final = 500e-6
-#: Exceptions of which it is asked whether something is used up: each may cost runs.
-ASKED: Final = 8
-#: The sides of a run where D′ comes first.
-BACKWARDS: Final = (1, 0)
-#: Items of an input that are compared in a tenth of the time that a shard takes, and shards at most that become one.
-ITEMS: Final = 50_000
-MOST_SHARDS: Final = 16
-#: Paired runs at least from one look at their inputs to the next: such a look takes about a twentieth of their time.
-LOOKS: Final = 128
-#: The runs after the first one are this part of all from one look to the next; from there on they are doubled.
-GROWTH: Final = 64
-#: Inputs whose shared objects are kept.
-KEPT_INPUTS: Final = 4
+#: Items of an input that are compared in a tenth of the time of a shard.
+COMPARED_ITEMS: Final = 50_000
+#: Paired runs from one comparison of their inputs to the next at least: a comparison takes a twentieth of their time.
+COMPARISON_RUNS: Final = 128
 
 
 def _put(values: Rows, rows: Rows) -> int:
-    """Write rows as others, cut off at their width; return how many entries each has."""
+    """Copy rows into rows of another width, cut off there; return the width of the source."""
     width = min(values.shape[-1], rows.shape[-1])
     rows[..., :width] = values[..., :width]
     rows[..., width:] = np.nan
@@ -146,9 +133,9 @@ class PythonMechanism(Mechanism):
     signature
         The function and its parameters.
     outcome
-        What outputs are summarised by.
+        The function that summarises outputs, or names of their attributes.
     errors
-        "outcome": a run that raises an exception has its class for an outcome; "raise": it ends everything.
+        "outcome": the class of an exception is the outcome of its run; "raise": an exception ends everything.
     """
 
     shard = 32
@@ -161,7 +148,7 @@ class PythonMechanism(Mechanism):
 
     def __init__(self, signature: Signature, outcome: Outcome | None = None, *, errors: str = "raise") -> None:
         super().__init__(signature)
-        #: Whether all that it draws comes from the generators of `random` and `numpy.random`, which each run seeds.
+        #: Whether all draws come from the generators of `random` and `numpy.random`, which each run seeds.
         self.draws_globally = False
         #: The first two shapes of outcomes by position that held more than single values.
         self.flat_shapes: set[FlatShape] = set()
@@ -175,7 +162,7 @@ class PythonMechanism(Mechanism):
         self._looked_into = 0  # exceptions
 
     def __getstate__(self) -> dict[str, object]:
-        """Return what another process needs of it."""
+        """Return the state without inputs, which another process does not need."""
         return {**vars(self), "_ran_well": None, "_inputs": []}
 
     @property
@@ -211,11 +198,11 @@ class PythonMechanism(Mechanism):
     @property
     @override
     def reproducible(self) -> bool:
-        """Whether a seed repeats its runs: it takes a generator, or draws from the global ones alone."""
+        """Whether a seed repeats its runs: it takes a generator, or draws from the global generators alone."""
         return super().reproducible or self.draws_globally
 
     def repeats_if_seeded(self, pair: Pair) -> bool:
-        """Whether runs that differ are the same again where the global generators are seeded for each."""
+        """Whether runs that differ repeat if the global generators are seeded for each run."""
         before, self.draws_globally = self.draws_globally, True
         runs = PairedRuns.d_first(pair, 2 if self.cost.slow else 4, coupled=False, columns=self.columns)
         try:
@@ -261,46 +248,46 @@ class PythonMechanism(Mechanism):
         return Draws(rng, runs, own_streams=shared, global_too=self.draws_globally)
 
     def _rows(self, sides: Sequence[Side], order: Order, start: int, columns: Columns | None) -> list[Rows]:
-        """Run each side, and write its outcomes as rows by the columns; without any, by those of the first outcome."""
+        """Run each side, and write its outcomes as rows by the columns, or by the columns of the first outcome."""
         row = FlatRow(self.traits) if self.by_position else Row(columns, self.traits)
         self.run_count += sum(side.runs for side in sides)
         limit = sys.getrecursionlimit()
         try:
-            # What a run sets by np.seterr is not for what reads its outcomes.
+            # The settings of a run by np.seterr must not reach the code that reads its outcomes.
             with np.errstate(), global_states_restored() if self.draws_globally else nullcontext():
                 outputs = self._outputs(sides, order, start, row)
                 rows = [self._laid(own, row, start) for own in outputs]
         except SystemExit as error:  # its code 0 would end a script as if all was well
             raise MechanismCrashed(str(exit_error(self.name, error))) from error
         finally:
-            if sys.getrecursionlimit() < limit:  # what a run lowered may be too little for all else
+            if sys.getrecursionlimit() < limit:  # a limit that a run lowered may be too low for other code
                 sys.setrecursionlimit(limit)
         if not self._columns.entries:
             self._columns = row.columns
         return rows
 
     def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
-        """Make run after run, each on all sides in its order; all get one object, as long as none changes it."""
+        """Make run after run, each on all sides in its order; runs share one object as long as no run changes it."""
         for side in sides:
             side.draws.remember()
         with self._shared_inputs(sides) as shared:
             outputs = self._made(sides, order, start, shared, row)
         if outputs is None:
-            # From now on each run gets a copy. These runs are made again, of the same draws: where a seed repeats them
-            # they are what they would have been with copies from the first one on.
+            # From now on each run gets a copy. These runs are made again, of the same draws: if a seed repeats them,
+            # their outcomes are those of runs with copies from the first one on.
             self.copies, self._inputs = True, []
             for side in sides:
                 side.draws.rewind()
             self.run_count += sum(side.runs for side in sides)
             outputs = self._made(sides, order, start, None, row)
-        assert outputs is not None  # only what many runs share is found changed
+        assert outputs is not None  # only shared inputs are found changed
         return outputs
 
     @contextmanager
     def _shared_inputs(self, sides: Sequence[Side]) -> Iterator[list[SharedInput] | None]:
-        """What all runs of each side get; None where each run gets a copy.
+        """The shared input of each side; None if each run gets a copy.
 
-        Nothing else gets it meanwhile: a run that a deadline left behind goes on beside the next ones.
+        No other runs get it meanwhile: a run that a deadline left behind goes on beside the next ones.
         """
         if self.copies:
             yield None
@@ -318,29 +305,30 @@ class PythonMechanism(Mechanism):
         self._inputs = [one for one in self._inputs if id(one) not in ids]
         found = [shared for _, _, shared in taken if shared is not None]
         yield found if len(found) == len(taken) else None
-        # Not where a run raised something: it may have ended anywhere.
-        self._inputs = [*self._inputs, *{id(one): one for one in taken}.values()][-KEPT_INPUTS:]
+        # Not after a run that raised an exception: it may have ended anywhere.
+        self._inputs = [*self._inputs, *{id(one): one for one in taken}.values()][-4:]
 
     @override
     def shard_of(self, pair: Pair) -> int:
-        # So many that comparing inputs of many items takes no more than a part of the time.
+        # Larger for inputs of many items, so that their comparison takes a tenth of the time at most.
         if not self.shares or self.copies or self.cost.slow:
             return self.shard
-        return self.shard * min(-(-max(map(items_of, pair.sides)) // ITEMS), MOST_SHARDS)
+        return self.shard * min(-(-max(map(items_of, pair.sides)) // COMPARED_ITEMS), 16)
 
     def _made(
         self, sides: Sequence[Side], order: Order, start: int, shared: Sequence[SharedInput] | None, row: Row
     ) -> list[list[object]] | None:
-        """What the runs of each side return; None where a run changed what it shares with others."""
+        """The outputs of the runs of each side; None if a run changed a shared input."""
         outputs: list[list[object]] = [[] for _ in sides]
         turns = order.tolist()
         several, done = len(turns), 0
         if shared is not None:
-            several = max(2 * self.shard * max(one.items for one in shared) // ITEMS, LOOKS)
+            several = max(2 * self.shard * max(one.items for one in shared) // COMPARED_ITEMS, COMPARISON_RUNS)
         while done < len(turns):
-            # What is turned round twice is as it was: the first run is looked at by itself, then twice as many a time.
+            # Two runs may change an input and change it back: inputs are compared after the first run, then after 1/64
+            # of the usual runs, and then after twice as many each time.
             seen = several if shared is None else min(one.runs for one in shared)
-            part = turns[done : done + (min(max(seen, several // GROWTH), several) if seen else 1)]
+            part = turns[done : done + (min(max(seen, several // 64), several) if seen else 1)]
             done += len(part)
             try:
                 self._make(sides, part, start, shared, outputs, row)
@@ -353,7 +341,7 @@ class PythonMechanism(Mechanism):
         return outputs
 
     def _changed(self, shared: Sequence[SharedInput], runs: int) -> bool:
-        """Whether one of so many runs changed one of the inputs that they share."""
+        """Whether the last `runs` runs changed one of their shared inputs."""
         started = time.perf_counter()
         changed = any(one.changed for one in shared)
         for one in shared:
@@ -370,8 +358,8 @@ class PythonMechanism(Mechanism):
         outputs: list[list[object]],
         row: Row,
     ) -> None:
-        """Append what runs return, or what stands for it until all of them are done."""
-        function, single = self.signature.function, SINGLE_VALUES if self._outcome is None else ()
+        """Append the outputs of runs, or copies of them, see `_held`."""
+        function, single = self.signature.function, SINGLE_TYPES if self._outcome is None else ()
         sources = [self.conversion.source(side.data) if shared is None else None for side in sides]
         inputs = [source and source() for source in sources] if shared is None else [one.value for one in shared]
         generators, begins = [side.draws.generator for side in sides], [side.draws.begin for side in sides]
@@ -381,7 +369,7 @@ class PythonMechanism(Mechanism):
         for i, turned in enumerate(turns, len(outputs[0])):
             if abandoned():
                 raise Abandoned
-            for k in BACKWARDS if turned else forwards:
+            for k in (1, 0) if turned else forwards:
                 if (source := sources[k]) is not None:
                     arguments[k] = self.signature.arguments(source(), generators[k])
                 if (begin := begins[k]) is not None:
@@ -391,16 +379,16 @@ class PythonMechanism(Mechanism):
                     output = function(*first, **rest)
                 except BaseException as error:
                     output = self._exception(error, sides, outputs, k, start + i)
-                # By itself: a call for each would take as long as this.
+                # Without a call: a call for each output would take as long as this line.
                 append[k](output if type(output) in single else self._held(output, start + i, row))
         self._note_ran_well(sides, outputs)
 
     def _exception(
         self, error: BaseException, sides: Sequence[Side], outputs: Sequence[Sequence[object]], k: int, run: int
     ) -> ExceptionOutcome:
-        """What stands for a run of side k that raised; raises `MechanismRaised` where that is no outcome.
+        """The outcome of a run of side k that raised. Raises `MechanismRaised` if exceptions are not outcomes.
 
-        Raises the error itself where it is no failure of the run.
+        Raises the error itself if it is not a failure of the run.
         """
         if not is_failure(error):
             raise error
@@ -410,17 +398,17 @@ class PythonMechanism(Mechanism):
         raise raised(self.name, error, run, sides[k].data, used_up=self._used_up(error)) from error
 
     def _note_ran_well(self, sides: Sequence[Side], outputs: Sequence[Sequence[object]]) -> None:
-        """Keep an input on which a run did not raise."""
+        """Note an input on which a run did not raise."""
         for side, own in zip(sides, outputs, strict=True):
             if own:
                 self._ran_well = (side.data,)
 
     def _held(self, output: Any, run: int, row: Row) -> object:
-        """What stands for an output until the runs are done: nothing that the mechanism could still change."""
+        """A copy of an output, or its entries, safe from later changes by the mechanism."""
         if type(output) is ExceptionOutcome:
             return row.written(output)
         if self._outcome is None:
-            plain = type(output) in (tuple, list) and SINGLE_VALUES.issuperset(map(type, output))
+            plain = type(output) in (tuple, list) and SINGLE_TYPES.issuperset(map(type, output))
             if plain or (type(output) is np.ndarray and output.ndim == 1 and output.dtype.kind in "biuf"):
                 self.check_length(len(output), run)
                 return tuple(output) if plain else output.copy()
@@ -438,8 +426,8 @@ class PythonMechanism(Mechanism):
         return rows
 
     def _used_up(self, error: BaseException) -> bool:
-        """Whether it raises now on an input, too, on which it ran well before."""
-        if self._ran_well is None or self._looked_into >= ASKED:
+        """Whether the mechanism now raises also on an input on which it ran well before."""
+        if self._ran_well is None or self._looked_into >= 8:  # each exception that is looked into may cost runs
             return False
         self._looked_into += 1
         source = self.conversion.source(*self._ran_well)
@@ -460,11 +448,11 @@ class PythonMechanism(Mechanism):
                 raise
             raise InvalidOutcome(
                 f"outcome= raised {class_and_text(error, brackets=True)} for {brief(output)}, which {self.name} "
-                f"returned on run {run}: return a number, a flag, text or a list of such for every output"
+                f"returned on run {run}: return a number, a flag, text or a list of them for every output"
             ) from error
 
     def _entries(self, value: Any, output: Any, run: int, row: Row) -> list[float]:
-        """The entries of the outcome that an output is."""
+        """The entries of an outcome; `output`: the output that it is or that it summarises, for messages."""
         if is_sequence(value):
             self.check_length(len(value), run)
             if self.by_position and len(self.flat_shapes) < 2 and not is_plain_list(value):
@@ -487,7 +475,7 @@ class PythonMechanism(Mechanism):
         except RecursionError as error:
             raise InvalidOutcome(
                 f"{self.name} returned a {type(output).__name__} on run {run} that holds itself, or is nested too "
-                "deep: return numbers, flags, texts or lists of such"
+                "deep: return numbers, flags, texts or lists of them"
             ) from error
         except (DPWitnessError, MemoryError):
             raise
@@ -501,12 +489,12 @@ class PythonMechanism(Mechanism):
 
 
 def _one_each(output: Any, n: int) -> bool:
-    """Whether an output holds as many as there are runs."""
+    """Whether an output holds one item for each run."""
     return hasattr(output, "__len__") and getattr(output, "ndim", 1) > 0 and len(output) == n
 
 
 def _by_place(output: Any) -> Any:
-    """Outcomes of several runs by their places; of pandas the values of a Series or the rows, whatever their index."""
+    """The outcomes of several runs by place; pandas' values and rows are taken in order, whatever their index."""
     if hasattr(output, "iloc"):
         return output.to_dict("records") if output.ndim == 2 else output.tolist()
     return output
@@ -532,8 +520,8 @@ class VectorisedMechanism(PythonMechanism):
 
     @override
     def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
-        """One call makes all runs of a side, which come in the order of the first run."""
-        numbers = BACKWARDS if order[0] else range(len(sides))
+        """Make all runs of a side in one call; the sides have the order of the first run."""
+        numbers = (1, 0) if order[0] else range(len(sides))
         made = {k: self._run_all(sides[k], start, row) for k in numbers}
         return [made[k] for k in range(len(sides))]
 
@@ -548,7 +536,7 @@ class VectorisedMechanism(PythonMechanism):
             if not is_failure(error):
                 raise
             raise raised(self.name, error, start, data) from error
-        masked = isinstance(output, np.ma.MaskedArray)  # below a mask lies what is not released
+        masked = isinstance(output, np.ma.MaskedArray)  # entries below a mask are not released
         if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf" and not masked:
             if output.ndim not in (1, 2) or len(output) != n:
                 raise InvalidOutcome(
@@ -565,7 +553,7 @@ class VectorisedMechanism(PythonMechanism):
         return [self._held(output[i], start + i, row) for i in range(n)]
 
     def _run_singly(self, side: Side, start: int, row: Row) -> Outputs:
-        """One run a call, where exceptions are outcomes: one of several runs would end the others."""
+        """Make one run a call if exceptions are outcomes: an exception in one of several runs would end the others."""
         data, rng, n = side.data, side.draws.of_run(0), side.runs
         outputs: list[Any] = []
         for i in range(n):
@@ -583,7 +571,7 @@ class VectorisedMechanism(PythonMechanism):
         return outputs
 
     def _require_each(self, output: object, n: int, start: int) -> None:
-        """Raise `InvalidOutcome` for what is not a sequence of one outcome for each run."""
+        """Raise `InvalidOutcome` unless the output is a sequence of one outcome for each run."""
         if not hasattr(output, "__getitem__") or isinstance(output, Mapping) or not _one_each(output, n):
             raise InvalidOutcome(
                 f"{self.name} returned {brief(output)} for {n} runs from {start} on: return an array or a list of one "

@@ -1,8 +1,8 @@
 """Recorded runs: the random draws of a run, the lines of the user's code that make them, and the steps between lines.
 
-While a run is recorded, functions and generators that record stand in the place of those of `random` and
-`numpy.random`: the generator that the mechanism gets, generators that it makes, the global ones, and those in the
-variables of its module. Their values follow from the seed.
+While a run is recorded, recording functions and generators replace those of `random` and `numpy.random`: the generator
+of the mechanism, generators that it makes, the global generators, and generators in variables of its module. Their
+values follow from the seed.
 """
 
 import inspect
@@ -29,15 +29,11 @@ from dpwitness.mechanisms.draws import global_states_restored
 from dpwitness.mechanisms.memory import is_installed
 
 Floats = NDArray[np.float64]
-#: A file and a line.
+#: A place in code: a file and a line.
 Place: TypeAlias = tuple[str, int]
 
-#: Draws and steps of a recorded run: more are not kept in memory.
-MOST_NOTED: Final = 200_000
-#: Numbers of a draw that are kept; of a larger draw none are.
-MOST_NUMBERS: Final = 4096
-#: Samplers by name: the family of their noise, and the parameters of location and scale in their order; of uniform
-#: numbers the parameters of both ends.
+#: Samplers by name: the family of their noise, and the parameters of location and scale in their order, or of both ends
+#: of uniform numbers.
 SAMPLERS: Final[Mapping[str, tuple[str, str, str]]] = {
     "laplace": ("Laplace", "loc", "scale"),
     "normal": ("Gaussian", "loc", "scale"),
@@ -53,7 +49,7 @@ SAMPLERS: Final[Mapping[str, tuple[str, str, str]]] = {
     **dict.fromkeys(("random", "random_sample", "rand"), ("uniform", "", "")),
 }
 #: The families of the samplers of `dpwitness.noise`.
-NOISE: Final = {
+NOISE_FAMILIES: Final = {
     "laplace": "Laplace",
     "gaussian": "Gaussian",
     "gumbel": "Gumbel",
@@ -61,15 +57,13 @@ NOISE: Final = {
     "geometric": "two-sided geometric",
     "discrete_gaussian": "discrete Gaussian",
 }
-#: Attributes of an object with `randomise`, as diffprivlib has them, that say what its noise is.
-SETTINGS: Final = ("sensitivity", "epsilon", "delta", "lower", "upper", "scale")
 
-#: One recording at a time in a process: each replaces functions of modules.
+#: A lock under which one thread at a time records: a recording replaces functions of modules.
 _LOCK: Final = threading.Lock()
 
 
 class CannotRecord(Exception):
-    """The run cannot be recorded: another one is, or it took too long or drew too much."""
+    """The run cannot be recorded: another run is recorded now, or it took too long or drew too much."""
 
 
 class _Stop(RunsEnded):
@@ -96,13 +90,13 @@ class Draw:
     probabilities: tuple[float, ...] | None = None
     #: The numbers without location and scale, of shape (size,); None if they are not known.
     standard: Floats | None = None
-    #: The number that a library adds the noise to; None if it is not known.
+    #: The number to which a library adds the noise; None if it is not known.
     value: float | None = None
 
 
 @dataclass(slots=True)
 class Recording:
-    """One run: its draws, its steps from line to line (the file, the line before, the line), its output.
+    """A recorded run: its draws, its steps from line to line (file, line before, line), and its output.
 
     A step to line 0 leaves a function. `returned`: the line from which the mechanism returned; `error`: the name of
     the exception that it raised.
@@ -143,7 +137,7 @@ class Recorder:
         global _active
         self._seeds: Any = bits.seed_seq
         self.recording, self._inside, self._base = Recording(), False, sys._getframe()
-        #: What `random.SystemRandom` draws from.
+        #: The generator from which `random.SystemRandom` draws.
         self.python = random.Random(self._number())
         before, tracing = _put(self._replacements()), sys.gettrace()
         try:
@@ -174,9 +168,9 @@ class Recorder:
         return int(self.seed().generate_state(1)[0])
 
     def _replacements(self) -> list[tuple[Any, str, object]]:
-        """A module, a class or a dict of variables, a name in it, and the value of this name during the run."""
-        found: list[tuple[Any, str, object]] = [(module, name, new) for module, name, _, new in _GLOBAL]
-        known = {id(old): new for _, _, old, new in _GLOBAL}
+        """The replacements of a run: a module, a class or a dict of variables, a name, and its value during the run."""
+        found: list[tuple[Any, str, object]] = [(module, name, new) for module, name, _, new in _REPLACED]
+        known = {id(old): new for _, _, old, new in _REPLACED}
         for space in self._spaces:
             for name, value in list(space.items()):  # another thread may write to them
                 if id(value) in known:
@@ -185,18 +179,18 @@ class Recorder:
                     found.append((space, name, RecordingGenerator(type(value.bit_generator)(self.seed()))))
         return found
 
-    # What the interpreter calls.
+    # Trace functions, which the interpreter calls.
 
     def _on_call(self, frame: FrameType, event: str, argument: object) -> Any:
         # Never raises: Python drops what is raised in a callback of its garbage collector, and then stops tracing.
         code = frame.f_code
-        sampler = code in _NOISE or (code.co_name == "randomise" and is_installed(code.co_filename))
+        sampler = code in _NOISE_CODES or (code.co_name == "randomise" and is_installed(code.co_filename))
         if not sampler:
             return self._lines_of(frame) if _is_own(code.co_filename, self.root) else None
         if self._inside:
             return None
         frame.f_trace_lines, self._inside, given = False, True, dict(frame.f_locals)
-        note = self._note_noise if code in _NOISE else self._note_library
+        note = self._note_noise if code in _NOISE_CODES else self._note_library
 
         def on_return(frame: FrameType, event: str, argument: object) -> object:
             if event == "return":
@@ -227,13 +221,13 @@ class Recorder:
 
     def _require_room(self) -> None:
         noted = len(self.recording.steps) + len(self.recording.draws)
-        if noted > MOST_NOTED or time.perf_counter() > self.deadline:
+        if noted > 200_000 or time.perf_counter() > self.deadline:
             raise _Stop
 
     # Draws.
 
     def draw(self, name: str, call: Callable[..., object], given: tuple[Any, ...], named: dict[str, Any]) -> object:
-        """Draw, and note it unless another sampler asks for it. A generator may come first in `given`."""
+        """Draw, and note the draw unless another sampler asks for it. A generator may come first in `given`."""
         if self._inside:
             return call(*given, **named)
         self._inside = True
@@ -260,7 +254,7 @@ class Recorder:
         """Note a call of a sampler of `dpwitness.noise`."""
         name, scale = frame.f_code.co_name, _numbers(given.get("scale"))
         self._note(
-            frame.f_back, name=name, size=1, family=NOISE[name],
+            frame.f_back, name=name, size=1, family=NOISE_FAMILIES[name],
             settings={} if scale is None else {"scale": scale},
             standard=_standard(_numbers(value), np.zeros(1), scale),
         )  # fmt: skip
@@ -268,7 +262,8 @@ class Recorder:
     def _note_library(self, frame: FrameType, given: Mapping[str, object], value: object) -> None:
         """Note a call of `randomise` of an object of whatever class."""
         thing, added = given.get("self"), _numbers(given.get("value"))
-        asked = {name: _numbers(getattr(thing, name, None)) for name in SETTINGS}
+        names = ("sensitivity", "epsilon", "delta", "lower", "upper", "scale")  # of diffprivlib
+        asked = {name: _numbers(getattr(thing, name, None)) for name in names}
         self._note(
             frame.f_back, name=type(thing).__name__, size=_size(value),
             settings={name: number for name, number in asked.items() if number is not None and len(number) == 1},
@@ -286,6 +281,7 @@ class Recorder:
         self._require_room()
 
 
+#: The recorder of the run that is recorded now.
 _active: Recorder | None = None
 
 
@@ -295,7 +291,7 @@ def _recorder() -> Recorder | None:
 
 
 def _recorded(name: str, original: Callable[..., object]) -> Callable[..., object]:
-    """A function that draws as `original` does, and notes it."""
+    """A function that draws as `original` does, and notes the draw."""
 
     @wraps(original)
     def drawing(*given: Any, **named: Any) -> object:
@@ -329,10 +325,14 @@ def _default_rng(seed: Any = None) -> np.random.Generator:
     return RecordingGenerator(np.random.PCG64(recorder.seed()) if seed is None else _DEFAULT_RNG(seed).bit_generator)
 
 
+#: `numpy.random.default_rng` itself, which a recording replaces.
 _DEFAULT_RNG: Final = np.random.default_rng
-_NO_DRAWS: Final = frozenset({"spawn", "bit_generator", "seed", "get_state", "set_state", "getstate", "setstate"})
-#: Module or class, name, function and the function that records it.
-_GLOBAL: Final[list[tuple[Any, str, Any, Any]]] = [
+#: Methods of generators that draw nothing.
+_DRAWLESS_METHODS: Final = frozenset(
+    {"spawn", "bit_generator", "seed", "get_state", "set_state", "getstate", "setstate"}
+)
+#: The functions that a recording replaces: module or class, name, function, and the function that records its draws.
+_REPLACED: Final[list[tuple[Any, str, Any, Any]]] = [
     (np.random, "default_rng", _DEFAULT_RNG, _default_rng),
     *(
         (random.SystemRandom, name, getattr(random.SystemRandom, name), _seeded(name))
@@ -342,33 +342,34 @@ _GLOBAL: Final[list[tuple[Any, str, Any, Any]]] = [
         (module, name, function, _recorded(name, function))
         for module, owner in ((np.random, np.random.mtrand._rand), (random, random._inst))
         for name, function in vars(module).items()
-        if name not in _NO_DRAWS and getattr(function, "__self__", None) is owner
+        if name not in _DRAWLESS_METHODS and getattr(function, "__self__", None) is owner
     ),
 ]
 for _name in dir(np.random.Generator):
-    if not _name.startswith("_") and _name not in _NO_DRAWS:
+    if not _name.startswith("_") and _name not in _DRAWLESS_METHODS:
         setattr(RecordingGenerator, _name, _recorded(_name, getattr(np.random.Generator, _name)))
 
-#: The code of the samplers of `dpwitness.noise`.
-_NOISE: Final = frozenset(getattr(noise, name).__code__ for name in NOISE)
-_PACKAGE: Final = os.path.join(os.path.dirname(os.path.realpath(noise.__file__)), "")
-#: The bundled targets, which are written as a user's are.
-_TARGETS: Final = os.path.join(_PACKAGE, "algorithms", "")
+#: The code objects of the samplers of `dpwitness.noise`.
+_NOISE_CODES: Final = frozenset(getattr(noise, name).__code__ for name in NOISE_FAMILIES)
+#: The folder of this package, whose lines are not the user's.
+_PACKAGE_FOLDER: Final = os.path.join(os.path.dirname(os.path.realpath(noise.__file__)), "")
+#: The folder of the bundled targets, whose lines count as the user's.
+_TARGETS_FOLDER: Final = os.path.join(_PACKAGE_FOLDER, "algorithms", "")
 
 
 @cache
 def _is_own(file: str, root: str | None) -> bool:
-    """Whether a file is the user's: neither Python's, nor installed, nor of this package except its targets."""
+    """Whether a file is the user's: not of Python, not installed, and not of this package except its targets."""
     if file.startswith("<"):  # typed in, or made by `exec`; but not what Python itself or a library makes
         return file in ("<stdin>", "<string>", "<input>") or file.startswith("<ipython")
     place = os.path.realpath(file)
-    if place.startswith(_TARGETS) or (root is not None and place.startswith(root + os.sep)):
+    if place.startswith(_TARGETS_FOLDER) or (root is not None and place.startswith(root + os.sep)):
         return True
-    return not (is_installed(place) or place.startswith(_PACKAGE))
+    return not (is_installed(place) or place.startswith(_PACKAGE_FOLDER))
 
 
 def _put(replacements: list[tuple[Any, str, object]]) -> list[tuple[Any, str, object]]:
-    """Put other values in modules, classes and dicts of variables; return the values that were there."""
+    """Replace values in modules, classes and dicts of variables; return the old values."""
     before = []
     for holder, name, value in replacements:
         before.append((holder, name, (holder if isinstance(holder, dict) else vars(holder))[name]))
@@ -380,7 +381,7 @@ def _put(replacements: list[tuple[Any, str, object]]) -> list[tuple[Any, str, ob
 
 
 def _spaces(function: Any) -> Iterator[dict[str, object]]:
-    """The variables of the module of a function, a method, or a callable object, and those of the object."""
+    """The variables of the module of a function, a method or a callable object, and of the object itself."""
     for found in (function, inspect.unwrap(function), type(function).__dict__.get("__call__")):
         space = getattr(getattr(found, "__func__", found), "__globals__", None)
         if isinstance(space, dict):
@@ -391,11 +392,11 @@ def _spaces(function: Any) -> Iterator[dict[str, object]]:
 
 
 def _numbers(value: object) -> Floats | None:
-    """A few numbers as a flat array; None for anything else."""
+    """Up to 4,096 numbers as a flat array; None for any other value."""
     if isinstance(value, int | float | np.ndarray | np.generic | list | tuple):
         try:
             numbers = np.array(value)
-            if numbers.dtype.kind in "biuf" and 0 < numbers.size <= MOST_NUMBERS:
+            if numbers.dtype.kind in "biuf" and 0 < numbers.size <= 4096:
                 return numbers.astype(float).ravel()
         except Exception:  # lists of different lengths, or of objects that raise
             return None
@@ -403,7 +404,7 @@ def _numbers(value: object) -> Floats | None:
 
 
 def _standard(drawn: Floats | None, centre: Floats | None, width: Floats | None) -> Floats | None:
-    """Numbers without location and scale; None if one of these is not known."""
+    """Numbers without location and scale; None if location, scale or the numbers are not known."""
     if drawn is None or centre is None or width is None or not np.all(np.isfinite(width) & (width != 0)):
         return None
     if any(len(one) not in (1, len(drawn)) for one in (centre, width)):
@@ -412,14 +413,14 @@ def _standard(drawn: Floats | None, centre: Floats | None, width: Floats | None)
 
 
 def _size(value: object) -> int:
-    """Numbers in what a sampler returned."""
+    """The number of numbers that a sampler returned."""
     if isinstance(value, np.ndarray):
         return int(value.size)
     return len(value) if isinstance(value, list | tuple | bytes) else 1
 
 
 def _probabilities(name: str, given: tuple[object, ...], named: Mapping[str, object]) -> tuple[float, ...] | None:
-    """The probabilities of outcomes that `choice`, or `binomial` with one trial, was given."""
+    """The probabilities given to `choice`, or to `binomial` with one trial; None without them."""
     place = {"choice": 3, "binomial": 1}.get(name)
     if place is None:
         return None

@@ -1,4 +1,4 @@
-"""A function that the interpreter of another environment runs; `server` is what runs there."""
+"""A function that the interpreter of another environment runs, by the file `server`."""
 
 import inspect
 import json
@@ -25,15 +25,16 @@ from dpwitness.neighbours import Data
 from dpwitness.values import Unreadable as StaysThere
 from dpwitness.values import value_from_json, value_to_json
 
-SERVER: Final = Path(__file__).with_name("server.py")
-#: Seconds that runs may take on average, and that the other interpreter may take to start and to import the function.
-MAX_TIME: Final = 600.0
-#: What can be sent between two interpreters, tables of Polars from here alone.
-SENDABLE: Final = "numbers, flags, texts, bytes, None, arrays, DataFrames of pandas, or lists, tuples, sets or dicts"
+#: Seconds of a run on average, and of the start of the other interpreter, by default: libraries may be slow to import.
+REMOTE_SECONDS: Final = 600.0
+#: The types of values that two interpreters can exchange, for messages; tables of Polars are sent from here only.
+SENDABLE_TYPES: Final = (
+    "numbers, flags, texts, bytes, None, arrays, DataFrames of pandas, or lists, tuples, sets or dicts"
+)
 
 
 class RemoteException(Exception):
-    """What the function raised in the other interpreter, with the traceback of there; of a class of the same name."""
+    """An exception of the function in the other interpreter, under the same class name, with its traceback."""
 
     run = side = 0  # of the runs that were asked for together
 
@@ -61,7 +62,7 @@ class RemoteFunction(OutsideFunction):
         Raises `InvalidParameter` and `UnknownTarget`.
         """
         try:
-            child = Child([self.python, str(SERVER)], cwd=self.folder)
+            child = Child([self.python, str(Path(__file__).with_name("server.py"))], cwd=self.folder)
         except OSError as error:
             raise InvalidParameter(f"python={self.python!r} cannot be started: {error.strerror or error}") from error
         answer: Any = None
@@ -85,7 +86,7 @@ class RemoteFunction(OutsideFunction):
         return json.dumps(value_to_json(data)).encode()
 
     def __call__(self, *args: object, **kwargs: object) -> Any:
-        """Run once, as here. A generator gives the seed of the generator that the function gets."""
+        """Run once. A generator gives the seed of the generator that the function gets."""
         bound = self.__signature__.bind(*args, **kwargs).arguments
         generator = next((key for key in bound if key in GENERATOR_NAMES), None)
         data = next((key for key in bound if key not in DATA_FREE), None)
@@ -105,7 +106,7 @@ class RemoteFunction(OutsideFunction):
         """Return the outcomes of each side run by run, as an answer says.
 
         Raises `RemoteException` and `SystemExit` as the function did, `InvalidParameter` and `InvalidOutcome` for
-        values that cannot be sent, and `MechanismCrashed` for an answer that nobody understands.
+        values that cannot be sent, and `MechanismCrashed` for an answer of unknown form.
         """
         try:
             match answer:
@@ -123,22 +124,23 @@ class RemoteFunction(OutsideFunction):
                 case {"unsendable": str(what)}:
                     raise InvalidParameter(
                         f"an input or a parameter of {self.__name__} holds {what}, which cannot be sent to another "
-                        f"interpreter: give {SENDABLE} of these"
+                        f"interpreter: give {SENDABLE_TYPES} of them"
                     )
                 case {"outcome": [str(shown), str(what)]}:
                     raise InvalidOutcome(
                         f"{self.__name__} returned {' '.join(shown.split())}, and {what} cannot be sent from another "
-                        f"interpreter: return {SENDABLE} of these, or name attributes, as outcome='coef_,intercept_'"
+                        f"interpreter: return {SENDABLE_TYPES} of them, or name attributes, as "
+                        "outcome='coef_,intercept_'"
                     )
                 case {"attribute": [str(names), str(text)]}:
                     raise InvalidOutcome(f"outcome={names!r}: {text}")
         except (TypeError, OverflowError, LookupError, ValueError) as error:
             if isinstance(error, InvalidOutcome | InvalidParameter):
                 raise
-        raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which is no answer")
+        raise MechanismCrashed(f"{self.python} answered {brief(answer)}, which dpwitness cannot read")
 
 
-def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = MAX_TIME) -> RemoteFunction:
+def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str = REMOTE_SECONDS) -> RemoteFunction:
     """Return a function that the interpreter of another environment runs; it is checked like any other function.
 
     Its libraries, such as an old one that needs NumPy 1, need not be installed here, nor dpwitness there. Its
@@ -152,8 +154,8 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     target
         "path/file.py:function" or "package.module:object", imported by that interpreter.
     max_time
-        Seconds that the import may take, and that runs may take on average: many are one message, which gets so many
-        seconds for each. After that the process is killed. A `max_time` of the check ends a run that hangs, too.
+        Seconds that the import may take, and that runs may take on average: a message of many runs has the seconds of
+        all of them. After that the process is killed. A `max_time` of the check ends a run that hangs, too.
 
     Raises
     ------
@@ -165,7 +167,7 @@ def remote(python: str | os.PathLike[str], target: str, *, max_time: float | str
     named = os.fsdecode(kind("python", python, (str, os.PathLike), "the path of an interpreter", InvalidParameter))
     program = shutil.which(named)
     if program is None:
-        raise InvalidParameter(f"python={named!r} is no program: give the path of an interpreter, as env/bin/python")
+        raise InvalidParameter(f"python={named!r} is not a program: give the path of an interpreter, as env/bin/python")
     place, _, name = target.rpartition(":") if isinstance(target, str) else ("", "", "")
     if not place or not name:
         raise UnknownTarget(f"target={brief(target)} must be path/file.py:FUNCTION or package.module:OBJECT")
@@ -190,7 +192,7 @@ def _parameter(name: str, kind: str, default: list[object]) -> inspect.Parameter
 
 
 class Words(Draws):
-    """256 random bits for each run, or for the first one alone: those of `Draws`, so that runs draw the same there."""
+    """256 random bits for each run, or for the first run alone, as in `Draws`, so that runs draw the same there."""
 
     def __init__(self, rng: np.random.Generator, runs: int) -> None:
         self.hex = rng.integers(0, 1 << 64, (runs, 4), np.uint64).astype("<u8").tobytes().hex()

@@ -26,7 +26,7 @@ from dpwitness.mechanisms.compiled.driver import Refused, reason
 from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
-from dpwitness.mechanisms.python import SEEDING_PAYS, Outcome, PythonMechanism, VectorisedMechanism
+from dpwitness.mechanisms.python import Outcome, PythonMechanism, VectorisedMechanism
 from dpwitness.mechanisms.signature import LEGACY_NAME, LegacyGenerator, Signature, name_of
 from dpwitness.mechanisms.sql import SqlFunction, SqlMechanism
 from dpwitness.neighbours import Data, Pair, as_array
@@ -34,20 +34,20 @@ from dpwitness.neighbours import Data, Pair, as_array
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirements:
-    """What a mechanism has to be like: what earlier attempts to test it have shown, or a witness says of its rows."""
+    """Requirements of a mechanism, from earlier attempts to test it or from the rows of a witness."""
 
-    #: Plain Python in any case.
+    #: Whether it must run as plain Python.
     interpreted: bool = False
-    #: Of a witness: the columns of its event, whether the event stands by position since the file names no entries, and
-    #: the texts behind numbers.
+    #: The columns of a witness's event; None for a file that names no entries.
     columns: Columns | None = None
+    #: Whether the rows of a witness's event stand by position.
     by_position: bool = False
+    #: The texts that the numbers of a witness's event encode.
     texts: Mapping[float, str] = field(default_factory=dict)
 
 
-NONE = Requirements()
-#: Methods that run the objects of libraries.
-RUN_BY: Final = ("add_noise", "fit", "quick_result", "randomise")
+#: Methods that run an object of a library, and not the object's class.
+RUN_METHODS: Final = ("add_noise", "fit", "quick_result", "randomise")
 
 
 def as_mechanism(
@@ -60,20 +60,20 @@ def as_mechanism(
     outcome: Outcome | None = None,
     neighbour: Data | None = None,
     errors: str = "raise",
-    requirements: Requirements = NONE,
+    requirements: Requirements | None = None,
     compile_seconds: float = math.inf,
 ) -> Mechanism:
-    """Return whatever the user has as a `Mechanism` whose cost is measured; a `Mechanism` as it is, or its `plain`.
+    """The `Mechanism` of a user's function or object, with its cost measured; a `Mechanism` as it is, or its `plain`.
 
     A plain function is compiled where numba can within `compile_seconds`, unless `outcome` is given, or exceptions are
-    outcomes. Compiled code is used only if it gives the outcomes that plain Python gives from the same seeds; where
-    numba refuses it, or makes something else of it, the warnings `SlowMechanism` and `CompiledDiffers` say so.
+    outcomes. Compiled code is used only if it gives the outcomes of plain Python from the same seeds. The warning
+    `SlowMechanism` says that numba refused the function, `CompiledDiffers` that its outcomes differ.
 
-    `data`, `neighbour`: the inputs that it is tried on. `epsilon` (nats), `delta`: for parameters of these names.
+    `data`, `neighbour`: the inputs of its first runs. `epsilon` (nats), `delta`: values of the parameters so named.
     `outcome`, `errors`: as in `PythonMechanism`. Raises `InvalidParameter` for parameters that do not fit the function,
-    and for something that cannot be called; `MechanismRaised` and `InvalidOutcome` where the first runs fail.
+    and for an object that cannot be called; `MechanismRaised` and `InvalidOutcome` if the first runs fail.
     """
-    pair = Pair(data, data if neighbour is None else neighbour)
+    pair, requirements = Pair(data, data if neighbour is None else neighbour), requirements or Requirements()
     if isinstance(function, Mechanism):
         if requirements.interpreted and function.plain is not None:
             return _measured(function.plain, pair, requirements)
@@ -120,7 +120,7 @@ def _kind_of(function: object, signature: Signature) -> type[PythonMechanism]:
 
 
 def _takes_arrays(pair: Pair) -> bool:
-    """Whether both inputs are arrays of numbers, of as many axes."""
+    """Whether both inputs are arrays of numbers with the same number of axes."""
     axes = {-1 if array is None else array.ndim for array in map(as_array, pair.sides)}
     return len(axes) == 1 and -1 not in axes
 
@@ -134,7 +134,7 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
     try:
         compiled.compile_for(pair, seconds)
     except MechanismRaised as error:
-        # `if data:` is an error of arrays, and none of lists as the user gave them; NumPy's numbers divide by 0.
+        # `if data:` raises for arrays and not for lists as the user gave them; NumPy's numbers divide by 0.
         if not _runs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
             raise
         raise CompiledDisagrees(
@@ -158,7 +158,7 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
 
 
 def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
-    """The signature, whose function gets a `RandomState` where its first run says that it takes no `Generator`.
+    """The signature; its function gets a `RandomState` if its first run says that it takes no `Generator`.
 
     As scikit-learn's functions, which call `check_random_state`.
     """
@@ -175,20 +175,20 @@ def _with_legacy_generator(signature: Signature, pair: Pair) -> Signature:
 
 
 def with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
-    """The mechanism, which gets its inputs as it can take them: as given, else lists of numbers as arrays.
+    """The mechanism, with its inputs as given if it takes them, else with lists of numbers as arrays.
 
-    Both inputs are tried, since a mechanism may return before it comes to what it cannot do with a list.
+    Both inputs are tried, since a mechanism may return before it comes to an operation that lists lack.
     """
     arrays = InputConversion.to_arrays(pair) if mechanism.converts else None
     if arrays is not None and not _runs(mechanism, pair):
         mechanism.conversion = arrays
-        if not _runs(mechanism, pair):  # neither: what it says of the input as given is to be read
+        if not _runs(mechanism, pair):  # neither: the error for the input as given is reported
             mechanism.conversion = InputConversion()
     return mechanism
 
 
 def _runs(mechanism: PythonMechanism, pair: Pair) -> bool:
-    """Whether it runs on both inputs; the runs are thrown away."""
+    """Whether the mechanism runs on both inputs; the runs are thrown away."""
     errors, mechanism.errors = mechanism.errors, "raise"  # an exception here is no outcome yet
     rows = np.empty((1, max(mechanism.width, 8)))
     try:
@@ -204,24 +204,24 @@ def _runs(mechanism: PythonMechanism, pair: Pair) -> bool:
 def _measured(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> Mechanism:
     _begun(mechanism, requirements).measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
-        slow = mechanism.cost.seconds_per_run > SEEDING_PAYS
+        slow = mechanism.cost.seconds_per_run > 500e-6  # to seed the generators takes 40 µs a run
         mechanism.draws_globally = slow and mechanism.repeats_if_seeded(pair)
     return mechanism
 
 
 def _begun(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
-    """The mechanism, which knows what its rows are like and what texts stand behind numbers."""
+    """The mechanism with the columns and texts of the requirements."""
     mechanism.begin(requirements.columns, by_position=requirements.by_position)
     mechanism.traits.adopt(OutputTraits(labels=dict(requirements.texts)))
     return mechanism
 
 
 def called(thing: object) -> Callable[..., object]:
-    """Return the function behind another object. Raises `InvalidParameter` if there is none, and for a library's class.
+    """The function of an object. Raises `InvalidParameter` for an object without one, and for a library's class.
 
     Bound methods, partial functions and other callable objects stay what they are.
     """
-    if inspect.isclass(thing) and any(hasattr(thing, name) for name in RUN_BY):
+    if inspect.isclass(thing) and any(hasattr(thing, name) for name in RUN_METHODS):
         raise InvalidParameter(f"{thing.__name__} is a class: give an object of it, or make=…")
     function: Callable[..., object] = library_of(thing).function(thing)
     if not callable(function):
@@ -245,7 +245,7 @@ def called(thing: object) -> Callable[..., object]:
 class MechanismFactory:
     """A callable that makes a new mechanism by `make()` for each call: one object may be used up by many calls.
 
-    `example`: one that was made to see its parameters, and the claim that it carries. It is never run.
+    `example`: a mechanism that was made to read its parameters and its claim. It is never run.
     """
 
     def __init__(self, make: Callable[[], object]) -> None:
@@ -271,20 +271,20 @@ class MechanismFactory:
             self.__signature__ = inspect.signature(function)
 
     def __call__(self, *values: object, **named: object) -> object:
-        """Make one, and run it."""
+        """Make a mechanism, and run it."""
         return self.ready()(*values, **named)
 
     def ready(self) -> Callable[..., object]:
-        """Make one for one call."""
+        """Make a mechanism for one call."""
         return called(self.make())
 
     def __getstate__(self) -> dict[str, object]:
-        """For another process, which needs no example: handles of C libraries cannot be sent."""
+        """Return the state without the example: handles of C libraries cannot be sent."""
         return {name: value for name, value in vars(self).items() if name != "example"}
 
 
 def mechanism_or_factory(mechanism: object, make: Callable[[], object] | None) -> Any:
-    """Return the mechanism, or what makes one for each run. Raises `InvalidParameter` unless exactly one was given."""
+    """The mechanism, or the factory of `make`. Raises `InvalidParameter` unless exactly one of them was given."""
     if (mechanism is None) == (make is None):
         both = "" if make is None else ", not both"
         raise InvalidParameter(f"give a mechanism, or make=, a function that returns a new one for each run{both}")
@@ -292,5 +292,5 @@ def mechanism_or_factory(mechanism: object, make: Callable[[], object] | None) -
 
 
 def example_of(thing: object) -> object:
-    """Return the object that carries a claim and a relation: one of those that are made, or the thing itself."""
+    """The object that carries a claim and a relation: the example of a factory, or the object itself."""
     return thing.example if isinstance(thing, MechanismFactory) else thing

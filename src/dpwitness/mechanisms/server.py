@@ -26,9 +26,8 @@ import threading
 import traceback
 from typing import Any, Callable  # noqa: UP035  # Python 3.8
 
-#: Inputs and parameters that are kept as values.
-KEPT = 8
-SEQUENCES: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
+#: Sequences besides lists, by their name in JSON.
+SEQUENCES_BY_NAME: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 def serve(answer: Callable[[Any], Any]) -> None:
@@ -73,7 +72,7 @@ def to_json(value: Any) -> Any:
         return float(value) if plain else {"float": repr(float(value))}
     if isinstance(value, (list, range)):
         return [to_json(item) for item in value]
-    for name, known in SEQUENCES.items():
+    for name, known in SEQUENCES_BY_NAME.items():
         if isinstance(value, known):
             return {name: [to_json(item) for item in value]}
     if isinstance(value, dict):
@@ -129,7 +128,7 @@ def of_json(value: Any) -> Any:
         return _frame(value)
     if "series" in value:
         return _column(value["name"], value["dtype"], value["series"], _index(value["index"]))
-    for name, kind in SEQUENCES.items():
+    for name, kind in SEQUENCES_BY_NAME.items():
         if name in value:
             return kind(map(of_json, value[name]))
     if str(value.get("table")).startswith("polars"):
@@ -172,7 +171,7 @@ def _index(value: dict[str, Any]) -> Any:
 
 
 def _column(name: Any, dtype: Any, entries: list[Any], index: Any) -> Any:
-    """A column of the type that it has on the other side, or of the nearest one of this pandas.
+    """A column of its type on the other side, or of the nearest type of this pandas.
 
     The type follows from `dtype` alone, never from the entries: neighbours must not differ in it.
     """
@@ -211,9 +210,9 @@ def _polars(value: dict[str, Any]) -> Any:
     return frame.lazy() if value["table"] == "polars-lazy" else frame
 
 
-@functools.lru_cache(KEPT)
+@functools.lru_cache(8)
 def source(written: str) -> Callable[[], Any]:
-    """What hands out a value that was sent: a new copy each time, unless nothing can change it. Raises `Unsendable`."""
+    """A function that returns a sent value, as a new copy each time if it can be changed. Raises `Unsendable`."""
     value = of_json(json.loads(written))
     if value is None or isinstance(value, (bool, int, float, str, bytes)):
         return lambda: value
@@ -222,10 +221,10 @@ def source(written: str) -> Callable[[], Any]:
 
 
 def without_name(function: Any, data: str) -> int:
-    """How many of the first parameters are given without a name: as `signature.declared_by` has it.
+    """The number of first parameters that are given without a name, as in `signature.declared_by`.
 
-    A wrapper (`functools.wraps`) that takes whatever it is given may look at the first ones by their place, up to the
-    input; if it takes no names, at all of them.
+    A wrapper (`functools.wraps`) that takes any parameters may read the first ones, up to the input, by their place; a
+    wrapper without `**` reads all of them so.
     """
     parameters = inspect.signature(function).parameters.values()
     places = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
@@ -248,7 +247,7 @@ class Service:
             return {"unsendable": str(error)}
 
     def load(self, place: str, name: str) -> dict[str, Any]:
-        """Import the function; its parameters."""
+        """Import the function; return its parameters."""
         if place.endswith(".py"):
             sys.path.insert(0, os.path.dirname(place))
             spec = importlib.util.spec_from_file_location(os.path.basename(place)[:-3], place)

@@ -13,12 +13,17 @@ from dpwitness.checks import brief, near
 from dpwitness.errors import InvalidParameter
 from dpwitness.mechanisms.compiled.reach import rebuilt
 
+#: Names of the parameter that gets the generator.
 GENERATOR_NAMES: Final = frozenset({"rng", "prng", "generator", "random_state"})
-#: The name of a generator by scikit-learn's convention, where it may have to be a `RandomState`.
+#: The name of the generator in scikit-learn, whose functions may need a `RandomState`.
 LEGACY_NAME: Final = "random_state"
+#: Names of the parameter that gets the number of runs.
 SIZE_NAMES: Final = frozenset({"size", "n_samples"})
+#: Names of the parameter that gets ε.
 EPSILON_NAMES: Final = frozenset({"epsilon", "eps"})
+#: Names of the parameter that gets δ.
 DELTA_NAMES: Final = frozenset({"delta"})
+#: Names of the parameters that get ε or δ.
 BUDGET_NAMES: Final = EPSILON_NAMES | DELTA_NAMES
 #: Names of parameters that are never the input.
 DATA_FREE: Final = GENERATOR_NAMES | SIZE_NAMES | BUDGET_NAMES
@@ -32,17 +37,19 @@ def name_of(thing: object) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """A function and what its parameters mean."""
+    """A function and the meaning of its parameters."""
 
     #: The function to call; a copy where it was made for the interpreter, see `original`.
     function: Callable[..., object]
     #: Its name, for people.
     name: str
-    #: The names of the parameters for the generator, the number of runs and the input; None for one it has not.
+    #: The name of the parameter for the generator; None without one.
     generator: str | None
+    #: The name of the parameter for the number of runs; None without one.
     size: str | None
+    #: The name of the parameter for the input.
     data: str
-    #: The names of all parameters that are bound, as declared.
+    #: The names of all parameters that get a value, as declared.
     order: tuple[str, ...]
     #: The values of its own parameters: copies, in which a function may keep something; arrays are read-only.
     parameters: dict[str, Any]
@@ -65,9 +72,9 @@ class Signature:
     ) -> "Signature":
         """Match a function, or anything callable, with the parameters given for it by name.
 
-        `epsilon` (nats), `delta`: for parameters of these names that are not among those given. Raises
-        `InvalidParameter` for a parameter that the function lacks, for one that it needs, for a function without data,
-        and for a `size` or `n_samples` that is 20, say, where nothing is given: it may be a setting of its own.
+        `epsilon` (nats), `delta`: for the parameters so named that are not given. Raises `InvalidParameter` for a
+        parameter that the function lacks or needs, for a function without data, and for a `size` or `n_samples` with
+        a default such as 20 that is not given: it may be a setting of the function.
         """
         plain = getattr(function, "py_func", function)
         name = name_of(plain)
@@ -77,7 +84,7 @@ class Signature:
             declared, by_position = declared_by(plain)
         except (TypeError, ValueError) as error:
             raise InvalidParameter(f"{name}: its parameters cannot be read ({error}); wrap it in a function") from error
-        names = [key for key, parameter in declared.items() if parameter.kind not in _VARIABLE]
+        names = [key for key, parameter in declared.items() if parameter.kind not in _VARIABLE_KINDS]
         generator = next((key for key in names if key in GENERATOR_NAMES), None)
         if generator in given:
             raise InvalidParameter(
@@ -117,7 +124,7 @@ class Signature:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Written for another process: there the copies are made of the user's own function."""
+        """Reduce to the user's own function, of which another process makes the copies."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name not in ("function", "original")}
         return _sent, (self.given_function, fields)
 
@@ -129,7 +136,7 @@ class Signature:
     def arguments(
         self, data: object, rng: np.random.Generator | None, size: int | None = None
     ) -> tuple[list[object], dict[str, object]]:
-        """Return everything to call the function with: what has to be given without a name, and the rest by name."""
+        """The arguments of a call: those that must be given without a name, and the others by name."""
         bound = {self.data: data, **self.parameters}
         if self.generator is not None:
             bound[self.generator] = rng
@@ -143,7 +150,7 @@ class Signature:
         return self.function(*first, **rest)
 
     def interpreted(self) -> "Signature":
-        """Return the same with the function as the interpreter runs it, and all numba functions that it reaches."""
+        """The signature with the function, and all numba functions that it reaches, as plain Python."""
         plain: Any = getattr(self.function, "py_func", self.function)
         copy = rebuilt(plain, lambda copy, options: copy)
         return replace(self, function=copy, original=self.given_function, plain=True)
@@ -161,7 +168,7 @@ class LegacyGenerator:
         return self.function  # type: ignore[no-any-return]  # or the place of one
 
     def __call__(self, *values: object, random_state: np.random.Generator, **named: object) -> object:
-        """Run it. A new one for each run: one that is kept holds back half of a pair of normal draws."""
+        """Run the function with a new `RandomState`: a kept one holds back half of a pair of normal draws."""
         legacy = np.random.RandomState(random_state.bit_generator)
         return self.function(*values, random_state=legacy, **named)
 
@@ -169,21 +176,25 @@ class LegacyGenerator:
 def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[str, ...]]:
     """The parameters of a function, and the names of those that must be given without a name.
 
-    A wrapper that hands on whatever it is given (`functools.wraps`) has the parameters of the function behind it. It
-    may look at the first of them by its place, as `functools.singledispatch` does: those up to the input are given
-    without a name, and where it takes no names, all of them. Raises as `inspect.signature`.
+    A wrapper that passes all parameters on (`functools.wraps`) has the parameters of the function behind it. It may
+    read the first one by its place, as `functools.singledispatch` does: parameters up to the input are given without a
+    name, and so are all parameters of a wrapper without `**`. Raises as `inspect.signature`.
     """
     behind = getattr(function, "__wrapped__", None)
     try:
         declared = inspect.signature(function, follow_wrapped=False).parameters
-    except ValueError:  # what `functools.cache` makes has none of its own
+    except ValueError:  # a function of `functools.cache` has no signature
         if behind is None or inspect.ismethod(function):
             raise
         return declared_by(behind)
-    handed_on = {parameter.kind for parameter in declared.values()} & {*_VARIABLE} if behind is not None else set()
+    handed_on = (
+        {parameter.kind for parameter in declared.values()} & {*_VARIABLE_KINDS} if behind is not None else set()
+    )
     if handed_on:
         declared = inspect.signature(function).parameters
-    places = [name for name, one in declared.items() if one.kind not in (inspect.Parameter.KEYWORD_ONLY, *_VARIABLE)]
+    places = [
+        name for name, one in declared.items() if one.kind not in (inspect.Parameter.KEYWORD_ONLY, *_VARIABLE_KINDS)
+    ]
     count = sum(one.kind is inspect.Parameter.POSITIONAL_ONLY for one in declared.values())
     if inspect.Parameter.VAR_POSITIONAL in handed_on:
         takes_names = inspect.Parameter.VAR_KEYWORD in handed_on
@@ -192,7 +203,7 @@ def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[s
 
 
 def _owner_of(method: object) -> str:
-    """The name of the class that a function stands in."""
+    """The name of the class of a function; "Class" if it is unknown."""
     return str(getattr(method, "__qualname__", "")).rpartition(".<locals>.")[-1].rpartition(".")[0] or "Class"
 
 
@@ -203,11 +214,12 @@ def _sent(function: Callable[..., object], fields: dict[str, Any]) -> Signature:
 
 
 def _many_runs(default: object) -> bool:
-    """Whether a parameter named like a number of runs, with that default, is one: as NumPy's, none or one."""
+    """Whether a parameter named like a number of runs is one by its default: no default, None or 1, as in NumPy."""
     return default is inspect.Parameter.empty or default is None or (type(default) is int and default == 1)
 
 
-_VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+#: The kinds of `*args` and `**kwargs`.
+_VARIABLE_KINDS: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
 
 def _values(
@@ -218,10 +230,10 @@ def _values(
     delta: float | None,
     taken: str,
 ) -> dict[str, object]:
-    """The values of a function's own parameters, of which `own` holds the defaults; `taken`: how others are taken."""
+    """The values of a function's own parameters; `own`: their defaults; `taken`: a text on its other parameters."""
     unknown = [key for key in given if key not in own]
     if unknown:
-        there = f"; it takes: {', '.join(own) or 'none of its own'}{near(unknown[0], own)}"
+        there = f"; it takes: {', '.join(own) or 'no others'}{near(unknown[0], own)}"
         raise InvalidParameter(f"{name} has no parameter {unknown[0]!r}{there}")
     values = {key: given.get(key, default) for key, default in own.items()}
     for names, option, value in ((EPSILON_NAMES, "epsilon", epsilon), (DELTA_NAMES, "delta", delta)):
@@ -240,7 +252,7 @@ def _values(
 
 
 def require_no_other(names: Collection[str], given: Mapping[str, object], option: str, value: float) -> None:
-    """Raise `InvalidParameter` where an option's value reaches none of these parameters, since all are given others.
+    """Raise `InvalidParameter` if all parameters of an option have other given values than the option.
 
     The mechanism would run with one value and be judged by another.
     """
@@ -254,7 +266,7 @@ def require_no_other(names: Collection[str], given: Mapping[str, object], option
 
 
 def own_copy(value: Any) -> object:
-    """Return a parameter's value of which the caller's own stays as it is: containers copied, arrays read-only."""
+    """A copy of a parameter's value, so that the caller's own stays as it is: containers copied, arrays read-only."""
     if type(value) in (list, tuple, set):
         return type(value)(own_copy(item) for item in value)
     if type(value) is dict:

@@ -9,7 +9,7 @@ from collections import namedtuple
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import cache
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from typing_extensions import override
@@ -23,10 +23,8 @@ from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, shown
 from dpwitness.neighbours.domains import is_missing, plain
 
-#: A connection of PEP 249; drivers have no common type.
+#: A connection of PEP 249, whose drivers have no common type.
 Connection = Any
-#: Letters of a query that name its mechanism.
-NAME_LENGTH: Final = 60
 
 
 def sql(
@@ -83,7 +81,7 @@ class SqlFunction:
     def __init__(self, connect: Any, query: Any, table: str) -> None:
         self._connect, self._query, self._table = connect, query, table
         text = " ".join(query.split()) if isinstance(query, str) else str(getattr(query, "__name__", "query"))
-        self.__name__ = self.__qualname__ = text if len(text) <= NAME_LENGTH else f"{text[: NAME_LENGTH - 1]}…"
+        self.__name__ = self.__qualname__ = text if len(text) <= 60 else f"{text[:59]}…"
         self._forget_connection()
 
     def _forget_connection(self) -> None:
@@ -91,11 +89,11 @@ class SqlFunction:
         self._lock, self._pid = threading.Lock(), os.getpid()
 
     def __reduce__(self) -> tuple[object, ...]:
-        """For another process, which makes a connection of its own."""
+        """Reduce to the parts from which another process makes a connection of its own."""
         return SqlFunction, (self._connect, self._query, self._table)
 
     def mapped(self, change: Callable[[Any], Any]) -> "SqlFunction":
-        """The same with `change` done to its functions."""
+        """The query with its functions changed by `change`."""
         query = self._query if isinstance(self._query, str) else change(self._query)
         return SqlFunction(change(self._connect), query, self._table)
 
@@ -145,7 +143,7 @@ class SqlFunction:
         return connection
 
     def _count(self, connection: Connection) -> int:
-        """How many rows the table has."""
+        """The number of rows of the table."""
         try:
             cursor = _cursor(connection)
             cursor.execute(f"SELECT count(*) FROM {self._table}")
@@ -172,7 +170,7 @@ class SqlFunction:
             ) from error
 
     def _result(self) -> object:
-        """What the query gives for the rows that are in the table; raises what the database raises."""
+        """The result of the query for the rows of the table. Raises any error of the database."""
         if not isinstance(self._query, str):
             return self._query(self._connection)
         cursor = _cursor(self._connection)
@@ -189,7 +187,7 @@ class SqlFunction:
         return list(map(_row_type(tuple(names))._make, rows))
 
     def _roll_back(self) -> None:
-        """Undo everything. Raises `MechanismError` where that fails, or where rows are left."""
+        """Undo the transaction. Raises `MechanismError` if that fails, or leaves rows."""
         try:
             self._connection.rollback()
         except Exception as error:
@@ -236,7 +234,7 @@ def _row_type(names: tuple[str, ...]) -> Any:
 
 
 def quoted(name: object) -> str:
-    """An identifier as SQL writes it. Raises `InvalidParameter` unless it is a text with letters."""
+    """An identifier in quotes. Raises `InvalidParameter` unless it is a text with letters."""
     if not isinstance(name, str) or not name or "\0" in name:
         raise InvalidParameter(f"{brief(name)} must be the name of a table or a column: a text that is not empty")
     doubled = name.replace('"', '""')

@@ -1,7 +1,7 @@
 """DataFrames, Tables, Series and columns, of whatever library, as entries of a row.
 
-Each column and label has a place of its own: the same label is in the same place whatever its rank (`value_counts`
-sorts by the noisy values). What order columns and labels had is one more entry.
+Each column and label has a place of its own: a label has the same place whatever its rank (`value_counts` sorts by the
+noisy values). The order of columns and labels is one more entry.
 """
 
 import sys
@@ -12,16 +12,16 @@ from typing import Any
 from dpwitness.events.encoding import symbol
 from dpwitness.frames import ARROW, POLARS, Frames, dtype_text
 from dpwitness.mechanisms.columns import Node, OutputTraits
-from dpwitness.mechanisms.outcomes import LISTED, Row, flatten, listed, put_list
+from dpwitness.mechanisms.outcomes import LISTED_NAMES, Row, flatten, listed, put_list
 
 
 def put_table(
     names: Sequence[object], columns: Sequence[Sequence[object]], kinds: Sequence[str], rows: int,
     labels: Sequence[object] | None, more: str, row: Row, node: Node,
 ) -> None:  # fmt: skip
-    """A table by column and label, row after row, so that a row more changes no entry before it.
+    """Put a table by column and label, row after row, so that a further row changes no entry before it.
 
-    `labels` of rows are None where they are only counted; `more`: what its library keeps besides.
+    `labels` of rows are None if rows are only counted; `more`: further properties that its library keeps.
     """
     row.mark(node, symbol("table"), "a DataFrame")
     row.length(rows, node, "rows")
@@ -34,7 +34,7 @@ def put_table(
             row.mark(label, symbol("row"), "present")
     form = symbol("table", repr(([row.codes(name) for name in names], tuple(kinds), labels is None, more)))
     described = [f"{name!r} ({kind})" for name, kind in zip(names, kinds, strict=True)]
-    row.mark(row.at(node, "order of", "columns"), form, ", ".join(described[:LISTED]))
+    row.mark(row.at(node, "order of", "columns"), form, ", ".join(described[:LISTED_NAMES]))
     if labels is not None:
         order = symbol("labels", repr([row.codes(label) for label in labels]))
         row.mark(row.at(node, "order of", "labels"), order, listed(labels))
@@ -43,7 +43,7 @@ def put_table(
 def put_column(
     name: object, values: Sequence[object], kind: str, labels: Sequence[object] | None, more: str, row: Row, node: Node
 ) -> None:
-    """A column by itself: its values by their labels, or by their numbers from 1 where there are none."""
+    """Put a single column: its values by their labels, or by their numbers from 1 without labels."""
     row.mark(node, symbol("series"), "a Series")
     row.length(len(values), node, "rows")
     for value, within in zip(values, _rows(labels, len(values), row, node), strict=True):
@@ -58,7 +58,7 @@ def _rows(labels: Sequence[object] | None, count: int, row: Row, node: Node) -> 
 
 
 def _add(frames: Frames, table: type, as_frame: Callable[[Any], Any], *columns: type) -> None:
-    """Register the types of a library: of tables, and of columns by themselves, each of which is made a frame."""
+    """Register the types of a library: tables, and single columns, which `as_frame` makes a frame."""
 
     def of_table(value: Any, row: Row, node: Node) -> None:
         schema, values = frames.schema(value), frames.columns(value)
@@ -94,7 +94,7 @@ def _add_pandas(pd: Any) -> None:
         put_attributes(series, row, node)
 
     def put_attributes(value: Any, row: Row, node: Node) -> None:
-        # What a user has put beside the values; of an object that is no outcome, of which kind it is.
+        # The attributes that a user added; for an object that is not an outcome, its type.
         if value.attrs:
             row.add(
                 {name: _outcome_or_kind(one) for name, one in value.attrs.items()}, row.at(node, "attribute", "attrs")

@@ -11,7 +11,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.events import is_partition, outcomes_of, statistic_of
-from dpwitness.mechanisms.catalog import PROGRAM, registered
+from dpwitness.mechanisms.catalog import PROGRAM_PREFIX, registered
 from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both, summary
 from dpwitness.neighbours.pair import ATTACK
@@ -479,8 +479,8 @@ def _witness(result: Shown, replay: str | None, part: str = "") -> Markup:
 def replay_line(witness: Witness, file: str) -> str:
     """The command that counts a saved witness on fresh runs."""
     line = ["dpwitness", "replay", file]
-    if witness.mechanism.startswith(PROGRAM):
-        line += ["--command", witness.mechanism.removeprefix(PROGRAM)]
+    if witness.mechanism.startswith(PROGRAM_PREFIX):
+        line += ["--command", witness.mechanism.removeprefix(PROGRAM_PREFIX)]
     elif witness.mechanism not in registered():
         line += ["--mechanism", witness.mechanism]
     for option in ("python", "outcome", "errors"):
