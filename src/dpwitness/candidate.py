@@ -1,4 +1,4 @@
-"""What a search proposes: a directed pair, an event, and how often each side fell into the event. Never evidence."""
+"""Candidates of a search: a directed pair, an event, and the counts of the event on each side. Never evidence."""
 
 import math
 from dataclasses import dataclass, field, replace
@@ -10,12 +10,12 @@ from numpy.typing import NDArray
 from dpwitness.events import Event
 from dpwitness.neighbours import Pair
 
-#: Logarithms of ratios of probabilities, and parameters in nats, beyond which a double overflows; the largest order of
-#: a divergence that a claim is about.
+#: Nats beyond which exp overflows a double: the limit of parameters and of logarithms of ratios of probabilities.
 MOST_NATS: Final = 700.0
+#: The largest order of a divergence: beyond it a file would ask for powers that no double holds.
 MOST_ORDER: Final = 1e6
-#: Shares of the wealth on an event beside cells: of less, or of more, a level of either part might be 0 in a double.
-SHARES: Final = (1e-3, 0.999)
+#: The least and the largest share of the wealth on an event beside cells: beyond them a level of a part could be 0.
+EVENT_SHARES: Final = (1e-3, 0.999)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,9 +31,9 @@ class CellsEstimate:
     against
         The parameter of the claim's family that the bet is best against.
     event_share
-        The share of the wealth that is bet on the event alone, 0 or `SHARES`: what rare cells promised may not come.
+        Share of the wealth on the event alone, 0 or within `EVENT_SHARES`: the promise of rare cells may be luck.
 
-    Raises `ValueError` for numbers that cannot be these.
+    Raises `ValueError` for numbers outside these ranges.
     """
 
     joint: tuple[float, ...]
@@ -49,8 +49,9 @@ class CellsEstimate:
             raise ValueError(f"the probabilities of all cells add up to {sum(self.joint)!r}, not to 1")
         if not 0 <= self.against <= MOST_NATS:
             raise ValueError(f"against={self.against!r} must lie between 0 and {MOST_NATS:g}")
-        if self.event_share and not SHARES[0] <= self.event_share <= SHARES[1]:
-            raise ValueError(f"event_share={self.event_share!r} must be 0, or lie between {SHARES[0]} and {SHARES[1]}")
+        least, most = EVENT_SHARES
+        if self.event_share and not least <= self.event_share <= most:
+            raise ValueError(f"event_share={self.event_share!r} must be 0, or lie between {least} and {most}")
         if not 1 <= self.order <= MOST_ORDER:
             raise ValueError(f"order={self.order!r} must lie between 1 and {MOST_ORDER:g}")
         if len(self.log_ratios) < 2 or not all(abs(ratio) <= MOST_NATS for ratio in self.log_ratios):
@@ -61,8 +62,8 @@ class CellsEstimate:
 class Estimate:
     """Rough probabilities of an event under D, under D′ and under both in one run, from search runs.
 
-    Good enough to place a bet on. `both` None: the sides are independent. `cells`: what was seen of all the cells of a
-    partition, where the bet is on them. Raises `ValueError` for a number that is no probability.
+    They place a bet and prove nothing. `both` None: the sides are independent. `cells`: estimates of all cells of a
+    partition, if the bet is on cells. Raises `ValueError` for a number that is not a probability.
     """
 
     p: float
@@ -80,10 +81,10 @@ class Estimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PairedCounts:
-    """How many of n paired runs had (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0); two types, which never mix.
+    """The numbers of paired runs with (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0); two types, which never mix.
 
-    `cells`: where the event is made of k cells of a partition, how many runs had cell i on D and cell j on D′, at
-    i·k + j; empty where not, or where there were no runs.
+    `cells`: for an event made of k cells of a partition, the number of runs with cell i on D and cell j on D′, at
+    i·k + j; empty for any other event, and without runs.
     """
 
     n10: int = 0
@@ -104,12 +105,12 @@ class PairedCounts:
 
     @property
     def hits(self) -> int:
-        """How often M(D) fell into the event."""
+        """The number of runs with M(D) in the event."""
         return self.n10 + self.n11
 
     @property
     def neighbour_hits(self) -> int:
-        """How often M(D′) fell into the event."""
+        """The number of runs with M(D′) in the event."""
         return self.n01 + self.n11
 
     def __add__(self, other: Self) -> Self:
@@ -120,7 +121,7 @@ class PairedCounts:
         return replace(self, **four, cells=cells)
 
     def _exchanged(self) -> Self:
-        """The same runs with D and D′ in each other's place."""
+        """The counts of the same runs with D and D′ exchanged."""
         k = math.isqrt(len(self.cells))
         cells = tuple(self.cells[j * k + i] for i in range(k) for j in range(k))
         return replace(self, n10=self.n01, n01=self.n10, cells=cells)
@@ -128,32 +129,32 @@ class PairedCounts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally(PairedCounts):
-    """What n paired search runs showed of an event.
+    """The counts of an event in n paired search runs.
 
     It may choose a candidate and never proves one: evidence takes `Counts`, which `confirm` and `epoch` alone make.
     """
 
     @property
     def estimate(self) -> Estimate:
-        """The shares of the runs, of which there must be at least one."""
+        """The estimate from the shares of the runs, of which there must be at least one."""
         n = self.runs
         return Estimate(p=self.hits / n, q=self.neighbour_hits / n, both=self.n11 / n)
 
     def estimate_of(self, inside: NDArray[np.bool_]) -> Estimate:
-        """The shares of the runs in a set that is made of some of the k cells; shape (k,)."""
+        """The estimate of a set of some of the k cells; `inside`: of shape (k,), which cells it holds."""
         table, n = np.reshape(self.cells, (len(inside), len(inside))), self.runs
         p, q, both = table[inside].sum(), table[:, inside].sum(), table[np.ix_(inside, inside)].sum()
         return Estimate(p=int(p) / n, q=int(q) / n, both=int(both) / n)
 
     @property
     def swapped(self) -> "Tally":
-        """The same runs with D and D′ in each other's place."""
+        """The counts of the same runs with D and D′ exchanged."""
         return self._exchanged()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A pair, D first, an event that D should produce more often than the claim allows, and what was seen of it."""
+    """A pair, D first, an event that D should produce more often than the claim allows, and its estimate."""
 
     pair: Pair
     event: Event
@@ -161,9 +162,9 @@ class Candidate:
 
     @property
     def coupled(self) -> bool:
-        """Whether the sides of its runs share their random draws: unless its estimate is of independent sides."""
+        """Whether the sides of its runs share their random draws; not if its estimate is of independent sides."""
         return self.estimate is None or self.estimate.both is not None
 
     def seen(self, tally: Tally) -> "Candidate":
-        """The same with the estimate of new search runs."""
+        """The candidate with the estimate of new search runs."""
         return replace(self, estimate=tally.estimate)

@@ -18,30 +18,24 @@ from typing import Annotated, Any, Final, Literal, Union, get_args, get_origin
 
 from dpwitness.errors import BadInput, InvalidParameter, RunsEnded
 
-#: The place in memory in the text of an object without a text of its own: it says nothing, and changes by process.
+#: The memory address in the default text of an object, which changes by process.
 ADDRESS: Final = re.compile(r" at 0x[0-9A-Fa-f]+")
-#: Characters of a value in a message; a longer text is cut.
-LONGEST: Final = 80
-#: Levels of containers within each other in any input: a reader calls itself once a level, and a user may have raised
-#: the interpreter's limit on that, `sys.setrecursionlimit`, above what the stack holds.
-DEEPEST: Final = 100
-#: Types of containers, besides dicts and arrays of objects.
-CONTAINERS: Final = (list, tuple, set, frozenset, deque)
-#: Types of most values that are no containers.
-PLAIN: Final = frozenset({float, int, bool, str, bytes, type(None)})
-#: Brackets and texts of JSON.
-BRACKETS: Final = re.compile(r'[\[\]{}]|"(?:[^"\\]|\\.)*"')
-#: Times as texts: their units in seconds.
-UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+#: Levels of nested containers of an input at most: a reader calls itself once a level, and a user may have raised the
+#: interpreter's limit, `sys.setrecursionlimit`, above what the stack holds.
+DEEPEST_LEVEL: Final = 100
+#: The types of most values that are not containers.
+PLAIN_TYPES: Final = frozenset({float, int, bool, str, bytes, type(None)})
+#: Seconds of each unit of a time that is given as a text.
+TIME_UNITS: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 
 
 def brief(value: object) -> str:
     """The text of a value of any kind on one line of at most 80 characters, for messages."""
-    return " ".join(as_text(value).split())[:LONGEST]
+    return " ".join(as_text(value).split())[:80]
 
 
 def as_text(value: object) -> str:
-    """The text of a value of any kind: without its place in memory, and its type where it has no text."""
+    """The text of a value of any kind, without its memory address; the name of its type if it has no text."""
     try:
         if not too_deep(value):
             return ADDRESS.sub("", repr(value))
@@ -51,13 +45,13 @@ def as_text(value: object) -> str:
 
 
 def too_deep(value: object) -> bool:
-    """Whether containers lie within each other deeper than `DEEPEST` levels: one that holds itself does."""
+    """Whether containers are nested deeper than `DEEPEST_LEVEL` levels, as in a container that holds itself."""
     level = [value]
-    for _ in range(DEEPEST + 1):
+    for _ in range(DEEPEST_LEVEL + 1):
         parts = list(chain.from_iterable(map(_parts, level)))
-        if set(map(type, parts)) <= PLAIN:  # which most inputs end with
+        if set(map(type, parts)) <= PLAIN_TYPES:  # which most inputs end with
             return False
-        level = list({id(part): part for part in parts if type(part) not in PLAIN}.values())
+        level = list({id(part): part for part in parts if type(part) not in PLAIN_TYPES}.values())
     return True
 
 
@@ -65,7 +59,7 @@ def _parts(whole: Any) -> Iterable[object]:
     """The values directly within a container; empty for any other object."""
     if isinstance(whole, dict):
         return chain(whole, whole.values())
-    if isinstance(whole, CONTAINERS):
+    if isinstance(whole, list | tuple | set | frozenset | deque):
         return whole
     # Without an import: the command line's help needs no numpy.
     if str(type(whole).__module__).startswith("numpy") and getattr(getattr(whole, "dtype", None), "hasobject", False):
@@ -73,11 +67,11 @@ def _parts(whole: Any) -> Iterable[object]:
     return ()
 
 
-def json_value(text: str, deepest: int = DEEPEST, **read: Any) -> object:
-    """As `json.loads`, which a raised recursion limit lets end the process. Raises `ValueError`, also if too deep."""
+def json_value(text: str, deepest: int = DEEPEST_LEVEL, **read: Any) -> object:
+    """The value of a JSON text. Raises `ValueError`, also for deep nesting, by which `json.loads` may crash."""
     depth = 0
     if text.count("[") + text.count("{") > deepest:
-        for found in BRACKETS.finditer(text):
+        for found in re.finditer(r'[\[\]{}]|"(?:[^"\\]|\\.)*"', text):  # brackets, and texts, which may hold brackets
             depth += {"[": 1, "{": 1, "]": -1, "}": -1}.get(found[0], 0)
             if depth > deepest:
                 raise ValueError(f"lists are nested deeper than {deepest} levels")
@@ -143,7 +137,7 @@ def items(name: str, value: Any, error: type[BadInput] = InvalidParameter) -> Se
 
 
 def flag(name: str, value: object, error: type[BadInput] = InvalidParameter) -> bool:
-    """True or False. Raises `error` for any other value."""
+    """The value if it is True or False. Raises `error` for any other value."""
     return bool(kind(name, value, bool, "True or False", error))
 
 
@@ -151,9 +145,9 @@ def seconds(name: str, value: object, error: type[BadInput] = InvalidParameter) 
     """A positive time in seconds: a number, or a text as 60, 60s, 500ms, 2m or 1h. Raises `error`."""
     found = math.nan
     if isinstance(value, str):
-        unit = next((unit for unit in UNITS if value.endswith(unit)), "")
+        unit = next((unit for unit in TIME_UNITS if value.endswith(unit)), "")
         try:
-            found = float(value.removesuffix(unit)) * UNITS.get(unit, 1.0)
+            found = float(value.removesuffix(unit)) * TIME_UNITS.get(unit, 1.0)
         except ValueError:
             raise error(f"{name}={brief(value)} must be a time, such as 30, '30s', '500ms', '2m' or '1h'") from None
     else:
@@ -166,7 +160,7 @@ def seconds(name: str, value: object, error: type[BadInput] = InvalidParameter) 
 def number(
     name: str, value: object, error: type[BadInput] = InvalidParameter, wanted: str = "a number"
 ) -> float:  # fmt: skip
-    """The value as a float, infinities and NaN included. Raises `error` for flags and for values that are no number."""
+    """The value as a float, infinities and NaN included. Raises `error` for flags and other values."""
     if isinstance(value, bool) or not isinstance(value, numbers.Real):
         raise error(f"{name}={brief(value)} must be {wanted}")
     try:
@@ -176,7 +170,7 @@ def number(
 
 
 def finite(name: str, value: object, error: type[BadInput] = InvalidParameter) -> float:
-    """The value as a finite float. Raises `error` for infinities, NaN, flags and values that are no number."""
+    """The value as a finite float. Raises `error` for infinities, NaN, flags and values that are not numbers."""
     found = number(name, value, error, "a finite number")
     if not math.isfinite(found):
         raise error(f"{name}={brief(value)} must be a finite number")
@@ -255,11 +249,8 @@ def is_ours(thing: object) -> bool:
     return type(thing).__module__.partition(".")[0] == "dpwitness"
 
 
-#: Exceptions that end this process, or runs that nobody needs: code that catches all others, so that a result is not
-#: lost, lets these through.
+#: The exceptions that end this process, or runs that nobody needs: code that catches all others lets them through.
 INTERRUPTS: Final = (KeyboardInterrupt, RunsEnded)
-#: Classes with which other packages end a test or a task, if they are loaded: pytest's skip and fail, a cancelled task.
-ENDINGS: Final = (("_pytest.outcomes", "OutcomeException"), ("asyncio.exceptions", "CancelledError"))
 
 
 def is_failure(error: BaseException) -> bool:
@@ -269,7 +260,9 @@ def is_failure(error: BaseException) -> bool:
     """
     if isinstance(error, Exception):
         return True
-    found = (getattr(sys.modules.get(module), name, None) for module, name in ENDINGS)
+    # Loaded packages end a test or a task by these: pytest's skip and fail, a cancelled task.
+    others = (("_pytest.outcomes", "OutcomeException"), ("asyncio.exceptions", "CancelledError"))
+    found = (getattr(sys.modules.get(module), name, None) for module, name in others)
     endings = (*INTERRUPTS, SystemExit, GeneratorExit, *(kind for kind in found if isinstance(kind, type)))
     return not isinstance(error, endings)
 

@@ -40,14 +40,16 @@ from dpwitness.checks import brief, finite, text
 from dpwitness.errors import InvalidClaim, InvalidNeighbours, InvalidWitness
 
 T = TypeVar("T")
-#: A type as annotations write it.
+#: A type as an annotation writes it.
 Kind: TypeAlias = Any
-#: A JSON Schema, and those that it refers to, by name.
+#: A JSON Schema.
 Schema = dict[str, Any]
+#: The JSON Schemas to which another schema refers, by name.
 Definitions = dict[str, Schema]
 
-#: The value of a property whose key is not written.
+#: The mark of a property's value whose key is not written.
 OMITTED: Final[Any] = object()
+#: The mark of a key without a default: a file that lacks it is damaged.
 _REQUIRED: Final = object()
 
 
@@ -60,16 +62,17 @@ class Codec(Generic[T]):
     schema: Callable[[Definitions], Schema] = lambda _: {}
 
 
+#: A codec of any type.
 AnyCodec: TypeAlias = Codec[Any]
 
 
 class JsonFields:
-    """A dataclass with the JSON that follows from its fields."""
+    """A base of dataclasses whose JSON follows from their fields."""
 
     __slots__ = ()
 
     def to_json(self) -> dict[str, Any]:
-        """Everything needed to build it again, as JSON values."""
+        """The JSON values from which the object is built again."""
         return write_fields(self)
 
 
@@ -91,7 +94,7 @@ def whole_below(limit: int, least: int = 0) -> Codec[int]:
 
 
 def or_infinite(infinity: float, other: Kind = float) -> Codec[float]:
-    """One infinity, which JSON lacks, as null; other numbers as the codec of `other` says."""
+    """The codec that writes one infinity, which JSON lacks, as null, and other numbers as the codec of `other`."""
     codec = codec_of(other)
     return Codec(
         lambda value: None if value == infinity else codec.write(value),
@@ -101,12 +104,12 @@ def or_infinite(infinity: float, other: Kind = float) -> Codec[float]:
 
 
 def listed(name: str, value: object) -> list[object]:
-    """A list. Raises `ValueError`."""
+    """The value as a list. Raises `ValueError`."""
     return list(checks.kind(name, value, (list, tuple), "a list", ValueError))
 
 
 def mapping(name: str, value: object) -> dict[str, object]:
-    """An object. Raises `ValueError`."""
+    """The value as a dict. Raises `ValueError`."""
     return dict(checks.kind(name, value, Mapping, "an object", ValueError))
 
 
@@ -114,7 +117,7 @@ def _text(name: str, value: object) -> str:
     return text(name, checks.kind(name, value, str, "a text", ValueError))
 
 
-#: The codecs of types that are not derived.
+#: The codecs by type that do not follow from other types.
 _known: dict[object, AnyCodec] = {
     str: checked(_text, type="string"),
     bool: checked(lambda name, value: checks.kind(name, value, bool, "true or false", ValueError), type="boolean"),
@@ -207,7 +210,7 @@ def _object_of(codec: AnyCodec) -> AnyCodec:
 
 
 def _any_of(classes: list[Kind]) -> AnyCodec:
-    """Classes that are told apart by their constant, the first of their keys."""
+    """The codec of several classes, which their first key, a constant, tells apart."""
 
     def read(name: str, value: object) -> Any:
         key = keys_of(classes[0])[0].name
@@ -360,7 +363,7 @@ class Family:
         self.kinds[name] = kind
 
     def read(self, kind: str, name: str, value: Mapping[str, object]) -> Any:
-        """A value of a registered kind. Raises `KeyError`, `ValueError`, and what another package's class raises."""
+        """A value of a registered kind. Raises `KeyError`, `ValueError`, and any error of another package's class."""
         one = self.kinds[kind]
         return one.from_json(value) if hasattr(one, "from_json") else read_fields(one, name, {"kind": kind, **value})
 

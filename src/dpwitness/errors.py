@@ -1,17 +1,17 @@
-"""All errors and warnings of dpwitness. All that are not marked as internal can be imported from `dpwitness`.
+"""All errors and warnings of dpwitness. Those not marked as internal can be imported from `dpwitness`.
 
     DPWitnessError
-    ├── BadInput (also a ValueError)      what the caller gave cannot be used
+    ├── BadInput (also a ValueError)      an argument of the caller cannot be used
     │   ├── InvalidClaim                  ε or δ out of range
     │   ├── InvalidNeighbours             a pair of inputs, or a relation, that makes no sense
     │   ├── InvalidData                   a file that cannot be read or written, or does not hold what it must
     │   ├── InvalidParameter              a setting, or a parameter that the mechanism lacks, needs or rejects
     │   ├── InvalidWitness                a witness or a result that cannot be read back
-    │   ├── UnknownTarget                 no mechanism of that name
-    │   ├── UnknownAttack                 no attack of that name
-    │   ├── BudgetTooSmall                so few runs that nothing could be refuted
+    │   ├── UnknownTarget                 no mechanism has the name
+    │   ├── UnknownAttack                 no attack has the name
+    │   ├── BudgetTooSmall                too few runs to refute anything
     │   └── AttackStopped                 the questions or the time allowed ended before the attack had what it needs
-    ├── OracleFailed (also a RuntimeError)     the system under attack raised, or gave what is no answer
+    ├── OracleFailed (also a RuntimeError)     the system under attack raised, or its answer was invalid
     ├── ClusterLost (also a ConnectionError)   no cluster answers, or it does not answer any more
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
         ├── MechanismRaised               it raised an exception
@@ -19,22 +19,22 @@
         ├── MechanismCrashed              it ended the process that ran it
         ├── DependentRuns                 its runs are not independent of each other
         ├── InvalidOutcome                it returned something that is not an outcome
-        └── CompiledDisagrees             (internal) compiled it gave other outcomes; it is run again as Python
+        └── CompiledDisagrees             (internal) compiled code gave other outcomes than Python, which runs again
 
     UserWarning
     ├── SlowMechanism                     numba refused the mechanism, so it runs as plain Python
     ├── CompiledDiffers                   numba made something else of the mechanism, so it runs as plain Python
 
     BaseException
-    └── RunsEnded                         (internal) it ends runs from without
+    └── RunsEnded                         (internal) it ends runs from outside
 
-The command line prints the message of any of these on one line and exits with 2. The pytest plugin fails a test by
+The command line prints the message of any error on one line and exits with 2. The pytest plugin fails a test by
 `dpwitness.plugin.PrivacyViolation`, an AssertionError, or by `dpwitness.plugin.HealthCheckFailed`, a DPWitnessError.
 """
 
 
 class RunsEnded(BaseException):
-    """Ends runs from without, by no error: no `except Exception` of the user's stops it."""
+    """The end of runs from outside, which no `except Exception` of the user's code stops."""
 
 
 class DPWitnessError(Exception):
@@ -42,7 +42,7 @@ class DPWitnessError(Exception):
 
 
 class BadInput(DPWitnessError, ValueError):
-    """What the caller gave cannot be used."""
+    """An argument of the caller cannot be used."""
 
 
 class InvalidClaim(BadInput):
@@ -66,15 +66,15 @@ class InvalidWitness(BadInput):
 
 
 class UnknownTarget(BadInput):
-    """No mechanism of that name."""
+    """No mechanism has the given name."""
 
 
 class UnknownAttack(BadInput):
-    """No attack family, or no generator of candidates, of that name."""
+    """No attack family, or no generator of candidates, has the given name."""
 
 
 class BudgetTooSmall(BadInput):
-    """So few runs that not even the clearest violation could be refuted."""
+    """The runs are too few to refute even the clearest violation."""
 
 
 class AttackStopped(BadInput):
@@ -87,7 +87,7 @@ class AttackStopped(BadInput):
 
 
 class OracleFailed(DPWitnessError, RuntimeError):
-    """The system under attack raised an exception, or returned something that is no answer."""
+    """The system under attack raised an exception, or returned an invalid answer."""
 
 
 class ClusterLost(DPWitnessError, ConnectionError):
@@ -126,7 +126,7 @@ class InvalidOutcome(MechanismError):
 
 
 class CompiledDisagrees(MechanismError):
-    """Compiled by numba the mechanism gave another outcome than in Python: what was counted is not to be used."""
+    """The compiled mechanism gave another outcome than plain Python, so its counts must not be used."""
 
 
 class SlowMechanism(UserWarning):

@@ -16,12 +16,11 @@ from numpy.typing import ArrayLike, NDArray
 
 Floats = NDArray[np.float64]
 
+#: The nodes and weights of Gauss–Legendre quadrature with 32 points.
 NODES, WEIGHTS = np.polynomial.legendre.leggauss(32)
-#: How far beyond the outermost kink, in scales of the threshold noise: e⁻⁶⁰ of the mass lies behind it.
-TAIL: Final = 60.0
 
-#: Scales of threshold and query noise of the bundled targets, from (ε, cutoff, sensitivity).
-SCALES: Final[dict[str, Callable[[float, int, float], tuple[float, float]]]] = {
+#: The scales of threshold noise and query noise of a bundled target, as functions of (ε, cutoff, sensitivity).
+NOISE_SCALES: Final[dict[str, Callable[[float, int, float], tuple[float, float]]]] = {
     "svt": lambda epsilon, cutoff, delta: (2 * delta / epsilon, 4 * cutoff * delta / epsilon),
     "isvt1": lambda epsilon, cutoff, delta: (2 * delta / epsilon, 0.0),
     "isvt2": lambda epsilon, cutoff, delta: (2 * delta / epsilon, 2 * delta / epsilon),
@@ -68,7 +67,8 @@ def pattern_probability(
     kinks = np.unique(np.append(values, threshold))
     step = min(b, c) / 2
     edges = [np.linspace(u, v, int(np.ceil((v - u) / step)) + 1)[:-1] for u, v in pairwise(kinks)]
-    tail = np.linspace(0, TAIL * b, int(np.ceil(TAIL * b / step)) + 1)
+    length = 60.0 * b  # beyond the outermost kink: e⁻⁶⁰ of the mass lies behind it
+    tail = np.linspace(0, length, int(np.ceil(length / step)) + 1)
     grid = np.concatenate([kinks[0] - tail[:0:-1], *edges, kinks[-1] + tail])
     total = 0.0
     # In pieces: the panels of a narrow query noise may be many.
@@ -108,7 +108,7 @@ def target_probability(
 
     For targets that stop after `cutoff` ⊤'s, the pattern ends with the last answer given.
     """
-    b, c = SCALES[target](epsilon, cutoff, sensitivity)
+    b, c = NOISE_SCALES[target](epsilon, cutoff, sensitivity)
     return pattern_probability(answers, queries, threshold=threshold, threshold_scale=b, query_scale=c)
 
 

@@ -1,4 +1,4 @@
-"""Files in and out: columns of numbers from CSV, text written whole or not at all."""
+"""Files: columns of numbers from CSV, and text that is written whole or not at all."""
 
 import csv
 import io
@@ -22,21 +22,22 @@ from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidData
 
-#: The prefix of temporary files; short, so that a long file name leaves room for the rest.
-PREFIX: Final = ".dpwitness-"
-#: Bytes that are read of one file: a device such as /dev/zero has no end.
-LARGEST = 1 << 28
-#: Standard input as a path.
+#: The prefix of the names of temporary files, short, so that a long file name leaves room for the rest.
+TEMPORARY_PREFIX: Final = ".dpwitness-"
+#: Bytes of a file that are read at most: a device such as /dev/zero has no end.
+MOST_FILE_BYTES = 1 << 28
+#: The path that stands for standard input.
 STDIN: Final = "-"
-#: Texts of integers and of real numbers, see `typed_column`. Python may be set to read integers of 640 digits at most.
+#: The texts of integers, see `typed_column`. Python may be set to read integers of 640 digits at most.
 INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,639}")
+#: The texts of real numbers, see `typed_column`.
 REAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-][0-9]+)?")
-#: Paths of the process's own open files, which must not be replaced, whatever they are.
+#: The beginnings of paths of the process's own open files, which must not be replaced.
 STREAMS: Final = ("/dev/std", "/dev/fd/", "/proc/")
 
 
 def check_writable(path: str | Path) -> None:
-    """Raise `InvalidData` now, not after hours of runs, where `write_atomically` could not write.
+    """Raise `InvalidData` now, not after hours of runs, if `write_atomically` could not write.
 
     It cannot write to a folder, to a file without permission, or where the folder does not exist or gives no
     permission. Nothing is left behind. A disk may still fill up later.
@@ -47,7 +48,7 @@ def check_writable(path: str | Path) -> None:
     if replaceable:
         try:
             # A real file, since a permission says little of network, read-only and virtual file systems.
-            with tempfile.TemporaryFile(dir=target.parent, prefix=PREFIX):
+            with tempfile.TemporaryFile(dir=target.parent, prefix=TEMPORARY_PREFIX):
                 pass
         except OSError as error:
             raise _unwritable(path, error) from error
@@ -127,8 +128,8 @@ def _destination(path: str | Path) -> tuple[Path, int | None, bool]:
 
 
 def _replace(target: Path, mode: int | None, data: bytes) -> None:
-    """Put a new file in the place of an old one of the given mode; of an ordinary new file's if `mode` is None."""
-    new = target.with_name(f"{PREFIX}{uuid.uuid4().hex}.tmp")
+    """Replace a file by a new one with the given mode, or with the mode of an ordinary new file if it is None."""
+    new = target.with_name(f"{TEMPORARY_PREFIX}{uuid.uuid4().hex}.tmp")
     try:
         # The text of a private file is never readable by others.
         with open(new, "xb", opener=partial(os.open, mode=0o666 if mode is None else 0o600)) as file:
@@ -148,15 +149,15 @@ def _unwritable(path: str | Path, error: OSError) -> InvalidData:
 def read_text(path: str | Path) -> str:
     """The text of a file; of standard input if the path is "-".
 
-    Raises `InvalidData` for a file that cannot be read, or has more than `LARGEST` bytes.
+    Raises `InvalidData` for a file that cannot be read, or has more than `MOST_FILE_BYTES` bytes.
     """
     name = shown(path)
     try:
         if str(path) == STDIN:
-            data = sys.stdin.buffer.read(LARGEST + 1)
+            data = sys.stdin.buffer.read(MOST_FILE_BYTES + 1)
         else:
             with open(path, "rb") as file:
-                data = file.read(LARGEST + 1)
+                data = file.read(MOST_FILE_BYTES + 1)
         text = data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise InvalidData(f"cannot read {name}: it is not UTF-8 text") from error
@@ -165,8 +166,8 @@ def read_text(path: str | Path) -> str:
     except (OSError, ValueError) as error:  # a ValueError for a name with a null byte
         reason = error.strerror if isinstance(error, OSError) else None
         raise InvalidData(f"cannot read {name}: {reason or error}") from error
-    if len(data) > LARGEST:
-        raise InvalidData(f"cannot read {name}: it has more than {LARGEST:,} bytes")
+    if len(data) > MOST_FILE_BYTES:
+        raise InvalidData(f"cannot read {name}: it has more than {MOST_FILE_BYTES:,} bytes")
     return text
 
 
@@ -310,7 +311,7 @@ def _cell(name: str, line: int, cell: str) -> int | float:
 
 
 def reads_as_number(cell: str) -> bool:
-    """Whether Python reads a number in a cell, however it is written: the cell is then no name of a column."""
+    """Whether Python reads a number in a cell in any notation; such a cell is not the name of a column."""
     try:
         float(cell)
     except ValueError:

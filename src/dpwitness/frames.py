@@ -22,17 +22,20 @@ from typing_extensions import override
 from dpwitness.checks import brief, one_line
 from dpwitness.errors import InvalidNeighbours
 
+#: A frame of a library.
 Frame = Any
 #: A column as an object of its library: a Series of pandas or Polars, a `Field` of Arrow with its values.
 Column = Any
+#: A value of a column.
 Value = Any
+#: The values of columns, by name.
 Columns = Mapping[Any, Sequence[Value]]
 #: The function that writes a cell as JSON values, and the function that reads one.
 Cell = Callable[[Any], Any]
 
 
-#: The NumPy types of floats, by the names that the libraries have for them.
-_FLOATS: Final = {
+#: The NumPy types of floats, by their names in the libraries.
+_FLOAT_DTYPES: Final = {
     **{name: name.lower() for name in ("float16", "float32", "float64", "Float16", "Float32", "Float64")},
     **{"halffloat": "float16", "float": "float32", "double": "float64"},
 }
@@ -106,7 +109,7 @@ class Frames(ABC):
         return None
 
     def build(self, blank: Frame, columns: Columns, labels: Any = None, without: Sequence[int] = ()) -> Frame:
-        """A frame of these columns that has the schema of a blank.
+        """A frame of the given columns that has the schema of a blank.
 
         `labels`: the index of an example. A row takes the label of its place in it; rows behind its last one get labels
         of the same kind. `without`: places, counted before any is left out, whose labels no row takes.
@@ -124,17 +127,17 @@ class Frames(ABC):
         return self.blank(self._frame({name: self._column(values) for name, values in columns.items()}))
 
     def held(self, blank: Frame, name: Any, values: Sequence[Value]) -> list[Value]:
-        """The values that a column of a blank has when it is given values. Raises as `build`."""
+        """The values that a column of a blank holds after it is given values. Raises as `build`."""
         return self._values(self._column(values, dict(self._columns(blank))[name]))
 
     def retyped(self, blank: Frame, other: Frame, names: Sequence[Any]) -> Frame:
-        """A blank whose columns of these names have the types that they have in another blank."""
+        """A blank in which the columns `names` have their types of another blank."""
         others = dict(self._columns(other))
         return self._frame({n: others[n] if n in names else column for n, column in self._columns(blank)}, blank)
 
     def floats(self, blank: Frame) -> dict[Any, str]:
         """The NumPy types of the columns of floats, by name."""
-        types = {name: _FLOATS.get(self._type(column)) for name, column in self._columns(blank)}
+        types = {name: _FLOAT_DTYPES.get(self._type(column)) for name, column in self._columns(blank)}
         return {name: kind for name, kind in types.items() if kind is not None}
 
     def categories(self, data: Frame) -> dict[Any, list[Value]]:
@@ -216,12 +219,12 @@ class Frames(ABC):
         """The type of a column as JSON values; None where no file holds it."""
 
     def _type_from_json(self, kind: Any, read: Cell) -> Column:
-        """A column without values, of a type. Raises any error for a JSON value that is no type."""
+        """A column of a type without values. Raises any error for a JSON value that is not a type."""
         raise NotImplementedError
 
 
-#: The dtypes of columns that pandas makes again from their texts and a list of values.
-_DTYPES: Final = re.compile(
+#: The texts of pandas' dtypes from which, with a list of values, pandas makes the same column again.
+_DTYPE_TEXTS: Final = re.compile(
     r"bool|boolean|object|str|string\[(python|pyarrow)\]|string|([iI]nt|uint|UInt)(8|16|32|64)|float16|[fF]loat(32|64)"
     r"|datetime64\[(s|ms|us|ns)(, [\w/+:-]+)?\]|timedelta64\[(s|ms|us|ns)\]"
 )
@@ -380,7 +383,7 @@ class PandasFrames(Frames):
             known = self._column_to_json(pd.Series(dtype.categories, dtype=dtype.categories.dtype), write)
             return known and {"categories": known[1], "dtype": known[0], "ordered": bool(dtype.ordered)}
         name = dtype_text(dtype)
-        return name if _DTYPES.fullmatch(name) and pd.api.types.pandas_dtype(name) == dtype else None
+        return name if _DTYPE_TEXTS.fullmatch(name) and pd.api.types.pandas_dtype(name) == dtype else None
 
     def _column_from_json(self, kind: Any, items: Any, read: Cell) -> Column:
         pd = self.module()
@@ -388,7 +391,7 @@ class PandasFrames(Frames):
             known = self._column_from_json(kind["dtype"], kind["categories"], read)
             categories = pd.CategoricalDtype(pd.Index(known, dtype=known.dtype), kind["ordered"] is True)
             return pd.Series(pd.Categorical.from_codes(items, dtype=categories))
-        if not isinstance(kind, str) or not _DTYPES.fullmatch(kind):
+        if not isinstance(kind, str) or not _DTYPE_TEXTS.fullmatch(kind):
             raise ValueError(f"a column has no dtype {brief(kind)}: numbers, texts, flags, times or categories")
         if kind.startswith(("datetime64", "timedelta64")) and not all(
             item is None or type(item) is int for item in items
@@ -563,7 +566,7 @@ class PolarsFrames(Frames):
 
 
 class LazyPolarsFrames(PolarsFrames):
-    """LazyFrames of Polars: of rows that are there, which only the mechanism collects."""
+    """LazyFrames of Polars over rows in memory, which only the mechanism collects."""
 
     form = "polars-lazy"
     kind = "LazyFrame"
@@ -715,27 +718,31 @@ def _are_texts(metadata: object) -> bool:
 
 
 def _of_rows(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
-    """The metadata of a table of so many rows: an index that counts rows, kept there by pandas, has their number."""
+    """The metadata of a table with the number of its rows, which pandas notes there for an index that counts rows."""
     try:
         kept = json.loads((metadata or {})[b"pandas"])
         for index in kept["index_columns"]:
             if isinstance(index, dict) and index["kind"] == "range":
                 index["stop"] = index["start"] + rows * index["step"]
-    except (KeyError, TypeError, ValueError):  # there is none, or another program wrote it
+    except (KeyError, TypeError, ValueError):  # no metadata of pandas, or another program wrote them
         return metadata
     return {**(metadata or {}), b"pandas": json.dumps(kept).encode()}
 
 
+#: DataFrames of pandas.
 PANDAS: Final = PandasFrames()
+#: DataFrames of Polars.
 POLARS: Final = PolarsFrames()
+#: LazyFrames of Polars.
 LAZY_POLARS: Final = LazyPolarsFrames()
+#: Tables of Arrow.
 ARROW: Final = ArrowFrames()
 #: The frames of all libraries.
 FRAMES: Final[tuple[Frames, ...]] = (PANDAS, POLARS, LAZY_POLARS, ARROW)
 
 
 def frames_of(data: object) -> Frames | None:
-    """The frames that an object is one of; None for any other object. Imports nothing."""
+    """The kind of frames of an object; None for any other object. Imports nothing."""
     return next((frames for frames in FRAMES if frames.holds(data)), None)
 
 

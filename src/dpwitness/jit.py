@@ -1,4 +1,4 @@
-"""How dpwitness compiles. Numba, which takes half a second to import, is imported when something is compiled."""
+"""Compiling by numba, which takes half a second to import and is imported when a function is compiled."""
 
 import threading
 from collections.abc import Callable
@@ -8,14 +8,16 @@ from typing import Any, Final, TypeVar
 from dpwitness.machine import COMPILING, cache_folder, numba_writes_to
 
 F = TypeVar("F", bound=Callable[..., Any])
+#: A lock under which one thread at a time imports numba or makes a kernel.
 _lock = threading.RLock()
 #: The machine code of kernels, by their functions.
 _kernels: Final[dict[Callable[..., Any], Any]] = {}
+#: Numba, once it is imported.
 _numba: Any = None
 
 
 def with_numba() -> Any:
-    """Numba, imported; from then on `COMPILING` is the time that it compiles."""
+    """Numba, imported; from then on `COMPILING` counts the seconds that it compiles."""
     global _numba
     with _lock:
         if _numba is None:
@@ -23,7 +25,7 @@ def with_numba() -> Any:
             from numba.core import event
 
             class Listener(event.Listener):
-                """A function that another one calls is compiled within it."""
+                """A listener that times compiling; a function that another one calls is compiled within it."""
 
                 def on_start(self, event: object) -> None:
                     COMPILING.start()

@@ -24,7 +24,7 @@ from dpwitness.errors import RunsEnded
 
 T = TypeVar("T")
 
-#: Warnings that this process has given, each once.
+#: The messages of warnings that this process has given, each once.
 _warned: set[str] = set()
 
 
@@ -112,8 +112,8 @@ def private_folder() -> Path:
     return Path(folder)
 
 
-#: Seconds by which compiling moves a deadline at most: a check returns 10 s after its `max_time`, whatever it compiles.
-MOST_COMPILING: Final = 5.0
+#: Seconds by which compiling moves a deadline at most, so that a check returns within 10 s of its `max_time`.
+MOST_COMPILING_SECONDS: Final = 5.0
 
 
 class Stopwatch:
@@ -130,14 +130,14 @@ class Stopwatch:
         self._total = 0.0
 
     def start(self) -> None:
-        """One activity begins; those that begin within another add nothing."""
+        """Begin an activity; activities that overlap count once."""
         with self._lock:
             if self._running == 0:
                 self._since = self._now()
             self._running += 1
 
     def stop(self) -> None:
-        """One activity ends."""
+        """End an activity."""
         with self._lock:
             self._running -= 1
             if self._running == 0:
@@ -145,12 +145,12 @@ class Stopwatch:
 
     @property
     def seconds(self) -> float:
-        """The time so far, the one that is going on included."""
+        """The seconds so far, the present activity included."""
         with self._lock:
             return self._total + (self._now() - self._since if self._running else 0.0)
 
 
-#: The seconds that numba has compiled in this process; `jit`, where numba is imported, starts and stops it.
+#: The stopwatch of compiling by numba in this process; `jit`, which imports numba, starts and stops it.
 COMPILING: Final = Stopwatch()
 
 
@@ -158,7 +158,7 @@ COMPILING: Final = Stopwatch()
 class Deadline:
     """A time by `time.monotonic` that moves by the seconds spent compiling from the making of this value on.
 
-    Compiling is not the mechanism's time, and a second check needs none of it.
+    Compiling is not the mechanism's time, and a second check compiles nothing.
 
     `patience`: seconds for which runs that have begun are waited for after the deadline. If more is bet afterwards they
     have to be: a run that was cut off is more often a long one, and how long a run takes may follow from its outcome.
@@ -181,7 +181,7 @@ class Deadline:
     @property
     def _open(self) -> float:
         """Seconds for which runs may still begin; negative afterwards."""
-        return self.at + min(COMPILING.seconds - self.compiled, MOST_COMPILING) - time.monotonic()
+        return self.at + min(COMPILING.seconds - self.compiled, MOST_COMPILING_SECONDS) - time.monotonic()
 
     def earlier(self, seconds: float) -> "Deadline":
         """The same deadline, `seconds` earlier."""
@@ -189,7 +189,7 @@ class Deadline:
 
 
 class Overdue(RunsEnded):
-    """The time of a call is over: raised within it."""
+    """The time of a call is over; raised within the call."""
 
 
 def compiled_within(seconds: float, task: Callable[[], T]) -> T:
@@ -210,13 +210,13 @@ def compiled_within(seconds: float, task: Callable[[], T]) -> T:
     before = COMPILING.seconds
     thread.start()
     while thread.is_alive() and COMPILING.seconds - before < seconds:
-        thread.join(COMPILER_LOOKS)
-    end = time.monotonic() + ONCE_MORE
+        thread.join(0.1)
+    end = time.monotonic() + 5.0  # the task may catch the exception, and gets it again
     while thread.is_alive() and time.monotonic() < end:
         if not _is_within_llvm(thread):
             set_exception = ctypes.pythonapi.PyThreadState_SetAsyncExc
             set_exception(ctypes.c_ulong(thread.ident or 0), ctypes.py_object(Overdue))
-        thread.join(COMPILER_LOOKS)
+        thread.join(0.1)
     try:
         result, error = results.get_nowait()
     except queue.Empty:
@@ -236,31 +236,25 @@ def _is_within_llvm(thread: threading.Thread) -> bool:
     return False
 
 
-#: Seconds between two looks of `compiled_within` at the time that its task has compiled.
-COMPILER_LOOKS: Final = 0.1
-#: Seconds for which an overdue task of `compiled_within` is ended again and again.
-ONCE_MORE: Final = 5.0
-
-
 class Abandoned(RunsEnded):
-    """Nobody needs the runs of this thread any more: raised between two runs, never within one."""
+    """The runs of this thread are no longer needed; raised between two runs, never within one."""
 
 
-class _OfThread(threading.local):
+class _ThreadState(threading.local):
     abandoned = threading.Event()  # of a thread that no pool has started: never set
 
 
-#: `abandoned`: set once nobody needs the runs of this thread any more; the next run then raises `Abandoned`.
-OF_THREAD: Final = _OfThread()
+#: The state of each thread: `abandoned` is set once nobody needs its runs any more; its next run raises `Abandoned`.
+THREAD_STATE: Final = _ThreadState()
 
 
 def end_if_abandoned() -> None:
     """Raise `Abandoned` if nobody needs the runs of this thread any more: they would run beside the next ones."""
-    if OF_THREAD.abandoned.is_set():
+    if THREAD_STATE.abandoned.is_set():
         raise Abandoned
 
 
-#: The filters of warnings from before a mechanism ran; empty while none runs.
+#: The filters of warnings from before a mechanism ran; empty while no mechanism runs.
 _filters: list[Sequence[Any]] = []
 
 

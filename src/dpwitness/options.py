@@ -22,13 +22,19 @@ if TYPE_CHECKING:
     from dpwitness.proposals import Attack
     from dpwitness.runs import Progress
 
+#: The default of an option that must be given.
 REQUIRED: Final = inspect.Parameter.empty
+#: The default probability of a false alarm, small enough for a test that runs every day.
 ALPHA: Final = 1e-6
+#: The default number of paired confirm runs of a check.
 CHECK_RUNS: Final = 4_000_000
+#: Seconds of a check by default: a person waits for it.
 MAX_TIME: Final = 60.0
+#: Seconds of shrinking by default.
 SHRINK_TIME: Final = 10.0
+#: Workers at most: more threads than a machine has cores only cost memory.
 MOST_WORKERS: Final = 1024
-#: The largest multiple of the claim to be content with: a pass that would not have caught twice the claim says nothing.
+#: The largest detectable ratio: a pass that would not have caught twice the claim says nothing.
 MOST_RATIO: Final = 2.0
 #: The health checks of a test, which `suppress` leaves out by name.
 HEALTH_CHECKS: Final = (
@@ -41,19 +47,19 @@ HEALTH_CHECKS: Final = (
     "too_slow",
     "low_power",
 )
-#: How a claim is written as text.
-CLAIMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
-#: What says which inputs are neighbours.
-_RELATIONS: Final = "For example `queries(10)` or `[([1, 1], [2, 0])]`."
-#: What becomes of a run that raises.
-_RAISED: Final = (
+#: The forms of a claim as text, for help; messages have `mechanisms.claims.CLAIM_TEXTS`.
+CLAIM_FORMS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1, rdp:8,0.4, profile:FILE, tradeoff:FILE"
+#: Examples of relations, for help.
+_RELATION_EXAMPLES: Final = "For example `queries(10)` or `[([1, 1], [2, 0])]`."
+#: The meanings of the values of `errors`, for help.
+_ERRORS_HELP: Final = (
     '"raise": it ends the check. "outcome": its class is the outcome of the run; functions then run as plain Python.'
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """What a parameter is, besides its name and type.
+    """The help, default and setting of a parameter.
 
     `text` is its help on the command line and the first sentence of the reference, which goes on with `more`. The
     command line has an option of its name where there is a `metavar`, where there are `choices`, and for a `flag`,
@@ -79,15 +85,13 @@ class Option:
         return f"{first}{self.text[1:]}. {self.more}".strip()
 
 
-#: What an exception is: the end of everything, or an outcome.
+#: The treatment of an exception: the end of everything, or an outcome.
 Errors: TypeAlias = Literal["raise", "outcome"]
-#: What is said of the last bits of floating-point outcomes: beside the verdict, as the verdict, or nothing.
+#: The report of a leak in the last bits of floating-point outcomes: beside the verdict, as the verdict, or no report.
 Bits: TypeAlias = bool | Literal["strict"]
 #: The p-values of a curve.
 Method: TypeAlias = Literal["exact", "score"]
-#: What is an outcome besides what the mechanism returns.
-
-#: What all functions take without a name.
+#: The mechanism, which all functions take without a name.
 AnyMechanism: TypeAlias = Annotated[
     "Callable[..., Any] | Mechanism | str | None",
     Option(
@@ -95,9 +99,11 @@ AnyMechanism: TypeAlias = Annotated[
         'Or a name: of a bundled target, "file.py:function" or "package.module:object". See `dpwitness.mechanisms`.',
     ),
 ]
+#: The option `runs`.
 Runs: TypeAlias = Annotated[
     int, Option("maximum number of paired confirm runs", default=CHECK_RUNS, metavar="N", setting="runs")
 ]
+#: The option `detectable_ratio`.
 DetectableRatio: TypeAlias = Annotated[
     float | None,
     Option(
@@ -109,11 +115,13 @@ DetectableRatio: TypeAlias = Annotated[
         setting="detectable_ratio",
     ),
 ]
+#: The option `search_runs`.
 SearchRuns: TypeAlias = Annotated[
     int | None,
     Option("number of paired search runs", "They find the event and are no evidence."),
 ]
-LookAtBits: TypeAlias = Annotated[
+#: The option `bits`.
+BitsOption: TypeAlias = Annotated[
     Bits,
     Option(
         "strict: a leak in the last bits of floating-point outcomes is a violation too",
@@ -124,15 +132,17 @@ LookAtBits: TypeAlias = Annotated[
         setting="bits",
     ),
 ]
+#: The option `workers`.
 Workers: TypeAlias = Annotated[
     int | None,
     Option("number of threads, or of processes for plain Python (default: all cores)", metavar="N", setting="workers"),
 ]
+#: The option `reference`.
 Reference: TypeAlias = Annotated[str | None, Option("the name of the mechanism in a saved witness")]
 
 
 class MechanismOptions(TypedDict, total=False):
-    """How a mechanism is made, its inputs, its outcome, and the time for it all."""
+    """The parameters of a mechanism's making, inputs, outcome, and time."""
 
     make: Annotated[
         "Callable[[], Any] | None",
@@ -145,7 +155,7 @@ class MechanismOptions(TypedDict, total=False):
         "Relation | Sequence[Any] | None",
         Option(
             "which inputs are neighbours: a relation or a list of pairs",
-            f"{_RELATIONS} By default the relation of the target.",
+            f"{_RELATION_EXAMPLES} By default the relation of the target.",
         ),
     ]
     data: Annotated[Any, Option("D, for which the relation makes the neighbours")]
@@ -161,7 +171,7 @@ class MechanismOptions(TypedDict, total=False):
         Errors,
         Option(
             "how an exception of the mechanism is treated",
-            _RAISED,
+            _ERRORS_HELP,
             default="raise",
             choices=get_args(Errors),
             setting="errors",
@@ -180,12 +190,12 @@ class MechanismOptions(TypedDict, total=False):
 
 
 class ClaimOptions(TypedDict, total=False):
-    """What is claimed, and of which parameters of the mechanism."""
+    """The parameters of the claim, and those of the mechanism."""
 
     claim: Annotated[
         "Claim | Accountant | float | str | None",
         Option(
-            f"the claim, if it is not the mechanism's own ε and δ: {CLAIMS}",
+            f"the claim, if it is not the mechanism's own ε and δ: {CLAIM_FORMS}",
             "In Python also a claim such as `ApproxDP(1.0, 1e-5)`, a number (the claimed ε in nats), or an accountant "
             "of dp-accounting or Opacus, whose whole privacy profile is then the claim. The mechanism keeps its own ε.",
             metavar="CLAIM",
@@ -203,7 +213,7 @@ class ClaimOptions(TypedDict, total=False):
 
 
 class EpsilonOptions(TypedDict, total=False):
-    """The mechanism's own ε."""
+    """The parameters of the mechanism's own ε."""
 
     epsilon: Annotated[
         float | None,
@@ -217,7 +227,7 @@ class EpsilonOptions(TypedDict, total=False):
 
 
 class MachineOptions(TypedDict, total=False):
-    """Where the runs are made, and from which random numbers."""
+    """The parameters of where runs are made, and of their random numbers."""
 
     seed: Annotated[
         int | None,
@@ -285,7 +295,7 @@ class CheckOptions(BoundOptions, total=False):
         ),
     ]
     detectable_ratio: DetectableRatio
-    bits: LookAtBits
+    bits: BitsOption
 
 
 class CurveOptions(ClaimOptions, MechanismOptions, MachineOptions, total=False):
@@ -346,22 +356,23 @@ class AssertOptions(EpsilonOptions, ClaimOptions, MechanismOptions, total=False)
     runs: Runs
     detectable_ratio: DetectableRatio
     search_runs: SearchRuns
-    bits: LookAtBits
+    bits: BitsOption
     suppress: Annotated[str | Sequence[str], Option("health checks to turn off", default=())]
 
 
-#: What differs where a parameter is measured, not a claim checked; and what its confidence is.
+#: The differences of options if a parameter is measured, not a claim checked.
 _MEASURED: Final[Mapping[str, Mapping[str, Any]]] = {
     "epsilon": {"text": "the mechanism's ε in nats"},
     "runs": {"text": "number of paired confirm runs", "default": 20_000_000},
     "max_time": {"default": 600.0},
 }
+#: The differences of `alpha` if it is the error of a confidence bound.
 _CONFIDENCE: Final[Mapping[str, Any]] = {"default": 0.001, "more": "", "setting": "confidence"}
-#: What differs where a witness says how it was found.
+#: The differences of options if a witness says how it was found.
 _AS_FOUND: Final[Mapping[str, Mapping[str, Any]]] = {
-    "errors": {"more": f"{_RAISED} A witness that was found so keeps to it."},
+    "errors": {"more": f"{_ERRORS_HELP} A witness that was found so keeps to it."},
 }
-#: Which parameters a function has, and what differs from what they are to `check`.
+#: The parameters of each public function, and their differences from the parameters of `check`.
 FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
     "check": (
         CheckOptions,
@@ -375,7 +386,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         BoundOptions,
         {
             **_MEASURED,
-            "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIMS}"},
+            "claim": {"text": f"bound this claim's parameter, such as ρ, in place of ε: {CLAIM_FORMS}"},
             "delta": {"text": "the fixed δ, and the mechanism's parameter of that name (default 0)"},
             "alpha": {"text": "probability that the bound is too large", **_CONFIDENCE},
         },
@@ -384,7 +395,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         BoundOptions,
         {
             **_MEASURED,
-            "claim": {"text": f"a claim to test against the band: {CLAIMS}"},
+            "claim": {"text": f"a claim to test against the band: {CLAIM_FORMS}"},
             "delta": {"text": "the mechanism's parameter of that name, and the δ of a claim that is a number"},
             "alpha": {"text": "probability that the band is too high anywhere", **_CONFIDENCE},
         },
@@ -392,7 +403,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
     "curve": (
         CurveOptions,
         {
-            "claim": {"text": f"test this claim's parameter, such as μ, in place of ε: {CLAIMS}"},
+            "claim": {"text": f"test this claim's parameter, such as μ, in place of ε: {CLAIM_FORMS}"},
             "delta": {"text": "the tested δ, and the mechanism's parameter of that name (default 0)"},
             "max_time": {"text": "time limit of each line, such as 60s or 2m", "default": 600.0},
         },
@@ -400,12 +411,12 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
     "replay": (
         ReplayOptions,
         {
-            "claim": {"text": f"the claim (default: the witness's): {CLAIMS}"},
+            "claim": {"text": f"the claim (default: the witness's): {CLAIM_FORMS}"},
             "delta": {"text": "the claimed δ (default: the witness's)", "more": ""},
             "parameters": {"text": "parameters of the mechanism, which replace those of the witness by name"},
             "neighbours": {
                 "text": "the relation of the claim, which must contain the pair (default: the witness's)",
-                "more": _RELATIONS,
+                "more": _RELATION_EXAMPLES,
             },
             "data": {"text": "D of that relation"},
             **_AS_FOUND,
@@ -417,7 +428,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         {
             "neighbours": {
                 "text": "the relation that contains every simpler pair (default: the witness's)",
-                "more": _RELATIONS,
+                "more": _RELATION_EXAMPLES,
             },
             **_AS_FOUND,
             "data": {"text": "D of that relation: the inputs then stay as they are, and only the event is simplified"},
@@ -429,14 +440,14 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
 
 
 def options_of(function: str) -> dict[str, Option]:
-    """The options of a public function by name, those first that must be given."""
+    """The options of a public function by name; options that must be given come first."""
     kinds, own = FUNCTIONS[function]
     options = {name: replace(option_in(kind), **own.get(name, {})) for name, kind in kinds.__annotations__.items()}
     return dict(sorted(options.items(), key=lambda item: item[1].default is not REQUIRED))
 
 
 def option_in(kind: object) -> Option:
-    """What the annotation of a parameter says of it besides its type."""
+    """The option in the annotation of a parameter."""
     annotated: Any = get_args(kind)[0] if get_origin(kind) is Required else kind
     option: Option = annotated.__metadata__[0]
     return option

@@ -1,4 +1,4 @@
-"""What is tested, as the user states it and ready to run, and how hard.
+"""Statements and efforts of users, and problems that are ready to run.
 
 `Statement` and `Effort` hold the options of a public function; `prepare` makes of them a `Problem` and its `Runner`.
 """
@@ -70,32 +70,17 @@ from dpwitness.runs import (
 )
 from dpwitness.targets import target_of
 
-#: The options by which a user says how many runs are made.
-LIMITS: Final = ("runs", "max_time")
-#: Classes of exceptions that a text names, and what it says of more.
-CLASSES: Final = 3
-RAISES: Final = "raises an exception"
-LONGEST_TIME: Final = 1e9  # seconds; the operating system waits no longer than a few times that
-LARGEST_SEED: Final = (1 << 128) - 1
-#: The share of α for what the last bits of floating-point outcomes show: a leak there is clear in few runs, so that
-#: this costs few, and the rest of α asks for .001 nats more evidence.
+#: The share of α for a leak in the last bits of floating-point outcomes: such a leak is clear in few runs, and the rest
+#: of α asks for .001 nats more evidence.
 BITS_SHARE: Final = 1e-3
-#: Seconds, beside `max_time`, in which a mechanism is read, compiled and tried out: its first runs may import what the
-#: others use. A larger value would let a check return more than 10 s after its `max_time`.
-FIRST_RUNS: Final = 5.0
-#: The share of `max_time` that numba may compile a mechanism, and `FIRST_RUNS` at least: plain Python gets the rest.
-COMPILING_SHARE: Final = 0.25
-#: Pairs that a mechanism is tried on before it is taken for broken.
-TRIED: Final = 32
-#: Noise of a larger scale hides whatever any number of runs can show, and inputs so far apart are no counts of 64 bits.
-LARGEST_SCALE: Final = 1e12
-#: Parameters of a mechanism that name the value which it compares with.
-CENTRES: Final = ("threshold", "theta", "T")
+#: Seconds beside `max_time` in which a mechanism is read, compiled and tried out: first runs may import libraries. With
+#: a larger value a check could return more than 10 s after its `max_time`.
+FIRST_RUNS_SECONDS: Final = 5.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Effort:
-    """The options that say nothing of what is tested, checked; a seed and workers that were not given are chosen.
+    """The options of how hard a test is, checked; a seed and workers that were not given are chosen.
 
     Raises `InvalidParameter`.
     """
@@ -120,22 +105,22 @@ class Effort:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether runs are to be made outside of this process and those that it starts."""
+        """Whether other processes than those that this process starts make the runs."""
         return self.executor is not None or self.cluster is not None
 
     @property
     def limits_by_default(self) -> bool:
-        """Whether runs and time are limited as they are where nobody says how."""
-        return self.given.isdisjoint(LIMITS) and (self.runs, self.max_time) == (CHECK_RUNS, MAX_TIME)
+        """Whether the limits of runs and time are the defaults."""
+        return self.given.isdisjoint({"runs", "max_time"}) and (self.runs, self.max_time) == (CHECK_RUNS, MAX_TIME)
 
     @property
     def level(self) -> float:
-        """The level of the verdict: α, less what belongs to the last bits where these are looked at."""
+        """The level of the verdict: α less the level of the last bits."""
         return self.alpha - self.level_of_bits
 
     @property
     def level_of_bits(self) -> float:
-        """The level of what the last bits of floating-point outcomes show; 0 where they are not looked at."""
+        """The level of a leak in the last bits of floating-point outcomes; 0 if they are not tested."""
         return BITS_SHARE * self.alpha if self.bits else 0.0
 
     def __post_init__(self) -> None:
@@ -162,8 +147,9 @@ class Effort:
             raise InvalidParameter("executor= and cluster= both say where the runs are made: give one of the two")
         settled = {
             "runs": min(whole("runs", self.runs, 1), MOST_RUNS),
-            "max_time": min(seconds("max_time", self.max_time), LONGEST_TIME),
-            "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, LARGEST_SEED),
+            # The operating system waits no longer than a few times 10⁹ s.
+            "max_time": min(seconds("max_time", self.max_time), 1e9),
+            "seed": secrets.randbits(32) if self.seed is None else whole("seed", self.seed, 0, (1 << 128) - 1),
             "workers": default_workers() if self.workers is None else whole("workers", self.workers, 1, MOST_WORKERS),
         }
         if self.detectable_ratio is not None:
@@ -179,7 +165,7 @@ class Effort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """What a user says of a mechanism: the options of `check` that are not of the effort; nothing has run yet."""
+    """A user's statement of a mechanism: the options of `check` besides those of the effort; nothing has run yet."""
 
     mechanism: Callable[..., Any] | Mechanism | str | None = None
     make: Callable[[], Any] | None = None
@@ -198,11 +184,11 @@ class Statement:
 
     @classmethod
     def of(cls, mechanism: Any, options: Mapping[str, object]) -> Self:
-        """What the options of a public function say of a mechanism."""
+        """The statement of a mechanism and of the options of a public function."""
         return cls(mechanism=mechanism, **_fields_in(options, cls))
 
     def __post_init__(self) -> None:
-        """Settle which mechanism runs, the one of a name or one that is made for each run, and what is claimed."""
+        """Settle the mechanism, by its name or its factory, and the claim."""
         mechanism: Any = mechanism_or_factory(self.mechanism, self.make)
         reference = self.reference
         if isinstance(mechanism, str):
@@ -214,7 +200,7 @@ class Statement:
 
     @property
     def stated(self) -> StatedClaim:
-        """The claim, and what goes to the mechanism's parameters. Raises `InvalidClaim` where there is no claim."""
+        """The claim, and the values of the mechanism's ε and δ. Raises `InvalidClaim` without a claim."""
         thing, delta = plain_function(example_of(self.mechanism)), self.delta
         own = target_of(thing)
         if delta is None and own is not None and own.delta and not is_claim(self.claim):
@@ -224,7 +210,7 @@ class Statement:
         )
 
     def require_types(self) -> None:
-        """Raise `InvalidParameter` for what no other check sees."""
+        """Raise `InvalidParameter` for an `outcome`, `errors` or `reference` of another type."""
         summary(self.outcome)
         if not isinstance(self.errors, str) or self.errors not in get_args(Errors):
             raise InvalidParameter(f"errors={brief(self.errors)} must be {' or '.join(map(repr, get_args(Errors)))}")
@@ -238,7 +224,7 @@ def _fields_in(options: Mapping[str, object], kind: type[Effort | Statement]) ->
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HowRun:
-    """How a mechanism is run, as a command line says it: --outcome, --errors and --python; None where nothing is said.
+    """The options --outcome, --errors and --python of a command line that runs a mechanism; None: not given.
 
     An outcome function is named as a mechanism is.
     """
@@ -249,7 +235,7 @@ class HowRun:
 
     @classmethod
     def of(cls, statement: Statement) -> Self:
-        """What a statement says of it."""
+        """The options that run the mechanism of a statement."""
         names, function = statement.outcome, example_of(plain_function(statement.mechanism))
         if names is not None and not isinstance(names, str):
             names = _reference(names) if callable(names) else ",".join(names)
@@ -263,11 +249,11 @@ class HowRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Problem:
-    """A mechanism that runs, what it claims, and which inputs are neighbours.
+    """A mechanism that runs, its claim, and the relation of its inputs.
 
-    `function` is the user's own, which may name an attack; `own_relation`: the target's own, so that its attack may
-    propose inputs too; `attack`: another, which the user names;
-    `centre` is the value that the mechanism compares with, `scale` roughly the size of its noise.
+    `function` is the user's own, which may name an attack; `own_relation`: whether the relation is the target's own, so
+    that its attack may propose inputs too; `attack`: another attack, which the user names; `centre` is the value with
+    which the mechanism compares, `scale` roughly the scale of its noise.
     """
 
     mechanism: Mechanism
@@ -298,10 +284,10 @@ class Problem:
         yield from adjacent_candidates(self.relation, self.data, centre=self.centre, scale=self.scale)
 
     def proposals(self, attack: Attack, planned: int) -> list[Candidate]:
-        """What an attack proposes that the relation calls adjacent, for so many planned confirm runs.
+        """The candidates of an attack that the relation calls adjacent; `planned`: confirm runs.
 
-        Raises `InvalidNeighbours` where that is nothing, `InvalidParameter` where the attack raises, and where what it
-        proposes is no candidate.
+        Raises `InvalidNeighbours` without such a candidate, and `InvalidParameter` if the attack raises, or proposes an
+        object that is not a candidate.
         """
         try:
             proposed = list(attack(dict(self.mechanism.signature.parameters), self.data, self.claim, planned))
@@ -327,18 +313,18 @@ class Problem:
         return adjacent_variations(self.relation, pair, self.data, scale=self.scale)
 
     def unusual(self) -> Iterator[Pair]:
-        """Pairs of the relation of unusual values; none where data are given, since these stay as they are."""
+        """Pairs of the relation with unusual values; no pairs if data are given, since data stay as they are."""
         if self.data is not None:
             return iter(())
         return adjacent_unusual(self.relation, centre=self.centre, scale=self.scale)
 
     def described(self, event: Event) -> str:
-        """An event in plain English, with the texts behind numbers and the names of entries that have any."""
+        """An event in plain English, with the texts that numbers encode and the names of entries."""
         return event.describe(self.noun, self.mechanism.label)
 
     @property
     def noun(self) -> Noun:
-        """What an entry of an outcome is called, and what is known of the entries."""
+        """The noun for an entry of an outcome, with the names, dates and flags of entries."""
         own, mechanism = target_of(plain_function(example_of(self.function))), self.mechanism
         single = not mechanism.places and (mechanism.width <= 1 or bool(mechanism.parts))
         return Noun(
@@ -348,11 +334,12 @@ class Problem:
         )  # fmt: skip
 
     def _others(self, kinds: Set[float | None]) -> str:
-        """What outcomes that are no number are: exceptions by their classes, where there is nothing else."""
+        """The words for outcomes that are not numbers: the classes of exceptions, if there is nothing else."""
         if None in kinds:
             return NO_NUMBER
-        classes = sorted(self.mechanism.label(code) or RAISES for code in kinds if code is not None)
-        return " or ".join(classes) if len(classes) <= CLASSES else RAISES
+        raises = "raises an exception"
+        classes = sorted(self.mechanism.label(code) or raises for code in kinds if code is not None)
+        return " or ".join(classes) if len(classes) <= 3 else raises
 
 
 def prepare(
@@ -365,8 +352,8 @@ def prepare(
 ) -> tuple[Problem, Runner]:
     """Match function, parameters, relation and data; compile; set the clock.
 
-    Everything that runs a mechanism is prepared here. `how`: what an earlier attempt has shown; `began`, `deadline`:
-    when it began, and until when there is time. Raises `BadInput` for what cannot be used, `MechanismError` when the
+    Everything that runs a mechanism is prepared here. `how`: the requirements from an earlier attempt; `began`,
+    `deadline`: its start, and the end of its time. Raises `BadInput` for what cannot be used, `MechanismError` when the
     mechanism misbehaves on its first run.
     """
     began = time.monotonic() if began is None else began
@@ -386,11 +373,11 @@ def prepare(
     resolve = partial(
         as_mechanism, function, parameters=values, epsilon=epsilon, delta=stated.delta, outcome=statement.outcome,
         errors=statement.errors, requirements=how or Requirements(),
-        compile_seconds=max(COMPILING_SHARE * effort.max_time, FIRST_RUNS),
+        compile_seconds=max(effort.max_time / 4, FIRST_RUNS_SECONDS),  # plain Python needs the rest
     )  # fmt: skip
     first, mechanism = within_seconds(
-        partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), TRIED)),
-        max(effort.max_time if deadline is None else deadline.left, FIRST_RUNS),
+        partial(_first_accepted, resolve, islice(proposed_pairs(relation, data), 32)),
+        max(effort.max_time if deadline is None else deadline.left, FIRST_RUNS_SECONDS),
         what=f"{name_of(function)} did not finish its first runs",
     )
     problem = Problem(
@@ -405,7 +392,7 @@ def prepare(
         accepted=first,
         how_run=HowRun.of(statement),
         centre=_centre(mechanism),
-        scale=min(1 / (epsilon or stated.claim.parameter or 1.0), LARGEST_SCALE),
+        scale=min(1 / (epsilon or stated.claim.parameter or 1.0), 1e12),  # beyond it inputs exceed 64 bits
     )
     assert effort.seed is not None  # it and the workers are settled when the effort is made
     assert effort.workers is not None
@@ -423,17 +410,17 @@ def prepare(
 def _deadline(began: float, max_time: float) -> Deadline:
     """The deadline of the runs of a mechanism that is prepared.
 
-    The first `FIRST_RUNS` seconds that it took to read, compile and try it out are not taken from its runs; and where
-    it took longer, the runs have as many seconds, or `max_time`.
+    Its preparation takes no time from its runs up to `FIRST_RUNS_SECONDS`; after a longer preparation the runs have
+    `FIRST_RUNS_SECONDS`, or `max_time` if that is less.
     """
     now = time.monotonic()
-    return Deadline(max(min(began + FIRST_RUNS, now) + max_time, now + min(max_time, FIRST_RUNS)))
+    return Deadline(max(min(began + FIRST_RUNS_SECONDS, now) + max_time, now + min(max_time, FIRST_RUNS_SECONDS)))
 
 
 def _relation_of(function: object, given: Relation | Sequence[object] | None, otherwise: Relation | None) -> Relation:
-    """The relation given (or made of a list of pairs), else the target's or the object's own, or `otherwise`.
+    """The given relation or list of pairs, else the relation of the target or the object, or `otherwise`.
 
-    Raises `InvalidNeighbours` if there is none, or if something else was given.
+    Raises `InvalidNeighbours` without a relation, or for any other object.
     """
     if given is None:
         own = target_of(function)
@@ -452,10 +439,10 @@ def _relation_of(function: object, given: Relation | Sequence[object] | None, ot
 def _with_sensitivity(
     function: object, relation: Relation, values: Mapping[str, object], *, own_relation: bool
 ) -> Relation:
-    """The relation, of the sensitivity that the mechanism runs with where the relation is the target's own.
+    """The relation; if it is the target's own, with the sensitivity with which the mechanism runs.
 
-    Raises `InvalidParameter` where the user gave a relation of another sensitivity than the mechanism's: its noise
-    would be for neighbours that are not those that are tested.
+    Raises `InvalidParameter` if the user gave a relation with another sensitivity than the mechanism's: its noise would
+    be for other neighbours than those tested.
     """
     at = relation.sensitivity
     given = values.get("sensitivity", _default_of(function, "sensitivity"))
@@ -474,7 +461,7 @@ def _with_sensitivity(
 
 
 def _default_of(function: object, name: str) -> Any:
-    """The default of a function's parameter of that name; None where there is none."""
+    """The default of a function's parameter of a name; None without the parameter or a default."""
     if not callable(function):
         return None
     try:
@@ -487,7 +474,7 @@ def _default_of(function: object, name: str) -> Any:
 def _first_accepted(resolve: Callable[..., Mechanism], pairs: Iterable[Pair]) -> tuple[Pair, Mechanism]:
     """The mechanism, tried on the first pair whose inputs it accepts, and that pair.
 
-    Raises `InvalidNeighbours` where there is no pair, and what it raised on the first where it accepts none.
+    Raises `InvalidNeighbours` without a pair, and the error on the first pair if the mechanism accepts no pair.
     """
     refused: MechanismRaised | None = None
     for pair in pairs:
@@ -518,7 +505,7 @@ def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
 def _centre(mechanism: Mechanism) -> float:
     """The finite value that a mechanism compares with, by the names of its parameters; 0.0 if none."""
     values = mechanism.signature.parameters
-    given = (value for name in CENTRES if isinstance(value := values.get(name), int | float))
+    given = (value for name in ("threshold", "theta", "T") if isinstance(value := values.get(name), int | float))
     return next((float(value) for value in given if abs(value) <= sys.float_info.max), 0.0)
 
 
@@ -530,7 +517,7 @@ def plain_function(function: object) -> object:
 
 
 def given_parameters(given: Mapping[str, object] | None) -> dict[str, Any]:
-    """The parameters that were given for the mechanism, as a copy."""
+    """A copy of the given parameters of the mechanism."""
     if given is None:
         return {}
     if not isinstance(given, Mapping) or not all(isinstance(name, str) for name in given):
@@ -542,7 +529,7 @@ def given_parameters(given: Mapping[str, object] | None) -> dict[str, Any]:
 
 
 def _from_here(file: Path) -> str:
-    """A file from the working folder, if it lies below it."""
+    """The path of a file, from the working folder if it lies below it."""
     with suppress(OSError, ValueError):  # the folder was removed, or the file lies elsewhere
         file = file.relative_to(Path.cwd())
     return str(file)

@@ -15,10 +15,10 @@ from dpwitness.checks import brief, kind, near, number, seconds, text, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.options import FUNCTIONS, HEALTH_CHECKS, MOST_RATIO, MOST_WORKERS, Errors, Option, options_of
 
-FILE: Final = "pyproject.toml"
+#: The name of the table under `[tool]`.
 TABLE: Final = "dpwitness"
-#: Settings that only the plugin has, besides those of `assert_private`: what they are.
-OF_PLUGIN: Final[dict[str, str]] = {
+#: The meanings of the settings of the plugin alone, besides those of `assert_private`.
+PLUGIN_SETTINGS: Final[dict[str, str]] = {
     "profile": f"how hard the pytest plugin looks: {', '.join(PROFILES)}",
     "suppress": "health checks that the pytest plugin leaves out",
     "database": "folder of saved witnesses; none: keep none",
@@ -53,8 +53,8 @@ def _health_checks(name: str, value: object) -> tuple[str, ...]:
     return tuple(one_of(*HEALTH_CHECKS)(name, one) for one in given)
 
 
-#: How the value of a setting is checked and read.
-READ: Final[dict[str, Callable[[str, object], Any]]] = {
+#: The functions that check and read the value of a setting, by its name.
+READERS: Final[dict[str, Callable[[str, object], Any]]] = {
     "alpha": between(0, 1, open_=True),
     "confidence": between(0, 1, open_=True),
     "runs": lambda name, value: whole(name, value, 1),
@@ -72,13 +72,13 @@ READ: Final[dict[str, Callable[[str, object], Any]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """The settings of one file, checked, by their names with underscores; none where there is no such table."""
+    """The settings of one file, checked, by their names with underscores; empty without the table."""
 
     path: Path | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
     def defaults(self, function: str) -> dict[str, object]:
-        """What the settings say of the options of a function, by the names of these."""
+        """The defaults of the options of a function from the settings, by the names of the options."""
         found = {}
         for name, option in options_of(function).items():
             if option.setting in self.settings:
@@ -99,7 +99,7 @@ def known() -> dict[str, Option]:
 
 def nearest(folder: Path) -> Path | None:
     """The pyproject.toml of a folder, or of the nearest one above it that has one."""
-    return next((path for above in (folder, *folder.parents) if (path := above / FILE).is_file()), None)
+    return next((path for above in (folder, *folder.parents) if (path := above / "pyproject.toml").is_file()), None)
 
 
 def project_of(path: Path | None) -> Project:
@@ -116,7 +116,7 @@ def project_of(path: Path | None) -> Project:
 
     try:
         tool = tomllib.loads(data.decode()).get("tool", {})
-    except ValueError as error:  # no UTF-8, or no TOML
+    except ValueError as error:  # not UTF-8, or not TOML
         raise InvalidData(f"{_shown(path)} is not TOML: {error}") from error
     table = tool.get(TABLE) if isinstance(tool, dict) else None
     if table is None:
@@ -129,17 +129,17 @@ def project_of(path: Path | None) -> Project:
 
 def _setting(where: str, key: str, value: object) -> tuple[str, object]:
     """A setting's name with underscores, and its value."""
-    name, names = key.replace("-", "_"), [*known(), *OF_PLUGIN]
+    name, names = key.replace("-", "_"), [*known(), *PLUGIN_SETTINGS]
     if name not in names:
         shown = [one.replace("_", "-") for one in names]
         meant = near(key, shown) or f"; it takes {', '.join(shown)}"
         raise InvalidParameter(f"{where} has no setting {key!r}{meant}")
     try:
-        return name, READ[name](key, value)
+        return name, READERS[name](key, value)
     except InvalidParameter as error:
         raise InvalidParameter(f"{where} {error}") from error
 
 
 def _shown(path: Path) -> str:
-    """A path as people read it: from the working folder, where it lies below."""
+    """The path for people: from the working folder if it lies below it."""
     return os.path.relpath(path) if path.is_relative_to(Path.cwd()) else str(path)

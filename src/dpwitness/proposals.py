@@ -1,4 +1,4 @@
-"""What an attack proposes to a check: neighbours and, often, the event that tells them apart; and attacks by name.
+"""Proposals of an attack to a check: neighbours and, often, the event that tells them apart; and attacks by name.
 
 Families of attacks are the entry points of the group `dpwitness.attacks`, ours and those of other packages alike:
 
@@ -23,12 +23,13 @@ from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter, UnknownAttack
 from dpwitness.neighbours import Data, Relation
 
-GROUP: Final = "dpwitness.attacks"
+#: The entry-point group of families of attacks.
+ATTACK_GROUP: Final = "dpwitness.attacks"
 
 #: A generator of candidates: from the mechanism's parameters, D if the user gave one, the claim and the planned paired
 #: runs. It draws nothing at random and runs nothing; what it proposes is tried beside what the search finds.
 Attack = Callable[[Mapping[str, Any], Data | None, Claim, int], Iterable[Candidate]]
-#: Where commands are declared: what `add_subparsers` of a parser returns, whatever its class of parsers.
+#: The object of `add_subparsers`, in which commands are declared.
 Commands: TypeAlias = "argparse._SubParsersAction[Any]"
 
 
@@ -49,7 +50,7 @@ class AttackFamily:
         Declares `dpwitness attack NAME` on what it is given, the subparsers of `dpwitness attack`: it adds a parser of
         the family's name whose default `run` takes the parsed arguments and returns the exit code. None: no command.
     default
-        The name of the generator that is meant where the family alone is named, as by `check(…, attack="family")`.
+        The name of the generator for the name of the family alone, as in `check(…, attack="family")`.
     relation
         Which inputs are neighbours for mechanisms of the kind that the family attacks, if the user names none.
     """
@@ -78,19 +79,21 @@ class AttackFamily:
 
 def registered() -> dict[str, EntryPoint]:
     """All registered families by name, not loaded: ours, and those of other installed packages."""
-    return {point.name: point for point in sorted(entry_points(group=GROUP), key=lambda point: point.name)}
+    return {point.name: point for point in sorted(entry_points(group=ATTACK_GROUP), key=lambda point: point.name)}
 
 
 def family_named(name: str) -> AttackFamily:
     """Load the registered family of that name.
 
-    Raises `UnknownAttack` where there is none, where its package cannot be imported, and where what it names is no
-    `AttackFamily` of that name.
+    Raises `UnknownAttack` for an unknown name, a package that cannot be imported, and an entry point that does not name
+    an `AttackFamily` of the same name.
     """
     points = registered()
     if name not in points:
         near = difflib.get_close_matches(name, points, n=3, cutoff=0.5) or list(points)
-        raise UnknownAttack(f"unknown attack family {name!r}: the group {GROUP!r} has {' and '.join(near) or 'none'}")
+        raise UnknownAttack(
+            f"unknown attack family {name!r}: the group {ATTACK_GROUP!r} has {' and '.join(near) or 'none'}"
+        )
     point = points[name]
     whose = f"attack family {name!r} ({point.value}{f' of {point.dist.name}' if point.dist else ''})"
     try:
@@ -113,7 +116,7 @@ def attack_named(name: str) -> Attack:
 def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation | None]:
     """The attack that a user names or gives as a function, and the relation of its family, if it has one.
 
-    Raises `UnknownAttack`, and `InvalidParameter` for what is neither.
+    Raises `UnknownAttack`, and `InvalidParameter` for any other object.
     """
     if isinstance(given, str):
         return attack_named(given), family_named(given.partition(".")[0]).relation
@@ -142,7 +145,7 @@ def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
 
 
 def as_numbers(data: object) -> NDArray[Any] | None:
-    """The data as an array of finite numbers; None where they are something else, such as records of text."""
+    """The data as an array of finite numbers; None for other data, such as records of text."""
     try:
         array = np.asarray(data)
     except ValueError:  # lists of several lengths
@@ -151,5 +154,5 @@ def as_numbers(data: object) -> NDArray[Any] | None:
 
 
 def is_histogram(values: NDArray[Any]) -> bool:
-    """Whether these are whole numbers of people, of shape (cells,)."""
+    """Whether values are whole numbers of people, of shape (cells,)."""
     return values.ndim == 1 and not np.any(values < 0) and not np.any(values != np.floor(values))

@@ -1,8 +1,8 @@
-"""Where a condition begins to hold, by halving an interval.
+"""The point where a condition begins to hold, by halving an interval.
 
-scipy finds roots in fewer steps, but interpolates: of the number that it returns it is not known on which side of the
-root it lies. A bound has to be a value that was tried and refuted. Halving also follows conditions that no function
-with a root states: what overflows to infinity, and what jumps.
+scipy finds roots in fewer steps, but interpolates: the number that it returns may lie on either side of the root. A
+bound must be a value that was tried and refuted. Halving also follows conditions without a root function, such as
+functions that overflow to infinity or jump.
 """
 
 from collections.abc import Callable

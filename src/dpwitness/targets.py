@@ -1,4 +1,4 @@
-"""The decorator `target`: what a bundled mechanism says of itself. `algorithms/` may import this and `noise` only."""
+"""The decorator `target` of bundled mechanisms, with their facts. `algorithms/` may import this and `noise` only."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A mechanism's own claim (which parameter is its ε), relation, source, and what is true of it.
+    """The facts of a mechanism: its claim (the name of its ε), its relation, its source, and its true ε.
 
     `delta`: the δ that it claims if none is given, the default of its parameter of that name. `states`: the claim that
     its ε stands for, if this is not (ε, δ)-DP. `flags`: whether its outcomes 0 and 1 are the answers ⊥ and ⊤.
@@ -36,7 +36,7 @@ class Target:
     flags: bool = False
 
     def __post_init__(self) -> None:
-        """Raise `BadInput` for what says nothing."""
+        """Raise `BadInput` for an invalid fact."""
         for name in ("claim", "source", "true_epsilon"):
             text(name, getattr(self, name))
         if self.attack is not None:
@@ -85,6 +85,6 @@ def target(
 
 
 def target_of(function: object) -> Target | None:
-    """What a mechanism says of itself, if anything."""
+    """The facts with which a mechanism was registered; None without them."""
     mark = getattr(function, "__dpwitness__", None)
     return mark if isinstance(mark, Target) else None

@@ -38,18 +38,18 @@ F = TypeVar("F", bound=Callable[..., None])
 
 #: Probabilities at which a claim is compared with its half-planes, from 10⁻⁶ to 1 − 10⁻⁶ evenly in log-odds.
 RATES: Final = np.concatenate([[0.0], 1 / (1 + np.exp(np.linspace(14.0, -14.0, 57))), [1.0]])
-#: Share of a probability that a half-plane may cut off by rounding.
+#: The share of a probability that a half-plane may cut off by rounding.
 ROUNDING: Final = 1e-9
-#: Relative error of `reached` and `smallest`, which choose bets and are no evidence.
-NEAR: Final = 1e-4
-#: Events or candidates that one method may give: each is compared on runs.
-MOST: Final = 1000
-#: Pairs that are looked at of those that one method of a relation gives.
-MOST_PAIRS: Final = 20
+#: The relative error of `reached` and `smallest`, which choose bets and prove nothing.
+RELATIVE_ERROR: Final = 1e-4
+#: Events or candidates of one method at most: each is compared on runs.
+MOST_OBJECTS: Final = 1000
+#: Pairs of one method of a relation that are tested: a relation may give any number.
+TESTED_PAIRS: Final = 20
 
 
 def _laws_of(what: str) -> Callable[[F], F]:
-    """Let the errors of a function that checks an object name its class; `what` is what it is."""
+    """A decorator that adds the name of the checked object to errors; `what`: its kind."""
 
     def naming_it(check: F) -> F:
         @wraps(check)
@@ -110,7 +110,7 @@ def _check_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q:
         same = math.isclose(found, x, rel_tol=ROUNDING, abs_tol=ROUNDING)
         assert same, f"the parameter of at({x:.3g}) is {found:.3g}: it must be the one given"
     regions = np.array([_boundary(member) for member in members.values()])
-    same = np.allclose(regions[parameters == parameter], allowed, NEAR, ROUNDING)
+    same = np.allclose(regions[parameters == parameter], allowed, RELATIVE_ERROR, ROUNDING)
     assert same, f"at({parameter:g}) must allow what the claim itself does, as that is its parameter"
     assert np.all(np.diff(regions, axis=0) >= -ROUNDING * regions[1:]), "at(x) must allow more for a larger x"
     for one, other in [(None, None), *zip(p[::37].tolist(), q[::37].tolist(), strict=True)]:
@@ -118,15 +118,15 @@ def _check_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q:
         _planes(what, partial(claim.half_planes, parameters, one, other), regions, parameters.shape)
     for k in beyond.tolist():
         what, x = f"reached({p[k]:.3g}, {q[k]:.3g})", float(reached[k])
-        enough = members[x].largest(float(q[k])) >= p[k] * (1 - NEAR)
+        enough = members[x].largest(float(q[k])) >= p[k] * (1 - RELATIVE_ERROR)
         assert enough, f"{what} is {x:.3g}, but at({x:.3g}) allows less"
     for x, member in members.items():
         for one in RATES[1:-1:4].tolist():
             what = f"smallest({one:.3g}, {x:.3g})"
             least = float(_numbers(what, partial(claim.smallest, one, x)))
-            below, above = least * (1 - NEAR) - ROUNDING, min(least * (1 + NEAR) + ROUNDING, 1.0)
-            inverse = 0 <= least <= 1 and member.largest(above) >= one * (1 - NEAR)
-            inverse = inverse and (below <= 0 or member.largest(below) <= one * (1 + NEAR))
+            below, above = least * (1 - RELATIVE_ERROR) - ROUNDING, min(least * (1 + RELATIVE_ERROR) + ROUNDING, 1.0)
+            inverse = 0 <= least <= 1 and member.largest(above) >= one * (1 - RELATIVE_ERROR)
+            inverse = inverse and (below <= 0 or member.largest(below) <= one * (1 + RELATIVE_ERROR))
             assert inverse, f"{what} is {least:.3g}: it must be the least q that at({x:.3g}) allows with this p"
 
 
@@ -136,7 +136,7 @@ def _boundary(claim: Claim) -> Floats:
 
 
 def _planes(what: str, ask: Callable[[], HalfPlane], allowed: Floats, shape: tuple[int, ...] = ()) -> HalfPlane:
-    """The half-planes that a claim gives, as arrays of a shape; each contains what is allowed at `RATES`."""
+    """The half-planes of a claim, as arrays of a shape; each contains the region of the claim at `RATES`."""
     given = _asked(what, ask)
     slope = _numbers(f"the slope of {what}", lambda: given.slope, shape)
     intercept = _numbers(f"the intercept of {what}", lambda: given.intercept, shape)
@@ -191,7 +191,7 @@ def check_event(event: Event, rows: Floats | None = None) -> None:
 
 
 def _members(event: Event, rows: Floats) -> NDArray[np.bool_]:
-    """Which rows an event contains; it cannot change them."""
+    """The rows that an event contains, as flags; it cannot change the rows."""
     rows = rows.copy()
     rows.flags.writeable = False
     found: Any = _asked("contains", lambda: event.contains(rows))
@@ -217,12 +217,12 @@ def check_relation(relation: Relation, data: object = None) -> None:
     assert not _asked("contains", lambda: relation.contains(twice)), f"contains must say no to {twice}"
     if data is None:
         _pairs(relation, "candidates", centre=2.0, scale=3.0)
-        for pair in pairs[:: MOST_PAIRS // 4]:
+        for pair in pairs[:: TESTED_PAIRS // 4]:
             _pairs(relation, "variations", pair)
             seen: set[object] = set()
             while steps := _pairs(relation, "smaller", pair):
                 seen.add(pair.key)
-                ends = steps[0].key not in seen and len(seen) < MOST
+                ends = steps[0].key not in seen and len(seen) < MOST_OBJECTS
                 assert ends, f"smaller must end: it comes to {steps[0]} after {len(seen)} steps"
                 pair = steps[0]
     alternatives(relation)
@@ -235,7 +235,7 @@ def check_relation(relation: Relation, data: object = None) -> None:
 def _pairs(relation: Relation, method: str, *given: Any, **settings: float) -> list[Pair]:
     """The first pairs that a method of a relation gives, each within the relation, in either direction."""
     pairs: Iterable[Pair] = _asked(method, lambda: getattr(relation, method)(*given, **settings))
-    found: list[Pair] = _asked(method, lambda: list(islice(pairs, MOST_PAIRS)))
+    found: list[Pair] = _asked(method, lambda: list(islice(pairs, TESTED_PAIRS)))
     data = given[0] if method == "candidates" and given else None
     for pair in found:
         assert isinstance(pair, Pair), f"{method} gave {type(pair).__name__}: it must give pairs"
@@ -247,7 +247,7 @@ def _pairs(relation: Relation, method: str, *given: Any, **settings: float) -> l
 
 @_laws_of("learner")
 def check_learner(learner: Learner) -> None:
-    """Test a learner: of the same outcomes it proposes the same events, and each passes `check_event` on them."""
+    """Test a learner: it proposes the same events for the same outcomes, and each event passes `check_event`."""
     can = not isinstance(learner, type) and callable(getattr(learner, "propose", None))
     assert can, "it must be an object with a method `propose`, not a class"
     rng, objective = np.random.default_rng(0), GrowthAt(claim=PureDP(0.1))
@@ -298,7 +298,7 @@ def check_attack(
 
 
 def _asked(what: str, ask: Callable[[], Any]) -> Any:
-    """What a method gives. Raises `InvalidParameter` where it raises."""
+    """The result of a method. Raises `InvalidParameter` if it raises."""
     try:
         with np.errstate(all="ignore"):
             return ask()
@@ -321,11 +321,11 @@ def _numbers(what: str, ask: Callable[[], Any], shape: tuple[int, ...] = ()) -> 
 
 
 def _some(what: str, ask: Callable[[], Iterable[Any]]) -> list[Any]:
-    """The objects that a method gives, at most `MOST`."""
+    """The objects that a method gives, at most `MOST_OBJECTS`."""
     given = _asked(what, ask)
     assert isinstance(given, Iterable), f"{what} gave {brief(given)}: it must give a list, or yield"
-    found: list[Any] = _asked(what, lambda: list(islice(given, MOST + 1)))
-    assert len(found) <= MOST, f"{what} gave more than {MOST:,} objects: let it give the best ones"
+    found: list[Any] = _asked(what, lambda: list(islice(given, MOST_OBJECTS + 1)))
+    assert len(found) <= MOST_OBJECTS, f"{what} gave more than {MOST_OBJECTS:,} objects: let it give the best ones"
     return found
 
 

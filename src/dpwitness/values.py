@@ -1,7 +1,7 @@
-"""Values of any kind as JSON and back, unchanged: parameters and inputs of a mechanism.
+"""JSON of values of any kind, such as parameters and inputs of a mechanism, and back, unchanged.
 
-JSON has no infinities, no NaN, no tuples and no arrays. What it has stands for itself, texts included; any other value
-is an object with one key:
+JSON has no infinities, no NaN, no tuples and no arrays. Values that JSON has stand for themselves; any other value is
+an object with one key:
 
     {"float": "inf"}, {"float": "-inf"}, {"float": "nan"}, {"float": "-0.0"}
     {"tuple": [1, 2]}, {"set": [1, 2]}, {"frozenset": [1, 2]}
@@ -37,20 +37,19 @@ import numpy as np
 from dpwitness.checks import as_text, too_deep
 from dpwitness.frames import FRAMES, PANDAS, frames_of, is_series
 
-#: Deeper nesting is not written: it would be a list that holds itself.
-DEEPEST: Final = 20
-#: Letters of the text that stands for what no file can hold.
-LONGEST: Final = 200
-_FLOATS: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan, "-0.0": -0.0}
-_DTYPES: Final = frozenset(
+#: The floats that JSON lacks, by their names in files.
+_FLOATS_BY_NAME: Final = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan, "-0.0": -0.0}
+#: The dtypes of arrays and scalars in files.
+_ARRAY_DTYPES: Final = frozenset(
     ("bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "float32", "float64")
 )
-_SEQUENCES: Final = {"tuple": tuple, "set": set, "frozenset": frozenset}
+#: The sequences besides lists, by their names in files.
+_SEQUENCES_BY_NAME: Final = {"tuple": tuple, "set": set, "frozenset": frozenset}
 
 
 @dataclass(frozen=True, slots=True)
 class Unreadable:
-    """Stands for a value that a file could not hold; `text` is how it looked."""
+    """The mark of a value that a file could not hold; `text` is its text."""
 
     text: str
 
@@ -60,21 +59,21 @@ class Unreadable:
 
 def value_to_json(value: object, depth: int = 0) -> Any:
     """A value as JSON values; see the module for their form."""
-    if isinstance(value, np.generic) and value.dtype.name in _DTYPES:
+    if isinstance(value, np.generic) and value.dtype.name in _ARRAY_DTYPES:
         return {"scalar": value_to_json(value.item()), "dtype": value.dtype.name}
     if type(value) is float and (not math.isfinite(value) or (value == 0 and math.copysign(1, value) < 0)):
         return {"float": repr(value)}
     if value is None or type(value) in (bool, int, float) or (type(value) is str and _has_utf8(value)):
         return value
-    written = _container_to_json(value, depth + 1) if depth < DEEPEST else None
+    written = _container_to_json(value, depth + 1) if depth < 20 else None  # deeper lists may hold themselves
     if written is not None:
         return written
     text = value.text if isinstance(value, Unreadable) else as_text(value)
-    return {"object": text.encode("ascii", "backslashreplace").decode()[:LONGEST]}
+    return {"object": text.encode("ascii", "backslashreplace").decode()[:200]}
 
 
 def _container_to_json(value: Any, depth: int) -> object:
-    """What holds other values, and bytes; None for anything else."""
+    """A container of values, or bytes, as JSON; None for any other value."""
     kind = type(value)
     if kind is list:
         return [value_to_json(item, depth) for item in value]
@@ -89,8 +88,8 @@ def _container_to_json(value: Any, depth: int) -> object:
         return {"items": [[value_to_json(part, depth) for part in item] for item in value.items()]}
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
-    if kind is np.ndarray and value.dtype.name in _DTYPES:
-        # An array of several axes without entries has no lists of these.
+    if kind is np.ndarray and value.dtype.name in _ARRAY_DTYPES:
+        # Lists do not show the axes of an array without entries.
         more = {"shape": list(value.shape)} if not value.size and value.ndim != 1 else {}
         return {"array": value_to_json(value.tolist()), "dtype": value.dtype.name, **more}
     frames = PANDAS if is_series(value) else frames_of(value)
@@ -121,15 +120,15 @@ def _value(value: object) -> Any:
     if not isinstance(value, Mapping):
         raise ValueError("it must be a number, a text, a list or an object with one key")
     match dict(value):
-        case {"float": str(name), **rest} if not rest and name in _FLOATS:
-            return _FLOATS[name]
+        case {"float": str(name), **rest} if not rest and name in _FLOATS_BY_NAME:
+            return _FLOATS_BY_NAME[name]
         case {"dict": dict(items), **rest} if not rest:
             return {name: _value(item) for name, item in items.items()}
         case {"array": entries, "dtype": str(name), **rest} if rest in ({}, {"order": "F"}):
             return _array(_value(entries), name, rest.get("order", "C"))
         case {"array": list(), "dtype": str(name), "shape": list(shape), **rest} if not rest:
             return _empty(shape, _array_dtype(name))
-        case {"scalar": item, "dtype": str(name), **rest} if not rest and name in _DTYPES:
+        case {"scalar": item, "dtype": str(name), **rest} if not rest and name in _ARRAY_DTYPES:
             return _scalar(_value(item), name)
         case {"object": str(text), **rest} if not rest:
             return Unreadable(text)
@@ -144,7 +143,7 @@ def _value(value: object) -> Any:
             if form not in known:
                 raise ValueError(f"a table must be one of {', '.join(known)}, not {form!r:.40}")
             return known[form].from_json(value, _value)
-    for name, kind in _SEQUENCES.items():
+    for name, kind in _SEQUENCES_BY_NAME.items():
         if set(value) == {name} and isinstance(value[name], list):
             return _hashable(kind, [_value(item) for item in value[name]])
     raise ValueError(
@@ -172,8 +171,8 @@ def _array(entries: object, name: str, order: Any) -> Any:
 
 def _array_dtype(name: str) -> np.dtype[Any]:
     """The dtype of an array; earlier releases wrote a byte order too, such as ">i4"."""
-    if name not in _DTYPES and name.strip("<>") not in {np.dtype(known).str[1:] for known in _DTYPES}:
-        raise ValueError(f"an array cannot have the dtype {name!r:.40}: give one of {', '.join(sorted(_DTYPES))}")
+    if name not in _ARRAY_DTYPES and name.strip("<>") not in {np.dtype(known).str[1:] for known in _ARRAY_DTYPES}:
+        raise ValueError(f"an array cannot have the dtype {name!r:.40}: give one of {', '.join(sorted(_ARRAY_DTYPES))}")
     return np.dtype(name)
 
 
@@ -201,7 +200,7 @@ def _dict(items: list[Any]) -> dict[object, object]:
 
 
 def unreadable_in(value: object) -> bool:
-    """Whether what was read from a file holds something that the file could not hold."""
+    """Whether a value that was read from a file holds an `Unreadable`."""
     if isinstance(value, Unreadable):
         return True
     if isinstance(value, Mapping):
@@ -210,7 +209,7 @@ def unreadable_in(value: object) -> bool:
 
 
 def shown(value: object) -> object:
-    """A parameter as a JSON value for people; infinities, and what JSON cannot hold, are texts."""
+    """A parameter as a JSON value for people; infinities, and values that JSON cannot hold, are texts."""
     if isinstance(value, np.generic | np.ndarray):
         value = value.tolist()
     if isinstance(value, list | tuple):

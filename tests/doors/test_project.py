@@ -12,7 +12,7 @@ from dpwitness.cli import main
 from dpwitness.errors import DPWitnessError
 from dpwitness.options import options_of
 from dpwitness.problem import SMALLEST_ALPHA
-from dpwitness.project import OF_PLUGIN, READ, known, nearest, project_of
+from dpwitness.project import PLUGIN_SETTINGS, READERS, known, nearest, project_of
 
 NOISY = """
 def noisy(rng, data, epsilon):
@@ -45,7 +45,7 @@ def check(capsys, *options):
 
 
 def test_every_setting_is_of_an_option_or_of_the_plugin_and_can_be_read():
-    assert set(READ) == set(known()) | set(OF_PLUGIN)
+    assert set(READERS) == set(known()) | set(PLUGIN_SETTINGS)
     for function in ("check", "bound", "profile", "curve"):
         assert {"max_time", "seed", "workers", "errors", "runs"} <= {o.setting for o in options_of(function).values()}
     assert options_of("check")["alpha"].setting == "alpha"

@@ -247,7 +247,7 @@ def test_half_of_a_surrogate_pair_is_written_as_json_has_it(tmp_path):
 
 
 def test_what_has_no_end_is_not_read_to_the_end(monkeypatch):
-    monkeypatch.setattr(files, "LARGEST", 1000)
+    monkeypatch.setattr(files, "MOST_FILE_BYTES", 1000)
     with pytest.raises(InvalidData, match="more than 1,000 bytes"):
         read_text("/dev/zero")
 

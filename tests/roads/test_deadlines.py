@@ -80,7 +80,7 @@ def test_a_deadline_moves_with_compiling_up_to_a_limit(monkeypatch):
     assert deadline.earlier(4.0).left == 3.0
     assert Deadline(110.0).left == 2.0  # one made now does not wait for what was compiled before
     compiled[0] = 1e9  # a mechanism that compiles in every run must end too
-    assert deadline.left == 2.0 + machine.MOST_COMPILING
+    assert deadline.left == 2.0 + machine.MOST_COMPILING_SECONDS
 
 
 def test_tasks_that_compile_are_waited_for_beyond_their_deadline():
@@ -205,7 +205,7 @@ def test_a_check_of_a_slow_mechanism_ends_with_a_verdict_and_not_with_an_error()
 
 
 def test_a_mechanism_that_hangs_in_its_first_run_ends_in_an_error(monkeypatch):
-    monkeypatch.setattr("dpwitness.problem.FIRST_RUNS", 0.2)
+    monkeypatch.setattr("dpwitness.problem.FIRST_RUNS_SECONDS", 0.2)
     free = threading.Event()
 
     def hangs(rng, value):
@@ -357,7 +357,7 @@ def test_an_overdue_compiler_that_is_python_ends():
 
 def test_only_the_first_seconds_of_preparing_are_not_taken_from_the_runs():
     """A check returns 10 s after its `max_time` at most, whatever its first runs take."""
-    now, first = time.monotonic(), problem.FIRST_RUNS
+    now, first = time.monotonic(), problem.FIRST_RUNS_SECONDS
     assert problem._deadline(now, 60.0).at <= time.monotonic() + 60.0
     assert problem._deadline(now - 2 * first, 60.0).at == now - first + 60.0
     late = problem._deadline(now - 1000.0, 60.0)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from dpwitness.algorithms.sparse_vector import svt
 from dpwitness.algorithms.threshold_testing import gptt
-from dpwitness.exact import SCALES, pattern_probability, target_probability
+from dpwitness.exact import NOISE_SCALES, pattern_probability, target_probability
 from reference import sparse_vector
 from running import soon
 
@@ -90,7 +90,7 @@ def test_fifty_random_cases_agree_with_simulation():
         target = str(rng.choice(["svt", "isvt1", "isvt2", "isvt3", "isvt4"]))
         queries = rng.integers(-2, 3, 4).tolist()
         epsilon = float(rng.choice([0.2, 0.7, 1.5]))
-        b, c = SCALES[target](epsilon, 1, 1.0)
+        b, c = NOISE_SCALES[target](epsilon, 1, 1.0)
         cutoff = 99 if target in ("isvt1", "isvt2") else 1
         seen = Counter(sparse_vector(rng, queries, 0.5, b, c, cutoff) for _ in range(runs))
         pattern = list(seen)[int(rng.integers(len(seen)))]

@@ -38,7 +38,7 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import override
 
-from dpwitness.checks import DEEPEST
+from dpwitness.checks import DEEPEST_LEVEL
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import (
     FALSE,
@@ -253,8 +253,8 @@ class Row:
             return
         else:
             self.depth += 1
-            if self.depth > DEEPEST:
-                raise RecursionError(f"it is nested deeper than {DEEPEST} levels")
+            if self.depth > DEEPEST_LEVEL:
+                raise RecursionError(f"it is nested deeper than {DEEPEST_LEVEL} levels")
             COMMON_WRITERS.get(kind, flatten)(value, self, node)
             self.depth -= 1
             return

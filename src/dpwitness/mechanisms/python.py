@@ -25,7 +25,7 @@ from dpwitness.errors import (
 )
 from dpwitness.events import widen
 from dpwitness.events.encoding import array_rows
-from dpwitness.machine import OF_THREAD, Abandoned, end_if_abandoned
+from dpwitness.machine import THREAD_STATE, Abandoned, end_if_abandoned
 from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
 from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
@@ -365,7 +365,7 @@ class PythonMechanism(Mechanism):
         generators, begins = [side.draws.generator for side in sides], [side.draws.begin for side in sides]
         arguments = [*map(self.signature.arguments, inputs, generators)]
         append = [own.append for own in outputs]
-        forwards, abandoned = range(len(sides)), OF_THREAD.abandoned.is_set  # `end_if_abandoned` takes twice as long
+        forwards, abandoned = range(len(sides)), THREAD_STATE.abandoned.is_set  # `end_if_abandoned` takes twice as long
         for i, turned in enumerate(turns, len(outputs[0])):
             if abandoned():
                 raise Abandoned

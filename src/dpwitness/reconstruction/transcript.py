@@ -19,7 +19,7 @@ import numpy as np
 
 from dpwitness.checks import json_value
 from dpwitness.errors import InvalidData
-from dpwitness.files import LARGEST, read_text, shown, write_atomically
+from dpwitness.files import MOST_FILE_BYTES, read_text, shown, write_atomically
 
 Q = TypeVar("Q")
 
@@ -154,7 +154,7 @@ def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]:
 
 def _csv_rows(text: str, name: str, delimiter: str) -> list[tuple[int, list[str]]]:
     """All rows with their lines: the limit on a cell is the whole program's, and is as before when this returns."""
-    before = csv.field_size_limit(LARGEST)
+    before = csv.field_size_limit(MOST_FILE_BYTES)
     try:
         reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
         return [(reader.line_num, row) for row in reader]

@@ -29,7 +29,7 @@ from typing_extensions import TypeIs, override
 
 from dpwitness.checks import brief, first_line
 from dpwitness.errors import ClusterLost, DPWitnessError, InvalidParameter, MechanismCrashed, MechanismTimeout
-from dpwitness.machine import OF_THREAD, Deadline, private_folder
+from dpwitness.machine import THREAD_STATE, Deadline, private_folder
 
 if TYPE_CHECKING:
     from distributed import Client
@@ -201,7 +201,7 @@ class Threads(Pool):
         return future
 
     def _work(self) -> None:
-        OF_THREAD.abandoned = self._abandoned
+        THREAD_STATE.abandoned = self._abandoned
         while (job := self._waiting.get()) is not None and not self._over.is_set():
             task, future = job
             try:
