@@ -432,14 +432,12 @@ def test_events_of_learners_and_of_any_kind_are_counted_together():
     assert family.cells.T.tolist() == [slowly(event, x, y) for event in kinds]
 
 
-@pytest.mark.parametrize("runs", [0, 1])
-def test_a_block_of_runs_is_counted_like_all_at_once(monkeypatch, runs):
+def test_many_runs_are_counted_like_the_sum_of_their_parts():
     rng = np.random.default_rng(5)
-    x, y = rng.normal(size=(1_000, 1)), rng.normal(size=(1_000, 1))
+    x, y = rng.normal(size=(30_000, 1)), rng.normal(size=(30_000, 1))
     events = Ranges(cuts_of(x, y))[:20]
-    whole = cells_of(events, x, y)
-    monkeypatch.setattr("dpwitness.events.counting.BLOCK", 20 * 7 * runs)
-    assert np.array_equal(cells_of(events, x, y), whole)
+    parts = [cells_of(events, x[start : start + 1_000], y[start : start + 1_000]) for start in range(0, 30_000, 1_000)]
+    assert np.array_equal(cells_of(events, x, y), np.sum(parts, axis=0))
 
 
 def wealth_of(counts, claim_estimate, shares=1.0, **more):

@@ -1,8 +1,8 @@
-"""Outcomes counted in events: many events together, and events within each other."""
+"""Counts of outcomes in many events at once, and cells of values between edges."""
 
 import math
 from collections.abc import Sequence
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from dpwitness.events.intervals import Interval, Outside
 
 
 def rows_equal(rows: Rows, member: Rows) -> NDArray[np.bool_]:
-    """Which rows equal one member of the same width; shape (n,)."""
-    # Entry by entry, and of few rows these alone: most rows differ from a member early.
+    """Whether each row equals a member of the same width; shape (n,)."""
+    # Entry by entry, on the rows that have agreed so far: most rows differ from a member early.
     left: Any = slice(None)
     hits = np.zeros(len(rows), np.bool_)
     for column, value in zip(rows.T, member.tolist(), strict=True):
@@ -26,7 +26,7 @@ def rows_equal(rows: Rows, member: Rows) -> NDArray[np.bool_]:
 
 
 def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absent: int) -> NDArray[np.int64]:
-    """How many of the rising edges are each value at most, and `absent` for NaN; shape (n,)."""
+    """The number of edges that are at most each value, `absent` for NaN; the edges rise. Shape (n,)."""
     cells = np.empty(len(values), np.int64)
     from dpwitness.events.kernels import fill_cells  # numba takes half a second to import
 
@@ -34,19 +34,15 @@ def cells_between(edges: NDArray[np.float64], values: NDArray[np.float64], absen
     return cells
 
 
-#: Numbers that are compared at once; the memory of a count does not grow with the runs.
-BLOCK: Final = 1 << 18
-
-
 def cells_of(events: Sequence[Event], x: Rows, y: Rows) -> NDArray[np.int64]:
-    """How many paired runs had (D in the event, D′ in it) = (1,0), (1,1), (0,1), (0,0): shape (4, events).
+    """The numbers of paired runs with (D in the event, D′ in it) = (1,0), (1,1), (0,1), (0,0): shape (4, events).
 
     `x` and `y` have the shapes (n, any width): row i of both is one paired run.
     """
     total = np.zeros((4, len(events)), np.int64)
     if not events:
         return total
-    height = max(BLOCK // len(events), 1)
+    height = max((1 << 18) // len(events), 1)  # 2^18 flags at once: memory does not grow with the runs
     for start in range(0, len(x), height):
         a, b = (members_of(events, rows[start : start + height]) for rows in (x, y))
         both, hits, others = (np.count_nonzero(flags, axis=1) for flags in (a & b, a, b))
@@ -69,7 +65,7 @@ def members_of(events: Sequence[Event], rows: Rows) -> NDArray[np.bool_]:
             members[k] = event.contains(rows)
     if single:
         columns, low, high, outside = (np.array(part)[:, None] for part in zip(*ends, strict=True))
-        absent = np.full((len(rows), 1), np.nan)  # what an entry behind the row is
+        absent = np.full((len(rows), 1), np.nan)  # an entry behind the end of the row
         values = np.hstack([rows, absent]).T[np.minimum(columns[:, 0], rows.shape[1])]
         # As `Interval.contains`: half-open, and an end of +inf is no end. NaN compares false.
         members[single] = ((values >= low) & ((values < high) | (high == np.inf))) ^ outside

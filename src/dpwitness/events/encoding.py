@@ -1,20 +1,20 @@
 """Outcomes as rows of numbers: outcomes that differ have rows that differ.
 
-A number is itself. What is no number, and what a float cannot tell apart, has a value of its own:
+A number is itself. Other values, and values that a float cannot tell apart, have entries of their own:
 
 ========================  =====================================================================================
 ``True``, ``False``       `TRUE`, `FALSE`: next to 1 and 0, so that cuts between the two work as for numbers
 ``-0.0``                  `NEGATIVE_ZERO`, the largest number below 0 that is not subnormal
 NaN                       `NOT_A_NUMBER`; a row's own NaN says that there is no entry
 ``None``                  `NONE`
-a whole number ≥ 2^53     two entries: the number without its last 11 bits, and these bits (see `WHOLE`)
-text                      a code of its own (`text_code`), which is no number that a mechanism returns
+a whole number ≥ 2^53     two entries: the number without its last 11 bits, and these bits
+text                      a code of its own (`text_code`), a number that no mechanism returns
 anything else             a code for its kind, or for all of it (`symbol`), and entries for what it holds
 an exception              a code for its class (`exception_code`)
 a nested sequence         a value for its length (`nested`), then its entries
 ========================  =====================================================================================
 
-A run of numbers is one entry a number; what is not there lies behind the end. How containers, dates, exact numbers and
+A list of numbers has one entry a number; absent entries lie behind the end. How containers, dates, exact numbers and
 other objects become entries is for `mechanisms.outcomes` to say. Compiled code writes the same rows (see
 `mechanisms.compiled.driver.place`).
 """
@@ -22,7 +22,6 @@ other objects become entries is for `mechanisms.outcomes` to say. Compiled code 
 import hashlib
 import math
 import numbers
-from functools import lru_cache
 from typing import Annotated, Any, Final, TypeAlias
 
 import numpy as np
@@ -31,32 +30,36 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief
 from dpwitness.codec import Codec
 
-TINY: Final = float(np.finfo(np.float64).tiny)
+#: TRUE is the entry of True, the float after 1, so that cuts between 0 and 1 work for flags as for numbers.
 TRUE: Final = float(np.nextafter(1.0, 2.0))
-FALSE: Final = TINY
-NEGATIVE_ZERO: Final = -TINY
-#: Below every number that a mechanism returns, −∞ apart.
+#: FALSE is the entry of False, the smallest normal float, which lies next to 0.
+FALSE: Final = float(np.finfo(np.float64).tiny)
+#: NEGATIVE_ZERO is the entry of −0.0, the largest number below 0 that is not subnormal.
+NEGATIVE_ZERO: Final = -FALSE
+#: NOT_A_NUMBER is the entry of a NaN that a mechanism returned, below every number that a mechanism returns but −∞.
 NOT_A_NUMBER: Final = -1.75e308
+#: NONE is the entry of None, below every number that a mechanism returns but −∞.
 NONE: Final = -1.70e308
-#: What `nested` multiplies; what comes of it is no number that a mechanism returns either.
+#: NESTED is the entry of an empty nested sequence; `nested` multiplies it by up to 1.25 for longer ones.
 NESTED: Final = -1.2e308
-#: Codes of texts, of symbols and of exceptions: 2^48 of each downwards from here, all between `NONE` and `nested`.
+#: TEXT is the highest of the 2^48 codes of texts, all of them between `SYMBOL` and `nested`.
 TEXT: Final = -1.51e308
+#: SYMBOL is the highest of the 2^48 codes of symbols, all of them between `EXCEPTION` and `TEXT`.
 SYMBOL: Final = -1.57e308
+#: EXCEPTION is the highest of the 2^48 codes of exceptions, all of them between `NONE` and `SYMBOL`.
 EXCEPTION: Final = -1.63e308
-#: The distance of neighbouring floats there: from one code to the next.
+#: CODE_STEP is the distance from one code to the next, that of neighbouring floats of this size.
 CODE_STEP: Final = 2.0**971
-CODE_BYTES: Final = 6
-#: Texts of up to so many characters are hashed once.
-REMEMBERED: Final = 64
-#: Above all of these codes, below every number that a mechanism returns, −∞ apart.
+#: LEAST_NUMBER lies above all special values of this file and below every number that a mechanism returns but −∞.
 LEAST_NUMBER: Final = -1.1e308
-#: From here on a float does not hold every whole number: the last `LOW_BITS` bits get an entry of their own.
-WHOLE: Final = 2**53
+#: EXACT_INTEGER_LIMIT bounds the integers that a float holds exactly; larger ones take two entries.
+EXACT_INTEGER_LIMIT: Final = 2**53
+#: LOW_BITS is the number of last bits of a larger integer that have an entry of their own: 64 − 53.
 LOW_BITS: Final = 11
 
-#: How each special value is said, and written as JSON.
+#: TEXTS has the special values as people read them.
 TEXTS: Final = {TRUE: "⊤", FALSE: "⊥", NEGATIVE_ZERO: "−0", NOT_A_NUMBER: "nan", NONE: "None"}
+#: _JSON has the special values as JSON writes them.
 _JSON: Final[dict[float, bool | str]] = {
     TRUE: True,
     FALSE: False,
@@ -66,6 +69,7 @@ _JSON: Final[dict[float, bool | str]] = {
     math.inf: "inf",
     -math.inf: "-inf",
 }
+#: _FROM_JSON has the texts of `_JSON` and their values, for reading.
 _FROM_JSON: Final = {text: value for value, text in _JSON.items() if isinstance(text, str)}
 
 Rows = NDArray[np.float64]
@@ -86,7 +90,7 @@ def entries(value: object) -> list[float]:
         if math.isnan(number):
             return [NOT_A_NUMBER]
         return [NEGATIVE_ZERO if number == 0 and math.copysign(1, number) < 0 else number]
-    raise TypeError(f"{value!r} is no number, flag, text or None")
+    raise TypeError(f"{value!r} must be a number, a flag, a text or None")
 
 
 def nested(length: int) -> float:
@@ -95,7 +99,7 @@ def nested(length: int) -> float:
 
 
 def _whole(value: int) -> list[float]:
-    if abs(value) < WHOLE:
+    if abs(value) < EXACT_INTEGER_LIMIT:
         return [float(value)]
     if -(2**63) <= value < 2**64:
         return [float(value >> LOW_BITS << LOW_BITS), float(value & (1 << LOW_BITS) - 1)]
@@ -110,7 +114,8 @@ def array_rows(values: NDArray[Any]) -> Rows | None:
         return np.where(values, TRUE, FALSE)
     if values.dtype.kind in "iu":
         low, high = (values.min(initial=0), values.max(initial=0))
-        return None if int(high) >= WHOLE or int(low) <= -WHOLE else values.astype(np.float64)
+        exact = int(low) > -EXACT_INTEGER_LIMIT and int(high) < EXACT_INTEGER_LIMIT
+        return values.astype(np.float64) if exact else None
     rows = values.astype(np.float64)
     rows[np.isnan(rows)] = NOT_A_NUMBER
     rows[(rows == 0) & np.signbit(rows)] = NEGATIVE_ZERO
@@ -138,7 +143,7 @@ def is_code(entry: float) -> bool:
 
 
 def is_text(entries: Any) -> Any:
-    """Whether an entry stands for a text; of an array, which do."""
+    """Whether an entry stands for a text. Broadcasts."""
     return (entries > _lowest(TEXT)) & (entries <= TEXT)
 
 
@@ -148,35 +153,28 @@ def is_length(entry: float) -> bool:
 
 
 def is_exception(entries: Any) -> Any:
-    """Whether an entry says that the run raised an exception; of an array, which do."""
+    """Whether an entry says that the run raised an exception. Broadcasts."""
     return (entries > _lowest(EXCEPTION)) & (entries <= EXCEPTION)
 
 
 def is_no_number(entries: Rows) -> NDArray[np.bool_]:
-    """Which entries stand for what is no number: NaN, None, texts, symbols, exceptions."""
+    """Whether each entry stands for NaN, None, a text, a symbol or an exception."""
     return (entries < LEAST_NUMBER) & (entries > -math.inf)
 
 
 def _lowest(base: float) -> float:
-    """Below all codes that are counted downwards from a base."""
-    return base - CODE_STEP * 2.0 ** (8 * CODE_BYTES)
+    """A bound below the 2^48 codes that go downwards from a base."""
+    return base - CODE_STEP * 2.0**48
 
 
 def _hash(text: str) -> float:
-    """A multiple of `CODE_STEP`, 2^48 of them from 0 on."""
-    return _remembered(text) if len(text) <= REMEMBERED else _computed(text)
-
-
-def _computed(text: str) -> float:
-    code = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=CODE_BYTES).digest()
+    """A hash of 48 bits, times `CODE_STEP`."""
+    code = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=6).digest()
     return int.from_bytes(code) * CODE_STEP
 
 
-_remembered = lru_cache(maxsize=1 << 14)(_computed)
-
-
 def entry_to_json(entry: float) -> float | bool | str | None:
-    """One entry of a row as a JSON value: null where there is none, true and false, infinities as texts."""
+    """One entry of a row as a JSON value: null where it is absent, true and false, infinities as texts."""
     return None if math.isnan(entry) else _JSON.get(entry, entry)
 
 
@@ -195,7 +193,7 @@ def entry_from_json(value: object, name: str = "entry") -> float:
     return float(value)
 
 
-#: An entry of a row with its form in JSON.
+#: Entry is the type of an entry of a row, with its form in JSON.
 Entry: TypeAlias = Annotated[
     float,
     Codec(

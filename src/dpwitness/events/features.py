@@ -3,9 +3,9 @@
 One or two entries show differences, order, residues and the bits of a float beside their own values; all together show
 sums, extremes and their places, lengths and counts of a value.
 
-A feature has a name, the columns that it looks at, and for some a number. `FEATURES` holds the kinds by name: functions
-of a whole block of rows, with their text for people. Where a feature has no value (an entry that it needs is absent, or
-is no number) it is NaN, and no event of it holds.
+A feature has a name, the columns that it looks at, and for some kinds a number. `FEATURES` holds the kinds by name:
+functions of a whole block of rows, with their text for people. A feature is NaN where an entry that it needs is absent
+or not a number, and then no event of the feature holds.
 """
 
 import math
@@ -23,6 +23,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import FALSE, LEAST_NUMBER, NESTED, TRUE, Entry, Rows
 from dpwitness.events.event import (
     LARGEST,
+    LISTED_ITEMS,
     ORDINALS,
     Column,
     Event,
@@ -37,38 +38,30 @@ from dpwitness.events.event import (
     widen,
 )
 from dpwitness.events.intervals import Interval
-from dpwitness.events.outcome_set import LISTED, OutcomeSet
-
-#: Residues are rounded to so many digits of their modulus: sums of decimal fractions miss multiples by a little.
-RESIDUE_DIGITS: Final = 9
-#: The bits of a float behind the leading one.
-MANTISSA: Final = 52
-#: Features of all entries are computed of so many rows at a time: what stays in the cache takes a quarter of the time.
-BLOCK: Final = 2048
-
-#: From rows of shape (n, number of entries), and the number of the feature, its values of shape (n,).
-Compute = Callable[[Rows, float], Rows]
+from dpwitness.events.outcome_set import OutcomeSet
 
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """A kind of feature: what it computes from the rows of the entries that it looks at, and how it is said."""
+    """A kind of feature: the function of its entries, and its text for people."""
 
-    #: "{0}" and "{1}" stand for the entries, "{number}" for the number, "{all}" for the first so many entries; of a
-    #: number that is a place "{rank}" is the word ("third") and "{entry}" the entry there.
+    #: "{0}" and "{1}" stand for the entries, "{number}" for the number, "{all}" for all entries; where the number is a
+    #: place, "{rank}" is its word ("third") and "{entry}" the entry there.
     text: str
-    #: How many entries it looks at; None: the first so many, as its one column number says.
+    #: The number of entries; None for a kind of all entries up to its one column.
     entries: int | None
-    compute: Compute
-    #: Whether it needs a number: "" none, "value" of an entry, "positive", "power" of two, or "place" from 1.
+    #: The values of shape (n,), of rows of shape (n, number of entries) and the number of the feature.
+    compute: Callable[[Rows, float], Rows]
+    #: The meaning of the number: "" where the kind has no number, "value" of an entry, "positive", "power" of two, or
+    #: "place" from 1.
     number: str = ""
-    #: Whether its values are whole numbers.
+    #: Whether the values are whole numbers.
     whole: bool = False
 
 
 def numbers(entries: Rows) -> Rows:
-    """The entries for arithmetic, any shape: flags are 1 and 0; what is no number is absent, so NaN."""
-    # ≤ NESTED are the codes of what is no number, −∞ apart; most columns hold neither these nor flags.
+    """The entries for arithmetic, any shape: flags become 1 and 0, special values NaN."""
+    # Codes and lengths are at most NESTED, as is −∞; most columns hold neither codes nor flags.
     codes = (entries <= NESTED) & (entries > -np.inf)
     if codes.any():
         entries = np.where(codes, np.nan, entries)
@@ -82,7 +75,7 @@ def numbers(entries: Rows) -> Rows:
 
 
 def _two(entries: Rows) -> tuple[Rows, Rows]:
-    """Both entries as numbers."""
+    """The two entries of each row as numbers; shape (n,) each."""
     return numbers(entries[:, 0]), numbers(entries[:, 1])
 
 
@@ -92,16 +85,16 @@ def _difference(entries: Rows, number: float) -> Rows:
 
 
 def _order(entries: Rows, number: float) -> Rows:
-    # Of the entries themselves: for what is no number, equality has a meaning.
+    # The entries themselves are compared: texts and other special values can be equal.
     first, second = entries.T
     absent = np.isnan(first) | np.isnan(second)
     return np.where(absent, np.nan, np.greater(first, second).astype(np.float64) - np.less(first, second))
 
 
 def _residue(entries: Rows, number: float) -> Rows:
-    """The entry modulo a number m, in [0, m)."""
+    """The entry modulo a number m, in [0, m), to nine digits of m: sums of decimal fractions miss multiples of m."""
     column = numbers(entries[:, 0])
-    decimals = RESIDUE_DIGITS - int(np.ceil(np.log10(number)))
+    decimals = 9 - int(np.ceil(np.log10(number)))
     rest = np.mod(column, number)
     if abs(decimals) <= 300:
         rest = np.round(rest, decimals)
@@ -110,21 +103,21 @@ def _residue(entries: Rows, number: float) -> Rows:
 
 
 def _significand(entries: Rows) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.bool_]]:
-    """Whole numbers s and e with |x| = s·2^e, s below 2^53, and which entries have them: finite and not 0."""
+    """Integers s < 2^53 and e with |x| = s·2^e, and whether an entry has them: it is finite and not 0."""
     column = numbers(entries[:, 0])
     usable = np.isfinite(column) & (column != 0)
     fraction, exponent = np.frexp(np.where(usable, column, 1.0))
-    significand = np.ldexp(np.abs(fraction), MANTISSA + 1).astype(np.int64)
-    return significand, exponent.astype(np.int64) - (MANTISSA + 1), usable
+    significand = np.ldexp(np.abs(fraction), 53).astype(np.int64)
+    return significand, exponent.astype(np.int64) - 53, usable
 
 
 def _zeros(significand: NDArray[np.int64]) -> Rows:
-    """How many zero bits a positive whole number ends in."""
+    """The number of zero bits at the end of a positive integer."""
     return np.frexp((significand & -significand).astype(np.float64))[1].astype(np.float64) - 1
 
 
 def _power_of_two(entries: Rows, number: float) -> Rows:
-    """The largest e with the entry a multiple of 2^e; none for 0.
+    """The largest e with the entry a multiple of 2^e; NaN for 0.
 
     Floating-point noise added to x ends on the grid of the last bits of x and of the sum (Mironov 2012, "On
     significance of the least significant bits for differential privacy").
@@ -134,13 +127,13 @@ def _power_of_two(entries: Rows, number: float) -> Rows:
 
 
 def _trailing_zeros(entries: Rows, number: float) -> Rows:
-    """How many of the 53 bits of the entry's significand are zeros at its end; none for 0."""
+    """The number of zero bits at the end of the entry's significand of 53 bits; NaN for 0."""
     significand, _, usable = _significand(entries)
     return np.where(usable, _zeros(significand), np.nan)
 
 
 def _low_bits(entries: Rows, number: float) -> Rows:
-    """The last so many bits of the entry's significand, as a whole number; none for 0."""
+    """The last `number` bits of the entry's significand, as an integer; NaN for 0."""
     significand, _, usable = _significand(entries)
     return np.where(usable, significand & ((1 << int(number)) - 1), np.nan)
 
@@ -149,7 +142,7 @@ def _low_bits(entries: Rows, number: float) -> Rows:
 
 
 def _columns(entries: Rows) -> Rows:
-    """The numbers by column, shape (columns, n)."""
+    """The numbers by column; shape (columns, n)."""
     return np.ascontiguousarray(numbers(entries).T)
 
 
@@ -160,13 +153,13 @@ def _differences(entries: Rows) -> Rows:
 
 
 def _steps(entries: Rows) -> Rows:
-    """As `_differences`, behind the first number itself: what a running sum adds. Shape (columns, n)."""
+    """The first number and the `_differences` behind it, the steps of a running sum. Shape (columns, n)."""
     columns = _columns(entries)
     return np.concatenate([columns[:1], columns[1:] - columns[:-1]])
 
 
 def _total(columns: Rows) -> Rows:
-    """The sum of the numbers in each column; none where there is no number."""
+    """The sum of the numbers in each column; NaN where a column has no number."""
     absent = np.isnan(columns)
     if not absent.any():
         return np.asarray(np.add.reduce(columns, axis=0))
@@ -183,13 +176,13 @@ def _smallest(columns: Rows) -> Rows:
     return np.asarray(np.fmin.reduce(columns, axis=0))
 
 
-def _how_many(inside: NDArray[np.bool_]) -> Rows:
-    """How many of each column are inside; shape (columns,)."""
+def _count(inside: NDArray[np.bool_]) -> Rows:
+    """The number of flags that are set in each column; shape (columns,)."""
     return np.asarray(np.add.reduce(inside.view(np.int8), axis=0, dtype=np.float64))
 
 
 def _place(columns: NDArray[Any], wanted: Rows | float) -> Rows:
-    """The place, from 1, of the first entry of each row that equals a value; NaN where none does."""
+    """The place, from 1, of the first entry of each row that equals a value; NaN where no entry does."""
     places = np.full(columns.shape[1], np.nan)
     for place in range(len(columns), 0, -1):
         places[columns[place - 1] == wanted] = place
@@ -207,7 +200,7 @@ def _in_order(entries: Rows) -> Rows:
 
 
 def _gap(entries: Rows, number: float) -> Rows:
-    """None where there are fewer than two numbers."""
+    """The largest minus the second largest number of each row; NaN where a row has fewer than two numbers."""
     rising = _in_order(entries)
     if rising.shape[1] < 2:
         return np.full(len(rising), np.nan)
@@ -217,14 +210,14 @@ def _gap(entries: Rows, number: float) -> Rows:
 
 
 def _rank(entries: Rows, number: float) -> Rows:
-    """One more than the entries that are smaller; none where the entry is no number."""
+    """One more than the number of smaller entries; NaN where the entry is not a number."""
     columns = _columns(entries)
     own = columns[int(number) - 1]
-    return np.where(np.isnan(own), np.nan, 1.0 + _how_many(columns < own))
+    return np.where(np.isnan(own), np.nan, 1.0 + _count(columns < own))
 
 
 def _above(entries: Rows, number: float) -> Rows:
-    # What is no number lies below all numbers and flags next to 0 and 1: elsewhere entries compare as they are.
+    # Special values lie below all numbers, and flags next to 0 and 1: at other thresholds entries compare as they are.
     if number <= LEAST_NUMBER or number == 1 or abs(number) <= FALSE:
         entries = numbers(entries)
     # A product, since numpy counts along the few entries of a row five times more slowly; exact below 2^24.
@@ -252,17 +245,17 @@ def _last_place(entries: Rows, number: float) -> Rows:
     return len(backwards) + 1 - _place(backwards, number)
 
 
-def _of_rises(rise: str, along: str, rises: Callable[[Rows], Rows]) -> dict[str, Kind]:
-    """The extremes of some rises, and how many exceed a value."""
+def _kinds_of_rises(rise: str, along: str, rises: Callable[[Rows], Rows]) -> dict[str, Kind]:
+    """The kinds of the extremes of rises, and of the number of rises above a value."""
     more = f"number of rises above {{number}} along {along}"
     return {
         f"smallest {rise}": Kind(f"smallest rise along {along}", None, lambda e, number: _smallest(rises(e))),
         f"largest {rise}": Kind(f"largest rise along {along}", None, lambda e, number: _largest(rises(e))),
-        f"{rise}s above": Kind(more, None, lambda e, number: _how_many(rises(e) > number), "value", whole=True),
+        f"{rise}s above": Kind(more, None, lambda e, number: _count(rises(e) > number), "value", whole=True),
     }
 
 
-#: The kinds by name.
+#: FEATURES has the kinds of features by name.
 FEATURES: Final[dict[str, Kind]] = {
     "difference": Kind("{0} − {1}", 2, _difference),
     "distance": Kind("distance of {0} and {1}", 2, lambda e, number: np.abs(_difference(e, number))),
@@ -290,8 +283,8 @@ FEATURES: Final[dict[str, Kind]] = {
     "sum of absolute differences": Kind(
         "sum of the absolute rises along {all}", None, lambda e, number: _total(np.abs(_differences(e)))
     ),
-    **_of_rises("difference", "{all}", _differences),
-    **_of_rises("step", "0 and {all}", _steps),
+    **_kinds_of_rises("difference", "{all}", _differences),
+    **_kinds_of_rises("step", "0 and {all}", _steps),
     "place of largest": Kind("place of the largest of {all}", None, _place_of_largest, whole=True),
     "place of smallest": Kind("place of the smallest of {all}", None, _place_of_smallest, whole=True),
     "length": Kind(
@@ -316,9 +309,9 @@ FEATURES: Final[dict[str, Kind]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature(JsonFields):
-    """One feature: the name of its kind, its columns (from 0), and its number where the kind has one.
+    """A feature: the name of its kind, its columns (from 0), and its number where the kind has one.
 
-    A kind of all entries has one column, the last that it looks at. Raises `InvalidParameter`.
+    A kind of all entries has one column, the last of them. Raises `InvalidParameter`.
     """
 
     name: str
@@ -348,23 +341,23 @@ class Feature(JsonFields):
 
     @property
     def kind(self) -> Kind:
-        """What it computes."""
+        """The kind of the feature."""
         return FEATURES[self.name]
 
     @property
     def width(self) -> int:
-        """How many columns decide it."""
+        """The number of columns up to the last that decides the feature."""
         return max(self.columns) + 1
 
     def values(self, rows: Rows) -> Rows:
-        """Its value for each row of shape (n, any width); shape (n,), NaN where it has none."""
+        """The values of the feature for rows of shape (n, any width); shape (n,), NaN for rows without a value."""
         rows = widen(rows, self.width)
-        with np.errstate(all="ignore"):  # ∞ − ∞, 0 / 0 and sums that overflow: no value, or infinite
+        with np.errstate(all="ignore"):  # ∞ − ∞ and 0 / 0 are NaN, sums may overflow
             if self.kind.entries is not None:
                 return self.kind.compute(rows[:, list(self.columns)], self.number)
             values = np.empty(len(rows))
-            for start in range(0, len(rows), BLOCK):
-                block = slice(start, start + BLOCK)
+            for start in range(0, len(rows), 2048):  # rows that stay in the cache take a quarter of the time
+                block = slice(start, start + 2048)
                 values[block] = self.kind.compute(rows[block, : self.width], self.number)
             return values
 
@@ -379,34 +372,20 @@ class Feature(JsonFields):
         return self.kind.text.format(*places, all=several, number=self.number_text(label), rank=rank, entry=entry)
 
     def number_text(self, label: Label | None = None) -> str:
-        """Its number, or the text behind it."""
+        """The number of the feature, or the text behind the number."""
         behind = label(self.number) if label and self.kind.number == "value" else None
         return behind or ({TRUE: "⊤", FALSE: "⊥"}.get(self.number) or number_text(self.number))
 
 
-#: The kinds that look at the last bits of a number.
-OF_BITS: Final = frozenset({"power of two", "trailing zeros", "low bits"})
-
-
 def is_of_bits(event: Event) -> bool:
-    """Whether an event is a set of floating-point numbers by their last bits: it speaks of an implementation."""
+    """Whether an event is about the last bits of floating-point numbers, so about an implementation."""
     return bool(getattr(event, "of_bits", False))
-
-
-#: How an order is said, by its smallest and largest value.
-ORDERS: Final[dict[tuple[float, float], str]] = {
-    (-1, -1): "below",
-    (-1, 0): "at most",
-    (0, 0): "equal to",
-    (0, 1): "at least",
-    (1, 1): "above",
-}
 
 
 @register_event
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FeatureEvent(Event):
-    """Outcomes of which a feature has a value in a set: an interval, or outcomes of one entry, of rows (value,)."""
+    """Outcomes whose feature has a value in a set: an interval, or an `OutcomeSet` of rows (value,)."""
 
     kind: ClassVar[str] = "feature"
 
@@ -426,21 +405,21 @@ class FeatureEvent(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 1; the columns of the feature, and what there is to say of its values."""
+        """Level 1; the size is the number of columns of the feature and the size of the set of values."""
         return 1, len(self.feature.columns) + self.within.complexity[1]
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        """Those whose value lies in the set; an outcome of which the feature has no value is never inside."""
+        """Whether the value of each outcome lies in the set; an outcome without a value does not."""
         return self.within.contains(self.feature.values(rows)[:, None])
 
     @property
     def of_bits(self) -> bool:
-        """Whether it is a set of floating-point numbers by their last bits, which real numbers do not have."""
-        return self.feature.name in OF_BITS
+        """Whether the event is about the last bits of floating-point numbers, which real numbers do not have."""
+        return self.feature.name in ("power of two", "trailing zeros", "low bits")
 
     def statistic(self) -> Statistic:
-        """The value of the feature; a list of values is no range."""
+        """The value of the feature; a list of values is not a range."""
         low, high = (self.within.low, self.within.high) if isinstance(self.within, Interval) else (math.nan, math.nan)
         return Statistic(
             key=self.feature,
@@ -452,16 +431,16 @@ class FeatureEvent(Event):
         )
 
     def between(self, low: float, high: float) -> "FeatureEvent":
-        """Another range of the same feature."""
+        """The event of another range of the same feature."""
         return FeatureEvent(feature=self.feature, within=Interval(coordinate=0, low=low, high=high))
 
     def simpler(self) -> Sequence[Event]:
-        """With one of two bounds each, or with one of several values each."""
+        """Events of one of two bounds each, or of one of several values each."""
         parts = [part for part in self.within.simpler() if isinstance(part, Interval | OutcomeSet)]
         return [FeatureEvent(feature=self.feature, within=part) for part in parts]
 
     def rounded(self) -> Iterator[Event]:
-        """With bounds of 1, 2 and 3 digits."""
+        """Events with bounds of 1, 2 and 3 digits."""
         for part in self.within.rounded():
             if isinstance(part, Interval):
                 yield FeatureEvent(feature=self.feature, within=part)
@@ -475,8 +454,8 @@ class FeatureEvent(Event):
         subject = self.feature.describe(noun, label)
         if math.isnan(low):
             values = self.within.rows[:, 0].tolist() if isinstance(self.within, OutcomeSet) else []
-            more = ", …" if len(values) > LISTED else ""
-            return f"{subject} one of {', '.join(map(number_text, values[:LISTED]))}{more}"
+            more = ", …" if len(values) > LISTED_ITEMS else ""
+            return f"{subject} one of {', '.join(map(number_text, values[:LISTED_ITEMS]))}{more}"
         if low == high:
             return f"{subject} is {number_text(low)}"
         if high == np.inf:
@@ -485,7 +464,7 @@ class FeatureEvent(Event):
         return f"{subject} {most}" if low == -np.inf else f"{subject} from {least} to {most.removeprefix('up to ')}"
 
     def _place_phrase(self, noun: str, label: Label | None) -> str | None:
-        """A place that the feature finds, by the name of the entry there; None for other features."""
+        """The text of a place by the name of the entry there; None for features that are not places."""
         kind, names = self.feature.name, as_noun(noun).places
         if not names or "place" not in kind:
             return None
@@ -502,7 +481,7 @@ class FeatureEvent(Event):
     def _ends(self) -> tuple[float, float, bool]:
         """The smallest and largest value, NaN for a list of several, and whether the largest is inside the set.
 
-        Of a feature of whole numbers the half-open interval [3, 5) holds 3 and 4.
+        For a feature of whole numbers the half-open interval [3, 5) holds 3 and 4.
         """
         if isinstance(self.within, OutcomeSet):
             value = float(self.within.rows[0, 0]) if len(self.within.rows) == 1 else math.nan
@@ -513,15 +492,16 @@ class FeatureEvent(Event):
         return np.ceil(low), np.ceil(high) - 1, True
 
     def _phrase(self, low: float, high: float, noun: str) -> str | None:
-        """Orders, presence and divisibility have words of their own; None for all others, and for several values."""
+        """The text of an order, of presence or of divisibility; None for other features, and for several values."""
         if math.isnan(low):
             return None
         places = [place_text(column, noun) for column in self.feature.columns]
+        orders = {(-1, -1): "below", (-1, 0): "at most", (0, 0): "equal to", (0, 1): "at least", (1, 1): "above"}
         match self.feature.name:
             case "order" if max(low, -1) == -1 and min(high, 1) == 1:
                 return f"{places[0]} and {places[1]} present"
-            case "order" if (max(low, -1), min(high, 1)) in ORDERS:
-                return f"{places[0]} {ORDERS[max(low, -1), min(high, 1)]} {places[1]}"
+            case "order" if (max(low, -1), min(high, 1)) in orders:
+                return f"{places[0]} {orders[max(low, -1), min(high, 1)]} {places[1]}"
             case "present" if low == high or low > 0 or high < 1:
                 return f"{places[0]} {'present' if low > 0 else 'absent'}"
             case "residue" if low == high == 0:

@@ -1,4 +1,4 @@
-"""Outcomes by their entries: one between two ends, one not between two ends, several at once."""
+"""Events of entries: one entry between two ends, one not between two ends, several entries at once."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,6 @@ from dpwitness.codec import or_infinite
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
-    DIGITS,
     LARGEST,
     NO_NUMBER,
     Column,
@@ -38,7 +37,7 @@ from dpwitness.events.event import (
 class Interval(Event):
     """Outcomes whose entry `coordinate` (from 0) is present and lies in [low, high).
 
-    `low` = −inf means no lower end and `high` = +inf no upper end: infinite entries on that side belong to it. So
+    `low` = −inf means no lower end and `high` = +inf no upper end: the interval holds the infinity of that side. So
     [+inf, +inf] contains only +inf, and [−inf, −`LARGEST`) only −inf. Raises `InvalidParameter`.
     """
 
@@ -62,13 +61,13 @@ class Interval(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """How many of the bounds are finite, and at least 1; level 0, of codes of texts as of a list of outcomes 2."""
+        """Level 0, or 2 for a range of codes; the size is the number of finite bounds, at least 1."""
         level = 2 if (is_code(self.low) or is_code(self.high)) and not self._single_code else 0
         return level, 1 + (math.isfinite(self.low) and math.isfinite(self.high))
 
     @property
     def _single_code(self) -> bool:
-        """Whether it holds one code alone: one text, or None."""
+        """Whether the interval holds one code alone: one text, or None."""
         return is_code(self.low) and self.high <= np.nextafter(self.low, np.inf)
 
     @override
@@ -84,7 +83,7 @@ class Interval(Event):
         return (column >= self.low) & (column < self.high)
 
     def statistic(self) -> Statistic:
-        """The entry itself; one code is no range, as its place among others has no meaning."""
+        """The entry itself; the interval of one code is not a range, as codes have no order."""
         low, high = (math.nan, math.nan) if self._single_code else (self.low, self.high)
         return Statistic(
             key=self.coordinate,
@@ -101,27 +100,27 @@ class Interval(Event):
         return Interval(coordinate=self.coordinate, low=low, high=high)
 
     def intersection(self, other: "Interval") -> "Interval | None":
-        """What lies in another interval of the same entry too; None where that is empty."""
+        """The intersection with another interval of the same entry; None where it is empty."""
         low, high = max(self.low, other.low), min(self.high, other.high)
         if not (low < high or low == high == np.inf):
             return None
         return Interval(coordinate=self.coordinate, low=low, high=high)
 
     def simpler(self) -> Sequence[Event]:
-        """With one of two bounds each."""
+        """The half-lines from `low` and up to `high`, where both ends are finite."""
         if not (math.isfinite(self.low) and math.isfinite(self.high)):
             return ()
         return Interval(coordinate=self.coordinate, low=self.low), Interval(coordinate=self.coordinate, high=self.high)
 
     def rounded(self) -> Iterator[Event]:
-        """With bounds of 1, 2 and 3 digits."""
-        for digits in DIGITS:
+        """Intervals with bounds of 1, 2 and 3 digits."""
+        for digits in (1, 2, 3):
             rounded = self.rounded_to(digits)
             if rounded is not None and rounded != self:
                 yield rounded
 
     def rounded_to(self, digits: int) -> "Interval | None":
-        """With bounds of so many significant digits; None where nothing would lie between them."""
+        """The interval with bounds of `digits` significant digits; None where it would be empty."""
         low, high = (float(f"{bound:.{digits}g}") for bound in (self.low, self.high))
         return Interval(coordinate=self.coordinate, low=low, high=high) if low < high else None
 
@@ -158,12 +157,12 @@ class Interval(Event):
         return f"{place} from {text(self.low)} to below {text(self.high)}"
 
     def _place(self, noun: str) -> str:
-        """What it looks at: one code behind a number is that of the whole value."""
+        """The name of the entry; one code behind a number has the name of the whole value."""
         whole = as_noun(noun).parts.get(self.coordinate) if self._single_code else None
         return place_text(self.coordinate if whole is None else whole, noun)
 
     def _lengths(self) -> str | None:
-        """How long the lists are whose lengths lie inside, where an end is a length: a longer list comes before."""
+        """The range of lengths of lists, where an end is a length; the entry of a longer list is smaller."""
         ends = [_length(end) if is_length(end) else None for end in (self.low, self.high)]
         if ends == [None, None]:
             return None
@@ -177,12 +176,12 @@ class Interval(Event):
 
 
 def _length(end: float) -> int:
-    """The length of the longest list that does not come before an end."""
+    """The length of the longest list whose entry is at least `end`."""
     return math.floor((end / NESTED - 1) * 2**32)
 
 
 def _entries(rows: Rows, coordinate: int) -> NDArray[np.float64]:
-    """One entry of every row."""
+    """The entries of every row at a coordinate, NaN where rows are narrower; shape (n,)."""
     return rows[:, coordinate] if coordinate < rows.shape[1] else np.full(len(rows), np.nan)
 
 
@@ -205,7 +204,7 @@ class Outside(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 1; as many bounds as the interval has."""
+        """Level 1; the size is that of the interval."""
         return 1, self.interval.complexity[1]
 
     @override
@@ -213,11 +212,11 @@ class Outside(Event):
         return ~self.interval.contains(rows)
 
     def statistic(self) -> Statistic:
-        """The entry of the interval; its other ranges are intervals."""
+        """The entry of the interval, outside its ends."""
         return replace(self.interval.statistic(), outside=True)
 
     def simpler(self) -> Sequence[Event]:
-        """Below the interval, and above it."""
+        """The half-lines below and above the interval."""
         j, low, high = self.interval.coordinate, self.interval.low, self.interval.high
         below = [Interval(coordinate=j, high=low)] if -np.inf < low < np.inf else []
         return below + ([Interval(coordinate=j, low=high)] if high < np.inf else [])
@@ -255,7 +254,7 @@ class Box(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 1; how many sides."""
+        """Level 1; the size is the number of sides."""
         return 1, len(self.sides)
 
     @override
@@ -266,12 +265,12 @@ class Box(Event):
         return inside
 
     def simpler(self) -> Sequence[Event]:
-        """Each side alone."""
+        """The sides, each alone."""
         return self.sides
 
     def rounded(self) -> Iterator[Event]:
-        """With all bounds of 1, of 2 and of 3 digits."""
-        for digits in DIGITS:
+        """Boxes with all bounds of 1, of 2 and of 3 digits."""
+        for digits in (1, 2, 3):
             sides = [rounded for side in self.sides if (rounded := side.rounded_to(digits)) is not None]
             if len(sides) == len(self.sides) and tuple(sides) != self.sides:
                 yield Box(tuple(sides))

@@ -1,34 +1,24 @@
 """Compiled kernels of the search and of events. Importing this file imports numba: import it where a kernel is called.
 
-The kernels take arrays and numbers only and check nothing; the events own shapes and types. All constants that they use
-stand here: numba compiles anew when this file has changed, and looks at no other.
+The kernels take arrays and numbers only and check nothing; the events own shapes and types. The kernels read no
+constant of another file: numba compiles anew when this file has changed, and looks at no other.
 """
-
-from typing import Final
 
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.events.encoding import Rows
 from dpwitness.jit import inlined, kernel
-
-Rows = NDArray[np.float64]
-
-#: The bits of an absent entry (NaN) in the hash of a row, the factor of the hash, and its power for the first entry.
-ABSENT_BITS: Final = 0x7FF8000000000001
-FACTOR: Final = 0xBF58476D1CE4E5B9
-FIRST_POWER: Final = 0x9E3779B97F4A7C15
-#: Edges that are counted one by one; of more, half are left out at a time before.
-COUNTED_EDGES: Final = 128
 
 
 @inlined
 def _word(rows: Rows, i: int) -> int:
-    """A hash of row i; NaN is one value, and so is 0."""
-    factor = np.uint64(FACTOR)
-    word, power = np.uint64(0), np.uint64(FIRST_POWER)
+    """A 64-bit hash of row i, the same for every NaN, and for 0 and −0."""
+    factor, absent = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x7FF8000000000001)
+    word, power = np.uint64(0), np.uint64(0x9E3779B97F4A7C15)
     for j in range(rows.shape[1]):
         x = rows[i, j]
-        bits = np.uint64(ABSENT_BITS) if x != x else np.float64(x + 0.0).view(np.uint64)
+        bits = absent if x != x else np.float64(x + 0.0).view(np.uint64)
         mixed = (bits ^ (bits >> np.uint64(32))) * factor
         word += (mixed ^ (mixed >> np.uint64(32))) * power  # no column waits for the one before
         power *= factor
@@ -47,25 +37,26 @@ def _same(rows: Rows, i: int, members: Rows, k: int) -> bool:
 
 @inlined
 def _edges_upto(edges: NDArray[np.float64], x: float) -> int:
-    """How many of the rising edges are x at most.
+    """The number of edges that are at most x; the edges rise.
 
-    Few are counted, several at once: a search has branches that nobody can predict, 40 ns among 60 edges instead of 8.
+    Up to 128 edges are counted one by one: a binary search has branches that nobody can predict and takes 40 ns among
+    60 edges, counting 8 ns. Of more edges, half are left out at a time before.
     """
     place, left = 0, len(edges)
-    while left > COUNTED_EDGES:
+    while left > 128:
         half = left // 2
         if edges[place + half - 1] <= x:
             place += half
         left -= half
-    few = edges[place : place + left]
-    for k in range(len(few)):
-        place += few[k] <= x
+    rest = edges[place : place + left]
+    for k in range(len(rest)):
+        place += rest[k] <= x
     return place
 
 
 @kernel
 def fill_table(members: Rows, table: NDArray[np.int64]) -> None:
-    """Enter different members in an open hash table, a power of two of places, −1 where free."""
+    """Enter distinct members in an open hash table of 2^k places; a free place holds −1."""
     mask = np.uint64(len(table) - 1)
     for k in range(members.shape[0]):
         place = _word(members, k) & mask
@@ -76,7 +67,7 @@ def fill_table(members: Rows, table: NDArray[np.int64]) -> None:
 
 @kernel
 def places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: NDArray[np.int64]) -> None:
-    """found[i]: which of the members, of the same width, that `fill_table` has entered equals row i; −1 if none."""
+    """found[i]: the number of the member that equals row i, −1 where no member does; `fill_table` filled the table."""
     mask = np.uint64(len(table) - 1)
     for i in range(rows.shape[0]):
         member = -1
@@ -90,7 +81,7 @@ def places_in_set(rows: Rows, members: Rows, table: NDArray[np.int64], found: ND
 
 @kernel
 def fill_cells(values: NDArray[np.float64], edges: NDArray[np.float64], absent: int, cells: NDArray[np.int64]) -> None:
-    """cells[i]: how many of the rising edges are values[i] at most; `absent` for NaN."""
+    """cells[i]: the number of edges that are at most values[i], `absent` for NaN; the edges rise."""
     for i in range(len(values)):
         x = values[i]
         place = _edges_upto(edges, x)
@@ -101,7 +92,7 @@ def fill_cells(values: NDArray[np.float64], edges: NDArray[np.float64], absent: 
 def additive_score(
     rows: Rows, coordinates: NDArray[np.int64], starts: NDArray[np.int64], edges: Rows, weights: Rows, scores: Rows
 ) -> None:
-    """scores[i]: sum over the coordinates of the weight of the bin that the entry falls into."""
+    """scores[i]: the sum over the coordinates of the weight of the bin that the entry falls into."""
     scores[:] = 0.0
     for c in range(len(coordinates)):
         low, high = starts[c], starts[c + 1]
@@ -124,10 +115,10 @@ def outcome_codes(
 ) -> int:
     """codes[i]: the number of row i's outcome, numbered by first appearance; first[k]: where outcome k appeared.
 
-    `hashes` and `numbers` are an open hash table with a power of two of places, numbers −1 where free, kept between
-    calls; `distinct` outcomes are in it. Returns how many there are now, or −1 if they outgrow `first`: the table is
-    then of no more use. Two outcomes share a hash with probability 2^−64; search may live with that, evidence never
-    sees it.
+    `hashes` and `numbers` are an open hash table of 2^k places, numbers −1 where free, kept between calls; it holds
+    `distinct` outcomes. Returns the number of outcomes that it holds afterwards, or −1 if they outgrow `first`: the
+    table is then of no more use. Two outcomes share a hash with probability 2^−64; search may live with that, evidence
+    never sees it.
     """
     mask = np.uint64(len(hashes) - 1)
     for i in range(rows.shape[0]):

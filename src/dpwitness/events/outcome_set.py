@@ -3,7 +3,7 @@
 import math
 from collections.abc import Sequence
 from itertools import accumulate
-from typing import Annotated, ClassVar, Final
+from typing import Annotated, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,9 +12,17 @@ from typing_extensions import override
 from dpwitness.checks import brief, items, number
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.counting import rows_equal
-from dpwitness.events.encoding import FALSE, NESTED, TEXTS, TRUE, Entry, Rows, is_exception
+from dpwitness.events.encoding import (
+    EXACT_INTEGER_LIMIT,
+    FALSE,
+    TEXTS,
+    TRUE,
+    Entry,
+    Rows,
+    is_exception,
+)
 from dpwitness.events.event import (
-    EXACT,
+    LISTED_ITEMS,
     Event,
     Label,
     Noun,
@@ -29,14 +37,6 @@ from dpwitness.events.event import (
     whole_texts,
     widen,
 )
-
-#: Up to so many outcomes of a set are compared one by one.
-COMPARED: Final = 5
-#: How many of its outcomes are tried alone, where a simpler event is looked for.
-TRIED_ALONE: Final = 8
-#: How many outcomes a description lists, and how many characters of several.
-LISTED: Final = 8
-LONGEST: Final = 160
 
 
 @register_event
@@ -89,7 +89,7 @@ class OutcomeSet(Event):
 
     @override
     def contains(self, rows: Rows) -> NDArray[np.bool_]:
-        if len(self.rows) > COMPARED:
+        if len(self.rows) > 5:  # up to five comparisons take less time than a hash table
             return self.places(rows) >= 0
         width = max(rows.shape[1], self.width, 1)
         rows = widen(rows, width)
@@ -99,7 +99,7 @@ class OutcomeSet(Event):
         return hits
 
     def places(self, rows: Rows) -> NDArray[np.int64]:
-        """Which of `self.rows` each of n outcomes is, −1 where it is none of them; shape (n,)."""
+        """The number in `self.rows` of each of n outcomes, −1 where it is not a member; shape (n,)."""
         from dpwitness.events.kernels import places_in_set
 
         width = max(rows.shape[1], self.width, 1)
@@ -108,7 +108,7 @@ class OutcomeSet(Event):
         return found
 
     def _table(self, width: int) -> tuple[Rows, NDArray[np.int64]]:
-        """The members as rows of a width, and the hash table that finds them; kept."""
+        """The members as rows of a width, and the hash table that finds them; both are kept for later calls."""
         from dpwitness.events.kernels import fill_table
 
         if width not in self._tables:
@@ -119,14 +119,14 @@ class OutcomeSet(Event):
         return self._tables[width]
 
     def simpler(self) -> Sequence[Event]:
-        """The first of several outcomes, each alone."""
+        """Events of one outcome each, the first eight; no event where the set has one outcome."""
         if len(self.rows) == 1:
             return ()
-        return [OutcomeSet(self.rows[k : k + 1]) for k in range(min(len(self.rows), TRIED_ALONE))]
+        return [OutcomeSet(self.rows[k : k + 1]) for k in range(min(len(self.rows), 8))]
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """In plain English: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
+        """The outcomes in plain English: ⊥ and ⊤ for flags, and all digits of numbers, which are compared exactly."""
         noun, texts = as_noun(noun), self.texts(noun, label)
         if noun.places:
             return texts[0] if len(self.rows) == 1 else f"one of {len(self.rows)} outcomes: {self._few(texts, ' or ')}"
@@ -141,14 +141,14 @@ class OutcomeSet(Event):
         return f"one of {len(self.rows)} outcomes: {self._few(texts, ', ')}"
 
     def _few(self, texts: Sequence[str], between: str) -> str:
-        """The first of its outcomes, at least one, in about `LONGEST` characters; "…" where there are more."""
+        """The first outcomes, at least one, in about 160 characters; "…" where the set has more."""
         ends = accumulate(len(text) + len(between) for text in texts)
-        few = texts[: max(1, sum(end <= LONGEST for end in ends))]
+        few = texts[: max(1, sum(end <= 160 for end in ends))]
         return between.join([*few, *(["…"] if len(few) < len(self.rows) else [])])
 
     def texts(self, noun: str = "value", label: Label | None = None) -> list[str]:
-        """The first `LISTED` of its outcomes, each in plain English."""
-        noun, shown = as_noun(noun), self.rows[:LISTED]
+        """The first `LISTED_ITEMS` outcomes, each in plain English."""
+        noun, shown = as_noun(noun), self.rows[:LISTED_ITEMS]
         if noun.places:
             return [_keyed_text(row, noun, label) for row in shown]
         flags = self._of_flags(noun)
@@ -187,7 +187,7 @@ def _outcome_text(row: Rows, flags: bool, noun: Noun, label: Label | None) -> st
 
 
 def _keyed_text(row: Rows, noun: Noun, label: Label | None) -> str:
-    """An outcome with keys: all that it holds."""
+    """An outcome with keys: "exactly" and every entry that is present."""
     texts = {c: text for c, text in _texts(row, noun, label).items() if not np.isnan(row[c])}
     if [*texts] == [0]:
         return texts[0] if is_exception(row[0]) else f"{place_text(0, noun)} {texts[0]}"
@@ -206,12 +206,12 @@ def _texts(row: Rows, noun: Noun, label: Label | None) -> dict[int, str]:
 
 
 def _entry_text(coordinate: int, value: float, noun: Noun, label: Label | None) -> str:
-    """An entry that must be equal to a value; where dates have further entries, one without is none."""
+    """The text of an entry that must equal a value; of a date with further entries, one entry alone is a number."""
     unit = None if coordinate in noun.parts.values() else noun.date_unit(coordinate)
     return code_text(coordinate, value, noun, label) or (date_text(value, unit) if unit else _exact_text(value))
 
 
 def _exact_text(value: float) -> str:
-    """A number with all of its digits; what is no number by its name."""
-    plain = math.isfinite(value) and value > NESTED and value not in TEXTS
-    return repr(value).removesuffix(".0").replace("-", "−") if plain and abs(value) < EXACT else number_text(value)
+    """A number with all of its digits; a special value by its name."""
+    plain = abs(value) < EXACT_INTEGER_LIMIT and value not in TEXTS
+    return repr(value).removesuffix(".0").replace("-", "−") if plain else number_text(value)

@@ -1,4 +1,4 @@
-"""Outcomes by a learned score of their entries, and by the cells that cuts of it make.
+"""Events of a learned score of the entries, and the cells between cuts of the score.
 
 Cells show more of a divergence than one event does.
 """
@@ -14,7 +14,7 @@ from dpwitness.checks import brief, items, kind
 from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import Rows
 from dpwitness.events.event import (
-    NAMED,
+    LISTED_ITEMS,
     NUMBERS,
     Column,
     Event,
@@ -78,7 +78,7 @@ class ScoreThreshold(Event):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 3; how many columns may count."""
+        """Level 3; the size is the number of columns up to the last one used."""
         return 3, self.width
 
     def score(self, rows: Rows) -> Rows:
@@ -102,12 +102,12 @@ class ScoreThreshold(Event):
         return ScoreThreshold(self.coordinates, self.edges, self.weights, threshold)
 
     def opposite(self) -> "ScoreThreshold":
-        """The negative score; the threshold is that of this event, negated."""
+        """The event of the negated score and the negated threshold."""
         return ScoreThreshold(self.coordinates, self.edges, [-w for w in self.weights], -self.threshold)
 
     def statistic(self) -> Statistic:
         """The score."""
-        low = float(np.nextafter(self.threshold, np.inf))  # it must exceed the threshold
+        low = float(np.nextafter(self.threshold, np.inf))  # the score must exceed the threshold
         return Statistic(
             key=(self.kind, self.coordinates, tuple(w.tobytes() for w in self.weights)),
             value=self.score,
@@ -119,7 +119,7 @@ class ScoreThreshold(Event):
         )
 
     def between(self, low: float, high: float) -> "ScoreThreshold":
-        """Scores from `low` on, or where that is −inf below `high`: those of the opposite score that exceed −`high`."""
+        """The event {score ≥ low}, or where `low` is −inf {score < high}: the opposite score exceeds −high."""
         if high < np.inf:
             return self.opposite().exceeding(-high)
         return self.exceeding(float(np.nextafter(low, -np.inf)))
@@ -130,18 +130,18 @@ class ScoreThreshold(Event):
 
     def _score_text(self, noun: str, label: Label | None = None) -> str:
         named = bool(as_noun(noun).places or as_noun(noun).parts)
-        places = [place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:NAMED]]
-        several = joined(places, more=len(self.coordinates) > NAMED)
+        places = [place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:LISTED_ITEMS]]
+        several = joined(places, more=len(self.coordinates) > LISTED_ITEMS)
         return f"learned score of {'' if named else f'{noun}s '}{several}"
 
 
-#: Cells at most: a table of counts has the square of it.
-MOST: Final = 64
+#: MOST_CELLS is the largest number of cells: a table of counts has its square of entries.
+MOST_CELLS: Final = 64
 
 
 @register_event
 class Cells(Event, Partition):
-    """Cells of outcomes between rising cuts of a score; the event is those above the score's own threshold.
+    """Cells of outcomes between rising cuts of a score; the event is the cells above the score's own threshold.
 
     Cell k holds the scores above `cuts[k − 1]` and up to `cuts[k]`. Raises `InvalidParameter` unless the cuts rise and
     the score's threshold is one of them.
@@ -157,8 +157,8 @@ class Cells(Event, Partition):
     def __init__(self, score: ScoreThreshold, cuts: Sequence[float] | Rows) -> None:
         self.score = kind("score", score, ScoreThreshold, "a ScoreThreshold", InvalidParameter)
         self.cuts = row_of_numbers("cuts", cuts)
-        if not 1 <= len(self.cuts) < MOST or not np.all(self.cuts[1:] > self.cuts[:-1]):
-            raise InvalidParameter(f"cuts={brief(cuts)} must be from 1 to {MOST - 1} rising numbers")
+        if not 1 <= len(self.cuts) < MOST_CELLS or not np.all(self.cuts[1:] > self.cuts[:-1]):
+            raise InvalidParameter(f"cuts={brief(cuts)} must be from 1 to {MOST_CELLS - 1} rising numbers")
         if score.threshold not in self.cuts:
             raise InvalidParameter(f"cuts={brief(cuts)}: the score's threshold {score.threshold!r} must be one of them")
 
@@ -179,7 +179,7 @@ class Cells(Event, Partition):
 
     @property
     def complexity(self) -> tuple[int, int]:
-        """Level 3; one more than the score's."""
+        """Level 3; the size is one more than the score's."""
         return 3, self.score.width + 1
 
     @override

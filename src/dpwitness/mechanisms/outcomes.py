@@ -41,10 +41,10 @@ from typing_extensions import override
 from dpwitness.checks import DEEPEST_LEVEL
 from dpwitness.errors import InvalidOutcome
 from dpwitness.events.encoding import (
+    EXACT_INTEGER_LIMIT,
     FALSE,
     NOT_A_NUMBER,
     TRUE,
-    WHOLE,
     Rows,
     array_rows,
     entries,
@@ -241,7 +241,7 @@ class Row:
         # The common cases by themselves: all others take ten times as long.
         if kind is float and (value < 0 or value > 0):
             entry = value
-        elif kind is int and -WHOLE < value < WHOLE:
+        elif kind is int and -EXACT_INTEGER_LIMIT < value < EXACT_INTEGER_LIMIT:
             entry = float(value)
         elif kind is bool:
             entry = TRUE if value else FALSE
@@ -292,7 +292,7 @@ class Row:
                 numbers = np.array(outcomes, np.float64)
             except OverflowError:
                 return None
-            if kinds & INTEGER_TYPES and np.any(np.abs(numbers) >= WHOLE):
+            if kinds & INTEGER_TYPES and np.any(np.abs(numbers) >= EXACT_INTEGER_LIMIT):
                 return None
             return array_rows(numbers.reshape(-1, 1))
         if kinds <= {bool, np.bool_}:

@@ -13,7 +13,16 @@ from numba.core import cgutils
 from numba.extending import intrinsic, overload
 
 from dpwitness.events import encoding
-from dpwitness.events.encoding import FALSE, LOW_BITS, NEGATIVE_ZERO, NONE, NOT_A_NUMBER, TRUE, WHOLE, Rows
+from dpwitness.events.encoding import (
+    EXACT_INTEGER_LIMIT,
+    FALSE,
+    LOW_BITS,
+    NEGATIVE_ZERO,
+    NONE,
+    NOT_A_NUMBER,
+    TRUE,
+    Rows,
+)
 from dpwitness.jit import inlined
 
 NEGATIVE_ZERO_BITS: Final = -(1 << 63)  # of −0, as a whole number
@@ -82,7 +91,7 @@ def place(rows: Rows, i: int, j: int, value: Any) -> int:
 
 def _whole(rows: Rows, i: int, j: int, value: Any) -> int:
     """A whole number of 64 bits: those that a float cannot hold take two entries."""
-    if -WHOLE < value < WHOLE:
+    if -EXACT_INTEGER_LIMIT < value < EXACT_INTEGER_LIMIT:
         if j < rows.shape[1]:
             rows[i, j] = value
         return j + 1

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from typing_extensions import override
 
 from dpwitness.events import Feature, FeatureEvent, Interval
-from dpwitness.events.event import EXACT
+from dpwitness.events.encoding import EXACT_INTEGER_LIMIT
 from dpwitness.events.features import numbers
 from dpwitness.search.learners.intervals import COARSE_SHARES, SHARES, best_intervals
 from dpwitness.search.learners.learner import Learner, Proposal
@@ -295,7 +295,7 @@ def _spacings(values: Rows) -> set[float]:
 
 def _spacing(steps: Rows, least: float) -> float:
     """The largest number of which all steps, in ascending order, are multiples; 0 where it is below `least`."""
-    if np.all(steps == np.round(steps)) and steps.max() < EXACT:
+    if np.all(steps == np.round(steps)) and steps.max() < EXACT_INTEGER_LIMIT:
         spacing = float(np.gcd.reduce(steps.astype(np.int64)))
         return spacing if spacing > 1 else 0.0
     spacing = 0.0
