@@ -237,7 +237,7 @@ def test_counts_of_cells_add_up_and_swap():
     assert one.swapped().swapped() == one
     with pytest.raises(ValueError, match="must add up to the 3 runs"):
         Counts(n10=3, cells=(1, 1, 0, 0))
-    with pytest.raises(ValueError, match="not as many for D"):
+    with pytest.raises(ValueError, match="must be a square number"):
         Counts(n10=3, cells=(1, 1, 1))
 
 

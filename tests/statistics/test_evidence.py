@@ -30,7 +30,7 @@ from dpwitness.evidence import (
     runs_to_detect,
     why_enough,
 )
-from dpwitness.evidence.bet import FEW, GRID, PARAMETERS, bets_and_weights
+from dpwitness.evidence.bet import BET_GRID, EXACT_HITS, PARAMETERS, bets_and_weights
 from dpwitness.evidence.bounds import RARE_RATE
 from dpwitness.evidence.counts import Counts, CountsTable
 from dpwitness.evidence.portfolio import Epoch, Stakes, largest_bet, log_e_values_of
@@ -72,7 +72,7 @@ def sample(rng, p, q, n):
 def test_e_value_is_the_mixture_of_run_by_run_wealth(counts, epsilon, delta):
     claim, hint = ApproxDP(epsilon=epsilon, delta=delta), Estimate(p=0.4, q=0.1)
     xs = payoffs(counts, claim)
-    bets = GRID / (claim.ratio + delta)
+    bets = BET_GRID / (claim.ratio + delta)
     spread = np.logaddexp.reduce([log_wealth(xs, lam) for lam in bets]) - math.log(len(bets))
     favourite = log_wealth(xs, float(best_bet(0.4, 0.1, HalfPlane(math.exp(epsilon), delta))))
     expected = np.logaddexp(spread, favourite) - math.log(2)
@@ -183,8 +183,8 @@ def test_below_a_claim_its_own_bets_are_used(counts, epsilon, delta):
     """What they win, run by run, against the bound and against the next point of the grid."""
     alpha, hint = 0.05, Estimate(p=0.6, q=0.1)
     claim = ApproxDP(epsilon=epsilon, delta=delta)
-    bets = [*GRID / (claim.ratio + delta), float(best_bet(0.6, 0.1, HalfPlane(math.exp(epsilon), delta)))]
-    weights = np.log([*[0.5 / len(GRID)] * len(GRID), 0.5])
+    bets = [*BET_GRID / (claim.ratio + delta), float(best_bet(0.6, 0.1, HalfPlane(math.exp(epsilon), delta)))]
+    weights = np.log([*[0.5 / len(BET_GRID)] * len(BET_GRID), 0.5])
 
     def refuted(tested):
         xs = payoffs(counts, ApproxDP(epsilon=tested, delta=delta))
@@ -577,10 +577,10 @@ def test_detectable_epsilon_holds_for_every_coupling_and_larger_violation(p, eps
     counts = Counts(n10=round(p * runs), n00=runs - round(p * runs))
     p = counts.hits / runs
     hint = Estimate(p=min(p * known, 1.0), q=p * math.exp(-epsilon))
-    assume(runs * claim.smallest(p, epsilon) > FEW)
+    assume(runs * claim.smallest(p, epsilon) > EXACT_HITS)
     detectable = detectable_parameter(event_bet(counts, hint), claim, alpha=alpha)
-    bets = np.append(GRID / (claim.ratio + delta), best_bet(hint.p, hint.q, HalfPlane(math.exp(epsilon), delta)))
-    weights = np.append(np.full(len(GRID), 0.5 / len(GRID)), 0.5)
+    bets = np.append(BET_GRID / (claim.ratio + delta), best_bet(hint.p, hint.q, HalfPlane(math.exp(epsilon), delta)))
+    weights = np.append(np.full(len(BET_GRID), 0.5 / len(BET_GRID)), 0.5)
 
     def excess(q, both):
         cells = np.array([p - both, both, q - both, 1 - p - q + both])

@@ -16,7 +16,7 @@ from dpwitness.claims import ApproxDP
 from dpwitness.events import Box, Interval, OutcomeSet, Outside, cells_of
 from dpwitness.evidence import Estimate, best_bet, event_bet, growth_rate, lower_bound
 from dpwitness.evidence.counts import Counts, CountsTable
-from dpwitness.evidence.portfolio import PARAMETERS, Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
+from dpwitness.evidence.portfolio import COARSE_PARAMETERS, Epoch, Flags, Stakes, Wealth, level_left, log_e_values_of
 from dpwitness.neighbours import Pair
 from dpwitness.search.epochs import (
     COLUMN_CELLS,
@@ -208,7 +208,7 @@ def test_more_than_the_wealth_cannot_be_staked():
         )
     with pytest.raises(ValueError, match="more than its wealth"):
         Stakes(p=np.full(2, 0.5), q=np.full(2, 0.1), both=np.zeros(2), log_shares=np.log([0.6, 0.5]))
-    with pytest.raises(ValueError, match="counts of 0 events for stakes on 1"):
+    with pytest.raises(ValueError, match="0 counts must be as many as the stakes, 1"):
         Epoch(
             stakes=Stakes(p=np.ones(1), q=np.ones(1), both=np.ones(1), log_shares=np.zeros(1)),
             counts=CountsTable(np.zeros((4, 0), np.int64)),
@@ -507,7 +507,7 @@ def test_where_bets_are_fixed_evidence_falls_with_the_parameter_and_the_bound_is
     stakes = Stakes(p=p, q=q, both=np.full(k, 0.05), log_shares=np.full(k, -math.log(k)))
     epoch = Epoch(stakes=stakes, counts=CountsTable(cells))
     wealth = Wealth(accounts=((epoch, epoch), ()), unused=1)
-    points = PARAMETERS[PARAMETERS < 1.0]
+    points = COARSE_PARAMETERS[COARSE_PARAMETERS < 1.0]
     evidence = np.array([wealth.log_e_value(claim.at(float(x)), claim) for x in points])
     assert np.all(np.diff(evidence) <= 1e-9)
     assert wealth.log_e_value(claim) < -math.log(alpha) < evidence[0]

@@ -108,7 +108,7 @@ def test_the_three_bounds_of_a_line_share_its_alpha_and_the_bets_of_each_its_wea
     (shared,) = band_of(planned, counts, 1_000).lines
     assert weights == pytest.approx([1.0] * len(weights), abs=1e-12)
     assert weights
-    monkeypatch.setattr(profile_band, "SHARES", (1.0, 1.0, 1.0))
+    monkeypatch.setattr(profile_band, "LEVEL_SHARES", (1.0, 1.0, 1.0))
     (whole,) = band_of(planned, counts, 1_000).lines
     assert shared.difference < whole.difference
     assert shared.q_low < whole.q_low

@@ -1,7 +1,7 @@
-"""Pure functions of counts: e-values, lower bounds, p-values, what would have been detected.
+"""Pure functions of counts: e-values, lower bounds, p-values, detectable parameters.
 
-They take only `Counts`, which only `confirm` and `epoch` of a `Runner` make. What search runs suggest has the type
-`Estimate`: it may choose a bet, and is never evidence. Nothing here knows of mechanisms or generators.
+They take only `Counts`, which only `confirm` and `epoch` of a `Runner` make. Search runs give an `Estimate`: it may
+choose a bet, and is never evidence. No file of this room knows of mechanisms or generators.
 """
 
 from dpwitness.candidate import Estimate

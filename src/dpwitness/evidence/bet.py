@@ -40,41 +40,33 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import CellsEstimate, Estimate
 from dpwitness.claims import Claim, HalfPlane
+from dpwitness.claims.claim import Floats
 from dpwitness.claims.renyi import DivergenceClaim, Hyperplane, bounds_divergences
-from dpwitness.evidence.counts import Counts, Floats, best_bet, cell_probabilities, payoffs
+from dpwitness.evidence.counts import Counts, best_bet, cell_probabilities, payoffs
 from dpwitness.roots import halved
 
-#: Bets as fractions of the largest admissible λ, log-spaced: half of the wealth is spread over them.
-GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
-#: Logarithms of the shares of the wealth on the bets of the grid and on the best bet for an estimate.
-LOG_SHARES: Final = np.log(np.append(np.full(len(GRID), 0.5 / len(GRID)), 0.5))
-#: Parameters at which the lower bound is evaluated: 0.1 % apart, absolute 10⁻⁴ near zero.
+#: BET_GRID has the bets, as shares of the largest admissible λ, that half of the wealth is spread over, log-spaced.
+BET_GRID: Final = 0.95 * np.exp2(-0.75 * np.arange(16))
+#: LOG_SHARES has the logarithms of the bets' shares of the wealth: the grid, and last the best bet for an estimate.
+LOG_SHARES: Final = np.log(np.append(np.full(len(BET_GRID), 0.5 / len(BET_GRID)), 0.5))
+#: PARAMETERS has the parameters at which the lower bound is evaluated: 0.1 % apart, absolute 10⁻⁴ near zero.
 PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-4), 0.1 * 1.001 ** np.arange(8_850)])
-#: Pieces in which evidence against a grid of parameters is computed: a bound needs it up to the first failure alone.
-PIECES: Final = 20
-#: Powers of likelihood ratios up to which it is looked for one that is detectable, and how often that is halved.
-MOST_POWER: Final = 16.0
-POWER_STEPS: Final = 20
-#: Logarithms of likelihood ratios beyond which they count as this.
-LARGEST_LOG: Final = 40.0
-#: Runs under D′ that fall into an event: fewer are counted out where the power of a bet is computed.
-FEW: Final = 100
-#: Halvings of an interval: to the last bit.
-STEPS: Final = 60
+#: EXACT_HITS is the expected number of hits under D′ up to which the power uses their binomial law, not a normal one.
+EXACT_HITS: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
 class OnEvent:
     """A share of the wealth that is bet on one event: X of the pairs of cells (1,0), (1,1), (0,1) and (0,0).
 
-    `estimate`: probabilities for which the best bet gets half of it; None: all of it is spread over the grid.
+    `estimate`: probabilities whose best bet gets half of the share; None: the share is spread over the grid.
     """
 
     estimate: Estimate | None = None
     weight: float = 1.0
 
     def table(self, counts: Counts) -> NDArray[np.int64]:
-        """How many runs had each pair of cells."""
+        """The number of runs with each pair of cells."""
         return np.array(counts.four)
 
     def payoffs(self, claim: Claim) -> Floats:
@@ -94,7 +86,7 @@ class OnEvent:
         planes = claim.half_planes(parameters, p, q)
         staked = planes if against is None else against.half_plane(p, q)
         if not (np.all(planes.slope <= staked.slope) and np.all(planes.intercept <= staked.intercept)):
-            staked = planes  # for all of them or for none
+            staked = planes  # one choice for all parameters: their bets are computed at once
         bets, log_shares = _event_bets(staked, self.estimate)
         wealth = np.repeat(log_shares[:, None], len(parameters), axis=1)
         for n, paid in zip(counts.four, payoffs(planes), strict=True):
@@ -127,8 +119,8 @@ class OnEvent:
         threshold, share = math.log(1 / alpha), self.share_shown(counts, claim)
 
         power: Callable[[float], float] | None = None
-        if n * claim.smallest(p, share * claim.parameter) <= FEW:
-            power = _power_of_few(counts, values, log_shares, threshold)
+        if n * claim.smallest(p, share * claim.parameter) <= EXACT_HITS:
+            power = _binomial_power(counts, values, log_shares, threshold)
 
         def excess(parameter: float) -> float:
             q = claim.smallest(p, share * parameter)
@@ -155,7 +147,7 @@ class OnEvent:
         return min(max(reached, 0.0) / claim.parameter, 1.0)
 
     def comparison(self, counts: Counts, claim: Claim | None) -> str:
-        """What the claim allows beside what was seen, for people; empty where that says nothing, as without a claim."""
+        """The rate that the claim allows on D, for people; empty without a claim, or where it is the rate on D′."""
         if claim is None:
             return ""
         seen = counts.neighbour_hits / max(counts.runs, 1)
@@ -165,16 +157,17 @@ class OnEvent:
         return f"allowed on D at the rate seen on D′: {allowed:.4g}"
 
 
-def _power_of_few(counts: Counts, values: Floats, log_shares: Floats, threshold: float) -> Callable[[float], float]:
-    """How often so many runs refute, by the rate q under D′, of which few runs fall into the event.
+def _binomial_power(counts: Counts, values: Floats, log_shares: Floats, threshold: float) -> Callable[[float], float]:
+    """The probability that the runs refute, as a function of the rate q under D′, where D′ has few hits.
 
-    As in `OnEvent.excess` they do where D does not, if it can be so: where D always falls into it, or p + q ≤ 1.
+    As in `OnEvent.excess`, where p + q ≤ 1 the hits under D′ are in runs without a hit under D; where p = 1 all runs
+    have one.
     """
     from scipy.special import bdtr, bdtrc  # needed for a pass alone
 
     n = counts.runs
     p = counts.hits / n
-    others = np.arange(min(2 * FEW, n) + 1)  # hits under D′
+    others = np.arange(min(2 * EXACT_HITS, n) + 1)  # hits under D′
     both = others if p == 1 else np.zeros_like(others)
     most = n - others  # hits under D in the other runs
 
@@ -182,7 +175,7 @@ def _power_of_few(counts: Counts, values: Floats, log_shares: Floats, threshold:
         table = np.stack([hits, both, others - both, most - hits], axis=1)
         return np.asarray(np.logaddexp.reduce(table @ values + log_shares, axis=1) >= threshold)
 
-    # The fewest hits that refute: each pays more than none. One more than there are where all are too few.
+    # The fewest hits that refute, as each hit raises the wealth; one more than possible where none suffices.
     low, needed = np.full_like(others, -1), np.where(refuted(most), most, most + 1)
     while np.any(needed - low > 1):
         middle = (low + needed) // 2
@@ -198,7 +191,7 @@ def _power_of_few(counts: Counts, values: Floats, log_shares: Floats, threshold:
 
 @lru_cache(maxsize=256)
 def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, Floats]:
-    """Log 1 + λX of every bet on an event, shape (4, bets), and the log weights of the bets, (bets,)."""
+    """log(1 + λX) of every bet on an event, shape (4, bets), and the logarithms of the bets' weights, shape (bets,)."""
     plane = claim.half_plane() if estimate is None else claim.half_plane(estimate.p, estimate.q)
     bets, log_weights = _event_bets(plane, estimate)
     return np.log1p(np.outer(payoffs(plane), bets)), log_weights
@@ -206,7 +199,7 @@ def bets_and_weights(claim: Claim, estimate: Estimate | None) -> tuple[Floats, F
 
 def _event_bets(plane: HalfPlane, estimate: Estimate | None) -> tuple[Floats, Floats]:
     """The bets against k half-planes, shape (bets, k), and logarithms of their shares of the wealth."""
-    bets = GRID[:, None] / np.atleast_1d(plane.slope + plane.intercept)
+    bets = BET_GRID[:, None] / np.atleast_1d(plane.slope + plane.intercept)
     if estimate is None:
         return bets, LOG_SHARES[:-1] + math.log(2)
     return np.vstack([bets, best_bet(estimate.p, estimate.q, plane, estimate.both)]), LOG_SHARES
@@ -224,7 +217,7 @@ class OnCells:
     weight: float = 1.0
 
     def table(self, counts: Counts) -> NDArray[np.int64]:
-        """How many runs had each pair of cells."""
+        """The number of runs with each pair of cells."""
         return np.array(counts.cells)
 
     def payoffs(self, claim: Claim) -> Floats:
@@ -240,7 +233,7 @@ class OnCells:
         return np.asarray(table[seen] @ gains + log_shares)
 
     def gains(self, claim: Claim, pairs: NDArray[np.int64]) -> tuple[Floats, Floats]:
-        """Log 1 + λX by pair of cells and admissible bet, whether or not such a run was seen; and their log shares."""
+        """log(1 + λX) by pair of cells and admissible bet, and the logarithms of the bets' shares."""
         plane, values, bets = _cell_bets(self.family, self.estimate)
         allowed = self._allowed(plane, claim)
         kept = 1 + bets * (values.min() - allowed) > 0
@@ -257,12 +250,12 @@ class OnCells:
         Its likelihood ratios are all raised to one power, as those of a Gaussian are that has less noise; X varies as
         observed, and more where it pays more. No partition shows all of a mechanism's divergence: one of just the
         parameter at which the hyperplane would be touched is refuted far too seldom. None, too, where no power up to
-        `MOST_POWER` would do: a hyperplane for likelihood ratios near 1 is far from what a weak claim allows.
+        16 would do: a hyperplane for likelihood ratios near 1 is far from what a weak claim allows.
         """
         order, n, k = self.estimate.order, counts.runs, len(self.estimate.log_ratios)
         plane, values, bets = _cell_bets(self.family, self.estimate)
         bets, log_shares = bets[bets > 0], LOG_SHARES[bets > 0]
-        logs = np.clip(np.asarray(self.estimate.log_ratios), -LARGEST_LOG, LARGEST_LOG)
+        logs = np.clip(np.asarray(self.estimate.log_ratios), -40.0, 40.0)  # so that no power of them overflows
         table = self.table(counts) / max(n, 1)
         p, q = (table.reshape(k, k).sum(axis=axis) for axis in (1, 0))
         pays, costs = plane.sides()
@@ -284,9 +277,10 @@ class OnCells:
             needed = (math.log(1 / alpha) - log_shares + n * bets**2 * s**2 / 2) / (n * bets) + margin * s / n**0.5
             return bool(mean - q @ costs >= allowed + np.min(needed))
 
-        if not caught(MOST_POWER):
+        most_power = 16.0
+        if not caught(most_power):
             return None
-        power = 1.0 if caught(1.0) else halved(caught, 1.0, MOST_POWER, POWER_STEPS)[1]
+        power = 1.0 if caught(1.0) else halved(caught, 1.0, most_power, 20)[1]
         most = self.family.largest_divergence(order, claim.parameter)
         # A Gaussian's divergence grows as the square of the power; what cells show of it, no faster.
         reached = max(self.divergence_seen(counts), most) * power**2
@@ -298,7 +292,7 @@ class OnCells:
         return 1.0
 
     def comparison(self, counts: Counts, claim: Claim | None) -> str:
-        """What the claim allows of the divergence beside what was seen, for people."""
+        """The divergence that was seen, in nats, and the one that the claim allows, for people."""
         order, cells, allowed = self.estimate.order, len(self.estimate.log_ratios), ""
         if claim is not None:
             allowed = f", {self.family.largest_divergence(order, claim.parameter):.4g} allowed"
@@ -327,41 +321,41 @@ def _cell_bets(family: DivergenceClaim, estimate: CellsEstimate) -> tuple[Hyperp
     most = largest_cell_bet(pays, costs, allowed)
     joint = np.asarray(estimate.joint, np.float64)
     best = best_cell_bet(joint / joint.sum(), values - allowed, 0.999 * most)
-    return plane, values, np.append(GRID * most, best)
+    return plane, values, np.append(BET_GRID * most, best)
 
 
 def largest_cell_bet(pays: Floats, costs: Floats, allowed: float) -> float:
-    """The λ at which one run might lose everything: 1/(max b + c − min a)."""
+    """The smallest λ at which one run can lose everything: 1/(max b + c − min a)."""
     return float(1 / max(np.max(costs) + allowed - np.min(pays), 1e-300))
 
 
 def best_cell_bet(joint: Floats, values: Floats, most: float) -> float:
-    """The λ in [0, most] of largest growth rate Σ joint·log(1 + λ·values); 0 where nothing grows."""
+    """The λ in [0, most] of the largest growth rate Σ joint·log(1 + λ·values); 0 where no λ grows."""
     if joint @ values <= 0:
         return 0.0
 
     def past_the_best(bet: float) -> bool:  # never, where the growth rises up to `most`
         return not joint @ (values / (1 + bet * values)) > 0
 
-    return halved(past_the_best, 0.0, most, STEPS)[0]
+    return halved(past_the_best, 0.0, most, 60)[0]  # to the last bit
 
 
-#: A share of the wealth on one payoff X by the cells of M(D) and M(D′); the shares of a bet add up to 1.
+#: Part is a share of the wealth on one payoff X by the cells of M(D) and M(D′); the shares of a bet add up to 1.
 Part: TypeAlias = OnEvent | OnCells
 
 
 @dataclass(frozen=True, slots=True)
 class Bet:
-    """Counts of runs, and what was bet on them before: the mean of the parts' e-values, which is an e-value.
+    """Counts of runs and the parts of the wealth that were bet before them; the parts' mean e-value is an e-value.
 
-    `claim` is always of the family that was bet against. The first part is the one of which a pass says what was seen.
+    `claim` is always of the family that was bet against. A pass reports what was seen of the first part.
     """
 
     counts: Counts
     parts: tuple[Part, ...]
 
     def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
-        """Log of the e-value against the claim, valid at any stopping time; `against` as in `log_e_values`."""
+        """The logarithm of the e-value against the claim, at any stopping time; `against` as in `log_e_values`."""
         if against is not None:
             return next(self.log_e_values(claim, np.array([claim.parameter]), against))
         with np.errstate(under="ignore"):
@@ -369,23 +363,23 @@ class Bet:
             return float(np.logaddexp.reduce(np.concatenate(logs), initial=-math.inf))
 
     def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Iterator[float]:
-        """Log of the e-values against `claim.at(x)` for every x of an array, one after the other.
+        """The logarithms of the e-values against `claim.at(x)` for every x of an array, one after the other.
 
         `against`: bet as against this claim where its half-plane has no smaller slope and intercept. There its bets are
         admissible, and no run pays less than it does against that claim.
         """
-        # In pieces: a bound needs them up to the first failure alone.
-        for piece in np.array_split(parameters, min(PIECES, len(parameters)) or 1):
+        # In 20 pieces: a bound needs the e-values up to the first failure alone.
+        for piece in np.array_split(parameters, min(20, len(parameters)) or 1):
             logs = [part.log_wealths(self.counts, claim, piece, against) + math.log(part.weight) for part in self.parts]
             yield from np.logaddexp.reduce(logs, axis=0).tolist()
 
     def parameters(self, claim: Claim, *, above: bool) -> Floats:
-        """The grid of the lower bound, rising: above the claim's own parameter, or below it."""
+        """The grid of the lower bound above the claim's own parameter, or below it; rising."""
         return PARAMETERS[claim.parameter < PARAMETERS] if above else PARAMETERS[claim.parameter > PARAMETERS]
 
     @property
     def alone(self) -> "list[tuple[Bet, float]]":
-        """Bets of all of the wealth on one part each, and the shares of the wealth that the parts have."""
+        """Pairs of a bet of all of the wealth on one part, and that part's share of the wealth."""
         return [(Bet(self.counts, (replace(part, weight=1.0),)), part.weight) for part in self.parts]
 
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
@@ -399,17 +393,17 @@ class Bet:
         return (lambda parameter: max(excess(parameter) for excess in usable)) if usable else None
 
     def standard_errors(self, claim: Claim) -> float:
-        """By how many standard errors the mean of X over the runs exceeds 0, the most that the claim allows."""
+        """The mean of X over the runs in standard errors; the claim allows at most 0."""
         times, values, n = self.parts[0].table(self.counts), self.parts[0].payoffs(claim), self.counts.runs
         mean = float(times @ values) / n
         return mean * math.sqrt(n / max(float(times @ (values - mean) ** 2) / n, 1e-300))
 
 
 def bet_on(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> Bet:
-    """The bet that follows from an estimate, and the counts of later runs.
+    """The bet that follows from an estimate, with the counts of later runs.
 
-    On cells where the claim bounds their divergence and estimate and counts are of cells, with a share on the event
-    that is made of them where the estimate says so; else on the event.
+    It is on cells where the claim bounds their divergence and both estimate and counts are of cells, with a share on
+    the event that the cells make up where the estimate says so; else it is on the event.
     """
     cells = None if estimate is None else estimate.cells
     if (
@@ -430,16 +424,16 @@ def event_bet(counts: Counts, estimate: Estimate | None = None) -> Bet:
 
 
 def log_e_value(counts: Counts, claim: Claim, estimate: Estimate | None = None) -> float:
-    """Log of the e-value against the claim; the claim is refuted at level α when it reaches log(1/α).
+    """The logarithm of the e-value against the claim, which is refuted at level α when it reaches log(1/α).
 
-    Half of the wealth is bet as is best for `estimate`, which must be fixed before these runs, half over a log-spaced
+    Half of the wealth is on the best bet for `estimate`, which must be fixed before these runs, half on a log-spaced
     grid. Valid at any stopping time.
     """
     return bet_on(counts, claim, estimate).log_e_value(claim)
 
 
 def runs_needed(claim: Claim, alpha: float) -> int:
-    """How many paired runs it takes to refute the claim even if M(D) always lies in the event and M(D′) never does."""
+    """The number of paired runs that refutes the claim if M(D) always lies in the event and M(D′) never does."""
     estimate = Estimate(p=1.0, q=0.0)
     return bisect_left(
         range(1 << 60), math.log(1 / alpha), 1, key=lambda n: log_e_value(Counts(n10=n), claim, estimate)

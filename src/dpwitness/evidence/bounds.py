@@ -1,4 +1,4 @@
-"""Lower bounds of the parameter of a claim's family, and what a number of runs would have detected."""
+"""Lower bounds of the parameter of a claim's family, and the parameter that a number of runs would have detected."""
 
 import math
 from bisect import bisect_left
@@ -11,40 +11,27 @@ import numpy as np
 
 from dpwitness.candidate import MOST_NATS, Estimate
 from dpwitness.claims import Claim
-from dpwitness.evidence.bet import STEPS, Bet, OnCells, event_bet, log_e_value
+from dpwitness.evidence.bet import Bet, OnCells, event_bet, log_e_value
 from dpwitness.evidence.counts import Counts
 from dpwitness.evidence.portfolio import EProcess
 from dpwitness.roots import halved
 
-#: More runs than any check makes.
+#: MOST_RUNS is a number of runs that no check makes.
 MOST_RUNS: Final = 10**18
-#: How far above the claim's parameter the detectable parameter is looked for, in units of the parameter.
-FARTHEST: Final = 50.0
-#: The power at which a parameter is called detectable.
+#: POWER is the probability of refutation at which a parameter is called detectable.
 POWER: Final = 0.95
-#: The rate on D of the rarer event of which a pass says what its runs would have caught by it; a tenth of the rate of
-#: the pass's own event, where that is rarer. Leaks that occur in one run of a thousand are common, and a bulk event
-#: tells nothing of them.
+#: RARE_RATE is the rate on D of the rare event for which a pass states a detectable parameter: leaks in one run of a
+#: thousand are common, and a frequent event says nothing of them.
 RARE_RATE: Final = 1e-3
-#: How exactly the detectable probability is computed, relative.
-RESOLUTION: Final = 1e-3
-#: Twice the runs are worth making where they lower the detectable parameter by at least this share.
-GAIN: Final = 0.01
-#: A pass goes on while its runs exceed the claim by more standard errors. A mechanism that just keeps it, as randomised
-#: response does, is beyond that in one check of six, one that exceeds it by half of what is detectable in 99 of 100.
-STANDARD_ERRORS: Final = 1.0
-#: An event seen under D less often than this share of the runs, or this number of times, is a rare tail.
-RARE_SHARE: Final = 0.01
-RARE_HITS: Final = 100
 
 
 def lower_bound(bet: EProcess, claim: Claim, *, alpha: float) -> float:
-    """Return the parameter of the claim's family (ε in nats) that the mechanism exceeds with confidence 1 − alpha.
+    """The parameter of the claim's family (ε in nats) that the mechanism exceeds with confidence 1 − alpha.
 
-    0.0 where it exceeds none. The largest point x of a fixed grid (`Bet.parameters`) up to which every point has
-    E(x) ≥ 1/α, so it is valid at any stopping time and whether or not E falls in x. Let x* be the least grid
-    point that is at least the true parameter, where the claim is true. To exceed the true parameter the bound must be
-    at least x*, so that E(x*) ≥ 1/α, which has probability at most α (Ville's inequality). What is bet on, estimates
+    0.0 where no parameter is refuted. The bound is the largest point x of a fixed grid (`Bet.parameters`) up to which
+    every point has E(x) ≥ 1/α, so it is valid at any stopping time and whether or not E falls in x. Let x* be the least
+    grid point that is at least the true parameter, where the claim is true. To exceed the true parameter the bound must
+    be at least x*, so that E(x*) ≥ 1/α, which has probability at most α (Ville's inequality). What is bet on, estimates
     and shares of the wealth must have been fixed before these runs. Waudby-Smith & Ramdas (2024), JRSS-B 86(1).
 
     Where the claim's own parameter c is refuted, the bound is at least c, which is one more point of the grid: for
@@ -71,22 +58,22 @@ def lower_bound(bet: EProcess, claim: Claim, *, alpha: float) -> float:
         low, high = (c, MOST_NATS) if refuted else (0.0, c)
         if bet.log_e_value(claim.at(low)) < threshold:
             return 0.0
-        return halved(lambda x: bet.log_e_value(claim.at(x)) < threshold, low, high, STEPS)[0]
-    if not claim.curved and not refuted:  # it falls below c, where it is bet against as c is: no need to try all points
+        return halved(lambda x: bet.log_e_value(claim.at(x)) < threshold, low, high, 60)[0]  # to the last bit
+    if not claim.curved and not refuted:  # E(x) falls in x below c, where the bet is that against c: bisection does
         points = bet.parameters(claim, above=False)
         first = bisect_left(points, True, key=lambda x: bet.log_e_value(claim.at(float(x)), claim) < threshold)
         return float(points[first - 1]) if first else 0.0
     if claim.curved:
-        last, all_of_them = _refuted_up_to(bet, claim, threshold, above=False)
-        if not (refuted and all_of_them):
+        last, all_refuted = _refuted_up_to(bet, claim, threshold, above=False)
+        if not (refuted and all_refuted):
             return last
     return _refuted_up_to(bet, claim, threshold, above=True)[0]
 
 
 def _refuted_up_to(bet: EProcess, claim: Claim, threshold: float, *, above: bool) -> tuple[float, bool]:
-    """The last point above the claim's parameter, or below it, up to which all are refuted; and whether all are.
+    """The last grid point above the claim's parameter, or below it, up to which all are refuted; and whether all are.
 
-    The claim's parameter, or 0, where not even the first one is.
+    Where the first point is not refuted, the claim's parameter, or 0.
     """
     points, against, last = bet.parameters(claim, above=above), None if above else claim, above * claim.parameter
     for point, log_e in zip(points.tolist(), bet.log_e_values(claim, points, against), strict=True):
@@ -97,7 +84,7 @@ def _refuted_up_to(bet: EProcess, claim: Claim, threshold: float, *, above: bool
 
 
 def detectable_parameter(bet: EProcess, claim: Claim, *, alpha: float) -> float:
-    """Return the smallest parameter that this bet, this many runs and this α would have refuted with power `POWER`.
+    """The smallest parameter that this bet, with its number of runs and α, would have refuted with power `POWER`.
 
     `Bet.excess` says which mechanisms this is about, and why. Infinite if no parameter would be refuted, for example
     because the event was never seen.
@@ -106,7 +93,7 @@ def detectable_parameter(bet: EProcess, claim: Claim, *, alpha: float) -> float:
     from scipy.special import ndtri
 
     excess = bet.excess(claim, alpha=alpha, margin=float(ndtri(POWER)))
-    low, high = claim.parameter, claim.parameter + FARTHEST
+    low, high = claim.parameter, claim.parameter + 50.0
     if excess is None or excess(high) < 0:
         return math.inf
     if excess(low) >= 0:
@@ -115,13 +102,13 @@ def detectable_parameter(bet: EProcess, claim: Claim, *, alpha: float) -> float:
 
 
 def detects(bet: EProcess, claim: Claim, parameter: float, *, alpha: float) -> bool:
-    """Whether `detectable_parameter` is at most this one, which is at least the claim's; no root is looked for."""
+    """Whether `detectable_parameter` is at most `parameter`, which is at least the claim's; found without a root."""
     excess = bet.excess(claim, alpha=alpha, margin=NormalDist().inv_cdf(POWER))
     return excess is not None and excess(parameter) >= 0
 
 
 def why_enough(bet: Bet, claim: Claim, log_e: float, *, alpha: float, ratio: float | None) -> str:
-    """Why a pass needs no more runs than those of its bet; empty where it needs more.
+    """The reason why a pass needs no more runs than those of its bet; empty where it needs more.
 
     "detectable": they would have caught a mechanism of which the event shows `ratio` times as much as it does of the
     claim's parameter; more runs do not make it show more. "converged", where `ratio` is None: twice as many would lower
@@ -130,7 +117,9 @@ def why_enough(bet: Bet, claim: Claim, log_e: float, *, alpha: float, ratio: flo
     refute it. The answer is a function of the counts, and an e-value is valid at any stopping time, so the level is
     what it was.
     """
-    if log_e > 0 or bet.standard_errors(claim) > STANDARD_ERRORS:
+    # A mechanism that just keeps the claim, as randomised response does, is beyond one standard error in one check of
+    # six, one that exceeds the claim by half of the detectable excess in 99 of 100.
+    if log_e > 0 or bet.standard_errors(claim) > 1.0:
         return ""
     if ratio is not None:
         share = bet.parts[0].share_shown(bet.counts, claim)
@@ -138,12 +127,12 @@ def why_enough(bet: Bet, claim: Claim, log_e: float, *, alpha: float, ratio: flo
         return "detectable" if caught else ""
     now = detectable_parameter(bet, claim, alpha=alpha)
     twice = replace(bet, counts=bet.counts + bet.counts)
-    gains = math.isinf(now) or detects(twice, claim, max((1 - GAIN) * now, claim.parameter), alpha=alpha)
+    gains = math.isinf(now) or detects(twice, claim, max(0.99 * now, claim.parameter), alpha=alpha)
     return "" if gains else "converged"
 
 
 def runs_to_detect(claim: Claim, ratio: float, *, alpha: float) -> int:
-    """How many runs of an event that happens half of the time detect `ratio` times the claim's parameter."""
+    """The number of runs in which an event of probability 1/2 on D detects `ratio` times the claim's parameter."""
     return bisect_left(
         range(MOST_RUNS),
         True,
@@ -153,7 +142,7 @@ def runs_to_detect(claim: Claim, ratio: float, *, alpha: float) -> int:
 
 
 def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
-    """`detectable_parameter` of an event that happens half of the time: what so many runs can detect at all.
+    """`detectable_parameter` of an event of probability 1/2 on D: the least parameter that `runs` runs can detect.
 
     If the claim allows p ≥ 1/4 at q = 0 (a large δ), the event's p lies half-way between that and 1. The bets are those
     against an event that just exceeds twice the claim, or one nat more: a curved claim has another half-plane for each
@@ -163,14 +152,14 @@ def detectable_at_best(runs: int, claim: Claim, *, alpha: float) -> float:
 
 
 def detectable_at_rate(rate: float, runs: int, claim: Claim, *, alpha: float) -> float:
-    """`detectable_parameter` of an event that happens at this rate on D, for which as many runs were made."""
-    with np.errstate(under="ignore"):  # it is asked for where a result is printed, whatever the user has set
+    """`detectable_parameter` of an event with a rate on D, after `runs` runs."""
+    with np.errstate(under="ignore"):  # a result may be printed under any setting of the user
         return detectable_parameter(_bet_at_rate(rate, runs, claim), claim, alpha=alpha)
 
 
 @lru_cache(maxsize=256)
 def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
-    """Return the smallest P[M(D) ∈ S] of a single event S by which so many runs refute the claim with power `POWER`.
+    """The smallest P[M(D) ∈ S] of a single event S by which `runs` runs refute the claim with power `POWER`.
 
     At best: D′ never falls into S, and that was known beforehand. It follows from the e-values of such a bet, and the
     binomial law of the hits; bets placed for a rarer event refute with the same power at a P[M(D) ∈ S] that is 2 to 3 %
@@ -204,7 +193,7 @@ def detectable_probability(runs: int, claim: Claim, *, alpha: float) -> float:
     low, high = math.log(max(1 / max(runs, 1), claim.largest(0.0))), 0.0
     if not runs or not refutes(runs, 1.0):
         return math.inf
-    steps = max(math.ceil(math.log2((high - low) / RESOLUTION)), 0) if high > low else 0
+    steps = max(math.ceil(math.log2((high - low) / 1e-3)), 0) if high > low else 0  # to 0.1 %
     return math.exp(halved(enough, low, high, steps)[1])
 
 
@@ -228,4 +217,4 @@ def rare_event(counts: Counts) -> bool:
 
     A pass on a rare event is about a tail of the outcomes; it says nothing about most outcomes.
     """
-    return counts.hits < max(RARE_SHARE * counts.runs, RARE_HITS)
+    return counts.hits < max(0.01 * counts.runs, 100)

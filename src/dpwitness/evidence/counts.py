@@ -1,4 +1,4 @@
-"""Counts, of which evidence is made: four integers for each event; and how fast evidence grows at most."""
+"""Counts, four integers for each event, from which evidence is computed; and the fastest growth of evidence."""
 
 import math
 from dataclasses import dataclass
@@ -9,31 +9,29 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.candidate import PairedCounts
 from dpwitness.claims import HalfPlane
-from dpwitness.claims.claim import Numbers
-
-Floats = NDArray[np.float64]
+from dpwitness.claims.claim import Floats, Numbers
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Counts(PairedCounts):
-    """How many of n paired runs of evidence had (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0).
+    """The numbers of paired runs of evidence with (M(D)∈S, M(D′)∈S) = (1,0), (1,1), (0,1), (0,0).
 
     Only `confirm` and `epoch` of a `Runner` make them (and `witness` reads them back): the pair and the event were
-    fixed before the first of these runs was drawn. Estimates from search runs have another type, `evidence.Estimate`.
-    Raises `ValueError` for counts that cannot be.
+    fixed before the first run was drawn. Estimates from search runs have another type, `evidence.Estimate`.
+    Raises `ValueError` for negative counts, and for cells that do not add up to the runs.
     """
 
     def __post_init__(self) -> None:
         if self.cells and (sum(self.cells) != self.runs or min(self.cells) < 0):
             raise ValueError(f"the counts of {len(self.cells)} cells must add up to the {self.runs} runs")
         if math.isqrt(len(self.cells)) ** 2 != len(self.cells):
-            raise ValueError(f"{len(self.cells)} counts of cells are not as many for D as for D′")
+            raise ValueError(f"cells holds {len(self.cells)} counts, which must be a square number, k times k")
         for name in ("n10", "n11", "n01", "n00"):
             if not getattr(self, name) >= 0:
                 raise ValueError(f"{name}={getattr(self, name)!r} must not be negative")
 
     def swapped(self) -> "Counts":
-        """The same runs with D and D′ exchanged."""
+        """The counts of the same runs with D and D′ exchanged."""
         return self._exchanged()
 
 
@@ -56,21 +54,22 @@ class CountsTable:
         return Counts(n10=n10, n11=n11, n01=n01, n00=n00)
 
     def directed(self, events: NDArray[np.int64], swapped: NDArray[np.bool_]) -> "CountsTable":
-        """Those of some events, by their numbers, with D and D′ exchanged where `swapped`; both of shape (m,)."""
+        """The counts of some events, by their numbers, with D and D′ exchanged where `swapped`; both of shape (m,)."""
         chosen = self.cells[:, events]
         return CountsTable(np.where(swapped, chosen[[2, 1, 0, 3]], chosen))
 
     def plus(self, earlier: "CountsTable", places: NDArray[np.int64]) -> "CountsTable":
-        """The same with earlier runs added; `places`: the numbers of the events there, −1 where there is none."""
+        """The counts with those of earlier runs added; `places`: the events' numbers there, −1 for an event without."""
         none = np.zeros((4, 1), np.int64)
         return CountsTable(self.cells + np.hstack([earlier.cells, none])[:, places])
 
 
+#: NO_COUNTS is the table of zero events.
 NO_COUNTS: Final = CountsTable(np.zeros((4, 0), np.int64))
 
 
 def cell_probabilities(p: Numbers, q: Numbers, both: Numbers | None = None) -> tuple[Any, Any, Any, Any]:
-    """Probabilities of (1,0), (1,1), (0,1), (0,0); of independent sides where `both` is None. Broadcasts."""
+    """The probabilities of (1,0), (1,1), (0,1), (0,0), for independent sides where `both` is None. Broadcasts."""
     if both is None:
         return p * (1 - q), p * q, (1 - p) * q, (1 - p) * (1 - q)
     return np.maximum(p - both, 0.0), both, np.maximum(q - both, 0.0), np.maximum(1 - p - q + both, 0.0)
@@ -83,7 +82,7 @@ def payoffs(plane: HalfPlane) -> tuple[Any, Any, Any, Any]:
 
 
 def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None = None) -> Floats:
-    """Return the λ of largest growth rate E[log(1+λX)] for event probabilities p and q; 0 where nothing grows.
+    """The λ of the largest growth rate E[log(1+λX)] for event probabilities p and q; 0 where no λ grows.
 
     `both`: the probability that a paired run has both sides in the event; None: independent sides.
 
@@ -116,7 +115,7 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None 
 
 
 def _best_without_intercept(cells: tuple[Any, Any, Any, Any], r: Floats) -> Floats:
-    """`best_bet` where runs in neither cell pay 0, before it is limited: it solves a quadratic; r is 1/slope.
+    """`best_bet` for an intercept of 0 and without its limit, by a quadratic equation; r is 1/slope.
 
     With the bet r·μ the slope of the growth has the sign of C + Bμ + Aμ², whose smaller root it is.
     """
@@ -130,10 +129,10 @@ def _best_without_intercept(cells: tuple[Any, Any, Any, Any], r: Floats) -> Floa
 
 
 def best_fractions(pays: Floats, weights: Floats, start: Floats, steps: int) -> Floats:
-    """Fractions of the wealth on k assets near those of largest growth Σ weights·log(pays @ fractions); shape (k,).
+    """Fractions of the wealth on k assets that nearly maximise the growth Σ weights·log(pays @ fractions); shape (k,).
 
-    `pays`: what a unit of each asset becomes, in each of n cases; shape (n, k). `weights`: of the cases, adding up to
-    1. `start`: fractions that add up to 1: so do those returned, and what is 0 stays so. No step makes the growth
+    `pays`: the factor of each asset in each of n cases, shape (n, k). `weights`: the cases' probabilities. `start`:
+    fractions that add up to 1; the fractions returned do too, and a fraction of 0 stays 0. No step makes the growth
     smaller (Cover 1984, IEEE Transactions on Information Theory 30(2)).
     """
     fractions = start.copy()
@@ -143,7 +142,7 @@ def best_fractions(pays: Floats, weights: Floats, start: Floats, steps: int) -> 
 
 
 def growth_rate(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None = None) -> Floats:
-    """Nats of evidence a paired run, at the best bet, for event probabilities p under D and q under D′; 0 if none.
+    """Nats of evidence per paired run, at the best bet, for event probabilities p under D and q under D′; at least 0.
 
     log(1/α) divided by this is the number of runs that an oracle needs to refute p ≤ slope·q + intercept. Broadcasts.
     """

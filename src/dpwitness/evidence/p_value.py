@@ -2,15 +2,11 @@
 
 import math
 from collections.abc import Sequence
-from typing import Final
 
 import numpy as np
 
 from dpwitness.claims import Claim, HalfPlane
 from dpwitness.evidence.counts import Counts
-
-#: The score test of a ratio squares it: of larger ones it is the test of a difference.
-STEEPEST_RATIO: Final = 1e100
 
 
 def p_value(counts: Counts, claim: Claim, *, method: str = "exact", seed: int = 0) -> float:
@@ -52,7 +48,7 @@ def _clopper_pearson(counts: Counts, claim: Claim) -> float:
     n, hits, other = counts.runs, counts.hits, counts.neighbour_hits
 
     def excess(log_level: float) -> float:
-        """By how much the bounds at a level violate the claim; it grows with the level."""
+        """The amount by which the bounds at a level violate the claim; it grows with the level."""
         half = math.exp(log_level) / 2
         lower = stats.beta.ppf(half, hits, n - hits + 1) if hits else 0.0
         upper = stats.beta.isf(half, other + 1, n - other) if other < n else 1.0
@@ -68,7 +64,7 @@ def _clopper_pearson(counts: Counts, claim: Claim) -> float:
         low = max(2 * low, least)
     tolerance = 1e-10
     level = brentq(excess, low, 0.0, xtol=tolerance) + tolerance  # rounded up
-    while level < 0 and excess(level) <= 0:  # of a curved claim another half-plane may be taken a little further
+    while level < 0 and excess(level) <= 0:  # a curved claim may need another half-plane a little further
         tolerance *= 2
         level += tolerance
     return min(math.exp(level), 1.0)
@@ -80,11 +76,11 @@ def _score(counts: Counts, plane: HalfPlane, thinned: int) -> float:
     )
 
     n, hits, other, how = counts.runs, counts.hits, counts.neighbour_hits, {"value": plane.slope, "compare": "ratio"}
-    if plane.intercept or plane.slope >= STEEPEST_RATIO:
+    if plane.intercept or plane.slope >= 1e100:  # the score test of a ratio squares it, which overflows
         hits, how = thinned, {"value": plane.intercept / plane.slope, "compare": "diff"}
     elif hits == 0 or other == 0:  # the score statistic of a ratio needs both
         hits, other, n = hits + 1, other + 1, n + 2
-    with np.errstate(divide="ignore", invalid="ignore"):  # it reports ratios, too, which rates of 0 or 1 do not have
+    with np.errstate(divide="ignore", invalid="ignore"):  # statsmodels computes ratios too, even of rates 0
         value = float(test_proportions_2indep(hits, n, other, n, method="score", alternative="larger", **how).pvalue)
     return 1.0 if math.isnan(value) else value  # no hits, or hits alone, on both sides: nothing varies
 

@@ -21,18 +21,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.claims import Claim, HalfPlane
+from dpwitness.claims.claim import Floats
 from dpwitness.evidence.bet import Bet
-from dpwitness.evidence.counts import CountsTable, Floats, best_bet, payoffs
+from dpwitness.evidence.counts import CountsTable, best_bet, payoffs
 
-#: Parameters at which the lower bound is evaluated: 1 % apart, absolute 10⁻³ near zero; each takes many events.
-PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-3), 0.1 * 1.01 ** np.arange(890)])
-#: Of these every so many, where all that are below a claim have to be tried: each may take a tenth of a second.
-COARSER: Final = 5
+#: COARSE_PARAMETERS has the parameters at which the lower bound of a portfolio is evaluated, as each takes many events:
+#: 1 % apart, absolute 10⁻³ near zero.
+COARSE_PARAMETERS: Final = np.concatenate([np.arange(0.0, 0.1, 1e-3), 0.1 * 1.01 ** np.arange(890)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stakes:
-    """What is bet on k events: estimates of their probabilities, and shares of the wealth; each of shape (k,).
+    """Stakes on k events: estimates of their probabilities, and shares of the wealth; each of shape (k,).
 
     Attributes
     ----------
@@ -41,7 +41,7 @@ class Stakes:
     log_shares
         Logarithms of the shares; their sum is at most 1.
     fractions
-        Where all of it is bet on the graded event that the k events make up: what part of the largest bet on each;
+        Where all of the wealth is on the graded event that the k events make up: fractions of the largest bet on each;
         their sum is at most 1. None where each event has its share.
     """
 
@@ -61,9 +61,9 @@ class Stakes:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Flags:
-    """In which of k events paired runs fell, on D and on D′; shape (m, k) each.
+    """Flags of the k events that paired runs fell into, on D and on D′; shape (m, k) each.
 
-    `times`: how many runs each of the m rows stands for.
+    `times`: the number of runs that each of the m rows stands for.
     """
 
     hits: NDArray[np.bool_]
@@ -78,7 +78,7 @@ class Flags:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Epoch:
-    """Stakes, and what the runs made after they were fixed showed of each event; `flags` for a graded event alone."""
+    """Stakes, and the counts of each event in the runs after them; `flags` for a graded event alone."""
 
     stakes: Stakes
     counts: CountsTable
@@ -86,13 +86,13 @@ class Epoch:
 
     def __post_init__(self) -> None:
         if len(self.counts) != len(self.stakes.log_shares):
-            raise ValueError(f"counts of {len(self.counts)} events for stakes on {len(self.stakes.log_shares)}")
+            raise ValueError(f"{len(self.counts)} counts must be as many as the stakes, {len(self.stakes.log_shares)}")
         if (self.flags is None) != (self.stakes.fractions is None):
             raise ValueError("a graded event, and nothing else, needs to know which runs fell into which events")
 
 
 def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None = None) -> Floats:
-    """The logarithm of what each epoch multiplies the wealth by, shape (epochs,); 0.0 where nothing was bet.
+    """The logarithm of the factor by which each epoch multiplies the wealth, 0.0 for one without bets; shape (epochs,).
 
     `against`: as in `Bet.log_e_values`.
     """
@@ -109,7 +109,7 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None
     bets = best_bet(p, q, _larger(plane, p, q, against), both)
     grown = log_shares + sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(plane), strict=True))
     starts = np.cumsum([0, *(len(epoch.counts) for epoch in epochs)])[:-1]
-    # What is not staked stays as it is; rounding may leave a share of 10⁻¹⁶ too many.
+    # Wealth that is not staked stays as it is; rounding may leave the shares 10⁻¹⁶ too large.
     kept = np.maximum(1 - np.exp(np.logaddexp.reduceat(log_shares, starts)), 0.0)
     with np.errstate(divide="ignore"):
         found[staked] = np.logaddexp(np.logaddexp.reduceat(grown, starts), np.log(kept))
@@ -117,7 +117,7 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None
 
 
 def _larger(plane: HalfPlane, p: Floats, q: Floats, against: Claim | None) -> HalfPlane:
-    """The half-planes of `against` where neither slope nor intercept is smaller, else those given; arrays."""
+    """The half-planes of `against` where their slope and intercept are no smaller, else those given; arrays."""
     if against is None:
         return plane
     other = against.half_plane(p, q)
@@ -131,7 +131,7 @@ def largest_bet(plane: HalfPlane) -> Floats:
 
 
 def _graded(stakes: Stakes, flags: Flags | None, claim: Claim, against: Claim | None) -> float:
-    """The logarithm of what an epoch multiplies a wealth by that is bet on a graded event; 0.0 where none is."""
+    """The logarithm of the factor of an epoch's bet on a graded event; 0.0 where the epoch has no graded event."""
     if flags is None or stakes.fractions is None:
         return 0.0
     plane = claim.half_plane(stakes.p, stakes.q)
@@ -148,7 +148,7 @@ class Wealth:
     accounts
         Epochs one after the other, of each account; every account began with the same share.
     unused
-        How many more shares there are, on which nothing was bet.
+        The number of further shares, on which nothing was bet.
     last
         The bet of all of the wealth in the end, on one event or on cells; None where it did not come to that.
     """
@@ -158,30 +158,31 @@ class Wealth:
     last: Bet | None = None
 
     def log_e_value(self, claim: Claim, against: Claim | None = None) -> float:
-        """That of the mean of the accounts, times that of the last bet."""
+        """The logarithm of the mean e-value of the accounts, plus that of the last bet."""
         logs = [float(log_e_values_of(epochs, claim, against).sum()) for epochs in self.accounts] + [0.0] * self.unused
         mean = float(np.logaddexp.reduce(logs)) - math.log(len(logs))
         return mean if self.last is None else mean + self.last.log_e_value(claim, against)
 
     def log_e_values(self, claim: Claim, parameters: Floats, against: Claim | None = None) -> Iterator[float]:
-        """Those against `claim.at(x)` for every x of an array, one after the other."""
+        """The logarithms of the e-values against `claim.at(x)` for every x of an array, one after the other."""
         return (self.log_e_value(claim.at(float(x)), against) for x in parameters)
 
     def parameters(self, claim: Claim, *, above: bool) -> Floats:
-        """The grid of the lower bound, rising: above the claim's own parameter, or below it."""
+        """The grid of the lower bound above the claim's own parameter, or below it; rising."""
         if above:
-            return PARAMETERS[claim.parameter < PARAMETERS]
-        return PARAMETERS[claim.parameter > PARAMETERS][:: COARSER if claim.curved else 1]
+            return COARSE_PARAMETERS[claim.parameter < COARSE_PARAMETERS]
+        # Below a curved claim all points are tried, a tenth of a second each, so only every fifth.
+        return COARSE_PARAMETERS[claim.parameter > COARSE_PARAMETERS][:: 5 if claim.curved else 1]
 
     def excess(self, claim: Claim, *, alpha: float, margin: float) -> Callable[[float], float] | None:
-        """Of the last bet, at the level that the wealth before it leaves to it; None where there was none."""
+        """`Bet.excess` of the last bet, at the level that the wealth before it leaves; None without a last bet."""
         if self.last is None:
             return None
         left = level_left(alpha, replace(self, last=None).log_e_value(claim))
         return self.last.excess(claim, alpha=left, margin=margin)
 
 
-#: Evidence that is valid at any stopping time.
+#: EProcess is evidence that is valid at any stopping time.
 EProcess: TypeAlias = Bet | Wealth
 
 

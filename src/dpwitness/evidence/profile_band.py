@@ -31,35 +31,26 @@ from numpy.typing import ArrayLike, NDArray
 
 from dpwitness.candidate import Estimate
 from dpwitness.claims import Claim
-from dpwitness.claims.claim import Numbers
-from dpwitness.evidence.counts import Counts, Floats
+from dpwitness.claims.claim import Floats, Numbers
+from dpwitness.evidence.counts import Counts
 from dpwitness.roots import halved
 
-#: The largest bet, as a share of the largest admissible one.
-LARGEST: Final = 0.9
-#: Bets as shares of the largest: half an e-fold apart where the best one is looked for, and those of the fallback.
-TRIED: Final = LARGEST * np.exp(-0.1 * np.arange(120))
-FALLBACK: Final = LARGEST * np.exp2(-1.0 * np.arange(12))
-#: The share of the wealth on the best bet; the fallback's bets divide the rest.
-FAVOURED: Final = 0.9
-#: Halvings of the range of the payoffs.
-STEPS: Final = 48
-#: Shares of an event's α for its difference, and for its q from below and from above.
-SHARES: Final = (0.9, 0.05, 0.05)
-#: Slopes of which the infimum for the power is taken; between two of them it is bounded from below.
-SLOPES: Final = np.exp(np.linspace(-18.0, 18.0, 12_001))
-#: Runs that are imagined in every cell that an estimate says is empty.
-IMAGINED: Final = 0.5
+#: LARGEST_BET is the largest bet, as a share of the largest admissible one: one run never loses all of the wealth.
+LARGEST_BET: Final = 0.9
+#: BEST_BET_SHARE is the share of the wealth on the bet for an estimate; a grid of bets shares the rest, should it err.
+BEST_BET_SHARE: Final = 0.9
+#: LEVEL_SHARES has the shares of an event's α for its difference, and for its q from below and from above.
+LEVEL_SHARES: Final = (0.9, 0.05, 0.05)
 
 
 def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Floats:
-    """The bets that make the lower bounds largest where the cells come as often as expected; shape (k,).
+    """The bets that maximise the lower bounds where the cells have their expected counts; shape (k,).
 
     `expected` are expected counts of the four cells and `values` what these pay, of shape (k, 4); `log_thresholds` are
     log(1/α), of shape (k,).
     """
-    bets = TRIED / np.ptp(values, axis=1)[:, None]
-    tried = len(TRIED)
+    bets = LARGEST_BET * np.exp(-0.1 * np.arange(120)) / np.ptp(values, axis=1)[:, None]
+    tried = bets.shape[1]
     found = _lower_means(
         np.repeat(expected, tried, axis=0), np.repeat(values, tried, axis=0), bets.reshape(-1, 1), np.zeros(1),
         np.repeat(log_thresholds, tried),
@@ -70,31 +61,31 @@ def best_bets(expected: Floats, values: Floats, log_thresholds: Floats) -> Float
 def lower_means(cells: Floats, values: Floats, bets: Floats, log_thresholds: Floats) -> Floats:
     """Lower bounds of k means with confidence 1 − α each, at any stopping time; shape (k,).
 
-    `cells` says how many runs fell into each cell and `values` what it pays, shape (k, 4); `bets` are fixed before the
-    runs, and nine tenths of the wealth are on them; `log_thresholds` are log(1/α). Shape (k,).
+    `cells` has the numbers of runs in each cell and `values` the cells' payoffs, shape (k, 4); `bets` are fixed before
+    the runs, and nine tenths of the wealth are on them; `log_thresholds` are log(1/α), shape (k,).
     """
     ranges = np.ptp(values, axis=1)
-    fallback = FALLBACK / ranges[:, None]
-    favoured = np.minimum(bets, LARGEST / ranges)  # an inadmissible bet would be no martingale
-    weights = np.log([FAVOURED, *[(1 - FAVOURED) / len(FALLBACK)] * len(FALLBACK)])
-    return _lower_means(cells, values, np.column_stack([favoured, fallback]), weights, log_thresholds)
+    grid = LARGEST_BET * np.exp2(-1.0 * np.arange(12))
+    best = np.minimum(bets, LARGEST_BET / ranges)  # with an inadmissible bet the wealth would not be a martingale
+    weights = np.log([BEST_BET_SHARE, *[(1 - BEST_BET_SHARE) / len(grid)] * len(grid)])
+    return _lower_means(cells, values, np.column_stack([best, grid / ranges[:, None]]), weights, log_thresholds)
 
 
 def _lower_means(cells: Floats, values: Floats, bets: Floats, log_weights: Floats, log_thresholds: Floats) -> Floats:
-    """The largest m found with wealth of at least the threshold: it is below all m with less. All k at once."""
+    """The largest m found with a wealth of at least the threshold, below every m with less; for k means at once."""
 
     def stands(means: Floats) -> NDArray[np.bool_]:
         gains = np.log1p(bets[:, None, :] * (values - means[:, None])[:, :, None])
         wealth = np.logaddexp.reduce(np.einsum("kc,kcb->kb", cells, gains) + log_weights, axis=1)
         return np.asarray(~(wealth >= log_thresholds))
 
-    low, _ = halved(stands, np.asarray(values.min(axis=1)), np.asarray(values.max(axis=1)), STEPS)
+    low, _ = halved(stands, np.asarray(values.min(axis=1)), np.asarray(values.max(axis=1)), 48)
     return low
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlannedLine:
-    """An event's part in a band, fixed before its runs: the slope s₀ it is good for, its share of α, its estimate."""
+    """The line that an event adds to a band, fixed before its runs: its slope s₀, share of α, and estimate."""
 
     slope: float
     alpha: float
@@ -104,7 +95,7 @@ class PlannedLine:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandLine:
-    """What confirm runs showed of an event: p − slope·q ≥ difference and q_low ≤ q ≤ q_high, all at once.
+    """Bounds of an event from confirm runs: p − slope·q ≥ difference and q_low ≤ q ≤ q_high, all at once.
 
     `swapped`: p is the probability under D′, and q that under D.
     """
@@ -121,9 +112,9 @@ class BandLine:
         return self.difference + ahead * np.where(ahead > 0, self.q_low, self.q_high)
 
     def outside(self, claim: Claim) -> float:
-        """By how much all that these bounds allow lies outside a claim; not positive where some of it may be inside.
+        """A lower bound of p − s·q − t for a half-plane p ≤ s·q + t of the claim: if positive, the claim is refuted.
 
-        Every half-plane p ≤ s·q + t of a claim contains what it allows: so the claim is refuted where p − s·q > t.
+        Every half-plane of a claim contains its region, so a violation of one refutes it.
         """
         q = np.array([self.q_low, (self.q_low + self.q_high) / 2, self.q_high])
         p = np.clip(self.slope * q + self.difference, 0.0, 1.0)
@@ -133,12 +124,12 @@ class BandLine:
 
 @dataclass(frozen=True, slots=True)
 class ProfileBand:
-    """The lines of all events of a pair, in either direction."""
+    """A band of the lines of all events of a pair, in either direction."""
 
     lines: tuple[BandLine, ...]
 
     def delta(self, epsilon: ArrayLike) -> Any:
-        """The lower band of δ at ε ≥ 0 (nats): of the pair in its better direction. Broadcasts."""
+        """The lower band of δ at ε ≥ 0 (nats) of the pair in its better direction. Broadcasts."""
         slopes = np.exp(np.asarray(epsilon, np.float64))
         return np.maximum(self._of(slopes, False), self._of(slopes, True))[()]
 
@@ -147,14 +138,14 @@ class ProfileBand:
 
         Of the pair in its better direction. At rate 0 it is 0.
         """
-        rates = np.asarray(rate, np.float64)
+        rates, grid = np.asarray(rate, np.float64), np.exp(np.linspace(-18.0, 18.0, 12_001))
         found = np.maximum(rates, 0.0)
         for swapped in (False, True):
-            # Between two slopes: δ falls in s, so that of the larger, and s·a rises, so that of the smaller.
-            deltas = self._both_sides(SLOPES, swapped)
+            # Between two slopes of the grid δ(s) is at least that of the larger, and s·a at least that of the smaller.
+            deltas = self._both_sides(grid, swapped)
             falling = np.append(np.maximum.accumulate(deltas[::-1])[::-1][1:], 0.0)
-            first = np.maximum.accumulate(deltas[::-1])[-1]  # of slopes below all of them
-            least = np.min(falling + SLOPES * rates[..., None], axis=-1)
+            first = np.maximum.accumulate(deltas[::-1])[-1]  # for slopes below the grid
+            least = np.min(falling + grid * rates[..., None], axis=-1)
             found = np.maximum(found, np.minimum(least, first))
         return np.minimum(found, 1.0)[()]
 
@@ -166,13 +157,13 @@ class ProfileBand:
         return found
 
     def _both_sides(self, slopes: Floats, swapped: bool) -> Floats:
-        """The band of one direction at any slope, by the other one below 1."""
+        """The band of one direction at any slope; below 1 the other direction counts, too."""
         other = 1 - slopes + slopes * self._of(1 / slopes, not swapped)
         return np.maximum(self._of(slopes, swapped), other)
 
 
 def band_of(planned: Sequence[PlannedLine], counts: Sequence[Counts], runs: int) -> ProfileBand:
-    """The band that counts show; those of each event in its own direction. `runs`: how many were planned."""
+    """The band of the counts of each event, in its own direction. `runs`: the number of runs that was planned."""
     if not planned:
         return ProfileBand(())
     if len(planned) != len(counts):
@@ -181,7 +172,7 @@ def band_of(planned: Sequence[PlannedLine], counts: Sequence[Counts], runs: int)
     expected = np.array([expected_cells(line.estimate, runs) for line in planned])
     alphas, slopes = (np.array([getattr(line, name) for line in planned]) for name in ("alpha", "slope"))
     bounds = []
-    for share, values in zip(SHARES, _payoffs(slopes), strict=True):
+    for share, values in zip(LEVEL_SHARES, _payoffs(slopes), strict=True):
         thresholds = -np.log(share * alphas)
         bounds.append(lower_means(cells, values, best_bets(expected, values, thresholds), thresholds))
     difference, low, negative = bounds
@@ -200,30 +191,30 @@ def band_of(planned: Sequence[PlannedLine], counts: Sequence[Counts], runs: int)
 
 
 def detectable_delta(epsilon: float, runs: int, *, alpha: float, power: float) -> float:
-    """The smallest δ(ε) at which a band of so many runs is positive at ε with the given power, at best.
+    """The smallest δ(ε) at which a band of `runs` runs is positive at ε with the given power, at best.
 
     Best is an event that happens with probability δ(ε) on D and never on D′, at the whole of α: each hit then
     multiplies the wealth by 1 + λ, at most by 1 + 0.9/(1 + e^ε), and what is added to D and D′ is a fair bet at most.
     Infinite where not even an event that always happens shows. The least number of hits is computed as `lower_means`
-    does, the probability of so many exactly.
+    does, its probability exactly.
     """
     from scipy.special import betaincinv  # 0.2 s, needed for few bands
 
-    needed = -math.log(SHARES[0] * alpha) - math.log(FAVOURED)
-    hits = math.ceil(needed / math.log1p(LARGEST / (1 + math.exp(epsilon))))
+    needed = -math.log(LEVEL_SHARES[0] * alpha) - math.log(BEST_BET_SHARE)
+    hits = math.ceil(needed / math.log1p(LARGEST_BET / (1 + math.exp(epsilon))))
     return float(betaincinv(hits, runs - hits + 1, power)) if hits <= runs else math.inf
 
 
 def expected_cells(estimate: Estimate, runs: int) -> Floats:
-    """How often the cells are expected in so many runs; none of them never. Shape (4,)."""
+    """The expected counts of the four cells in `runs` runs, at least 1/2 each; shape (4,)."""
     p, q = estimate.p, estimate.q
     both = p * q if estimate.both is None else estimate.both
     cells = np.maximum([p - both, both, q - both, 1 - p - q + both], 0.0)
-    return np.asarray(runs * cells / cells.sum() + IMAGINED)
+    return np.asarray(runs * cells / cells.sum() + 0.5)
 
 
 def expected_differences(expected: Floats, slopes: Floats, log_threshold: float) -> tuple[Floats, Floats]:
-    """The difference p − s·q, and by how much its lower bound will lie below it; shape (k,) each.
+    """The difference p − s·q, and the expected distance of its lower bound; shape (k,) each.
 
     For expected cells of shape (k, 4) and slopes of shape (k,).
     """
@@ -235,7 +226,7 @@ def expected_differences(expected: Floats, slopes: Floats, log_threshold: float)
 
 
 def _payoffs(slopes: Floats) -> tuple[Floats, Floats, Floats]:
-    """What the cells (1,0), (1,1), (0,1), (0,0) pay towards p − s·q, q and −q; shape (k, 4) each."""
+    """The payoffs of the cells (1,0), (1,1), (0,1), (0,0) with the means p − s·q, q and −q; shape (k, 4) each."""
     ones, zeros = np.ones(len(slopes)), np.zeros(len(slopes))
     q = np.column_stack([zeros, ones, ones, zeros])
     return np.column_stack([ones, 1 - slopes, -slopes, zeros]), q, -q

@@ -33,6 +33,7 @@ from numpy.typing import NDArray
 
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.claims import Claim, HalfPlane
+from dpwitness.claims.claim import Floats
 from dpwitness.events import (
     Event,
     Interval,
@@ -44,7 +45,7 @@ from dpwitness.events import (
 )
 from dpwitness.events.counting import cells_between
 from dpwitness.events.encoding import LEAST_NUMBER, is_no_number
-from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, Floats, best_bet, best_fractions, payoffs
+from dpwitness.evidence.counts import NO_COUNTS, Counts, CountsTable, best_bet, best_fractions, payoffs
 from dpwitness.evidence.portfolio import Epoch, Flags, Stakes, largest_bet, log_e_values_of
 from dpwitness.mechanisms.mechanism import Turns
 from dpwitness.neighbours import Pair
