@@ -15,7 +15,7 @@ import dpwitness as dpw
 from dpwitness import ZCDP, ApproxDP, GaussianDP, PrivacyProfile, RenyiDP, TradeOff
 from dpwitness.claims import HalfPlane, claim_from_json
 from dpwitness.claims.regions import boundary_of
-from dpwitness.claims.trade_off import GRID
+from dpwitness.claims.trade_off import TEST_SIZES
 from dpwitness.errors import InvalidClaim
 from dpwitness.evidence import Estimate, detectable_at_best, event_bet, growth_rate, log_e_value, lower_bound
 from dpwitness.evidence.counts import Counts
@@ -339,7 +339,7 @@ def test_all_that_a_trade_off_function_allows_is_in_its_region_and_little_more(k
 
 def kinked(a):
     """Two kinks at neighbouring points of the grid, where f has nearly fallen to 0: the worst case."""
-    first, second = GRID[500:502]
+    first, second = TEST_SIZES[500:502]
     return max(1 - 0.98 * a / first, 0.02 * (second - a) / (second - first), 0.0)
 
 

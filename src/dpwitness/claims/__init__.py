@@ -32,22 +32,24 @@ __all__ = [
 ]
 
 
-K = TypeVar("K", bound=type)
+#: ClaimClass is the class that a decorator receives and returns.
+ClaimClass = TypeVar("ClaimClass", bound=type)
+#: _FAMILY has the kinds of claims that files may name.
 _FAMILY: Final = Family(ApproxDP, GaussianDP, RenyiDP, ZCDP, PrivacyProfile, TradeOff)
 
 
-def register_claim(kind: K) -> K:
+def register_claim(kind: ClaimClass) -> ClaimClass:
     """Let `claim_from_json` read claims of a class; a decorator for that class.
 
     A dataclass needs only a `kind`; other classes also `to_json`, and `from_json` of the object without its kind.
-    Raises `ValueError` for what is no class whose `kind` is a text, and where another class has that `kind` already.
+    Raises `ValueError` for a class whose `kind` is not a text, and where another class has that `kind` already.
     """
     _FAMILY.register(kind)
     return kind
 
 
 def claim_from_json(value: object) -> Claim:
-    """Build a claim from unchecked JSON; without a kind it is (ε, δ). Raises `InvalidClaim`."""
+    """The claim that unchecked JSON describes; without a kind it is (ε, δ). Raises `InvalidClaim`."""
     if not isinstance(value, Mapping):
         raise InvalidClaim(f"claim={brief(value)} must be an object")
     kind = value.get("kind", ApproxDP.kind)
@@ -75,7 +77,7 @@ def is_claim(value: object) -> TypeGuard[Claim]:
 def require_claim(claim: Claim) -> None:
     """Raise `InvalidClaim` where a claim lacks members of `Claim`; `dpwitness.testing.check_claim` tests their answers.
 
-    A claim needs a hash of its value: what bets ask of a claim is computed once.
+    A claim needs a hash of its value: bets keep its answers by it.
     """
     names = [name for name in (*vars(Claim), *Claim.__annotations__) if not name.startswith("_")]
     lacking = [name for name in names if not hasattr(type(claim), name) and not hasattr(claim, name)]

@@ -1,7 +1,7 @@
-"""What every claim answers: which pairs of event probabilities it allows, and how evidence against it is gathered.
+"""The protocol of claims: the pairs of event probabilities that a claim allows, and its half-planes.
 
 Let p = P[M(D) ∈ S] and q = P[M(D′) ∈ S]. A claim confines (p, q) to a convex region p ≤ G(q), the intersection of
-half-planes p ≤ slope·q + intercept. A test of one of these half-planes is a test of the claim.
+half-planes p ≤ slope·q + intercept. A test of one half-plane is a test of the claim.
 """
 
 from collections.abc import Iterable
@@ -14,13 +14,14 @@ from numpy.typing import NDArray
 from dpwitness.checks import brief, number
 from dpwitness.errors import InvalidClaim
 
+#: Floats is an array of floats.
 Floats = NDArray[np.float64]
-#: A number, or an array of them.
+#: Numbers is a number or an array of numbers.
 Numbers: TypeAlias = float | Floats
 
-#: Parameters at most, in nats or in standard deviations: e^700 is nearly the largest double, and two Gaussians 700
-#: standard deviations apart are told apart by one run.
-LARGEST: Final = 700.0
+#: LARGEST_PARAMETER is the largest parameter of a claim, in nats or standard deviations: e^700 is nearly the largest
+#: double, and one run tells two Gaussians 700 standard deviations apart from each other.
+LARGEST_PARAMETER: Final = 700.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,7 +33,7 @@ class HalfPlane:
 
 
 class Claim(Protocol):
-    """A privacy claim as a region of pairs of probabilities; one member of a family that has one parameter.
+    """A privacy claim as a region of pairs of probabilities, one of a family with one parameter.
 
     A larger parameter allows more: the region of `at(x)` lies in that of `at(y)` for x ≤ y.
     """
@@ -45,10 +46,10 @@ class Claim(Protocol):
 
     @property
     def parameter(self) -> float:
-        """What the claim states of its family's parameter: ε in nats, for (ε, δ)-differential privacy at its δ."""
+        """The claim's value of its family's parameter, such as ε in nats for (ε, δ)-differential privacy at its δ."""
 
     def at(self, parameter: float) -> "Claim":
-        """The same family with another parameter."""
+        """The claim of the same family with another parameter."""
 
     def largest(self, q: float) -> float:
         """G(q): the largest probability under D that the claim allows where D′ has q."""
@@ -57,13 +58,13 @@ class Claim(Protocol):
         """The smallest probability under D′ that `at(parameter)` allows where D has p: the inverse of G."""
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
-        """The least parameter of the family that allows (p, q): 0 where all do, infinite where none. Broadcasts."""
+        """The least parameter of the family that allows (p, q), infinite where no parameter does. Broadcasts."""
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """A half-plane that contains the region, whatever the estimate (p, q) is.
 
-        For one outside the region that against which it gathers evidence fastest; for one inside, and for None (no
-        estimate), any supporting half-plane will do. Broadcasts over arrays.
+        For an estimate outside the region it is the half-plane against which evidence grows fastest; for one inside,
+        and for None (no estimate), any supporting half-plane will do. Broadcasts over arrays.
         """
 
     def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:
@@ -73,7 +74,7 @@ class Claim(Protocol):
         """The claim as text."""
 
     def __hash__(self) -> int:
-        """Claims are values."""
+        """The hash of the claim's value."""
         return object.__hash__(self)
 
     @property
@@ -82,34 +83,34 @@ class Claim(Protocol):
 
     @property
     def variant(self) -> str:
-        """Which variant of differential privacy it is, for a report; by default its kind."""
+        """The variant of differential privacy, for a report; by default the kind."""
         return f"of the kind {self.kind}"
 
     @property
     def condition(self) -> str:
-        """What the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; empty if nothing."""
+        """The values that the family holds fixed, for a sentence about its parameter: " at δ = 1e-05"; may be empty."""
         return ""
 
     @property
     def shown_by_one_event(self) -> bool:
         """Whether noise that is made for the claim shows all of the parameter in events of any probability.
 
-        So do Laplace noise and randomized response for pure ε, and Gaussian noise for μ. Elsewhere one event shows a
-        share of the parameter, most of which may lie in rarer events.
+        Laplace noise and randomized response do for pure ε, and Gaussian noise for μ. For other claims one event shows
+        a share of the parameter, most of which may lie in rarer events.
         """
         return False
 
     def largest_order(self, probability: float) -> float | None:
-        """From which order on events rarer than this on D are most of a divergence; None: the claim has no order."""
+        """The order from which on events rarer than `probability` on D are most of a divergence, if any."""
         return None
 
     def tail(self, probability: float) -> str:
-        """What runs leave open that show no event rarer than this on D, for people; empty where nothing is to say."""
+        """A sentence on the events rarer than `probability` on D, which the runs cannot show; may be empty."""
         return f"no single event rarer than {probability:.3g} on D could have refuted it"
 
 
 def in_range(claim: object, name: str, least: float, most: float, *, above: bool = False) -> None:
-    """Make a claim's field a float, and raise `InvalidClaim` unless it lies from `least` (or above it) to `most`."""
+    """Convert a claim's field to a float. Raises `InvalidClaim` unless it is ≥ `least` (or above it) and ≤ `most`."""
     value = number(name, getattr(claim, name), InvalidClaim)
     if not (least < value if above else least <= value) or not value <= most:
         limits = f"above {least:g} and at most {most:g}" if above else f"from {least:g} to {most:g}"
@@ -118,13 +119,13 @@ def in_range(claim: object, name: str, least: float, most: float, *, above: bool
 
 
 def shown(value: float) -> str:
-    """A number in six digits, or in all digits if six would show 1 for a number near 1."""
+    """The number in six digits, or in all digits where six would show 1 for a number near 1."""
     digits = f"{value:g}"
     return repr(value) if digits == "1" and value != 1 else digits
 
 
 def points_of(value: Iterable[Iterable[float]]) -> list[tuple[float, float]]:
-    """A list of at least one pair of numbers, each once; no two with one first number. Raises `InvalidClaim`."""
+    """The value as a list of at least one pair of numbers, with distinct first numbers. Raises `InvalidClaim`."""
     try:
         pairs = [tuple(point) for point in value]
     except TypeError as error:

@@ -14,7 +14,7 @@ from typing import ClassVar
 import numpy as np
 
 from dpwitness.checks import brief, number
-from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, points_of, shown
+from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, Floats, HalfPlane, Numbers, points_of, shown
 from dpwitness.claims.regions import Points, PolygonClaim
 from dpwitness.codec import JsonFields
 from dpwitness.errors import InvalidClaim
@@ -45,7 +45,7 @@ class ApproxDP(JsonFields, Claim):
                 raise InvalidClaim(f"{name}={brief(value)} must be a number; other claims are objects, as ZCDP(0.5)")
             # A NumPy scalar is no JSON value; −0.0 + 0.0 is 0.0.
             object.__setattr__(self, name, number(name, value, InvalidClaim) + 0.0)
-        if not 0 <= self.epsilon <= LARGEST:
+        if not 0 <= self.epsilon <= LARGEST_PARAMETER:
             raise InvalidClaim(f"epsilon={self.epsilon!r} must be a number from 0 to 700")
         if not 0 <= self.delta < 1:
             raise InvalidClaim(f"delta={self.delta!r} must be at least 0 and below 1")
@@ -69,7 +69,7 @@ class ApproxDP(JsonFields, Claim):
         return min(1.0, self.ratio * q + self.delta)
 
     def smallest(self, p: float, parameter: float) -> float:
-        """(p − δ)·e^−ε, at least 0, for the ε given."""
+        """(p − δ)·e^−ε, at least 0, for the parameter ε."""
         return max(p - self.delta, 0.0) * math.exp(-parameter)
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
@@ -80,11 +80,11 @@ class ApproxDP(JsonFields, Claim):
         return reached
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
-        """Slope e^ε, intercept δ, whatever the estimate: the region is one half-plane."""
+        """The half-plane of slope e^ε and intercept δ, for every estimate: the region is one half-plane."""
         return HalfPlane(self.ratio, self.delta)
 
     def half_planes(self, parameters: Floats, p: float | None = None, q: float | None = None) -> HalfPlane:
-        """Slopes e^x, intercept δ."""
+        """The half-planes of slopes e^x and intercept δ."""
         return HalfPlane(np.exp(parameters), self.delta)
 
     def __str__(self) -> str:
@@ -93,26 +93,26 @@ class ApproxDP(JsonFields, Claim):
 
     @property
     def short(self) -> str:
-        """Such as "0.7-DP" or "(0.7, 1e-05)-DP"."""
+        """The claim as "0.7-DP" or "(0.7, 1e-05)-DP"."""
         return f"{shown(self.epsilon)}-DP" if self.delta == 0 else f"({shown(self.epsilon)}, {shown(self.delta)})-DP"
 
     @property
     def variant(self) -> str:
-        """The kind names the general case."""
+        """The kind, or "pure ε-DP" where δ = 0."""
         return f"of the kind {self.kind}" if self.delta else "pure ε-DP"
 
     @property
     def condition(self) -> str:
-        """What the family holds fixed."""
+        """The δ that the family holds fixed."""
         return f" at δ = {shown(self.delta)}" if self.delta else ""
 
     @property
     def shown_by_one_event(self) -> bool:
-        """With δ = 0."""
+        """Whether δ = 0."""
         return self.delta == 0
 
     def tail(self, probability: float) -> str:
-        """The smallest δ(ε) that runs show at best: that of an event which never happens on D′."""
+        """A sentence on the smallest δ(ε) that the runs can show: that of an event which never happens on D′."""
         if not self.delta:
             return Claim.tail(self, probability)
         return f"no single event could have shown a δ below {probability:.3g} at ε = {shown(self.epsilon)}"
@@ -127,7 +127,7 @@ def PureDP(epsilon: float) -> ApproxDP:  # noqa: N802  # named as the claim that
 class PrivacyProfile(PolygonClaim):
     """(ε, δ)-differential privacy for every pair of a list: P[M(D) ∈ S] ≤ e^ε·P[M(D′) ∈ S] + δ for each of them.
 
-    An accountant states such a list, δ(ε), for a mechanism (Balle & Wang 2018, ICML; ε in nats, δ a probability). An
+    An accountant states the list, δ(ε), for a mechanism (Balle & Wang 2018, ICML; ε in nats, δ a probability). An
     accountant of dp-accounting or Opacus may be given in place of the list. No conversion is made: each pair is a
     half-plane. All pairs are tested together, with one false-alarm probability. Refuted means that one of them does not
     hold, so the accountant is wrong about the mechanism; this pair need not be named beforehand. `points` are the
@@ -141,7 +141,7 @@ class PrivacyProfile(PolygonClaim):
     def __init__(self, points: Iterable[tuple[float, float]], excess: float = 0.0) -> None:
         PolygonClaim.__init__(self, tuple(sorted(points_of(points))), excess)
         for epsilon, delta in self.points:
-            if not (0 <= epsilon <= LARGEST and 0 <= delta < 1):
+            if not (0 <= epsilon <= LARGEST_PARAMETER and 0 <= delta < 1):
                 raise InvalidClaim(
                     f"points: ({epsilon!r}, {delta!r}) must have ε from 0 to 700 and δ from 0 to below 1"
                 )
@@ -154,7 +154,7 @@ class PrivacyProfile(PolygonClaim):
     @staticmethod
     @lru_cache(maxsize=64)
     def sides(points: Points) -> tuple[Floats, Floats]:
-        """Slope e^ε and intercept δ of each pair."""
+        """The slope e^ε and the intercept δ of each pair."""
         epsilons, deltas = np.array(points).T
         return np.exp(epsilons), deltas
 
@@ -169,12 +169,12 @@ class PrivacyProfile(PolygonClaim):
         return ", ".join(shown)
 
     def tail(self, probability: float) -> str:
-        """The smallest δ(ε) that runs show at best, and how many of the claimed ones are smaller."""
+        """A sentence on the smallest δ(ε) that the runs can show, and the number of smaller ones claimed."""
         smaller = sum(delta < probability for _, delta in self.points)
-        of_them = f"; {smaller} of the {len(self.points)} claimed are smaller" if smaller else ""
-        return f"no single event could have shown a δ below {probability:.3g}{of_them}"
+        claimed = f"; {smaller} of the {len(self.points)} claimed are smaller" if smaller else ""
+        return f"no single event could have shown a δ below {probability:.3g}{claimed}"
 
     @property
     def short(self) -> str:
-        """Such as "private by the profile (0.5, 0.01), (1, 1e-05)"."""
+        """The claim as "private by the profile (0.5, 0.01), (1, 1e-05)"."""
         return f"private by the profile {self._listed}"

@@ -1,4 +1,4 @@
-"""Claims whose region has a curved or many-sided boundary p = G(q): which of its supporting half-planes to bet on.
+"""Claims with a curved or many-sided boundary p = G(q), and the choice of the supporting half-plane to bet on.
 
 A curved region is the intersection of infinitely many half-planes. A test of any of them is a test of the claim, so
 the choice among them decides power alone. Validity needs that each contains the region; a claim sees to that when it
@@ -15,22 +15,20 @@ from typing import Any, ClassVar, Final, Self
 import numpy as np
 from typing_extensions import override
 
-from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, in_range
+from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, Floats, HalfPlane, Numbers, in_range
 from dpwitness.codec import JsonFields
 
-#: Points of a boundary at which half-planes are computed: in log-odds of q they are 0.05 apart or closer.
-POINTS: Final = 1024
-#: Log-odds of the smallest q of a contact, 10⁻¹²: no number of runs shows rarer events.
+#: BOUNDARY_POINTS is the number of contacts of a curved boundary: in log-odds of q they are at most 0.05 apart.
+BOUNDARY_POINTS: Final = 1024
+#: LEAST_LOG_ODDS is the log-odds of the smallest q of a contact, 10⁻¹²: no number of runs shows rarer events.
 LEAST_LOG_ODDS: Final = -27.6
-#: Parameters of a family at which contacts are computed; those between them are interpolated.
-NODES: Final = 25
-#: Probabilities below this are taken for it, where a logarithm is needed.
-TINY: Final = 1e-305
+#: LEAST_PROBABILITY replaces smaller probabilities, 0 among them, where their logarithm is computed.
+LEAST_PROBABILITY: Final = 1e-305
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Contacts:
-    """Points of a boundary, ascending in q and p, of shape (k,), and what their half-planes are computed from.
+    """Points of a boundary, ascending in q and p, of shape (k,), with hints for their half-planes.
 
     `hints` has shape (m, k). Any convex combination of columns must give a half-plane that contains the region.
     """
@@ -48,7 +46,7 @@ class Boundary:
     planes: HalfPlane
 
     def nearest(self, p: Numbers, q: Numbers) -> Any:
-        """The places of the contacts whose half-planes an estimate (p, q) exceeds most clearly. Broadcasts.
+        """The number of the contact whose half-plane an estimate (p, q) exceeds most clearly. Broadcasts.
 
         For an estimate outside the region: where KL(p ‖ p₀) + KL(q ‖ q₀) is least over the boundary (p₀, q₀), the law
         of two independent sides that hides best behind the claim. It has one minimum, between q and the q₀ that the
@@ -59,7 +57,7 @@ class Boundary:
         p, q = (np.nan_to_num(np.asarray(value, np.float64)) for value in (p, q))
         low, high = np.searchsorted(at.q, q), np.searchsorted(at.p, p)
         low, high = np.broadcast_arrays(np.clip(low, 0, last), np.clip(high, 0, last))
-        low = np.minimum(low, high)  # within the region: where p would be too much, as a test detects it
+        low = np.minimum(low, high)  # for an estimate within the region
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             pull, push = slopes / (at.p * (1 - at.p)), 1 / (at.q * (1 - at.q))
             for _ in range(math.ceil(math.log2(last + 1)) if last else 0):
@@ -72,12 +70,12 @@ class Boundary:
         return np.where(clearer, before, high)
 
     def _standard_errors(self, place: Any, p: Floats, q: Floats) -> Floats:
-        """By how many standard errors of a run of independent sides (p, q) exceeds the half-planes."""
+        """The excess of (p, q) over the half-planes, in standard errors of one run with independent sides."""
         slope, intercept = self.planes.slope[place], self.planes.intercept[place]
         return np.asarray((p - slope * q - intercept) / np.sqrt(p * (1 - p) + slope**2 * q * (1 - q)))
 
     def usual(self) -> int:
-        """The place where p + q is nearest to 1, for bets without an estimate."""
+        """The number of the contact where p + q is nearest to 1, for bets without an estimate."""
         return int(np.argmin(np.abs(self.contacts.p + self.contacts.q - 1)))
 
 
@@ -90,7 +88,7 @@ class CurvedClaim(JsonFields, Claim, ABC):
 
     @abstractmethod
     def at(self, parameter: float) -> Self:
-        """The same family with another parameter."""
+        """The claim of the same family with another parameter."""
 
     @abstractmethod
     def contacts(self) -> Contacts:
@@ -110,9 +108,9 @@ class CurvedClaim(JsonFields, Claim, ABC):
 
     @override
     def smallest(self, p: float, parameter: float) -> float:
-        if p <= TINY or self.reached(p, TINY) <= parameter:
+        if p <= LEAST_PROBABILITY or self.reached(p, LEAST_PROBABILITY) <= parameter:
             return 0.0
-        return _root(lambda q: parameter - float(self.reached(p, q)), TINY, p)
+        return _root(lambda q: parameter - float(self.reached(p, q)), LEAST_PROBABILITY, p)
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
         """The half-plane that an estimate exceeds most clearly, see `Boundary.nearest`; without one, some half-plane.
@@ -133,7 +131,8 @@ class CurvedClaim(JsonFields, Claim, ABC):
             return HalfPlane(np.empty(0), np.empty(0))
         positive = values[values > 0]
         low, high = (positive.min(), positive.max()) if positive.size else (1.0, 1.0)
-        nodes = np.geomspace(low, high, NODES) if low < high else np.array([low])
+        # Contacts are computed at 25 parameters; hints between them are interpolated.
+        nodes = np.geomspace(low, high, 25) if low < high else np.array([low])
         chosen = []
         for node in nodes:
             boundary = boundary_of(self.at(float(node)))
@@ -154,7 +153,7 @@ def boundary_of(claim: CurvedClaim) -> Boundary:
 
 
 def _root(rising: Callable[[float], float], low: float, high: float) -> float:
-    """Where a rising function of a probability between `low` and `high` is 0, to a relative 10⁻¹² of both tails."""
+    """The root in [low, high] of a rising function of a probability, to a relative 10⁻¹² of both tails."""
     from scipy.optimize import brentq  # 0.2 s, needed for few claims
 
     if high > 0.5 and rising(0.5) < 0:  # in the upper tail 1 − p counts
@@ -167,14 +166,11 @@ def _root(rising: Callable[[float], float], low: float, high: float) -> float:
     return float(math.exp(brentq(lambda u: rising(math.exp(u)), math.log(low), math.log(high), xtol=1e-12)))
 
 
+#: Points is the type of the pairs of numbers that state a polygon.
 Points = tuple[tuple[float, float], ...]
 
-#: Log-odds of q between two contacts on a side of a polygon, at most; beside a corner each has one within half of it.
-SPACING: Final = 0.05
-#: The smallest q of a contact, as a share of the largest of its side.
-LEAST: Final = 1e-12
-#: Slopes at most: beyond them a double overflows.
-STEEPEST: Final = 1e300
+#: STEEPEST_SLOPE is the largest slope of a polygon's side: a larger one overflows a double.
+STEEPEST_SLOPE: Final = 1e300
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -195,17 +191,17 @@ class PolygonClaim(CurvedClaim):
     def __init__(self, points: Points, excess: float = 0.0) -> None:
         object.__setattr__(self, "points", points)
         object.__setattr__(self, "excess", excess)
-        in_range(self, "excess", 0.0, LARGEST)
+        in_range(self, "excess", 0.0, LARGEST_PARAMETER)
 
     @classmethod
     def from_keys(cls, points: Points, excess: float) -> Self:
-        """Build it from the keys of its object; the constructors of some take more than points."""
+        """The claim of the keys of its JSON; constructors of some claims take more than points."""
         return cls(points, excess)
 
     @staticmethod
     @abstractmethod
     def sides(points: Points) -> tuple[Floats, Floats]:
-        """Slope and intercept of each side at no excess, of shape (k,)."""
+        """The slope and the intercept of each side at an excess of 0; shape (k,) each."""
 
     @property
     def parameter(self) -> float:
@@ -235,23 +231,24 @@ class PolygonClaim(CurvedClaim):
         return float(min(np.min(slopes * math.exp(self.excess) * q + intercepts), 1.0))
 
     def smallest(self, p: float, parameter: float) -> float:
-        """The least q at which every side allows p, at the excess given."""
+        """The least q at which every side allows p, at the excess `parameter`."""
         slopes, intercepts = self.sides(self.points)
-        with np.errstate(over="ignore"):  # of an infinite slope q is 0, of one near 0 more than 1
+        with np.errstate(over="ignore"):  # q is 0 for an infinite slope, and above 1 for one near 0
             steeper = slopes * math.exp(parameter)
             rising = steeper > 0
             return float(min(np.max((p - intercepts[rising]) / steeper[rising], initial=0.0), 1.0))
 
     def contacts(self) -> Contacts:
-        """Points of the boundary; the hints are slopes and intercepts at no excess."""
+        """Points of the boundary; the hints are slopes and intercepts at an excess of 0."""
         contacts = _contacts(type(self), self.points)
         return replace(contacts, q=contacts.q * math.exp(-self.excess))  # G(e^x·q) is the boundary at an excess of x
 
     def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
-        """Slope·e^x, the same intercept: the half-planes where every ε may be exceeded by x. Broadcasts."""
+        """The half-planes of slope·e^x and the same intercept, where every ε may be exceeded by x. Broadcasts."""
         slope, intercept = hints
         with np.errstate(over="ignore"):
-            steeper = np.minimum(slope * np.exp(np.minimum(np.asarray(parameters, np.float64), LARGEST)), STEEPEST)
+            factor = np.exp(np.minimum(np.asarray(parameters, np.float64), LARGEST_PARAMETER))
+            steeper = np.minimum(slope * factor, STEEPEST_SLOPE)
         return HalfPlane(steeper * (1 + 4e-16), intercept + np.zeros_like(steeper))
 
 
@@ -259,15 +256,15 @@ class PolygonClaim(CurvedClaim):
 def _contacts(kind: type[PolygonClaim], points: Points) -> Contacts:
     """Contacts along the boundary min(1, …), with the side of each as hints: its slope and its intercept."""
     slopes, intercepts = kind.sides(points)
-    sides = _sides(np.minimum(slopes, STEEPEST), intercepts)
+    sides = _sides(np.minimum(slopes, STEEPEST_SLOPE), intercepts)
     if not sides:  # nothing is claimed
         sides = [(1.0, 1.0, 0.0, 1.0)]
     q, hints = [], []
     for slope, intercept, low, high in sides:
-        low = max(low, high * LEAST, 1e-305)
+        low = max(low, high * 1e-12, 1e-305)
         ends = np.array([low, max(min(high, 1 - 1e-12), low)])  # a side may end before its least contact
         first, last = np.log(ends) - np.log1p(-ends)
-        each = math.ceil((last - first) / SPACING) or 1
+        each = math.ceil((last - first) / 0.05) or 1  # contacts, at most 0.05 apart in log-odds
         q.append(1 / (1 + np.exp(-(first + (last - first) * (np.arange(each) + 0.5) / each))))
         hints.append(np.tile([[slope], [intercept]], each))
     at, side = np.concatenate(q), np.concatenate(hints, axis=1)

@@ -31,21 +31,18 @@ from typing import ClassVar, Final, Protocol, TypeGuard
 import numpy as np
 from numpy.typing import NDArray
 
-from dpwitness.claims.claim import LARGEST, Claim, Floats, HalfPlane, Numbers, in_range, shown
-from dpwitness.claims.regions import LEAST_LOG_ODDS, POINTS, TINY, Contacts, CurvedClaim
+from dpwitness.claims.claim import LARGEST_PARAMETER, Claim, Floats, HalfPlane, Numbers, in_range, shown
+from dpwitness.claims.regions import BOUNDARY_POINTS, LEAST_LOG_ODDS, LEAST_PROBABILITY, Contacts, CurvedClaim
 from dpwitness.roots import halved
 
-#: Halvings of the interval in which the log-odds of a contact's p lie: to some 10⁻⁶. A tangent that touches the
-#: boundary so far from where it is sought lies some 10⁻¹² higher there.
-STEPS: Final = 24
-#: Log-odds beyond which a probability is 1 for a double.
-HIGHEST: Final = 37.0
+#: HIGHEST_LOG_ODDS is the log-odds from which on a double takes a probability for 1.
+HIGHEST_LOG_ODDS: Final = 37.0
 
 
 def divergence(order: Numbers, p: Numbers, q: Numbers) -> Floats:
     """D_α(p ‖ q) in nats of two events' probabilities; 0 where p ≤ q, infinite where p > q = 0. Broadcasts."""
     never = np.asarray(q, np.float64) <= 0
-    q = np.clip(np.asarray(q, np.float64), TINY, 1.0)
+    q = np.clip(np.asarray(q, np.float64), LEAST_PROBABILITY, 1.0)
     p = np.clip(np.asarray(p, np.float64), q, 1.0)
     with np.errstate(divide="ignore"):
         found = _divergence(order, np.log(q), np.log1p(-q), np.log(p), np.log1p(-p))
@@ -53,7 +50,7 @@ def divergence(order: Numbers, p: Numbers, q: Numbers) -> Floats:
 
 
 def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats, log_not_p: Floats) -> Floats:
-    """D_α from logarithms of probabilities and of their complements; these may be −∞."""
+    """D_α in nats, from logarithms of probabilities and of their complements, which may be −∞."""
     with np.errstate(all="ignore"):
         x = log_p - log_q
         y = np.where(np.isneginf(log_not_q), 0.0, log_not_p - log_not_q)
@@ -65,7 +62,7 @@ def _divergence(order: Numbers, log_q: Floats, log_not_q: Floats, log_p: Floats,
 def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[Floats, Floats, Floats]:
     """Contacts of the boundary D_α(p ‖ q) = ε: p, log log(p/q) and log −log((1−p)/(1−q)), each of the shape of the q.
 
-    Every eighth and the last are computed, those between them interpolated.
+    Every eighth contact and the last are computed, the others are interpolated.
     """
     coarse = np.unique(np.append(np.arange(0, len(q_log_odds), 8), len(q_log_odds) - 1))
     at, order, epsilon = (np.broadcast_to(part, q_log_odds.shape)[coarse] for part in (q_log_odds, order, epsilon))
@@ -74,7 +71,8 @@ def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[F
     def beyond(at: Floats) -> NDArray[np.bool_]:
         return _divergence(order, log_q, log_not_q, -np.logaddexp(0, -at), -np.logaddexp(0, at)) > epsilon
 
-    _, high = halved(beyond, at, np.full_like(at, HIGHEST), STEPS)
+    # 24 halvings find log-odds to 10⁻⁶: a tangent that touches the boundary as far away lies 10⁻¹² higher here.
+    _, high = halved(beyond, at, np.full_like(at, HIGHEST_LOG_ODDS), 24)
     log_p, log_not_p = -np.logaddexp(0, -high), -np.logaddexp(0, high)
     parts = (log_p - log_q, log_not_q - log_not_p)
     x, minus_y = (np.interp(q_log_odds, at, np.log(np.maximum(part, 1e-300))) for part in parts)
@@ -82,10 +80,10 @@ def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[F
 
 
 def log_odds_below(epsilon: float) -> Floats:
-    """Log-odds of q at which D_α can reach ε at all, that is q < e^−ε; ascending."""
+    """Log-odds of q < e^−ε, the q at which D_α can reach ε; ascending."""
     highest = -np.log(np.expm1(np.maximum(epsilon, 1e-12)))  # of e^−ε
-    top = min(float(highest), HIGHEST - 2) - 1e-6
-    return np.linspace(min(LEAST_LOG_ODDS, top - 30), top, POINTS)
+    top = min(float(highest), HIGHEST_LOG_ODDS - 2) - 1e-6
+    return np.linspace(min(LEAST_LOG_ODDS, top - 30), top, BOUNDARY_POINTS)
 
 
 def planes_of(order: Numbers, epsilon: Numbers, x: Floats, y: Floats) -> HalfPlane:
@@ -101,20 +99,20 @@ def planes_of(order: Numbers, epsilon: Numbers, x: Floats, y: Floats) -> HalfPla
         )
         bent = -order * np.expm1(less * y) + less * np.expm1(order * y)
         intercept = (risen + np.maximum(bent, 0.0) * np.exp(-less * x)) / (order * steps)
-        # Exponents of this size have lost so many digits; the difference `bent` loses those of its terms.
+        # The error of an exponential grows with its exponent; the difference `bent` has the errors of its terms.
         size = 1e-15 * (8 + order * (x - y) + less * epsilon)
         lost = 1e-15 * order * less * np.minimum(-y, 1 / np.maximum(less, 1e-300)) * np.exp(-less * x) / (order * steps)
     intercept = intercept * (1 + size) + lost
     slope = slope * (1 + size)
     trivial = epsilon <= 0
-    # Beyond the largest double nothing can be told: the half-plane of everything.
+    # Beyond the largest double it is the half-plane that contains all pairs.
     everything = ~trivial & ~(np.isfinite(slope) & np.isfinite(intercept))
     return HalfPlane(
         np.where(trivial | everything, 1.0, slope), np.where(trivial, 0.0, np.where(everything, 1.0, intercept))
     )
 
 
-#: Numbers below lose digits as doubles; nothing here is as small where it matters.
+#: TINY_WEIGHT is a bound below which doubles lose digits: smaller payoffs count as 0, and every cost is at least this.
 TINY_WEIGHT: Final = 1e-290
 
 
@@ -123,17 +121,17 @@ class DivergenceClaim(Claim, Protocol):
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """Orders α ≥ 1 of divergences to try against it."""
+        """The orders α ≥ 1 of the divergences to try against the claim."""
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """The largest D_order(M(D) ‖ M(D′)) that `at(parameter)` allows, in nats; infinite where it says nothing.
+        """The largest D_order(M(D) ‖ M(D′)) that `at(parameter)` allows, in nats; infinite without a bound.
 
         It does not fall in the parameter.
         """
 
 
 def bounds_divergences(claim: Claim) -> TypeGuard[DivergenceClaim]:
-    """Whether a claim bounds Rényi divergences, and says so."""
+    """Whether a claim bounds Rényi divergences: it has a method `largest_divergence`."""
     return callable(getattr(claim, "largest_divergence", None))
 
 
@@ -156,7 +154,7 @@ class Hyperplane:
             raise ValueError("a hyperplane needs finite logarithms of ratios for at least two cells")
 
     def sides(self) -> tuple[Floats, Floats]:
-        """What a run pays by the cell of M(D), and what it costs by that of M(D′); shape (k,) each.
+        """The payoff of a run by the cell of M(D), and its cost by that of M(D′); shape (k,) each.
 
         Rounded to the safe side: a_i downwards, b_i upwards.
         """
@@ -172,18 +170,13 @@ class Hyperplane:
         return np.where(pays > TINY_WEIGHT, pays * (1 - lost), 0.0), costs * (1 + lost) + TINY_WEIGHT
 
     def allowed(self, epsilon: Numbers) -> Numbers:
-        """What a divergence of at most ε allows of the mean of `sides`, rounded upwards. Broadcasts."""
+        """The mean of payoff less cost that a divergence of at most ε allows, rounded upwards. Broadcasts."""
         epsilon = np.asarray(epsilon, np.float64)
         lost = 1e-15 * (8 + self.order * (epsilon + self.scale))
         if self.order == 1:
             return (epsilon * (1 + lost))[()]
         with np.errstate(over="ignore"):
             return (np.exp((self.order - 1) * (epsilon - self.scale)) * (1 + lost) + TINY_WEIGHT)[()]
-
-
-#: Orders of divergences that are tried on cells.
-ORDERS: Final = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)
-LARGEST_ORDER: Final = 1e6
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,8 +200,8 @@ class RenyiDP(CurvedClaim):
     epsilon: float  # nats
 
     def __post_init__(self) -> None:
-        in_range(self, "alpha", 1.0, LARGEST_ORDER, above=True)
-        in_range(self, "epsilon", 0.0, LARGEST)
+        in_range(self, "alpha", 1.0, 1e6, above=True)
+        in_range(self, "epsilon", 0.0, LARGEST_PARAMETER)
 
     @property
     def parameter(self) -> float:
@@ -226,10 +219,11 @@ class RenyiDP(CurvedClaim):
     @property
     def orders(self) -> tuple[float, ...]:
         """α, and smaller ones: D_α does not fall in α (van Erven & Harremoës 2014, Theorem 3)."""
-        return (self.alpha, *(order for order in ORDERS if order < self.alpha))
+        smaller = (1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 12.0, 16.0, 32.0)
+        return (self.alpha, *(order for order in smaller if order < self.alpha))
 
     def largest_divergence(self, order: float, parameter: float) -> float:
-        """ε up to the order α; nothing is said of larger ones."""
+        """ε up to the order α, infinite for larger orders."""
         return parameter if order <= self.alpha else math.inf
 
     def contacts(self) -> Contacts:
@@ -239,7 +233,7 @@ class RenyiDP(CurvedClaim):
         return Contacts(np.exp(-np.logaddexp(0, -at)), p, np.array(hints))
 
     def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
-        """See `dpwitness.claims.renyi`."""
+        """The half-planes of D_α ≤ ε; see `dpwitness.claims.renyi`."""
         x, minus_y = np.exp(hints)
         return planes_of(self.alpha, parameters, x, -minus_y)
 
@@ -248,16 +242,16 @@ class RenyiDP(CurvedClaim):
 
     @property
     def short(self) -> str:
-        """Such as "(8, 0.4)-RDP"."""
+        """The claim as "(8, 0.4)-RDP"."""
         return f"({shown(self.alpha)}, {shown(self.epsilon)})-RDP"
 
     @property
     def condition(self) -> str:
-        """What the family holds fixed."""
+        """The order that the family holds fixed."""
         return f" at α = {shown(self.alpha)}"
 
     def largest_order(self, probability: float) -> float | None:
-        """Of Gaussian noise that just keeps the claim: N(0, 1) against N(μ, 1), of which D_α = α·μ²/2 = ε.
+        """The order for Gaussian noise that just keeps the claim: N(0, 1) against N(μ, 1), of which D_α = α·μ²/2 = ε.
 
         e^((α−1)·D_α) = E_D[(P/Q)^(α−1)], with a density proportional to p(x)·e^((α−1)·μ·x) that is N(α·μ, 1): half of
         it lies above α·μ, where D falls with probability Φ(−(α − 1)·μ). So of an order at least 1 + Φ⁻¹(1 − p)/μ at
@@ -269,7 +263,7 @@ class RenyiDP(CurvedClaim):
         return 1 - NormalDist().inv_cdf(min(probability, 0.5)) / mu if mu and probability > 0 else math.inf
 
     def tail(self, probability: float) -> str:
-        """That events so rare are most of the divergence, where they are of Gaussian noise."""
+        """A sentence on rarer events; it adds the order from which on they are most of a Gaussian's divergence."""
         order = self.largest_order(probability)
         rare = Claim.tail(self, probability)
         if order is None or order >= self.alpha:
@@ -277,17 +271,11 @@ class RenyiDP(CurvedClaim):
         return f"{rare}; of Gaussian noise such events are most of the divergence from order {order:.3g} on"
 
 
-#: Orders α − 1 that are tried: the largest of D_α/α lies near 1 for clear violations, far out for small ones.
+#: ORDERS_MINUS_ONE has the values of α − 1 at which D_α/α is computed: its largest lies near 1 for clear violations,
+#: far out for small ones.
 ORDERS_MINUS_ONE: Final = np.geomspace(1e-4, 1e7, 56)
-#: Orders of divergences that are tried on cells.
-CELL_ORDERS: Final = (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0)
-#: log-odds of q, and differences of log-odds of p and q, at which the binding order is computed once for all ρ.
+#: Q_NODES has the log-odds of q at which the binding order is computed once for all ρ.
 Q_NODES: Final = np.concatenate([np.linspace(LEAST_LOG_ODDS - 12, -8, 40)[:-1], np.linspace(-8, 28, 121)])
-GAPS: Final = np.geomspace(1e-4, 70, 100)
-#: Pairs from which on the largest D_α/α is computed roughly: in a search.
-FEW: Final = 256
-#: Entries of arrays at once.
-PIECE: Final = 4096
 
 
 @dataclass(frozen=True, slots=True)
@@ -297,7 +285,7 @@ class ZCDP(CurvedClaim):
     Bun & Steinke 2016, Definition 1.1. N(f(D), σ²) with a sensitivity Δ of f is exactly Δ²/(2σ²)-zCDP. ρ is in nats. An
     event, or a partition into cells, is tested as in `RenyiDP`, at the order α that is tightest for it, including the
     limit α = 1. Refuted means that D_α exceeds ρ·α for some α. The usual conversion to (ε, δ), ε = ρ + 2√(ρ·log(1/δ))
-    for every δ (Proposition 1.3), is weaker: a mechanism may satisfy all of these and still not be ρ-zCDP. So this
+    for every δ (Proposition 1.3), is weaker: a mechanism may satisfy every conversion and still not be ρ-zCDP. So this
     claim may be refuted although a test of each conversion must pass. One event shows only a part of the divergences,
     0.78 of the ρ of a Gaussian; cells show 0.98 in 10⁶ runs. Raises `InvalidClaim` unless 0 ≤ ρ ≤ 700.
     """
@@ -308,7 +296,7 @@ class ZCDP(CurvedClaim):
     rho: float  # nats
 
     def __post_init__(self) -> None:
-        in_range(self, "rho", 0.0, LARGEST)
+        in_range(self, "rho", 0.0, LARGEST_PARAMETER)
 
     @property
     def parameter(self) -> float:
@@ -320,20 +308,16 @@ class ZCDP(CurvedClaim):
         return replace(self, rho=parameter)
 
     def reached(self, p: Numbers, q: Numbers) -> Numbers:
-        """The largest D_α(p ‖ q)/α, of many pairs to a few per cent."""
+        """The largest D_α(p ‖ q)/α over α; to a few per cent for more than 256 pairs, as in a search."""
         p, q = np.broadcast_arrays(np.asarray(p, np.float64), np.asarray(q, np.float64))
-        if p.size > FEW:
-            return _roughly(p.ravel(), q.ravel()).reshape(p.shape)
-        ratios = np.empty(p.size)
-        for start in range(0, p.size, PIECE):
-            part = slice(start, start + PIECE)
-            ratios[part] = _steepest(p.ravel()[part], q.ravel()[part])[1]
-        return ratios.reshape(p.shape)[()]
+        if p.size > 256:
+            return _rough_ratios(p.ravel(), q.ravel()).reshape(p.shape)
+        return _binding_orders(p.ravel(), q.ravel())[1].reshape(p.shape)[()]
 
     @property
     def orders(self) -> tuple[float, ...]:
-        """Some of all; 1 is the limit, D₁ ≤ ρ."""
-        return CELL_ORDERS
+        """Eleven orders from 1, the limit with D₁ ≤ ρ, to 32."""
+        return (1.0, 1.1, 1.25, 1.5, 2.0, 3.0, 4.0, 6.0, 8.0, 16.0, 32.0)
 
     def largest_divergence(self, order: float, parameter: float) -> float:
         """ρ·α."""
@@ -342,7 +326,7 @@ class ZCDP(CurvedClaim):
     def contacts(self) -> Contacts:
         """Points of the boundary; the hints are logarithms of α − 1, log(p/q) and −log((1−p)/(1−q))."""
         at = log_odds_below(self.rho)
-        # In each row of q the gap at which D_α/α is ρ, and there the order that binds.
+        # In each row of q the binding order at the gap where D_α/α is ρ.
         rho = np.log(max(self.rho, 1e-12))
         orders = [np.interp(rho, row, order) for order, row in zip(*_surface(), strict=True)]
         order = 1 + np.exp(np.interp(at, Q_NODES, orders))
@@ -350,7 +334,7 @@ class ZCDP(CurvedClaim):
         return Contacts(np.exp(-np.logaddexp(0, -at)), p, np.array([np.log(order - 1), *hints]))
 
     def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
-        """Those of D_α at ε = ρ·α, of whatever α; see `dpwitness.claims.renyi`."""
+        """The half-planes of D_α ≤ ρ·α, for the α of the hints; see `dpwitness.claims.renyi`."""
         less, x, minus_y = np.exp(hints)
         order = 1 + less
         return planes_of(order, np.asarray(parameters, np.float64) * order, x, -minus_y)
@@ -360,27 +344,27 @@ class ZCDP(CurvedClaim):
 
     @property
     def short(self) -> str:
-        """Such as "0.5-zCDP"."""
+        """The claim as "0.5-zCDP"."""
         return f"{self.rho:g}-zCDP"
 
 
-def _steepest(p: Floats, q: Floats) -> tuple[Floats, Floats]:
-    """The order at which D_α(p ‖ q)/α is largest, as log(α − 1), and that value; of shape (k,) each."""
+def _binding_orders(p: Floats, q: Floats) -> tuple[Floats, Floats]:
+    """The orders at which D_α(p ‖ q)/α is largest, as log(α − 1), and the ratios there; shape (k,) each."""
     logs = np.log(ORDERS_MINUS_ONE)
     values = divergence(1 + ORDERS_MINUS_ONE[:, None], p, q) / (1 + ORDERS_MINUS_ONE[:, None])
     best = values.argmax(axis=0)
-    steepest, largest = logs[best], np.take_along_axis(values, best[None], 0)[0]
+    binding, largest = logs[best], np.take_along_axis(values, best[None], 0)[0]
     step = logs[1] - logs[0]
     for _ in range(3):  # once more between the neighbours, each time nine times as fine
-        orders = steepest + step * np.linspace(-0.9, 0.9, 19)[:, None]
+        orders = binding + step * np.linspace(-0.9, 0.9, 19)[:, None]
         values = divergence(1 + np.exp(orders), p, q) / (1 + np.exp(orders))
         best = values.argmax(axis=0)[None]
-        steepest, largest = np.take_along_axis(orders, best, 0)[0], np.take_along_axis(values, best, 0)[0]
+        binding, largest = np.take_along_axis(orders, best, 0)[0], np.take_along_axis(values, best, 0)[0]
         step /= 9
-    return steepest, largest
+    return binding, largest
 
 
-def _roughly(p: Floats, q: Floats) -> Floats:
+def _rough_ratios(p: Floats, q: Floats) -> Floats:
     """The largest D_α(p ‖ q)/α over every third order, of shape (k,)."""
     ratios = np.zeros(len(p))
     for order in 1 + ORDERS_MINUS_ONE[::3]:
@@ -390,14 +374,13 @@ def _roughly(p: Floats, q: Floats) -> Floats:
 
 @cache
 def _surface() -> tuple[Floats, Floats]:
-    """Binding orders, as log(α − 1), and log(D_α/α), rising in the gap, at every q and gap; of shape (q, gaps) each."""
-    odds = Q_NODES[:, None] + GAPS
-    p, q = 1 / (1 + np.exp(-np.minimum(odds, HIGHEST))), 1 / (1 + np.exp(-Q_NODES))[:, None]
+    """Binding orders, as log(α − 1), and log(D_α/α), for every q and gap; shape (q, gaps) each.
+
+    A gap is the difference of the log-odds of p and q; D_α/α rises in it.
+    """
+    odds = Q_NODES[:, None] + np.geomspace(1e-4, 70, 100)
+    p, q = 1 / (1 + np.exp(-np.minimum(odds, HIGHEST_LOG_ODDS))), 1 / (1 + np.exp(-Q_NODES))[:, None]
     flat = [part.ravel() for part in np.broadcast_arrays(p, q)]
-    pieces = [
-        _steepest(flat[0][start : start + PIECE], flat[1][start : start + PIECE])
-        for start in range(0, len(flat[0]), PIECE)
-    ]
-    orders, ratios = (np.concatenate(part).reshape(p.shape) for part in zip(*pieces, strict=True))
+    orders, ratios = (part.reshape(p.shape) for part in _binding_orders(*flat))
     # Rounding may leave steps down.
     return orders, np.log(np.maximum.accumulate(np.maximum(ratios, 1e-300), axis=1))

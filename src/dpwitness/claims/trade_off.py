@@ -10,14 +10,9 @@ from typing import ClassVar, Final
 import numpy as np
 
 from dpwitness.checks import class_and_text, number
-from dpwitness.claims.claim import LARGEST, Floats, HalfPlane, Numbers, in_range, points_of
-from dpwitness.claims.regions import POINTS, Contacts, CurvedClaim, Points, PolygonClaim
+from dpwitness.claims.claim import LARGEST_PARAMETER, Floats, HalfPlane, Numbers, in_range, points_of
+from dpwitness.claims.regions import BOUNDARY_POINTS, Contacts, CurvedClaim, Points, PolygonClaim
 from dpwitness.errors import InvalidClaim
-
-#: Contacts lie between Φ(−7 − μ) and Φ(7).
-FARTHEST: Final = 7.0
-#: Logarithms of slopes at most: beyond them a double overflows.
-STEEPEST: Final = 600.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +22,7 @@ class GaussianDP(CurvedClaim):
     That is, telling D from D′ by an outcome is at least as hard as telling N(0, 1) from N(μ, 1) (Dong, Roth & Su 2022,
     Definition 4). N(f(D), σ²) with a sensitivity Δ of f is exactly Δ/σ-GDP. μ has no unit. Refuted means that some
     event tells D from D′ better than any test tells these two Gaussians apart. The claim is equivalent to the (ε, δ)
-    claims with δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2) for all ε (their Corollary 1): a refutation refutes one of these
+    claims with δ = Φ(−ε/μ + μ/2) − e^ε·Φ(−ε/μ − μ/2) for all ε (their Corollary 1): a refutation refutes one of the
     pairs, which need not be named beforehand. Raises `InvalidClaim` unless 0 ≤ μ ≤ 700.
     """
 
@@ -37,7 +32,7 @@ class GaussianDP(CurvedClaim):
     mu: float
 
     def __post_init__(self) -> None:
-        in_range(self, "mu", 0.0, LARGEST)
+        in_range(self, "mu", 0.0, LARGEST_PARAMETER)
 
     @property
     def parameter(self) -> float:
@@ -46,7 +41,7 @@ class GaussianDP(CurvedClaim):
 
     @property
     def shown_by_one_event(self) -> bool:
-        """Yes: every half-line of N(μ, 1) and N(0, 1) is on the boundary."""
+        """True: every half-line of N(μ, 1) and N(0, 1) is on the boundary."""
         return True
 
     def at(self, parameter: float) -> "GaussianDP":
@@ -67,7 +62,7 @@ class GaussianDP(CurvedClaim):
         return float(ndtr(ndtri(q) + self.mu))
 
     def smallest(self, p: float, parameter: float) -> float:
-        """Φ(Φ⁻¹(p) − μ), for the μ given."""
+        """Φ(Φ⁻¹(p) − μ), for the parameter μ."""
         from scipy.special import ndtr, ndtri
 
         return float(ndtr(ndtri(p) - parameter))
@@ -76,8 +71,8 @@ class GaussianDP(CurvedClaim):
         """Points Φ(z), Φ(z + μ); the hints are z."""
         from scipy.special import ndtr
 
-        # Equally spaced from the far tail of one side to that of the other; near the diagonal all of them are of use.
-        z = np.linspace(-FARTHEST - self.mu, FARTHEST, POINTS)
+        # Equally spaced between the far tails of both sides, as on the diagonal all of them are of use.
+        z = np.linspace(-7.0 - self.mu, 7.0, BOUNDARY_POINTS)
         return Contacts(ndtr(z), ndtr(z + self.mu), z[None])
 
     def planes(self, parameters: Numbers, hints: Floats) -> HalfPlane:
@@ -85,7 +80,7 @@ class GaussianDP(CurvedClaim):
         from scipy.special import log_ndtr, ndtr
 
         mu = np.asarray(parameters, np.float64)
-        z = np.maximum(hints[0], -(STEEPEST + mu**2 / 2) / np.maximum(mu, 1e-9))
+        z = np.maximum(hints[0], -(600.0 + mu**2 / 2) / np.maximum(mu, 1e-9))  # a slope above e^700 would overflow
         log_slope, allowed = -z * mu - mu**2 / 2, ndtr(z + mu)
         # The errors of an exponential and of Φ are relative, and grow with the size of what is exponentiated.
         error = 1e-14 * (4 + np.abs(log_slope) + (z + mu) ** 2 / 2 * (z + mu < 0) + z**2 / 2 * (z < 0))
@@ -98,21 +93,19 @@ class GaussianDP(CurvedClaim):
 
     @property
     def short(self) -> str:
-        """Such as "0.5-GDP"."""
+        """The claim as "0.5-GDP"."""
         return f"{self.mu:g}-GDP"
 
 
-#: By so much points may miss being convex: rounding of whoever computed them.
-ROUNDING: Final = 1e-9
-#: Errors of the first kind at which a callable is evaluated: log-odds 0.04 apart.
-GRID: Final = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 1381)))
-
-#: Errors of the first kind below this count as 0. From here on two doubles are 10⁻²⁹⁶ apart at least, so that the slope
-#: between them is finite.
+#: CURVE_ROUNDING is the error of points' values that is taken for rounding: they may miss convexity by it.
+CURVE_ROUNDING: Final = 1e-9
+#: TEST_SIZES has the errors of the first kind at which a callable is evaluated, with log-odds 0.04 apart.
+TEST_SIZES: Final = 1 / (1 + np.exp(-np.linspace(-27.6, 27.6, 1381)))
+#: LEAST_SIZE is the error of the first kind below which errors count as 0: from it on two doubles are at least 10⁻²⁹⁶
+#: apart, so that the slope between them is finite.
 LEAST_SIZE: Final = 1e-280
-
-#: What differences of values of a function near 1 lose.
-LOST: Final = 2e-15
+#: DIFFERENCE_ERROR is the rounding error of a difference of two values near 1.
+DIFFERENCE_ERROR: Final = 2e-15
 
 
 @dataclass(frozen=True, slots=True, init=False)
@@ -127,7 +120,7 @@ class TradeOff(PolygonClaim):
     taken as the straight line, so give a strictly convex function as a callable, not by points. Refuted means that some
     event tells D from D′ better than f allows. The family's parameter is the excess x, in nats: in the claim of excess
     x, the slope of every supporting line is e^x times as large, that is, every ε of the profile that f stands for is
-    larger by x; x = 0 is the claim itself. Raises `InvalidClaim` for what is no trade-off function.
+    larger by x; x = 0 is the claim itself. Raises `InvalidClaim` for a function that is not a trade-off function.
     """
 
     kind: ClassVar[str] = "trade-off"
@@ -138,7 +131,7 @@ class TradeOff(PolygonClaim):
     @staticmethod
     @lru_cache(maxsize=64)
     def sides(points: Points) -> tuple[Floats, Floats]:
-        """Slope and intercept of p ≤ 1 − f(q) on each side of the polygon, rounded outwards."""
+        """The slope and the intercept of p ≤ 1 − f(q) on each side of the polygon, rounded outwards."""
         a, f = np.array(points).T
         slopes = -np.diff(f) / np.diff(a)
         # Over all corners: slopes between corners that are 10⁻¹³ apart are wrong by a thousandth, and lines are long.
@@ -151,13 +144,13 @@ class TradeOff(PolygonClaim):
 
     @property
     def short(self) -> str:
-        """A trade-off function is named by the power that it leaves a test of size 5 %."""
+        """The claim by the power that it leaves a test of size 5 %."""
         return f"f-DP for {self}"
 
 
 def _checked(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     for a, value in points:
-        if not (0 <= a <= 1 and 0 <= value <= 1 - a + ROUNDING):
+        if not (0 <= a <= 1 and 0 <= value <= 1 - a + CURVE_ROUNDING):
             raise InvalidClaim(f"points: f({a!r}) = {value!r} must lie from 0 to 1 − {a!r}, and {a!r} from 0 to 1")
     return [(a, min(value, 1 - a)) for a, value in sorted(points)]
 
@@ -166,7 +159,7 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     """The corners of the polygon through points, its ends included. Raises `InvalidClaim` where it is not convex."""
     points = _checked(points)
     for before, after in pairwise(points):
-        if after[1] > before[1] + ROUNDING:
+        if after[1] > before[1] + CURVE_ROUNDING:
             raise InvalidClaim(
                 f"points: f({after[0]!r}) = {after[1]!r} follows f({before[0]!r}) = {before[1]!r}: f must fall"
             )
@@ -176,7 +169,7 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     corners = _hull(points)
     a, f = np.array(corners).T
     for x, value in points:
-        if value > np.interp(x, a, f) + ROUNDING:
+        if value > np.interp(x, a, f) + CURVE_ROUNDING:
             raise InvalidClaim(
                 f"points: f({x!r}) = {value!r} lies above its neighbours: a trade-off function is convex"
             )
@@ -184,7 +177,7 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
 
 
 def _to_both_ends(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points from 0 to 1: the first and the last side go on, as low as a convex function may be there."""
+    """The points with both ends, 0 and 1: the first and last sides are prolonged, the lowest that convexity allows."""
     (a, first), (b, second) = points[:2]
     if a > 0:
         points = [(0.0, min(first + (first - second) / (b - a) * a, 1.0)), *points]
@@ -197,18 +190,18 @@ def _to_both_ends(points: list[tuple[float, float]]) -> list[tuple[float, float]
 
 
 def _from_zero(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """Points from 0 on, those below `LEAST_SIZE` as one at 0 with the least of their values: it claims no more."""
+    """The points from 0 on: those below `LEAST_SIZE` become one at 0 with their least value, which claims no more."""
     least = min(value for a, value in points if a < LEAST_SIZE)
     return [(0.0, least), *(point for point in points if point[0] >= LEAST_SIZE)]
 
 
 def _below(f: Callable[[float], float]) -> Points:
-    """Corners of a polygon that lies nowhere above a convex function.
+    """The corners of a polygon that lies nowhere above a convex function.
 
     Between two points of the grid a convex function lies above the lines through the two points before and the two
     points behind; where these meet is a corner. The lower hull of all corners lies below the function everywhere.
     """
-    at = [0.0, *GRID.tolist(), 1.0]
+    at = [0.0, *TEST_SIZES.tolist(), 1.0]
     try:
         values = [number(f"f({a:.3g})", f(a), InvalidClaim) for a in at]
     except InvalidClaim:
@@ -219,20 +212,20 @@ def _below(f: Callable[[float], float]) -> Points:
         ) from error
     grid = _checked(list(zip(at, values, strict=True)))
     a, y = np.array(grid).T
-    if np.any(np.diff(y) > ROUNDING):
+    if np.any(np.diff(y) > CURVE_ROUNDING):
         raise InvalidClaim("f rises somewhere between 0 and 1: a trade-off function falls")
     slopes = np.minimum(np.diff(y) / np.diff(a), 0.0)
-    lost = LOST / np.diff(a)
-    if np.any(np.diff(slopes) < -ROUNDING * (1 + np.abs(slopes[1:])) - lost[1:] - lost[:-1]):
+    lost = DIFFERENCE_ERROR / np.diff(a)
+    if np.any(np.diff(slopes) < -CURVE_ROUNDING * (1 + np.abs(slopes[1:])) - lost[1:] - lost[:-1]):
         raise InvalidClaim("f is not convex between 0 and 1: a trade-off function is")
     return _hull(_corners(a, y, slopes))
 
 
 def meeting_points(x: Floats, y: Floats, slopes: Floats) -> tuple[Floats, Floats]:
-    """Where the lines through two points before and two points behind meet, one for each interval between.
+    """The meeting points of the lines through the two points before and the two points behind each inner interval.
 
-    `slopes`: those of the intervals. A convex function through the points lies nowhere below these; where lines do not
-    meet within the interval, one of its ends stands for that.
+    `slopes`: the slopes of the intervals. A convex function through the points lies nowhere below the meeting points;
+    where the lines do not meet within the interval, one of its ends takes the place.
     """
     width, height = np.diff(x)[1:-1], np.diff(y)[1:-1]
     before, behind = slopes[:-2], slopes[2:]
@@ -244,10 +237,10 @@ def meeting_points(x: Floats, y: Floats, slopes: Floats) -> tuple[Floats, Floats
 
 
 def _corners(a: Floats, y: Floats, slopes: Floats) -> list[tuple[float, float]]:
-    """The points at which neighbouring lines meet, and both ends."""
+    """The meeting points of neighbouring lines, and both ends."""
     at, lower = meeting_points(a, y, slopes)
     first = (0.0, max(float(y[1] - slopes[1] * a[1]), 0.0))
-    corners = [first, *zip(at.tolist(), np.maximum(lower - LOST, 0.0).tolist(), strict=True)]
+    corners = [first, *zip(at.tolist(), np.maximum(lower - DIFFERENCE_ERROR, 0.0).tolist(), strict=True)]
     fall, rest = -float(slopes[-2]), float(y[-2])
     zero = float(a[-2]) + rest / fall if fall > 0 else math.inf
     return [*corners, *([(zero, 0.0)] if zero < 1 else []), (1.0, 0.0)]
