@@ -73,8 +73,8 @@ def asked_here(monkeypatch: pytest.MonkeyPatch) -> None:
     Without it a refutation takes a second or more. Only tests that ask for it by name have it: those that refute many
     times, and are about what comes after the health check. All others run what users run.
     """
-    monkeypatch.setattr(new_process, "_told", told_here)
-    monkeypatch.setattr(dependence, "RUNS", dependence.RUNS // 8)
+    monkeypatch.setattr(new_process, "_ask_processes", told_here)
+    monkeypatch.setattr(dependence, "SERIES_RUNS", dependence.SERIES_RUNS // 8)
 
 
 settings.register_profile("dpwitness", deadline=None, derandomize=True)  # tests assert no times, and repeat

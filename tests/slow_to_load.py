@@ -5,9 +5,9 @@ import time
 
 import numpy as np
 
-from dpwitness.health.new_process import INSIDE
+from dpwitness.health.new_process import INSIDE_VARIABLE
 
-if os.environ.get(INSIDE):
+if os.environ.get(INSIDE_VARIABLE):
     time.sleep(3600)
 
 KEPT = {}

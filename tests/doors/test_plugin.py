@@ -68,7 +68,7 @@ def project(pytester, loaded):
             if fresh:  # as `asked_here` of our own conftest, which is not there
                 conftest = (
                     "from dpwitness.health import new_process",
-                    "new_process._told = new_process.answer",
+                    "new_process._ask_processes = new_process.answer",
                     *conftest,
                 )
             if conftest:
@@ -1324,7 +1324,7 @@ def test_what_is_suppressed_is_a_name_or_names(project):
 
 def test_an_unknown_health_check_is_an_error(project):
     result = project("    def test_it(assert_private): assert_private(good, epsilon=1.0, suppress='slow')\n")()
-    result.stdout.fnmatch_lines(["E *InvalidParameter: suppress='slow': there is no such health check; there are *"])
+    result.stdout.fnmatch_lines(["E *InvalidParameter: suppress='slow' must be the name of a health check: *"])
 
 
 def test_discrete_mechanisms_are_not_taken_for_stuck(project):

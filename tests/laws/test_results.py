@@ -39,7 +39,7 @@ from dpwitness.evidence import (
     runs_needed,
 )
 from dpwitness.evidence.profile_band import BandLine
-from dpwitness.health.findings import of_pass, of_verdict
+from dpwitness.health.findings import findings_on_pass, notes_on_pass
 from dpwitness.mechanisms.columns import Columns, Entry
 from dpwitness.neighbours import Pair, Relation, as_finite_numbers, integers, pairs, queries, records
 from dpwitness.neighbours.difference import both
@@ -539,7 +539,7 @@ def test_a_function_that_never_varied_is_not_said_to_draw(counts, says):
 )
 def test_an_event_of_every_run_is_no_rare_tail(hits, runs, rare):
     counts = Counts(n10=hits, n00=runs - hits)
-    notes = of_pass(replace(RESULTS["passed"], witness=replace(WITNESS, counts=counts)))
+    notes = notes_on_pass(replace(RESULTS["passed"], witness=replace(WITNESS, counts=counts)))
     assert any("rare tail" in note for note in notes) is rare
 
 
@@ -548,7 +548,7 @@ def test_an_event_of_every_run_is_no_rare_tail(hits, runs, rare):
 def test_a_pass_was_too_slow_where_the_time_ended_it_before_enough_runs(ended, enough):
     verdict = RESULTS["passed"]
     needed = 10 * runs_needed(verdict.claim, verdict.alpha)
-    names = [found.name for found in of_verdict(replace(verdict, ended=ended, runs_made=needed - (not enough)))]
+    names = [found.name for found in findings_on_pass(replace(verdict, ended=ended, runs_made=needed - (not enough)))]
     assert ("too_slow" in names) is (ended == "time" and not enough)
 
 
@@ -563,14 +563,16 @@ def test_a_pass_has_low_power_where_it_excludes_no_more_than_twice_the_claim_or_
             witness = replace(WITNESS, claim=claim, counts=counts)
             bet = max(epochs - less, 0)
             verdict = replace(RESULTS["passed"], claim=claim, witness=witness, epoch_runs=bet, runs_made=10**9)
-            assert ("low_power" in [found.name for found in of_verdict(verdict)]) is few
+            assert ("low_power" in [found.name for found in findings_on_pass(verdict)]) is few
 
 
 @pytest.mark.parametrize(("name", "says"), [("passed", "it would have caught"), ("powerless", "it can refute")])
 def test_a_note_on_an_event_that_is_frequent_on_both_sides_agrees_with_what_would_have_been_caught(name, says):
     counts = Counts(n11=900, n00=100)
     (note,) = (
-        note for note in of_pass(replace(RESULTS[name], witness=replace(WITNESS, counts=counts))) if "any rate" in note
+        note
+        for note in notes_on_pass(replace(RESULTS[name], witness=replace(WITNESS, counts=counts)))
+        if "any rate" in note
     )
     assert note.endswith(f"the claim allows any rate on D: what {says} falls into it less often on D′")
 

@@ -167,7 +167,7 @@ def test_a_pass_that_was_too_slow_says_how_many_runs_there_were():
     verdict = replace(checked(honest, runs=200), ended="time", seconds=10.0)
     assert (verdict.epoch_runs, verdict.counts.runs) == (100, 100)
     needed = 10 * runs_needed(verdict.claim, verdict.alpha)
-    told = findings.of_verdict(verdict)[0].text
+    told = findings.findings_on_pass(verdict)[0].text
     assert told.startswith(f"honest made 200 runs in 10 s; at least {needed} are needed")
     assert f"about {needed / 20:.0f} s" in told
 

@@ -180,7 +180,7 @@ def test_shards_are_kept_by_their_number_and_sum_up():
         total += Counts(n10=k, n11=1, n01=2, n00=3)
         shards.add((total,))
     assert shards.totals == (total,)
-    assert 32 <= len(shards.kept) <= dependence.SHARDS
+    assert 32 <= len(shards.kept) <= 64
     assert [kept for ((kept, _, _),) in shards.kept] == [k + 1 for k in range(0, 300, shards.stride)]
     assert all(others == 3 and runs == hits - 1 + 6 for ((hits, others, runs),) in shards.kept)
 
@@ -493,14 +493,14 @@ def of_no_module(text, name):
     ("function", "reason"),
     [
         (remembered.hidden[0], "^<lambda> is a lambda, found by no name$"),
-        (remembered.decorated, "noisy that is this function"),
-        (np.random.default_rng(0).laplace, "is no plain function"),
-        (new_process.Place, "is no plain function"),
+        (remembered.decorated, "has another noisy than this function"),
+        (np.random.default_rng(0).laplace, "must be a plain function"),
+        (new_process.Place, "must be a plain function"),
         (
             of_no_module("def outer():\n    def f(data): return data\n    return f\nf = outer()", "f"),
             "is defined inside another function",
         ),
-        (of_no_module("def f(data): return data", "f"), "f is of no module that can be imported"),
+        (of_no_module("def f(data): return data", "f"), "f is not in a module that can be imported"),
     ],
 )
 def test_only_functions_that_a_name_leads_to_are_loaded_anew(function, reason):
@@ -634,7 +634,9 @@ def test_errors_in_the_new_process_are_told_in_one_line():
     script = str(Path(__file__).parents[1] / "calls_at_import.py")
     exact = new_process.Place(module="calls_at_import", file=script, name="exact")
     question = replace(requested(remembered.leaves), function=exact)
-    with pytest.raises(new_process.CannotLoad, match="calls dpwitness when it is imported: put that under if __name__"):
+    with pytest.raises(
+        new_process.CannotLoad, match="calls dpwitness when it is imported: put the call under if __name__"
+    ):
         new_process.ask(question, FEW)
 
 
@@ -670,9 +672,11 @@ def test_an_input_that_is_used_is_not_called_ignored():
 
 
 def test_events_that_tell_nothing_apart_are_noted():
-    assert findings.of_counts(Counts(n00=5)) == ("the event never happened on either input: it says nothing",)
-    assert findings.of_counts(Counts(n11=5)) == ("the event happened in every run on both inputs: it says nothing",)
-    assert findings.of_counts(Counts(n11=5, n01=1)) == findings.of_counts(Counts()) == ()
+    assert findings.notes_on_counts(Counts(n00=5)) == ("the event never happened on either input: it says nothing",)
+    assert findings.notes_on_counts(Counts(n11=5)) == (
+        "the event happened in every run on both inputs: it says nothing",
+    )
+    assert findings.notes_on_counts(Counts(n11=5, n01=1)) == findings.notes_on_counts(Counts()) == ()
 
 
 def test_a_relation_of_equal_inputs_is_refused_by_check():
@@ -791,7 +795,7 @@ def test_the_time_that_is_needed_is_that_of_runs_on_both_inputs():
 
 
 def test_an_event_that_happens_on_d_alone_says_something():
-    assert findings.of_counts(Counts(n10=5)) == ()
+    assert findings.notes_on_counts(Counts(n10=5)) == ()
 
 
 def in_this_process(outcomes, counts, side=0):
@@ -877,7 +881,7 @@ def test_what_varies_in_a_new_process_alone_is_rare():
 def test_compiled_constants_are_the_same_only_where_all_new_processes_have_them(monkeypatch):
     here = constants(remembered.compiled_coin)
     for told, same in (([here, here], True), ([here, None], False), ([None, here], False)):
-        monkeypatch.setattr(new_process, "_told", lambda *_, told=told: told)
+        monkeypatch.setattr(new_process, "_ask_processes", lambda *_, told=told: told)
         assert new_process.same_constants(remembered.compiled_coin) is same
 
 
@@ -885,7 +889,7 @@ def test_compiled_constants_that_cannot_be_compared_accuse_nobody(monkeypatch):
     def cannot(*_):
         raise new_process.CannotLoad("no process")
 
-    monkeypatch.setattr(new_process, "_told", cannot)
+    monkeypatch.setattr(new_process, "_ask_processes", cannot)
     _, ready = job(remembered.compiled_coin)
     (note,) = check_refutation(ready, PAIR.given[0], [POSITIVE], Shards())
     assert note == "the numbers that it uses were not compared with those of a new process: no process"
@@ -893,7 +897,7 @@ def test_compiled_constants_that_cannot_be_compared_accuse_nobody(monkeypatch):
 
 def test_a_file_that_is_loaded_in_a_new_process_may_not_call_dpwitness(monkeypatch):
     new_process.refuse_inside()
-    monkeypatch.setenv(new_process.INSIDE, "1")
+    monkeypatch.setenv(new_process.INSIDE_VARIABLE, "1")
     with pytest.raises(DPWitnessError, match="calls dpwitness when it is imported"):
         new_process.refuse_inside()
 
@@ -923,5 +927,5 @@ def test_an_outcome_is_named_by_what_it_is():
 
 def test_tests_run_the_health_check_that_users_run():
     """Unless they ask for another one by name, see `asked_here` in tests/conftest.py."""
-    assert new_process._told.__module__ == "dpwitness.health.new_process"
-    assert dependence.RUNS == 1 << 15
+    assert new_process._ask_processes.__module__ == "dpwitness.health.new_process"
+    assert dependence.SERIES_RUNS == 1 << 15

@@ -89,6 +89,6 @@ def _bound(problem: Problem, runner: Runner, effort: Effort, *, of_family: bool)
             search_runs=spent,
             course=course,
             seconds=runner.seconds,
-            notes=(*notes, *done.notes, *adjacency_note(problem, candidate.pair), *findings.of_counts(counts)),
+            notes=(*notes, *done.notes, *adjacency_note(problem, candidate.pair), *findings.notes_on_counts(counts)),
         )
     )

@@ -738,13 +738,13 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
             "epoch_runs": evidence.epoch_runs,
             "runs_made": evidence.runs_made,
             "course": course,
-            "notes": (*notes, *done.notes, *findings.of_counts(counts)),
+            "notes": (*notes, *done.notes, *findings.notes_on_counts(counts)),
         }
         if refuted:
             return Violation(**common, seconds=done.runner.seconds)
         detectable = detectable_parameter(bet, claim, alpha=level)
         passed = NotRefuted(**common, detectable_epsilon=detectable, seconds=done.runner.seconds)
-        return _with_notes(passed, *evidence.pass_notes, *findings.of_pass(passed))
+        return _with_notes(passed, *evidence.pass_notes, *findings.notes_on_pass(passed))
 
     return uninterrupted(verdict)
 

@@ -1,6 +1,6 @@
-"""What makes a verdict worthless or a false alarm, whatever the claim: dependent runs, ignored inputs, no noise.
+"""Health checks: faults that make any verdict worthless or a false alarm, such as dependent runs or ignored inputs.
 
 `before_search` looks at a few runs before the search. `dependence` tests independence. `refutation` makes all checks
-before a claim is called refuted. `new_process` loads the mechanism anew in a new process, to test whether
-noise is drawn anew there. `findings` lists what weakens a pass.
+before a claim is called refuted. `new_process` loads the mechanism in a new process, to test whether noise is drawn
+anew there. `findings` lists the weaknesses of a pass. `explanation` names the line that may leak.
 """

@@ -1,7 +1,7 @@
 """Health checks before the search: whether runs vary, are independent, use their input and are fast enough.
 
-`check`, `bound`, `curve` and `profile` refuse what would be a false alarm and note the rest (`required`); the pytest
-plugin refuses all, and lets each be suppressed by name (`all_findings`).
+`check`, `bound`, `curve` and `profile` refuse mechanisms that would give false alarms, and note the rest (`required`);
+the pytest plugin refuses all, and lets each check be suppressed by name (`all_findings`).
 """
 
 import time
@@ -16,8 +16,8 @@ from dpwitness.errors import DependentRuns, InvalidNeighbours, MechanismRaised
 from dpwitness.events import widen
 from dpwitness.events.encoding import is_text
 from dpwitness.evidence import runs_needed
-from dpwitness.health.dependence import NUMBERS, Series, refuse_series
-from dpwitness.health.findings import SAME_OR_RARE, SECONDS, Finding, only_outcome
+from dpwitness.health.dependence import MOST_NUMBERS, Series, refuse_series
+from dpwitness.health.findings import CHECK_SECONDS, NO_NOISE_OR_RARE, Finding, only_outcome
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.failures import described_on_both_inputs
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
@@ -28,34 +28,24 @@ from dpwitness.problem import Problem
 from dpwitness.results.text import at_most
 from dpwitness.runs import Role, Runner, Threads, generator, stack
 
-#: Calls that are looked at on each input, and runs of each: where one call makes many runs, and else.
-CALLS: Final = 64
-ROWS: Final = 64
-ROWS_ONE_BY_ONE: Final = 4
-#: Runs, or texts, of which fewer show nothing: of 1,000 equally likely texts 128 all differ with probability 10⁻⁴.
-FEWEST: Final = 128
-#: The share of all time that these runs may take.
-SHARE: Final = 1 / 20
-#: Proposed pairs that are compared.
-PAIRS: Final = 64
-#: Runs of both inputs of a pair from the same random numbers: if many runs are cheap, and if not.
-SAME_DRAWS: Final = 4096
-SAME_DRAWS_ONE_BY_ONE: Final = 64
-#: Runs that returned what an earlier run on the same input did, from which on a note says so: noise of two values that
-#: are as likely shows this with probability 10⁻⁶.
-FEWEST_REPEATS: Final = 20
+#: LEAST_RUNS is the least number of runs, or of texts, for a finding: 128 of 1,000 equally likely texts all differ with
+#: probability 10⁻⁴.
+LEAST_RUNS: Final = 128
+#: TIME_SHARE is the share of a check's time that its health checks may take.
+TIME_SHARE: Final = 1 / 20
+#: PROPOSED_PAIRS is the number of proposed pairs that are compared.
+PROPOSED_PAIRS: Final = 64
 
 
 def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
     """The health checks that check, bound, curve and profile make before the search; returns notes.
 
-    Raises `InvalidNeighbours` where nothing could be found and `DependentRuns` where anything found would be no
-    evidence.
+    Raises `InvalidNeighbours` for identical inputs, and `DependentRuns` for runs that cannot be evidence.
     """
     if finding := identical_inputs(problem):
         raise InvalidNeighbours(finding.text)
     name, seen = problem.mechanism.name, None
-    if not problem.mechanism.cost.compiled:  # compiled code cannot remember anything from run to run, nor return texts
+    if not problem.mechanism.cost.compiled:  # compiled code has no memory from run to run, and returns no texts
         seen = first_runs(problem, runner)
         if finding := stuck_generator(name, seen):
             raise DependentRuns(finding.text)
@@ -66,7 +56,7 @@ def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
 def report_time_needed(problem: Problem, runner: Runner, alpha: float) -> None:
     """Report before the runs if a check has no time to refute anything; its verdict says so afterwards.
 
-    This is no error: times measured in a few runs may be wrong, and every check ends with a verdict.
+    It is not an error: times measured in a few runs may be wrong, and every check ends with a verdict.
     """
     if finding := time_needed(problem, runner, alpha):
         runner.report("search", 0, runs_needed(problem.claim, alpha), finding.text)
@@ -77,28 +67,28 @@ def all_findings(problem: Problem, runner: Runner) -> list[Finding]:
     if finding := identical_inputs(problem):
         return [finding]  # nothing else is worth saying
     seen, name = first_runs(problem, runner), problem.mechanism.name
-    of_runs = (check(name, seen) for check in (deterministic_output, unrepeated_texts, stuck_generator))
-    return [finding for finding in (unlike_inputs(problem), *of_runs, input_ignored(problem, runner)) if finding]
+    on_runs = (check(name, seen) for check in (deterministic_output, unrepeated_texts, stuck_generator))
+    return [finding for finding in (unlike_inputs(problem), *on_runs, input_ignored(problem, runner)) if finding]
 
 
 def first_runs(problem: Problem, runner: Runner) -> tuple[Series, Series] | None:
     """Run both inputs of the relation's first pair a few times; None where that would take too long."""
-    limit = min(SECONDS, SHARE * runner.max_time) / 2  # of each side
-    if FEWEST * runner.mechanism.cost.seconds_per_run > limit:
+    limit = min(CHECK_SECONDS, TIME_SHARE * runner.max_time) / 2  # for each side
+    if LEAST_RUNS * runner.mechanism.cost.seconds_per_run > limit:
         return None
     drawn = partial(_drawn, runner, problem.first, limit)
     seen = next(Threads(1).ordered([drawn], runner.searching().deadline))  # a run may hang
-    return seen if seen and min(len(side.rows) for side in seen) >= FEWEST else None
+    return seen if seen and min(len(side.rows) for side in seen) >= LEAST_RUNS else None
 
 
 def _drawn(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Series]:
-    """Calls on D and on D′, each side for so many seconds."""
+    """The series of up to 64 calls on D and on D′, each side for at most `limit` seconds."""
     mechanism = runner.mechanism
-    rows = ROWS if mechanism.cost.batched else ROWS_ONE_BY_ONE
+    rows = 64 if mechanism.cost.batched else 4
 
     def drawn(side: int) -> Series:
         data, end, blocks = pair.sides[side], time.monotonic() + limit, list[Rows]()
-        while len(blocks) < CALLS and (not blocks or time.monotonic() < end):
+        while len(blocks) < 64 and (not blocks or time.monotonic() < end):
             rng = generator(runner.seed, Role.HEALTH_FIRST_RUNS, side, len(blocks))
             blocks.append(mechanism.outcomes(data, rng, rows, start=len(blocks) * rows))
         return Series(data, stack(blocks), np.arange(len(blocks) * rows))
@@ -110,7 +100,7 @@ def _drawn(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Series]:
 
 
 def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
-    """Return `deterministic_output` if every run returned the same, on both inputs."""
+    """Return `deterministic_output` if every run returned the same outcome, on both inputs."""
     if seen is None:
         return None
     rows = stack([side.rows for side in seen])
@@ -125,7 +115,7 @@ def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Findi
 
 
 def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
-    """Return `stuck_generator` if runs are not independent, so that counts would be no evidence."""
+    """Return `stuck_generator` if runs are not independent, so that counts cannot be evidence."""
     try:
         refuse_series(name, (), seen or ())
     except DependentRuns as error:
@@ -136,7 +126,7 @@ def stuck_generator(name: str, seen: tuple[Series, Series] | None) -> Finding | 
 def identical_inputs(problem: Problem) -> Finding | None:
     """Return `identical_inputs` if the relation proposes the same input twice, so that nothing can be found."""
     both = None
-    for pair in islice(proposed_pairs(problem.relation, problem.data), PAIRS):
+    for pair in islice(proposed_pairs(problem.relation, problem.data), PROPOSED_PAIRS):
         if len(pair.key) != 1:
             return None
         both = shown(pair.data) if both is None else both
@@ -146,23 +136,23 @@ def identical_inputs(problem: Problem) -> Finding | None:
 
 
 def unrepeated_texts(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
-    """Return `unrepeated_texts` if an entry of the outcomes is a text in `FEWEST` runs, and no two are equal."""
+    """Return `unrepeated_texts` if an entry of the outcomes is a text in 128 runs or more, and no two are equal."""
     for entries in stack([side.rows for side in seen]).T if seen else ():
         texts = entries[is_text(entries)]
-        if len(texts) >= FEWEST and len(np.unique(texts)) == len(texts):
+        if len(texts) >= LEAST_RUNS and len(np.unique(texts)) == len(texts):
             return Finding(
                 name="unrepeated_texts",
                 text=f"{len(texts)} runs of {name} returned {len(texts)} different texts, and a text is compared as a "
-                "whole: give outcome=, a function that returns what is in it, such as outcome=float",
+                "whole: give outcome=, a function of the text that returns its value, such as outcome=float",
             )
     return None
 
 
 def unlike_inputs(problem: Problem) -> Finding | None:
     """Return `unlike_inputs` if D and D′ of a pair differ in more than their values, as an explicit pair may."""
-    if problem.relation.judged:  # which differ in their records alone
+    if problem.relation.judged:  # its pairs differ in their records alone
         return None
-    for pair in islice(proposed_pairs(problem.relation, problem.data), PAIRS):
+    for pair in islice(proposed_pairs(problem.relation, problem.data), PROPOSED_PAIRS):
         if difference := unlike(pair):
             text = f"D and D′ differ in {difference}, not only in their records: the verdict may be due to that"
             return Finding(name="unlike_inputs", text=text)
@@ -170,7 +160,7 @@ def unlike_inputs(problem: Problem) -> Finding | None:
 
 
 def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
-    """Return `input_ignored` if both inputs of every pair always gave the same from the same random numbers.
+    """Return `input_ignored` if both inputs of every pair gave the same outcomes from the same random numbers.
 
     Mechanisms whose randomness no seed repeats are not tested; for slow ones see `ignored_throughout`.
     """
@@ -181,10 +171,10 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
         return _input_ignored(problem, runner)
     if not isinstance(mechanism, PythonMechanism) or mechanism.cost.batched:
         return None
-    deadline = Deadline(time.monotonic() + min(SECONDS / 2, SHARE * runner.max_time))
+    deadline = Deadline(time.monotonic() + min(CHECK_SECONDS / 2, TIME_SHARE * runner.max_time))
     if not next(Threads(1).ordered([partial(mechanism.repeats_if_seeded, problem.first)], deadline)):  # a run may hang
         return None
-    mechanism.draws_globally = True  # for these runs alone: seeding takes longer than a fast run
+    mechanism.draws_globally = True  # in this check alone: seeding takes longer than a fast run
     try:
         return _input_ignored(problem, runner)
     finally:
@@ -192,7 +182,7 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
 
 
 def _input_ignored(problem: Problem, runner: Runner) -> Finding | None:
-    deadline = Deadline(time.monotonic() + min(SECONDS / 2, SHARE * runner.max_time))
+    deadline = Deadline(time.monotonic() + min(CHECK_SECONDS / 2, TIME_SHARE * runner.max_time))
     asked = (partial(_same, runner, pair, number) for number, pair in enumerate(problem.candidates()))
     runs = 0
     for same in Threads(1).ordered(asked, deadline):
@@ -203,9 +193,9 @@ def _input_ignored(problem: Problem, runner: Runner) -> Finding | None:
 
 
 def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows]]) -> tuple[str, ...]:
-    """Return a note where coupled runs of a check, of many pairs, gave the same on both inputs each time.
+    """Return a note where all coupled runs of a check gave the same outcome on both inputs.
 
-    `outcomes`: rows of D and of D′ for each pair, as long.
+    `outcomes`: for each pair as many rows of D as of D′.
     """
     both = list(outcomes)
     runs = sum(len(left) for left, _ in both)
@@ -214,7 +204,7 @@ def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows
 
 
 def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
-    """Return a note where the runs of a check returned the same on each input, every time.
+    """Return a note where every run of a check on an input returned the same outcome, for all inputs.
 
     `outcomes`: inputs and the rows of their runs; an input may come several times.
     """
@@ -224,9 +214,10 @@ def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
             by_input.setdefault(input_key(data), []).append(rows)
     sides = [stack(blocks) for blocks in by_input.values()]
     runs, inputs = sum(map(len, sides)), len(sides)
-    if runs - inputs < FEWEST_REPEATS or any(only_outcome(rows) is None for rows in sides):
+    # Noise of two equally likely values repeats in 20 runs with probability 10⁻⁶.
+    if runs - inputs < 20 or any(only_outcome(rows) is None for rows in sides):
         return ()
-    return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {SAME_OR_RARE}",)
+    return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {NO_NOISE_OR_RARE}",)
 
 
 def _ignoring(name: str, runs: int) -> Finding:
@@ -238,7 +229,7 @@ def _ignoring(name: str, runs: int) -> Finding:
 
 
 def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | None:
-    """Return `too_slow` if even the clearest violation takes longer to refute than there is time."""
+    """Return `too_slow` if refuting even the clearest violation takes more seconds than the check has."""
     mechanism = problem.mechanism
     needed = runs_needed(problem.claim, alpha)
     cores = runner.pool.workers if runner.pool is not None else runner.workers if mechanism.threads else 1
@@ -254,10 +245,10 @@ def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | Non
 
 
 def _same(runner: Runner, pair: Pair, number: int) -> int:
-    """The runs made if both inputs gave the same in each of them, else 0."""
+    """The number of runs if both inputs gave the same outcomes in each of them, else 0."""
     mechanism = runner.mechanism
-    most = SAME_DRAWS if mechanism.cost.cheap_in_bulk else SAME_DRAWS_ONE_BY_ONE
-    most = max(min(most, NUMBERS // max(mechanism.width, 1)), 2)
+    most = 4096 if mechanism.cost.cheap_in_bulk else 64
+    most = max(min(most, MOST_NUMBERS // max(mechanism.width, 1)), 2)
     for n in (2, most):  # the first two mostly settle it
         key = (Role.HEALTH_SAME_DRAWS, number, n)
         try:

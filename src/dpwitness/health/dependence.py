@@ -1,9 +1,9 @@
-"""Whether runs are independent of each other: exact tests of patterns that independent runs do not show.
+"""Exact tests of the independence of runs: patterns that independent runs do not show.
 
 First the tests, which are functions of counts. Each conditions on the number of hits, so that no probability has to be
-known: given their number, the hits of independent runs lie on every set of places of that size equally often. Then what
-they are applied to: shards of confirm runs, further calls, and series of runs in the order of time (`refuse_dependent`,
-`refuse_series`).
+known: given their number, the hits of independent runs lie on every set of places of that size equally often. Then the
+runs that they are applied to: shards of confirm runs, further calls, and series of runs in the order of time
+(`refuse_dependent`, `refuse_series`).
 """
 
 import math
@@ -16,31 +16,22 @@ from typing import Final
 import numpy as np
 from numpy.typing import NDArray
 
+from dpwitness.claims.claim import Floats
 from dpwitness.errors import DependentRuns
 from dpwitness.events import Event, widen
 from dpwitness.evidence import Counts
-from dpwitness.health.findings import ADVICE, outcome_keys
+from dpwitness.health.findings import FRESH_NOISE_ADVICE, outcome_keys
 from dpwitness.machine import Deadline
 from dpwitness.mechanisms.mechanism import Rows, Turns
 from dpwitness.neighbours import Data, Pair, input_key, shown
 from dpwitness.runs import Role, Runner, Threads, generator, stack
 
-#: The probability with which one of these tests refuses a mechanism of independent runs, at most.
+#: LEVEL is the largest probability with which a test of this file refuses a mechanism of independent runs.
 LEVEL: Final = 1e-9
-#: The alternatives of `repeats_p_value`: how many times likelier an outcome repeats at the distance of the last repeat.
-FACTORS: Final = (1.0, 1e2, 1e4, 1e8)
-#: Distances in time that are tested exactly: those where hits differ most from chance.
-LAGS: Final = 4
-#: Standard errors from chance from which a distance is tested: less is not significant at `LEVEL`.
-STANDARD_ERRORS: Final = 5.0
-
-Whole = NDArray[np.int64]
-Floats = NDArray[np.float64]
-Flags = NDArray[np.bool_]
 
 
 def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int) -> float:
-    """Fisher's exact test that two shares differ in either direction: twice the smaller tail."""
+    """The p-value of Fisher's exact test that two shares differ in either direction: twice the smaller tail."""
     from scipy.stats import hypergeom  # 0.5 s
 
     if not of or not of_others:
@@ -50,11 +41,11 @@ def fisher_p_value(hits: int, of: int, other_hits: int, of_others: int) -> float
 
 
 def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
-    """Whether some call's share of hits is not that of the others, or all shares vary more, or less, than by chance.
+    """The p-value that one call's share of hits differs, or that all shares vary more, or less, than by chance.
 
-    A third of the level for each. Given all hits, those of one call are hypergeometric, which tests each call. So are
-    those of one call given the calls before it: its p-values are those of independent tests, whose product says
-    whether calls lie far from what was expected, or close to it (Fisher's method).
+    Each of the three has a third of the level. Given all hits, the hits of one call are hypergeometric, which tests
+    each call. So are the hits of one call given the calls before it: their p-values are independent, and their product
+    tests whether calls lie far from their expectation, or close to it (Fisher's method).
     """
     from scipy.stats import chi2, hypergeom  # 0.5 s
 
@@ -66,18 +57,20 @@ def calls_p_value(hits: Sequence[int], rows: Sequence[int]) -> float:
     runs, left = (np.cumsum(counts[::-1])[::-1] for counts in (n, h))
     law = hypergeom(runs, left, n)
     far = 2 * np.minimum(law.cdf(h), law.sf(h - 1))
-    expected, away = n * left, abs(h * runs - n * left)  # both times `runs`: whole numbers, which are not rounded
+    expected, away = n * left, abs(h * runs - n * left)  # both times `runs`: integers, without rounding
     close = law.cdf((expected + away) // runs) - law.cdf(-((away - expected) // runs) - 1)
     logs = [np.log(np.clip(p, np.finfo(float).tiny, 1.0)).sum() for p in (far, close)]
     return min(1.0, 3 * min(single, *(float(chi2.sf(-2 * log, 2 * len(h))) for log in logs)))
 
 
-def lags_p_value(hits: Flags, places: Whole) -> tuple[float, int]:
-    """Whether hits at some distance come together more, or less, often than by chance; and at which distance.
+def lags_p_value(hits: NDArray[np.bool_], places: NDArray[np.int64]) -> tuple[float, int]:
+    """The p-value that hits at some distance coincide more, or less, often than by chance; and that distance in runs.
 
     `places` are the numbers of the runs in the order of time, increasing; between them may lie runs of other inputs.
-    The p-value is over all distances up to half of the length; at each of them runs are taken in disjoint pairs, in two
-    ways, and the second of a pair is asked whether it is a hit more, or less, often where the first is one.
+    The p-value is over all distances up to half of the length. At each distance runs form disjoint pairs, in two ways,
+    and Fisher's test compares the share of hits among second runs after a hit with that after another run. Only the
+    four distances that differ most from chance are tested, by at least five standard errors, as a smaller difference is
+    not significant at `LEVEL`.
     """
     at = places - places[0]
     size, share = int(at[-1]) + 1, float(hits.mean())
@@ -88,12 +81,12 @@ def lags_p_value(hits: Flags, places: Whole) -> tuple[float, int]:
     centred[at], present[at] = hits - share, 1.0
     together, pairs = _autocorrelation(centred)[1 : lags + 1], _autocorrelation(present)[1 : lags + 1]
     scores = np.abs(together) / (share * (1 - share) * np.sqrt(np.maximum(np.rint(pairs), 1)))
-    likeliest = np.argsort(-scores)[:LAGS] + 1
+    likeliest = np.argsort(-scores)[:4] + 1
     least, flags = (1.0, 0), np.full(size, -1, np.int8)
     flags[at] = hits
-    for lag in likeliest[scores[likeliest - 1] > STANDARD_ERRORS].tolist():
+    for lag in likeliest[scores[likeliest - 1] > 5.0].tolist():
         block = np.arange(size - lag) // lag % 2
-        for part in (0, 1):  # runs of even blocks with those of the blocks behind them, and those of odd ones
+        for part in (0, 1):  # runs of even blocks with the blocks behind them, then runs of odd blocks
             a, b = flags[:-lag][block == part], flags[lag:][block == part]
             both, first, second, neither = (
                 int(((a == x) & (b == y)).sum()) for x, y in ((1, 1), (1, 0), (0, 1), (0, 0))
@@ -104,21 +97,21 @@ def lags_p_value(hits: Flags, places: Whole) -> tuple[float, int]:
 
 
 def _autocorrelation(values: Floats) -> Floats:
-    """Σ v[t]·v[t + lag] for every lag."""
+    """The sums Σ v[t]·v[t + lag] for every lag from 0."""
     size = 1 << (2 * len(values) - 1).bit_length()
     return np.asarray(np.fft.irfft(np.abs(np.fft.rfft(values, size)) ** 2, size)[: len(values)])
 
 
-def repeats_p_value(outcomes: Whole, places: Whole) -> float:
-    """Whether outcomes come again at a distance at which others came again; the inverse of an e-value.
+def repeats_p_value(outcomes: NDArray[np.int64], places: NDArray[np.int64]) -> float:
+    """The p-value that outcomes repeat at the distance of earlier repeats; the inverse of an e-value.
 
     Given which outcomes there are, independent runs return them in every order equally often: the next is c with the
-    share that c has of those still to come. The alternative makes likelier the one that stood as far before as an
-    outcome came again last, counted in places, or in runs of this input. What is bet is known before the run, so the
-    ratio of the two has expectation 1, and so has the mean over several bets.
+    share that c has of those still to come. The alternative favours the outcome at the distance of the last repeat,
+    counted in places, or in runs of this input, by a factor of 1, 10², 10⁴ or 10⁸. The bet is known before the run, so
+    the ratio of the two has expectation 1, and so has the mean over several bets.
 
     `outcomes` are those of one input in the order of time, equal ones by one number, from 0 on; `places` the numbers of
-    these runs among all, increasing.
+    its runs among all, increasing.
     """
     if not len(outcomes):
         return 1.0
@@ -127,14 +120,14 @@ def repeats_p_value(outcomes: Whole, places: Whole) -> float:
     return math.exp(min(0.0, math.log(len(ratios)) - top - math.log(sum(math.exp(r - top) for r in ratios))))
 
 
-def _repeat_ratios(outcomes: Whole, places: Whole) -> list[float]:
-    """The logarithm of the ratio of `repeats_p_value` for each factor."""
+def _repeat_ratios(outcomes: NDArray[np.int64], places: NDArray[np.int64]) -> list[float]:
+    """The logarithm of the ratio of `repeats_p_value` for each of its four factors, less one."""
     runs = np.arange(len(outcomes))
     order = np.lexsort((runs, outcomes))  # runs of one outcome together, in the order of time
     again = np.flatnonzero(np.diff(outcomes[order]) == 0)
     before = np.full(len(runs), -1)
     before[order[again + 1]] = order[again]
-    # The distance that is known before a run: that of the last run before it whose outcome had come before.
+    # The distance that is known before a run is that of the last repeat before it.
     latest = np.maximum.accumulate(np.append(-1, np.where(before >= 0, runs, -1)[:-1]))
     wanted = places - np.where(latest >= 0, places[latest] - places[before[latest]], 0)
     there = np.searchsorted(places, wanted)
@@ -143,33 +136,29 @@ def _repeat_ratios(outcomes: Whole, places: Whole) -> list[float]:
     earlier = np.searchsorted(outcomes[order] * len(runs) + order, expected * len(runs) + t)
     to_come = np.searchsorted(outcomes[order], expected, side="right") - earlier
     left = len(runs) - t
-    undecided = (to_come > 0) & (to_come < left)  # else the next outcome is known without betting
+    undecided = (to_come > 0) & (to_come < left)  # else the next outcome is certain
     share, right = to_come[undecided] / left[undecided], outcomes[t[undecided]] == expected[undecided]
-    return [float(math.log1p(f) * right.sum() - np.log1p(f * share).sum()) for f in FACTORS]
+    return [float(math.log1p(f) * right.sum() - np.log1p(f * share).sum()) for f in (1.0, 1e2, 1e4, 1e8)]
 
 
-#: Shards of confirm runs that are kept one by one, and further calls on each input that are looked at beside them.
-SHARDS: Final = 64
-CALLS: Final = 32
-#: Runs of one input that are looked at in the order of time, at most and at least, and inputs.
-RUNS: Final = 1 << 15
-FEWEST_RUNS: Final = 16
-INPUTS: Final = 4
-#: Seconds of further calls on both inputs: as long as a new process takes to start.
+#: SERIES_RUNS is the largest number of runs of one input that are tested in the order of time.
+SERIES_RUNS: Final = 1 << 15
+#: LEAST_SERIES_RUNS is the least number of runs of one input that are tested in the order of time.
+LEAST_SERIES_RUNS: Final = 16
+#: CALLS_SECONDS is the time in seconds of further calls on both inputs: that in which a new process starts.
 CALLS_SECONDS: Final = 0.5
-#: Numbers that the outcomes of further calls on one input may hold.
-NUMBERS: Final = 1 << 22
-#: Seconds after which further calls are given up, as those of a mechanism that hangs.
-GIVEN_UP: Final = 10.0
+#: MOST_NUMBERS is the largest number of entries in the outcomes of further calls on one input: 32 MB.
+MOST_NUMBERS: Final = 1 << 22
 
+#: Shard has the counts of one shard.
 Shard = tuple[int, int, int]  # hits on D, hits on D′, paired runs
 
 
 @dataclass(slots=True)
 class Shards:
-    """What shards of confirm runs showed one by one: at most `SHARDS` of them, evenly spread, and the sum of all.
+    """The counts of at most 64 shards of confirm runs, evenly spread, and the sum of all shards.
 
-    Which are kept is decided by their number, never by what they show.
+    A shard is kept by its number, never by its counts.
     """
 
     totals: tuple[Counts, ...] = ()
@@ -181,7 +170,7 @@ class Shards:
 
     @property
     def compared(self) -> tuple[Counts, ...]:
-        """The counts whose shares are compared with those of other runs: of each event, then of those of `chosen`."""
+        """The counts of each event, then of the events in `chosen`, whose shares are compared with other runs."""
         return (*self.totals, *(counts for _, counts in self.chosen))
 
     def add(self, totals: tuple[Counts, ...]) -> None:
@@ -194,7 +183,7 @@ class Shards:
                     for now, then in zip(totals, before, strict=True)
                 )
             )
-            if len(self.kept) > SHARDS:
+            if len(self.kept) > 64:
                 self.kept, self.stride = self.kept[::2], 2 * self.stride
         self.totals, self.count = totals, self.count + 1
 
@@ -205,18 +194,18 @@ class Series:
 
     data: Data
     rows: Rows
-    places: Whole
+    places: NDArray[np.int64]
 
     @property
     def outcomes(self) -> list[bytes]:
-        """The outcomes, equal ones by the same bytes in every process."""
+        """The outcomes as bytes, equal for equal outcomes in every process."""
         return outcome_keys(self.rows)
 
 
 def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, ...]:
-    """The longest series of paired runs of several pairs; an input that stands in several pairs is one.
+    """The four longest series in paired runs of several pairs; an input of several pairs has one series.
 
-    `runs`: of each pair the outcomes on D, those on D′, and the turns, of no runs where nothing is kept between them.
+    `runs`: for each pair the outcomes on D and on D′, and their turns, empty where no state is kept between runs.
     """
     by_input: dict[object, list[Series]] = {}
     for pair, x, y, turns in runs:
@@ -224,12 +213,12 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
             for process in np.unique(turns[0]):
                 there = turns[0] == process
                 by_input.setdefault((input_key(data), process), []).append(Series(data, rows[there], places[there]))
-    longest = sorted(by_input.values(), key=lambda parts: -sum(len(part.rows) for part in parts))[:INPUTS]
+    longest = sorted(by_input.values(), key=lambda parts: -sum(len(part.rows) for part in parts))[:4]
     series = []
     for parts in longest:
         rows, places = stack([part.rows for part in parts]), np.concatenate([part.places for part in parts])
-        order = np.argsort(places)[-RUNS:]
-        if len(order) >= FEWEST_RUNS:
+        order = np.argsort(places)[-SERIES_RUNS:]
+        if len(order) >= LEAST_SERIES_RUNS:
             series.append(Series(parts[0].data, rows[order], places[order]))
     return tuple(series)
 
@@ -237,8 +226,8 @@ def series_of(runs: Iterable[tuple[Pair, Rows, Rows, Turns]]) -> tuple[Series, .
 def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) -> None:
     """Raise `DependentRuns` if outcomes depend on earlier ones, as `refuse_dependent` does.
 
-    Three things are tested: exact repeats of whole outcomes, odd against even runs, and all distances in time. The last
-    two look at each event, and at the first number of the outcomes: whether it is above, or far from, its median.
+    Three patterns are tested: exact repeats of whole outcomes, odd against even runs, and all distances in time. The
+    last two look at each event, and at the first number of the outcomes: whether it is above, or far from, its median.
     """
     level = LEVEL / max(len(series) * (1 + 2 * (len(events) + 2)), 1)
     for one in series:
@@ -265,11 +254,11 @@ def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) 
 
 
 def _dependent(name: str, text: str) -> DependentRuns:
-    return DependentRuns(f"the runs of {name} are not independent: {text}: {ADVICE}")
+    return DependentRuns(f"the runs of {name} are not independent: {text}: {FRESH_NOISE_ADVICE}")
 
 
-def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Flags]]:
-    """The flags that are followed through the runs; the median does not depend on the order of runs."""
+def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, NDArray[np.bool_]]]:
+    """The flags of every run that are tested, with a text; the median does not depend on the order of runs."""
     for event in events:
         yield "the event happened", event.contains(widen(rows, event.width))
     first = rows[:, 0]
@@ -282,7 +271,7 @@ def _flags(rows: Rows, events: Sequence[Event]) -> Iterator[tuple[str, Flags]]:
 
 
 def _median(values: Rows) -> float:
-    """The middle one of the values that are there: never between two, where large codes would overflow."""
+    """The upper median of the values that are present; a mean of two large codes would overflow."""
     present = np.sort(values[~np.isnan(values)])
     return float(present[len(present) // 2]) if len(present) else math.nan
 
@@ -299,28 +288,28 @@ class FurtherCalls:
 def further_calls(
     runner: Runner, pair: Pair, events: Sequence[Event], *, seconds: float = CALLS_SECONDS
 ) -> list[FurtherCalls] | None:
-    """Call the mechanism again on D and on D′, from streams of their own, for so many seconds in all.
+    """Call the mechanism again on D and on D′, from streams of their own, for `seconds` in all.
 
-    None where they do not end soon after.
+    None where the calls do not end within 10 s, as those of a mechanism that hangs.
     """
 
     def both() -> list[FurtherCalls]:
         return [_calls(runner, data, side, events, seconds / 2) for side, data in enumerate(pair.sides)]
 
-    return next(Threads(1).ordered([both], Deadline(time.monotonic() + min(GIVEN_UP, runner.seconds_until_due))))
+    return next(Threads(1).ordered([both], Deadline(time.monotonic() + min(10.0, runner.seconds_until_due))))
 
 
 def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:
-    """Calls of as many rows as fit in the time: those of a shard at most, and of plain Python `RUNS` in all."""
-    mechanism = runner.mechanism
+    """Up to 32 calls of as many rows as fit in the time, at most a shard; plain Python makes `SERIES_RUNS` in all."""
+    mechanism, calls = runner.mechanism, 32
     width = max(mechanism.width, *(event.width for event in events))
-    room = max(min(RUNS, NUMBERS // width), FEWEST_RUNS)
-    most = mechanism.shard if mechanism.cost.batched else min(mechanism.shard, room // CALLS)
-    rows = int(max(min(most, seconds / CALLS / max(mechanism.cost.seconds_per_run, 1e-9)), 1))
+    room = max(min(SERIES_RUNS, MOST_NUMBERS // width), LEAST_SERIES_RUNS)
+    most = mechanism.shard if mechanism.cost.batched else min(mechanism.shard, room // calls)
+    rows = int(max(min(most, seconds / calls / max(mechanism.cost.seconds_per_run, 1e-9)), 1))
     hits: list[list[int]] = [[] for _ in events]
     blocks: list[Rows] = []
     before, end = mechanism.run_count, time.monotonic() + seconds
-    for call in range(CALLS):
+    for call in range(calls):
         block = mechanism.outcomes(
             data, generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side, call), rows, least=width
         )
@@ -336,10 +325,10 @@ def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], secon
 
 
 def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[FurtherCalls]) -> None:
-    """Raise `DependentRuns` if hits of so many events cluster in calls.
+    """Raise `DependentRuns` if hits of one of `events` events cluster in calls.
 
-    The calls are shards of the confirm runs, and `further` ones on D and on D′, if any. Of a mechanism of
-    independent runs that happens with probability `LEVEL` at most, where the number of runs was fixed before.
+    The calls are shards of the confirm runs, and `further` ones on D and on D′, if any. A mechanism of independent runs
+    is refused with probability at most `LEVEL`, where the number of runs was fixed before.
     """
     for event, side in product(range(events), (0, 1)):
         hits = [shard[event][side] for shard in shards.kept] + (further[side].hits[event] if further else [])

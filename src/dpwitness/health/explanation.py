@@ -1,8 +1,8 @@
-"""The line at which a refuted mechanism may leak: runs on D and on D′ from the same seeds, compared draw by draw.
+"""The line at which a refuted mechanism may leak, from runs on D and on D′ with the same seeds, draw by draw.
 
 The search goes in this order: settings and probabilities of draws, the number of draws and the branch that decides it,
-outputs without their noise. An explanation is for people, and no evidence. A wrong one misleads, so nothing is said if
-more than one line may be the cause.
+outputs without their noise. An explanation is for people, and is not evidence. A wrong one misleads, so it is
+left out if more than one line may be the cause.
 """
 
 import dataclasses
@@ -19,10 +19,10 @@ from pathlib import Path
 from typing import Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from dpwitness.checks import INTERRUPTS
 from dpwitness.claims import Claim
+from dpwitness.claims.claim import Floats
 from dpwitness.files import as_utf8
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.recording import CannotRecord, Draw, Place, Recorder, Recording
@@ -30,32 +30,26 @@ from dpwitness.neighbours import Pair
 from dpwitness.results.witness import Cause, Explanation
 from dpwitness.runs import Role, Runner, generator
 
-Floats = NDArray[np.float64]
-#: For each side the values of all its runs.
+#: Sides has for each side the values of all its runs.
 Sides = Sequence[Sequence[Any]]
 
-#: Paired runs by the seconds of a run, at most; slower mechanisms are not recorded.
-PAIRS: Final = ((2e-3, 20), (0.5, 4))
-#: Seconds for all recorded runs, beside a few times the seconds of a run.
-SECONDS: Final = 1.0
-#: Entries of an output; mechanisms with larger outputs are not recorded.
+#: MOST_ENTRIES is the largest number of entries of an output; mechanisms with larger outputs are not recorded.
 MOST_ENTRIES: Final = 4096
-#: Entries of an output, and numbers drawn in a run, that are compared with each other.
+#: MOST_COMPARED is the largest number of entries, and of numbers drawn in a run, that are compared with each other.
 MOST_COMPARED: Final = 512
-#: Relative difference up to which two numbers are equal.
-SAME: Final = 1e-9
-#: Probability with which an outcome may be alike in all runs of a side by chance, if it is called constant.
-ALIKE: Final = 0.1
-
-LAPLACE: Final = ("Laplace", "two-sided geometric")
-GAUSSIAN: Final = ("Gaussian", "discrete Gaussian")
+#: ROUNDING is the relative difference up to which two numbers are equal.
+ROUNDING: Final = 1e-9
+#: LAPLACE_FAMILIES has the noise whose scale states ε.
+LAPLACE_FAMILIES: Final = ("Laplace", "two-sided geometric")
+#: GAUSSIAN_FAMILIES has the noise whose scale states μ.
+GAUSSIAN_FAMILIES: Final = ("Gaussian", "discrete Gaussian")
 
 
 def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Explanation | None:
     """The line at which D and D′ part; None if that is not clear, or the mechanism cannot be recorded.
 
-    `function`: the user's own. It takes about a second at most, or a few runs of a slow mechanism, raises nothing but
-    `KeyboardInterrupt`, and leaves everything as it was.
+    `function`: the user's own function. The explanation takes about a second at most, or a few runs of a slow
+    mechanism, raises only `KeyboardInterrupt`, and leaves everything as it was.
     """
     mechanism = runner.mechanism.plain or runner.mechanism
     if not mechanism.in_process:
@@ -65,22 +59,23 @@ def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Exp
         return None if recorded is None else Comparison(claim, recorded).explanation()
     except INTERRUPTS:
         raise
-    except BaseException:  # whatever the user's objects do when they are recorded: the verdict stands
+    except BaseException:  # an exception of a recorded object: the verdict stands
         return None
 
 
 def _recorded(
     mechanism: Mechanism, function: object, pair: Pair, runner: Runner
 ) -> tuple[list[Recording], list[Recording]] | None:
-    """Runs on D and on D′ from the same seeds; None if the same seed gives another run, or there is no time."""
+    """Recorded runs on D and on D′ from the same seeds; None if a seed does not repeat a run, or without time."""
     seconds = runner.mechanism.cost.seconds_per_run
-    pairs = next((number for most, number in PAIRS if seconds <= most), 0)
+    numbers = ((2e-3, 20), (0.5, 4))  # seconds of a run, at most, and pairs of runs
+    pairs = next((number for most, number in numbers if seconds <= most), 0)
     if not pairs:
         return None
     signature = mechanism.signature
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
         signature = signature.interpreted()  # numba's machine code draws unseen
-    limit = time.perf_counter() + SECONDS + 3 * (2 * pairs + 1) * seconds
+    limit = time.perf_counter() + 1.0 + 3 * (2 * pairs + 1) * seconds
     recorder = Recorder(signature.function, signature.original, root=_package(function), deadline=limit)
 
     def record(data: object, number: int) -> Recording:
@@ -91,7 +86,7 @@ def _recorded(
             output: Any = signature.call(value, rng, size)
             return output if size is None else output[0]
 
-        with np.errstate():  # what a run sets by np.seterr ends with it
+        with np.errstate():  # settings of np.seterr end with the run
             recording = recorder.record(call, generator(runner.seed, Role.HEALTH_EXPLANATION, number).bit_generator)
         if recording.error is not None and mechanism.errors == "raise":
             raise CannotRecord
@@ -106,20 +101,20 @@ def _recorded(
         for number in range(pairs):
             first.append(record(pair.data, number))
             if not number and (first[0].output, first[0].error) != (again.output, again.error):
-                return None  # something draws that is not recorded, or it keeps state
+                return None  # a draw is not recorded, or the mechanism keeps state
             second.append(record(pair.neighbour, number))
     except CannotRecord:
         if time.perf_counter() < limit:
             return None
-    # One of two numbers if there was too little time, so that a seed seldom gives another explanation.
-    done = next((number for _, number in PAIRS if number <= len(second)), 0)
+    # Without time for 20 pairs only 4 count, so that a seed seldom gives another explanation.
+    done = next((number for _, number in numbers if number <= len(second)), 0)
     return (first[:done], second[:done]) if done else None
 
 
 def _package(function: object) -> str | None:
-    """The folder of the installed package that a mechanism is of, whose code counts as the user's own; or None.
+    """The folder of a mechanism's installed package, whose code counts as the user's own; None without a package.
 
-    A function that stands for another one, as that of a sweep's case does, has the module of that as `of_module`.
+    A function in place of another one, as in a sweep's case, has the module of the other as `of_module`.
     """
     thing = getattr(function, "py_func", function)
     name = getattr(thing, "__module__", None) if hasattr(thing, "__qualname__") else type(thing).__module__
@@ -131,7 +126,7 @@ def _package(function: object) -> str | None:
 
 
 def shown_file(file: str) -> str:
-    """A file without the folders of a machine: from the working folder, from that of installed packages, or its name.
+    """The path of a file from the working folder or the folder of installed packages, or its name alone.
 
     Code that was typed in keeps its name, such as "<stdin>".
     """
@@ -176,7 +171,7 @@ def entries_of(output: object) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """One number that every run draws, of shape (side, run), as standard noise of a family."""
+    """The values of one draw as standard noise of a family; shape (2, runs), for D and D′."""
 
     draw: Draw
     family: str
@@ -185,7 +180,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """An entry that is constant + factor · a number drawn, in all runs of a side; both have one value a side."""
+    """An entry that equals constant + factor · draw in all runs; constant and factor have one value for each side."""
 
     column: Column
     factors: tuple[float, float]
@@ -193,7 +188,7 @@ class Fit:
 
     @property
     def shift(self) -> float:
-        """The difference between D and D′ without the noise, in scales of the noise."""
+        """The difference between D and D′ without the noise, in units of the noise's scale."""
         return (self.constants[0] - self.constants[1]) / self.factors[0]
 
 
@@ -207,12 +202,12 @@ class Comparison:
         self.drawing = any(run.draws for side in sides for run in side)
 
     def explanation(self) -> Explanation | None:
-        """The first difference that is clear."""
+        """The explanation by the first clear difference; None without one."""
         same = all(_kinds(first) == _kinds(second) for first, second in zip(*self.sides, strict=True))
         return self.settings() or (self.outputs() if same else self.flow())
 
     def _found(self, cause: Cause, place: Place | None, text: str, *on: str) -> Explanation | None:
-        """The explanation; `on`: the values on D and on D′."""
+        """The explanation at a place, None where the place is unknown; `on`: the values on D and on D′."""
         if place is None or place[1] < 1:
             return None
         file, line = as_utf8(shown_file(place[0])), place[1]
@@ -229,12 +224,12 @@ class Comparison:
         """
         rates = (1 - np.geomspace(1e-6, 0.5, 60)).tolist()
         most = max(p * (1 - self.claim.smallest(p, self.claim.parameter)) for p in rates)
-        return bool(most**self.pairs < ALIKE)
+        return bool(most**self.pairs < 0.1)
 
     # Settings and probabilities.
 
     def settings(self) -> Explanation | None:
-        """The first draw whose scale, or another setting, is one on D and another on D′ in every run."""
+        """The first draw with one scale, or another setting, in every run on D, and a different one on D′."""
         for i in range(min(len(run.draws) for side in self.sides for run in side)):
             draws = [[run.draws[i] for run in side] for side in self.sides]
             if len({(draw.name, draw.place) for side in draws for draw in side}) > 1 or (i and not self.seldom_alike):
@@ -247,7 +242,7 @@ class Comparison:
         for name in draws[0][0].settings:
             # A scale that differs between runs of one input follows from earlier draws, and may be private.
             both = _constants([[_range(draw.settings.get(name)) for draw in side] for side in draws])
-            if both is None or None in both or np.allclose(*both, rtol=SAME, atol=0):
+            if both is None or None in both or np.allclose(*both, rtol=ROUNDING, atol=0):
                 continue
             on = [f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}" for low, high in both]
             text = f"{name} {on[0]} on D, {on[1]} on D′: the {name} depends on the data"
@@ -255,26 +250,26 @@ class Comparison:
         return None
 
     def _probabilities(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
-        """Probabilities of outcomes of one draw that differ more than the claim allows."""
+        """Probabilities of a draw's outcomes that differ more than the claim allows."""
         both = _constants([[draw.probabilities for draw in side] for side in draws])
         if both is None or None in both or len(both[0]) != len(both[1]):
             return None
         for p, q in (both, both[::-1]):
             worst = max(range(len(p)), key=lambda k: p[k] - self.claim.largest(q[k]))
-            if p[worst] > self.claim.largest(q[worst]) * (1 + SAME) + SAME:
+            if p[worst] > self.claim.largest(q[worst]) * (1 + ROUNDING) + ROUNDING:
                 on = [f"{one[worst]:.4g}" for one in both]
                 text = f"outcome {worst} has probability {on[0]} on D, {on[1]} on D′, which the claim does not allow"
                 return self._found("probabilities", draws[0][0].place, text, *(f"probability {one}" for one in on))
         return None
 
     def _sensitivity(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
-        """Noise of a library that is added to numbers farther apart than the sensitivity that it was made for."""
+        """Noise of a library that is added to numbers farther apart than the noise's sensitivity."""
         both = _constants([[draw.value for draw in side] for side in draws])
         if both is None or None in both:
             return None
         asked = float(np.max(draws[0][0].settings.get("sensitivity", math.inf)))
         apart = abs(both[0] - both[1])
-        if not apart > asked + SAME * max(map(abs, both)):
+        if not apart > asked + ROUNDING * max(map(abs, both)):
             return None
         on = [f"{number:.4g}" for number in both]
         text = f"noise of sensitivity {asked:.4g} is added to {on[0]} on D, {on[1]} on D′, which differ by {apart:.4g}"
@@ -283,7 +278,7 @@ class Comparison:
     # The number of draws.
 
     def flow(self) -> Explanation | None:
-        """Another number of draws on D than on D′ in every run, or the branch that decides it."""
+        """A number of draws that differs between D and D′ in every run, or the branch that decides it."""
         first, second = (side[0] for side in self.sides)
         ways = [[tuple((d.name, d.size, d.place) for d in run.draws) for run in side] for side in self.sides]
         if _constants(ways) is None:
@@ -291,7 +286,7 @@ class Comparison:
         at = _parting(_kinds(first), _kinds(second))
         following = [run.draws[at] for run in (first, second) if at < len(run.draws)]
         if any(draw.family in ("", "uniform") for draw in following):
-            return None  # as a sample of the records, which has another size: the draws behind it are others anyway
+            return None  # a sample of the records may differ in size, and the draws behind it differ with it
         branch = _branch_of(first, second, at)
         if branch is not None and not branch.of_loop:
             times = [_times(len(run.draws)) for run in (first, second)]
@@ -309,7 +304,7 @@ class Comparison:
     # Outputs.
 
     def outputs(self) -> Explanation | None:
-        """An exact value, or noise that does not cover the difference, in outputs of runs that draw the same."""
+        """An exact value, or noise that does not cover the difference, in outputs of runs with the same draws."""
         rows = [[run.output for run in side] for side in self.sides]
         widths = _constants([[*map(len, side)] for side in rows])
         if any(run.error is not None for side in self.sides for run in side) or rows[0] == rows[1] or widths is None:
@@ -323,14 +318,14 @@ class Comparison:
         for j, sides in enumerate(entries):
             if (found := self._constant(entries, j) or self._one_side(sides)) is not None:
                 return found
-        return self._of_noise(self._fits(entries))
+        return self._noise(self._fits(entries))
 
     def _constant(self, entries: Sequence[Sides], j: int) -> Explanation | None:
-        """An entry with one value in all runs on D, and another one in all runs on D′."""
+        """An entry with one value in all runs on D, and a different one in all runs on D′."""
         both = _constants(entries[j])
         if both is None or len({*both}) == 1:
             return None
-        # A flag or an integer may be what noise led to in each of the runs, unless the noise shows in another entry.
+        # Noise may lead to one flag or integer in all of the runs, unless the noise shows in another entry.
         real = any(isinstance(value, float) and not value.is_integer() for value in both)
         counted = all(type(value) is int for value in both) and any(
             len({*first, *second}) == 2 * self.pairs for first, second in entries
@@ -341,7 +336,7 @@ class Comparison:
         return self._exact(f"D {on[0]}, D′ {_text(both[1])}, in every run", on)
 
     def _one_side(self, sides: Sides) -> Explanation | None:
-        """An entry with one value in all runs on one side, and another one in each run on the other side."""
+        """An entry with one value in all runs on one side, and different values in all runs on the other side."""
         several = [len({*values}) for values in sides]
         if sorted(several) != [1, self.pairs]:
             return None
@@ -352,7 +347,7 @@ class Comparison:
         return self._exact(f"{here} returns {value} in every run, {there} another value in each", on, branch_first=True)
 
     def _exact(self, text: str, on: Sequence[str], *, branch_first: bool = False) -> Explanation | None:
-        """An exact value: at the one line that returns it, else at the one branch at which all pairs of runs part."""
+        """The explanation of an exact value: the line that returns it, else the branch where all pairs of runs part."""
         returned = {run.returned for side in self.sides for run in side}
         branches = {None if branch is None else branch.place for branch in map(_branch_of, *self.sides)}
         places = branches if len(returned) > 1 or (branch_first and branches != {None}) else returned
@@ -370,7 +365,7 @@ class Comparison:
                 continue
             for numbers in np.array(standard).reshape(2, self.pairs, draw.size).transpose(2, 0, 1):
                 columns.append(Column(draw, draw.family, numbers))
-                if draw.family == "uniform" and np.all((numbers > 0) & (numbers < 1)):  # for a sampler by hand
+                if draw.family == "uniform" and np.all((numbers > 0) & (numbers < 1)):  # as in a sampler
                     centred = numbers - 0.5
                     columns.append(Column(draw, "Laplace", -np.sign(centred) * np.log1p(-2 * np.abs(centred))))
         return columns
@@ -387,10 +382,10 @@ class Comparison:
             if not all(isinstance(value, int | float) and math.isfinite(value) for values in sides for value in values):
                 continue
             entry = np.array(sides, float)
-            with np.errstate(divide="ignore", invalid="ignore"):  # a number that is the same in all runs
+            with np.errstate(divide="ignore", invalid="ignore"):  # a draw may be the same in all runs
                 factors = (spread * entry).sum(axis=2) / (spread**2).sum(axis=2)
                 rest = entry - factors[:, :, None] * drawn
-            close = SAME * (1 + np.abs(entry).max(axis=1) + np.abs(factors) * np.abs(drawn).max(axis=2))
+            close = ROUNDING * (1 + np.abs(entry).max(axis=1) + np.abs(factors) * np.abs(drawn).max(axis=2))
             same = (np.ptp(rest, axis=2) <= close) & (np.ptp(entry, axis=1) > close)
             found = np.flatnonzero(same.all(axis=1))
             if len(found) == 1:
@@ -398,7 +393,7 @@ class Comparison:
                 fits[j] = Fit(columns[k], (*factors[k].tolist(),), (*rest[k].mean(axis=1).tolist(),))
         return fits
 
-    def _of_noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
+    def _noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
         """Noise whose scale depends on the data, is in several entries, or does not cover the differences."""
         alike: dict[int, Fit] = {}
         for j, fit in fits.items():
@@ -417,7 +412,7 @@ class Comparison:
         return self._too_little({k: alike[k] for k in entry_of.values()})
 
     def _reused(self, k: int, j: int, fits: Mapping[int, Fit]) -> Explanation | None:
-        """Two entries with one noise: their difference has none."""
+        """Two entries with the same noise, so that their difference is exact."""
         other, one = fits[k], fits[j]
         ratio = one.factors[0] / other.factors[0]
         on = [f"{mine - ratio * its:.4g}" for mine, its in zip(one.constants, other.constants, strict=True)]
@@ -427,13 +422,13 @@ class Comparison:
         return self._found("reuse", one.column.draw.place, text, *on)
 
     def _too_little(self, fits: Mapping[int, Fit]) -> Explanation | None:
-        """Noise that does not cover the difference between the outputs without it; each entry has noise of its own."""
-        shifts = {j: abs(fit.shift) for j, fit in fits.items() if abs(fit.shift) > SAME}
+        """Noise that does not cover the difference between the outputs without noise; each entry has its own draw."""
+        shifts = {j: abs(fit.shift) for j, fit in fits.items() if abs(fit.shift) > ROUNDING}
         families = {fits[j].column.family for j in shifts}
         if len(families) != 1:
             return None
         (family,) = families
-        total = math.hypot(*shifts.values()) if family in GAUSSIAN else sum(shifts.values())
+        total = math.hypot(*shifts.values()) if family in GAUSSIAN_FAMILIES else sum(shifts.values())
         if _covered(self.claim, family, total):
             return None
         worst = max(shifts, key=lambda j: shifts[j])
@@ -441,20 +436,20 @@ class Comparison:
         entry = "the output" if width == 1 else f"entry {worst}"
         scale, apart = abs(fit.factors[0]), abs(fit.constants[0] - fit.constants[1])
         text = f"{family} noise of scale {scale:.4g} on both sides; without it {entry} differs by {apart:.4g}"
-        if family in (*LAPLACE, *GAUSSIAN):
+        if family in (*LAPLACE_FAMILIES, *GAUSSIAN_FAMILIES):
             others = " with the other entries" if len(shifts) > 1 else ""
-            text += f": that is {'ε' if family in LAPLACE else 'μ'} = {total:.4g}{others}"
+            text += f": that is {'ε' if family in LAPLACE_FAMILIES else 'μ'} = {total:.4g}{others}"
         return self._found("noise", fit.column.draw.place, text, *(f"{one:.4g} without noise" for one in fit.constants))
 
 
 def _constants(sides: Sides) -> tuple[Any, Any] | None:
-    """The values of D and of D′, if each is the same in all runs of its side."""
+    """The value on D and the value on D′, None where values vary between the runs of a side."""
     first, second = ({*side} for side in sides)
     return (first.pop(), second.pop()) if len(first) == len(second) == 1 else None
 
 
 def _range(values: Floats | None) -> tuple[float, float] | None:
-    """The least and the largest of some numbers."""
+    """The least and the largest of numbers; None without numbers."""
     return None if values is None or not len(values) else (float(np.min(values)), float(np.max(values)))
 
 
@@ -485,12 +480,12 @@ class Branch:
 
     @property
     def of_loop(self) -> bool:
-        """Whether it is the head of a loop, which records alone take more or less often; or cannot be read."""
+        """Whether the line is the head of a loop, whose number of rounds depends on the records; or cannot be read."""
         return re.match(r".*\b(for|while)\b", linecache.getline(*self.place) or "for") is not None
 
     @property
     def on(self) -> list[str]:
-        """The next step of D, and that of D′."""
+        """Texts of the next step of D, and of D′."""
         return [f"goes on at line {line}" if line else "returns" for line in self.after]
 
 
@@ -498,7 +493,7 @@ def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Br
     """The line at which two runs part: anywhere, or between their first `at` draws and the next draw of each.
 
     Each run goes on to a line that the other one does not go on to from there. A loop over the records that is taken
-    more often on one side has the same steps on both, and is no branch.
+    more often on one side has the same steps on both, and is not a branch.
     """
     steps = []
     for run in (first, second):
@@ -511,7 +506,7 @@ def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Br
         others = [after for other, start, after in own[1] if (other, start) == (file, before)]
         if len(others) == 1:
             return Branch((file, before), (line, others[0]))
-    # Both take the same steps, one of them earlier, as out of a loop.
+    # Both take the same steps, one of them earlier, as at the end of a loop.
     k = _parting(*steps)
     if k >= min(map(len, steps)):
         return None
@@ -521,20 +516,20 @@ def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Br
 
 
 def _covered(claim: Claim, family: str, shift: float) -> bool:
-    """Whether noise of a family keeps a claim for outputs `shift` scales apart; False if that is not known.
+    """Whether noise of a family keeps a claim for outputs `shift` scales apart; False for other families.
 
     Half-lines are tried, which are all events that matter for Laplace and Gaussian noise.
     """
     from scipy.special import ndtr  # 0.1 s
 
     def tail(x: Floats) -> Floats:
-        if family in GAUSSIAN:
+        if family in GAUSSIAN_FAMILIES:
             return np.asarray(ndtr(-x))
         below = 0.5 * np.exp(-np.abs(x))
         return np.where(x > 0, below, 1 - below)
 
     heights = np.linspace(-40.0, 40.0, 801)
-    return family in (*LAPLACE, *GAUSSIAN) and all(
+    return family in (*LAPLACE_FAMILIES, *GAUSSIAN_FAMILIES) and all(
         p <= claim.largest(float(q)) * (1 + 1e-6) + 1e-12
         for p, q in zip(tail(heights - shift), tail(heights), strict=True)
     )

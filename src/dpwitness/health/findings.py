@@ -1,4 +1,4 @@
-"""What a health check finds, findings about verdicts, and what the checks share: time, advice, and rows as keys."""
+"""Findings of health checks, findings about verdicts, and texts and row keys that the checks share."""
 
 import math
 from collections.abc import Collection
@@ -13,20 +13,21 @@ from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.options import HEALTH_CHECKS
 from dpwitness.results.verdict import NotRefuted
 
-#: Seconds of runs that one health check may take.
-SECONDS: Final = 1.0
-
-ADVICE: Final = "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
-#: What is said of a mechanism whose outcome on an input is the same in every run.
-SAME: Final = "it adds no noise, or draws the same noise in every run"
-SAME_OR_RARE: Final = f"{SAME}, or other outcomes are rare"
-#: An event of such a share of the runs on D is no tail, however few runs there were.
-NO_TAIL: Final = 0.1
+#: CHECK_SECONDS is the time in seconds that the runs of one health check may take.
+CHECK_SECONDS: Final = 1.0
+#: FRESH_NOISE_ADVICE is the advice on runs that depend on each other.
+FRESH_NOISE_ADVICE: Final = (
+    "draw fresh noise for every run from the generator given (in a vectorised mechanism: one draw a row)"
+)
+#: NO_NOISE is the remark on a mechanism whose outcome on an input is the same in every run, in new processes too.
+NO_NOISE: Final = "it adds no noise, or draws the same noise in every run"
+#: NO_NOISE_OR_RARE is the remark on a mechanism whose outcome on an input was the same in every run of one process.
+NO_NOISE_OR_RARE: Final = f"{NO_NOISE}, or other outcomes are rare"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What a health check found: its name, and what is wrong and what to do in one line."""
+    """A finding of a health check: the check's name, and one line with the fault and the advice."""
 
     name: str
     text: str
@@ -37,10 +38,10 @@ def check_names(suppressed: Collection[str]) -> None:
     for name in suppressed:
         if name not in HEALTH_CHECKS:
             known = ", ".join(HEALTH_CHECKS)
-            raise InvalidParameter(f"suppress={name!r}: there is no such health check; there are {known}")
+            raise InvalidParameter(f"suppress={name!r} must be the name of a health check: {known}")
 
 
-def of_counts(counts: Counts) -> tuple[str, ...]:
+def notes_on_counts(counts: Counts) -> tuple[str, ...]:
     """Return a note if the event always happened, or never."""
     if counts.runs and counts.n00 == counts.runs:
         return ("the event never happened on either input: it says nothing",)
@@ -49,10 +50,10 @@ def of_counts(counts: Counts) -> tuple[str, ...]:
     return ()
 
 
-def of_pass(verdict: NotRefuted) -> tuple[str, ...]:
-    """Return notes on a pass that says little, or of a rare event alone."""
-    notes, counts = tuple(finding.text for finding in of_verdict(verdict)), verdict.counts
-    if rare_event(counts) and counts.hits < NO_TAIL * counts.runs:
+def notes_on_pass(verdict: NotRefuted) -> tuple[str, ...]:
+    """Return notes on a pass with little power, or with a rare event alone."""
+    notes, counts = tuple(finding.text for finding in findings_on_pass(verdict)), verdict.counts
+    if rare_event(counts) and counts.hits < 0.1 * counts.runs:  # a tenth of few runs is not a tail
         seen = f"{counts.hits} of {counts.runs} runs on D"
         notes += (f"the event is a rare tail ({seen}): a violation that shows in other outcomes is not ruled out",)
     if counts.runs and verdict.claim.largest(counts.neighbour_hits / counts.runs) >= 1:
@@ -61,8 +62,8 @@ def of_pass(verdict: NotRefuted) -> tuple[str, ...]:
     return notes
 
 
-def of_verdict(verdict: NotRefuted) -> list[Finding]:
-    """Return `too_slow` or `low_power`, or both, for a pass that says next to nothing."""
+def findings_on_pass(verdict: NotRefuted) -> list[Finding]:
+    """Return `too_slow` or `low_power`, or both, for a pass with next to no power."""
     claim, runs = verdict.claim, max(verdict.counts.runs, verdict.epoch_runs)
     made = verdict.runs_made or runs
     needed = 10 * runs_needed(claim, verdict.alpha)
@@ -77,9 +78,8 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
                 "or make it faster",
             )
         )
-    # By the runs alone, for an event that happens half of the time: whether a correct mechanism passes must not depend
-    # on which event its search came upon. Twice the claim, and one nat for small ones: a pass that excludes less says
-    # nothing.
+    # The power follows from the runs alone, for an event of probability 1/2: whether a correct mechanism passes must
+    # not depend on the event that its search found. A pass has to exclude twice the claim, or one nat more than it.
     caught = detectable_at_best(runs, claim, alpha=verdict.alpha)
     if not caught <= max(2 * claim.parameter, claim.parameter + 1):
         what = f"only {claim.symbol} ≥ {caught:.3g}" if math.isfinite(caught) else "nothing"
@@ -94,14 +94,14 @@ def of_verdict(verdict: NotRefuted) -> list[Finding]:
 
 
 def only_outcome(rows: Rows) -> tuple[float, ...] | None:
-    """The outcome that every row is, without what is absent behind its end; None where they vary, and of no rows."""
+    """The outcome that equals every row, without absent entries at its end; None where rows vary, and without rows."""
     if not len(rows) or not np.array_equal(rows, np.broadcast_to(rows[0], rows.shape), equal_nan=True):
         return None
     return tuple(rows[0, ~np.isnan(rows[0])].tolist())
 
 
 def outcome_keys(rows: Rows) -> list[bytes]:
-    """Each outcome without what is absent behind its end; equal ones are the same bytes in every process."""
+    """The bytes of each outcome without absent entries at its end; equal outcomes have equal bytes in every process."""
     present = ~np.isnan(rows)
     lengths = np.where(present.any(axis=1), rows.shape[1] - present[:, ::-1].argmax(axis=1), 0) * rows.itemsize
     starts = np.arange(len(rows)) * rows.shape[1] * rows.itemsize

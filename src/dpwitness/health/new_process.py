@@ -1,6 +1,6 @@
 """Runs of a mechanism in a new process, which loads it again: noise that this process remembers is drawn again there.
 
-Further processes load it for themselves, beside it: noise of few values is often the same when it is drawn once more,
+Further processes load the mechanism for themselves: noise of few values is often the same when it is drawn once more,
 and seldom when it is drawn twenty times.
 """
 
@@ -30,7 +30,7 @@ import numpy as np
 from dpwitness.checks import class_and_text
 from dpwitness.errors import DPWitnessError, MechanismCrashed, MechanismTimeout
 from dpwitness.events import Event, event_from_json
-from dpwitness.health.findings import SECONDS, only_outcome, outcome_keys
+from dpwitness.health.findings import CHECK_SECONDS, only_outcome, outcome_keys
 from dpwitness.mechanisms.catalog import load_module
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.columns import Columns
@@ -45,15 +45,11 @@ from dpwitness.neighbours import Data, Pair
 from dpwitness.runs import Role, default_workers, generator
 from dpwitness.values import value_from_json, value_to_json
 
-#: Set in the new process: a file that calls dpwitness while it is imported must not start another one.
-INSIDE: Final = "DPWITNESS_FRESH_PROCESS"
-#: Runs on each input at most: of calls that make `CHUNK` runs each, and of calls that make one.
-VECTORISED_RUNS: Final = 1 << 16
-PLAIN_RUNS: Final = 1 << 10
-CHUNK: Final = 1 << 10
-#: How further processes begin: as forks, where the system has forks.
-FORK: Final[Any] = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
-#: Processes that are asked just now.
+#: INSIDE_VARIABLE is the environment variable of the new process, in which a mechanism's file must not call dpwitness.
+INSIDE_VARIABLE: Final = "DPWITNESS_FRESH_PROCESS"
+#: FORKS starts further processes, as forks where the system has them.
+FORKS: Final[Any] = multiprocessing.get_context("fork" if "fork" in multiprocessing.get_all_start_methods() else None)
+#: _RUNNING has the new processes that are answering now.
 _RUNNING: Final[set[Child]] = set()
 
 
@@ -63,7 +59,7 @@ class CannotLoad(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """Where a function can be loaded from: a module, its file, and the name in it."""
+    """The place of a function: a module, its file, and the name in it."""
 
     module: str
     file: str | None
@@ -71,31 +67,31 @@ class Place:
 
 
 def place_of(function: object) -> Place:
-    """Where a function can be loaded from. Raises `CannotLoad` for what only this process has."""
+    """The place to load a function from. Raises `CannotLoad` for a function that only this process has."""
     plain = getattr(function, "py_func", function)
     name = str(getattr(plain, "__qualname__", type(plain).__qualname__))
     known = getattr(builtins, name, None) is plain
     if not known and not isinstance(plain, FunctionType):
-        raise CannotLoad(f"{name} is no plain function")
+        raise CannotLoad(f"{name} must be a plain function")
     if "<" in name:
         inside = "<locals>" in name
         raise CannotLoad(f"{name} is {'defined inside another function' if inside else 'a lambda, found by no name'}")
     module = sys.modules.get(plain.__module__)
     if module is None:
-        raise CannotLoad(f"{name} is of no module that can be imported, as what `exec` made")
+        raise CannotLoad(f"{name} is not in a module that can be imported, such as code that `exec` ran")
     found: object = module
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not function and found is not plain:
-        raise CannotLoad(f"{plain.__module__} has no {name} that is this function")
+        raise CannotLoad(f"{plain.__module__} has another {name} than this function")
     file = getattr(module, "__file__", None)
-    if plain.__module__ == "__main__" and not (file and Path(file).is_file()):  # of a pipe it is "<stdin>"
+    if plain.__module__ == "__main__" and not (file and Path(file).is_file()):  # a pipe has the file "<stdin>"
         raise CannotLoad(f"{name} was written in an interactive session")
     return Place(module=plain.__module__, file=None if file is None else str(Path(file).resolve()), name=name)
 
 
 def load(place: Place) -> Callable[..., object]:
-    """The function at a place, of a module that is imported here for the first time."""
+    """The function at a place, whose module is imported for the first time in this process."""
     return attrgetter(place.name)(_module(place.module, place.file))  # type: ignore[no-any-return]
 
 
@@ -103,7 +99,7 @@ def load(place: Place) -> Callable[..., object]:
 def _module(name: str, file: str | None) -> ModuleType:
     """Import a module by its name if that leads to the same file, else run its file under another name.
 
-    Of a script that is another name than `__main__`, too: what stands under `if __name__ == "__main__"` must not run.
+    A script, too, gets another name than `__main__`: code under `if __name__ == "__main__"` must not run.
     """
     try:
         spec = importlib.util.find_spec(name)
@@ -115,13 +111,13 @@ def _module(name: str, file: str | None) -> ModuleType:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What the new process is asked: which mechanism, on which inputs, and which events to count.
+    """A request to a new process: the mechanism, both inputs, and the events to count.
 
-    `number`: of the process, since each draws from streams of its own.
+    `number`: the number of the process, since each draws from streams of its own.
     """
 
     kind: type[Any]  # of mechanism
-    function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # of the last one's own functions the places
+    function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # a LegacyGenerator or SqlFunction holds places
     outcome: Place | Attributes | None
     errors: str
     columns: Columns | None
@@ -137,24 +133,24 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Further:
-    """How many more processes load the mechanism, and the runs and seconds of each on an input.
+    """The number of further processes that load the mechanism, and the runs and seconds of each on an input.
 
-    `seconds`: for which all of them are waited for at least; they go on for as long as the first new process takes.
-    `limit`: seconds after which no answer is waited for, the start of Python and all imports included.
+    `seconds`: the least time for all of their answers; they may go on for as long as the first new process takes.
+    `limit`: the time in seconds for all answers, with the start of Python and all imports.
     """
 
     processes: int = 20
-    seconds: float = 2 * SECONDS
+    seconds: float = 2 * CHECK_SECONDS
     runs: int = 32
-    runs_seconds: float = 0.1 * SECONDS
+    runs_seconds: float = 0.1 * CHECK_SECONDS
     limit: float = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Runs on one input: how many, how many in each event, and what all of them returned if it was always the same.
+    """Runs on one input: their number, the hits of each event, and the outcome if all runs returned the same.
 
-    `outcomes`: the first of them, as `outcome_keys` writes them; empty for a further process.
+    `outcomes`: the first outcomes, as `outcome_keys` writes them; empty for a further process.
     """
 
     runs: int
@@ -164,14 +160,14 @@ class Answer:
 
 
 def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int) -> Request:
-    """Return what to ask a new process of a mechanism: whether events are as frequent there.
+    """The request to a new process that counts a mechanism's events there.
 
     Raises `CannotLoad` for a function that cannot be loaded, and for parameters that may hold memory.
     """
     signature, outcome = mechanism.signature, mechanism.outcome
     function = signature.given_function
     for name, value in () if isinstance(function, OutsideFunction) else signature.given.items():
-        if not _is_plain(value):  # what is sent to another interpreter is data
+        if not _is_plain(value):  # another interpreter is sent data alone
             raise CannotLoad(
                 f"parameter {name!r} is {type(value).__name__}, which may hold what this process remembers"
             )
@@ -192,7 +188,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
 
 
 def _each(function: Any, change: Callable[[Any], Any]) -> Any:
-    """A mechanism's function with `change` done to it, or to the functions that it is made of."""
+    """A mechanism's function after `change`, which is applied to it or to the functions inside it."""
     match function:
         case OutsideFunction():
             return function.anew()
@@ -204,7 +200,7 @@ def _each(function: Any, change: Callable[[Any], Any]) -> Any:
 
 
 def _is_plain(value: object) -> bool:
-    """Whether a value is data alone, and the same in any process."""
+    """Whether a value is plain data, the same in any process."""
     if isinstance(value, tuple | list):
         return all(_is_plain(item) for item in value)
     if isinstance(value, np.ndarray):
@@ -213,33 +209,32 @@ def _is_plain(value: object) -> bool:
 
 
 def ask(question: Request, further: Further) -> list[tuple[Answer, Answer]]:
-    """Run the mechanism in a new process and in further ones; the first one's answer, then of those that gave one.
+    """The answers of a new process, which runs the mechanism, and of the further ones that gave one.
 
-    Raises `CannotLoad` where the first one fails or does not answer in time. Of the further ones a failure tells
-    nothing.
+    Raises `CannotLoad` where the first one fails or does not answer in time; failures of further ones are ignored.
     """
-    return [(Answer(**left), Answer(**right)) for left, right in _told(question, further)]
+    return [(Answer(**left), Answer(**right)) for left, right in _ask_processes(question, further)]
 
 
 def same_constants(function: Callable[..., object], further: Further | None = None) -> bool:
     """Whether the module-level numbers and arrays that a function uses are the same in new processes.
 
-    They are compiled into it: noise among them would be the same in every run. True where it uses none. Raises
-    `CannotLoad` where they cannot be read.
+    They are compiled into the function: noise among them would be the same in every run. True where it uses no
+    numbers. Raises `CannotLoad` where they cannot be read.
     """
     here = constants(function)
-    return here is None or all(there == here for there in _told(place_of(function), further or Further()))
+    return here is None or all(there == here for there in _ask_processes(place_of(function), further or Further()))
 
 
-def _told(question: Request | Place, further: Further) -> list[Any]:
-    """What new processes answer: data alone. Raises `CannotLoad`."""
+def _ask_processes(question: Request | Place, further: Further) -> list[Any]:
+    """The answers of new processes, as plain data. Raises `CannotLoad`."""
     command = [sys.executable, "-c", f"import {__name__} as new_process; new_process.main()"]
     path = [str(Path(entry or ".").resolve()) for entry in sys.path]
-    with NamedTemporaryFile() as file:  # inputs may be large: no copy of them stands in a line of JSON
+    with NamedTemporaryFile() as file:  # inputs may be large, too large for a line of JSON
         try:
             pickle.dump(question, file, pickle.HIGHEST_PROTOCOL)
             file.flush()
-        except Exception as error:  # whatever an object of the user's raises when it is written
+        except Exception as error:  # an exception of the user's object
             raise CannotLoad(f"it cannot be written for a new process ({class_and_text(error)})") from error
         try:
             child = Child(command)
@@ -251,7 +246,7 @@ def _told(question: Request | Place, further: Further) -> list[Any]:
             (said,) = child.ask(request, 1, further.limit)
             if isinstance(said, list):
                 return [value_from_json(answer) for answer in said]
-            kind, text = said["raised"][2:4]  # type: ignore[index]  # what is no dict raises
+            kind, text = said["raised"][2:4]  # type: ignore[index]  # another type raises
             raise CannotLoad(f"in a new process: {kind}: {text}".splitlines()[0])
         except MechanismTimeout as error:
             late = f"a new process did not answer within {further.limit:.3g} s: give a larger max_time"
@@ -259,42 +254,42 @@ def _told(question: Request | Place, further: Further) -> list[Any]:
         except MechanismCrashed as error:
             raise CannotLoad(f"in a new process: {error}") from error
         except (Unreadable, TypeError, ValueError, LookupError) as error:
-            raise CannotLoad(f"a new process answered what cannot be read ({error})") from error
+            raise CannotLoad(f"the answer of a new process cannot be read ({error})") from error
         finally:
             _RUNNING.discard(child)
             child.end()
 
 
 def end() -> None:
-    """End the new processes that are asked just now: whoever waits for one gets `CannotLoad`."""
+    """End the new processes that are answering now: a caller that waits for one gets `CannotLoad`."""
     for child in tuple(_RUNNING):
         child.end()
 
 
 def main() -> None:
-    """Answer a question, in the new process."""
-    os.environ[INSIDE] = "1"
+    """Answer requests; the main function of the new process."""
+    os.environ[INSIDE_VARIABLE] = "1"
     serve(answers)
 
 
 def answers(request: dict[str, Any]) -> list[object]:
-    """The answers of this process and of further ones, which begin as it is now: with nothing of the mechanism."""
+    """The answers of this process and of further ones, which begin without the mechanism's modules."""
     sys.path[:], question, further = request["path"], Path(request["question"]), Further(**request["further"])
     end = time.monotonic() + further.seconds
-    warnings.simplefilter("ignore", DeprecationWarning)  # forks of a process with a thread, which reads requests
-    here, there = FORK.Pipe(duplex=False)
-    FORK.Process(target=_ask_further, args=(there, question, further)).start()
+    warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of forks beside the thread that reads requests
+    here, there = FORKS.Pipe(duplex=False)
+    FORKS.Process(target=_ask_further, args=(there, question, further)).start()
     there.close()
     found = [answer(pickle.loads(question.read_bytes()))]
-    with suppress(EOFError):  # all have answered
+    with suppress(EOFError):  # all further processes have answered
         while here.poll(max(end - time.monotonic(), 0.0)):
             found.append(here.recv())
     return [value_to_json(one) for one in found]
 
 
 def _ask_further(pipe: Connection, question: Path, further: Further) -> None:
-    """Send the answers of further processes as they come; what fails or hangs there sends nothing."""
-    with FORK.Pool(default_workers(), maxtasksperchild=1) as pool:
+    """Send the answers of further processes as they come; one that fails or hangs sends no answer."""
+    with FORKS.Pool(default_workers(), maxtasksperchild=1) as pool:
         for found in pool.imap_unordered(partial(_answer_of, question, further), range(1, 1 + further.processes)):
             if found is not None:
                 pipe.send(found)
@@ -310,9 +305,9 @@ def _answer_of(question: Path, further: Further, number: int) -> object:
 
 
 def answer(question: Request | Place, further: Further | None = None) -> object:
-    """Do what a new process is for: load the function, run it on both inputs and count; or read its constants.
+    """Load the function, run it on both inputs and count; or for a `Place`, read its constants.
 
-    `further`: of a further process, which makes fewer runs.
+    `further`: the limits of a further process, which makes fewer runs.
     """
     if isinstance(question, Place):
         return constants(load(question))
@@ -331,23 +326,24 @@ def answer(question: Request | Place, further: Further | None = None) -> object:
 def _counted(
     mechanism: Mechanism, data: Data, events: Sequence[Event], rng: np.random.Generator, further: Further | None
 ) -> dict[str, object]:
-    """Runs on one input: the fields of an `Answer`."""
-    most, chunk = (VECTORISED_RUNS, CHUNK) if mechanism.cost.batched else (PLAIN_RUNS, 1)
-    most, seconds = (most, SECONDS) if further is None else (further.runs, further.runs_seconds)
+    """The fields of the `Answer` on one input."""
+    kept = 1 << 10  # outcomes of the first process, and its runs where a call makes one
+    most, chunk = (1 << 16, 1 << 10) if mechanism.cost.batched else (kept, 1)
+    most, seconds = (most, CHECK_SECONDS) if further is None else (further.runs, further.runs_seconds)
     width = max(1, *(event.width for event in events))
     hits, runs = [0] * len(events), 0
     first: list[bytes] = []
     only: set[tuple[float, ...] | None] = set()
     for event in events:
-        event.contains(np.full((1, width), np.nan))  # what it compiles or loads is not the mechanism's time
-    if further is not None:  # the first call of a process may be unlike all others, as one that makes a connection is
+        event.contains(np.full((1, width), np.nan))  # events compile and load before the mechanism's time
+    if further is not None:  # the first call may differ from all others: it may connect to a server
         mechanism.outcomes(data, rng, 1, start=0, least=width)
     end = time.monotonic() + seconds
     while runs < most and (runs == 0 or time.monotonic() < end):
         rows = mechanism.outcomes(data, rng, chunk, start=runs, least=width)
         only.add(only_outcome(rows))
         if further is None:
-            first += outcome_keys(rows[: PLAIN_RUNS - len(first)])
+            first += outcome_keys(rows[: kept - len(first)])
         hits = [count + int(event.contains(rows).sum()) for count, event in zip(hits, events, strict=True)]
         runs += chunk
     always = only.pop() if len(only) == 1 else None
@@ -355,8 +351,8 @@ def _counted(
 
 
 def refuse_inside() -> None:
-    """Raise where a file that is loaded anew calls dpwitness while it is imported."""
-    if os.environ.get(INSIDE):
+    """Raise `DPWitnessError` where a file that is loaded anew calls dpwitness while it is imported."""
+    if os.environ.get(INSIDE_VARIABLE):
         raise DPWitnessError(
-            "the mechanism's file calls dpwitness when it is imported: put that under if __name__ == '__main__'"
+            "the mechanism's file calls dpwitness when it is imported: put the call under if __name__ == '__main__'"
         )

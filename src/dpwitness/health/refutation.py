@@ -31,7 +31,7 @@ from dpwitness.health.dependence import (
     refuse_dependent,
     refuse_series,
 )
-from dpwitness.health.findings import SAME, SAME_OR_RARE, SECONDS, only_outcome
+from dpwitness.health.findings import CHECK_SECONDS, NO_NOISE, NO_NOISE_OR_RARE, only_outcome
 from dpwitness.health.new_process import Answer, Further
 from dpwitness.mechanisms.compiled.compare import difference_in_many, require_same
 from dpwitness.mechanisms.mechanism import Rows
@@ -39,29 +39,22 @@ from dpwitness.mechanisms.memory import may_remember
 from dpwitness.neighbours import Pair, input_key
 from dpwitness.runs import Role, Runner, generator, stack
 
-#: Runs of compiled code that are looked at for outcomes that never vary.
-RUNS: Final = 256
-#: Seconds in which a new process has started Python and imported dpwitness, on a busy machine too.
-PYTHON_STARTS: Final = 2.0
-#: The share of a check's time that further runs of a pass may take.
-PASS_SHARE: Final = 0.02
-#: The share of a check's time that runs of compiled code are repeated in Python, and its limits in seconds.
-COMPARED_SHARE: Final = 0.05
-COMPARED_SECONDS: Final = (0.01, 0.5)
-
+#: T is the type of the value of a call.
 T = TypeVar("T")
 
-#: What each new process answers about D and about D′.
+#: Answers has the answers of each new process about D and about D′.
 Answers: TypeAlias = list[tuple[Answer, Answer]]
 
-ADVICE: Final = "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
-NAMES: Final = ("D", "D′")
-#: What new processes are waited for if only they can tell: 20 answers, each of 32 runs.
-PATIENT: Final = Further(seconds=math.inf, runs_seconds=SECONDS, limit=math.inf)
+#: REMEMBERED_NOISE_ADVICE is the advice on noise or settings that differ in a new process.
+REMEMBERED_NOISE_ADVICE: Final = (
+    "draw fresh noise for every run, and let it read no variable that is set after its file is imported"
+)
+#: SIDE_NAMES has the names of the two inputs, as messages use them.
+SIDE_NAMES: Final = ("D", "D′")
 
 
 def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
-    """Check what events showed on a pair in the confirm runs, shard by shard; returns notes for people.
+    """Check the counts of events on a pair in the confirm runs, shard by shard; returns notes for people.
 
     Raises `DependentRuns` if the runs of a call depend on each other, if they depend on which input ran before, or if
     noise is remembered. Each of the three tests refuses a mechanism of independent runs with probability at most
@@ -72,7 +65,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     if mechanism.cost.compiled:
         return _compiled(runner, pair)
     asked = [*events, *(event for event, _ in shards.chosen)]
-    question = _given(partial(new_process.request, mechanism, pair, asked, runner.seed))
+    question = _value_or_reason(partial(new_process.request, mechanism, pair, asked, runner.seed))
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
         answers = beside.submit(_answers, question, Further(), runner)
         try:
@@ -84,29 +77,29 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     if isinstance(calls, str):
         notes, calls = (f"its runs were not compared with each other: {calls}",), []
     _refuse_within(runner, events, shards, calls)
-    sides = [_Side.of(side, pair, shards, calls) for side in range(len(NAMES))]
-    for here, of_input in zip(sides, calls, strict=False):  # there are none where they failed
+    sides = [_Side.of(side, pair, shards, calls) for side in range(len(SIDE_NAMES))]
+    for here, of_input in zip(sides, calls, strict=False):  # `calls` is empty where they failed
         alone = Answer(runs=sum(of_input.rows), hits=tuple(map(sum, of_input.hits)), always=None)
         between, there = " between runs on both inputs", f"runs on {here.name} alone"
         if found := here.other_share(alone, there, between=between):
-            raise DependentRuns(f"the runs of {mechanism.name} are not independent: {found}: {ADVICE}")
+            raise DependentRuns(f"the runs of {mechanism.name} are not independent: {found}: {REMEMBERED_NOISE_ADVICE}")
     return (*notes, *_compared(runner, question, answers.result(), sides))
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
-    """Check that the runs of a pass were independent: those that were made, and further ones in little time.
+    """Check that the runs of a pass were independent, with further ones in 2 % of the check's time.
 
-    Returns notes: if every run returns the same, that is said. If runs depend on each other, nobody knows what they
-    would have caught. Raises `DependentRuns`. Compiled code is compared with Python: see `require_same_in_python`.
+    Returns a note if every run returned the same outcome. If runs depend on each other, nobody knows what they would
+    have caught. Raises `DependentRuns`. Compiled code is compared with Python: see `require_same_in_python`.
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
         require_same_in_python(runner, pair)
-        rows = [_compiled_rows(runner, pair, side) for side in range(len(NAMES))]
+        rows = [_compiled_rows(runner, pair, side) for side in range(len(SIDE_NAMES))]
     else:
         calls: list[FurtherCalls] | str = []
-        if not mechanism.cost.slow:  # of slow ones the series of the epochs are all that there is time for
-            calls = _calls(runner, pair, events, min(CALLS_SECONDS, PASS_SHARE * runner.seconds), proved=False)
+        if not mechanism.cost.slow:  # a slow one has time for the series of its epochs alone
+            calls = _calls(runner, pair, events, min(CALLS_SECONDS, 0.02 * runner.seconds), proved=False)
         calls = [] if isinstance(calls, str) else calls
         _refuse_within(runner, events, shards, calls)
         rows = [of_input.series.rows for of_input in calls]
@@ -115,50 +108,50 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
         return ()
     on_d, on_neighbour = (mechanism.outcome_text(outcome or ()) for outcome in always)
     runs = sum(map(len, rows))
-    return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {SAME_OR_RARE}",)
+    return (f"every one of {runs} runs returned {on_d} on D and {on_neighbour} on D′: {NO_NOISE_OR_RARE}",)
 
 
 def require_same_in_python(runner: Runner, pair: Pair) -> None:
-    """Repeat runs of compiled code in Python, in a small share of the time that the check took.
+    """Repeat runs of compiled code in Python, in 5 % of the time of the check, from 0.01 to 0.5 s.
 
-    What a pass would have caught is said of the user's function. Raises `CompiledDisagrees` where an outcome differs.
+    A pass states the detectable parameter of the user's function. Raises `CompiledDisagrees` where an outcome differs.
     """
     compiled, plain = runner.mechanism, runner.mechanism.plain
     if plain is None:
         return
-    least, most = COMPARED_SECONDS
-    seconds = min(max(COMPARED_SHARE * runner.seconds, least), most)
+    seconds = min(max(0.05 * runner.seconds, 0.01), 0.5)
     require_same(difference_in_many(compiled, plain, pair, generator(runner.seed, Role.CONFIRM), seconds))
 
 
 def _compiled_rows(runner: Runner, pair: Pair, side: int) -> Rows:
-    """A few runs of machine code on one input."""
+    """The outcomes of 256 runs of machine code on one input."""
     rng = generator(runner.seed, Role.HEALTH_FURTHER_CALLS, side)
-    return runner.mechanism.outcomes(pair.sides[side], rng, RUNS)
+    return runner.mechanism.outcomes(pair.sides[side], rng, 256)
 
 
 def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
-    """Notes on inputs on which compiled code always returns the same, and on constants that could not be compared.
+    """Notes on inputs on which compiled code always returns one outcome, and on constants that could not be compared.
 
-    Raises `DependentRuns` where a module-level value that it uses is another in a new process.
+    Raises `DependentRuns` where a module-level value that it uses differs in a new process.
     """
     function, notes = runner.mechanism.signature.given_function, []
     try:
         same = new_process.same_constants(function, _in_time(Further(), runner))
-    except Exception as error:  # of this process alone; or whatever an object of the user's raises when it is read
+    except Exception as error:  # it exists in this process alone, or an object of the user's raises when it is read
         same = True
         notes.append(f"the numbers that it uses were not compared with those of a new process: {on_one_line(error)}")
     if not same:
         raise DependentRuns(
             f"{runner.mechanism.name} may remember its noise: a module-level number or array that it uses has "
-            "another value in a new process; draw fresh noise for every run, and give what was changed as a "
+            "another value in a new process; draw fresh noise for every run, and give the value as a "
             "parameter"
         )
-    for side, name in enumerate(NAMES):
-        always = only_outcome(_compiled_rows(runner, pair, side))
+    for side, name in enumerate(SIDE_NAMES):
+        rows = _compiled_rows(runner, pair, side)
+        always = only_outcome(rows)
         if always is not None:
             outcome = runner.mechanism.outcome_text(always)
-            notes.append(f"on {name} every one of {RUNS} runs returned {outcome}: {SAME_OR_RARE}")
+            notes.append(f"on {name} every one of {len(rows)} runs returned {outcome}: {NO_NOISE_OR_RARE}")
     return tuple(notes)
 
 
@@ -171,47 +164,47 @@ def _refuse_within(runner: Runner, events: Sequence[Event], shards: Shards, call
 def _calls(
     runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = CALLS_SECONDS, *, proved: bool = True
 ) -> list[FurtherCalls] | str:
-    """Further calls on both inputs, or why there are none.
+    """Further calls on both inputs, or the reason why they failed.
 
-    `proved`: they question a refutation, which is not lost to what ends a test or a task; a pass is.
+    `proved`: the calls question a refutation, which is kept even where the mechanism ends the test; a pass is not.
     """
     try:
         return further_calls(runner, pair, events, seconds=seconds) or "they took too long"
     except INTERRUPTS:
         raise
-    except BaseException as error:  # the mechanism's, which ran well until then
+    except BaseException as error:  # raised by the mechanism, which ran well until then
         if not (proved or is_failure(error) or isinstance(error, SystemExit)):
             raise
         return on_one_line(error)
 
 
-def _given(call: Callable[[], T]) -> T | str:
-    """What a call gives, or why it gives nothing."""
+def _value_or_reason(call: Callable[[], T]) -> T | str:
+    """The value of a call, or the text of the exception that it raised."""
     try:
         return call()
-    except Exception as error:  # `CannotLoad`, or whatever an object of the user's raises when it is looked at
+    except Exception as error:  # `CannotLoad`, or an exception of the user's object
         return on_one_line(error)
 
 
 def _answers(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str:
-    """The same runs in new processes, or why none can be asked."""
+    """The answers of new processes, or the reason why they cannot be asked."""
     if isinstance(question, str):
         return f"it cannot be loaded there ({question}); put the function at the top level of a file"
-    return _given(partial(new_process.ask, question, _in_time(further, runner)))
+    return _value_or_reason(partial(new_process.ask, question, _in_time(further, runner)))
 
 
 def _in_time(further: Further, runner: Runner) -> Further:
-    """The same processes, which answer before the result of the check is due."""
+    """The processes with limits by which they answer before the result of the check is due."""
     limit = min(further.limit, runner.seconds_until_due)
-    return replace(further, limit=limit, seconds=min(further.seconds, max(limit - PYTHON_STARTS, 0.0)))
+    return replace(further, limit=limit, seconds=min(further.seconds, max(limit - 2.0, 0.0)))  # Python starts in 2 s
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Side:
     """Runs of one input in this process.
 
-    `shares`: hits and confirm runs of each event. `always`: the outcome of all `runs` whose outcomes are known, if it
-    was one. `twice`: outcomes that came twice in the first half of them, and the second half.
+    `shares`: hits and confirm runs of each event. `always`: the outcome of all `runs` whose outcomes are known, None
+    where they vary. `twice`: the outcomes that came twice in the first half of the runs. `later`: those of the second.
     """
 
     name: str
@@ -229,7 +222,7 @@ class _Side:
         outcomes = [outcome for one in series for outcome in one.outcomes]
         half = len(outcomes) // 2
         return cls(
-            name=NAMES[side],
+            name=SIDE_NAMES[side],
             shares=[((counts.hits, counts.neighbour_hits)[side], counts.runs) for counts in shards.compared],
             runs=len(outcomes),
             always=only_outcome(stack([one.rows for one in series])) if series else None,
@@ -239,22 +232,22 @@ class _Side:
 
     @property
     def varied(self) -> bool:
-        """Whether an outcome was another than the rest, or an event happened in some of the confirm runs alone."""
+        """Whether outcomes differ from each other, or an event happened in some of the confirm runs but not in all."""
         return self.always is None or any(0 < hits < runs for hits, runs in self.shares)
 
     def other_share(self, there: Answer, where: str, *, between: str = "", tests: int = 1) -> str | None:
-        """Say what came in another share of other runs of the input; None where nothing did.
+        """A text on an event or outcome whose share differs in other runs of the input; None where no share differs.
 
-        Where nothing differs, something is said with probability `LEVEL` at most in so many tests of both inputs.
+        Without a difference, a text is returned with probability at most `LEVEL` in `tests` tests of both inputs.
         """
-        pairs = zip(self.shares, there.hits, strict=False)  # there are no hits where no further process answered
+        pairs = zip(self.shares, there.hits, strict=False)  # `hits` is empty where no further process answered
         found = [("the event happened", *own, hits, there.runs) for own, hits in pairs]
         if self.always is not None and there.always is not None:
             other = there.runs if self.always == there.always else 0
             found.append(("the same outcome came", self.runs, self.runs, other, there.runs))
         came, new = (sum(outcome in self.twice for outcome in rows) for rows in (self.later, there.outcomes))
         found.append(("an outcome came that had come twice before", came, len(self.later), new, len(there.outcomes)))
-        level = LEVEL / (len(NAMES) * tests * (len(self.shares) + 2))
+        level = LEVEL / (len(SIDE_NAMES) * tests * (len(self.shares) + 2))
         for what, hits, runs, others, of in found:
             if fisher_p_value(hits, runs, others, of) < level:
                 return f"on {self.name} {what} in {hits} of {runs} runs{between}, and in {others} of {of} {where}"
@@ -264,15 +257,16 @@ class _Side:
 def _compared(
     runner: Runner, question: new_process.Request | str, answers: Answers | str, sides: Sequence[_Side]
 ) -> tuple[str, ...]:
-    """Compare with new processes: remembered noise is another there. Raises `DependentRuns`."""
+    """Compare with new processes, where remembered noise differs. Raises `DependentRuns`."""
     if isinstance(answers, str):
         return _not_compared(runner, answers, sides)
     mechanism, usual, processes = runner.mechanism, Further(), 1
     _refuse_other_processes(mechanism.name, sides, answers)
     if not any(here.varied for here in sides) and may_remember(mechanism.signature.given_function):
-        # What is kept may be the same by chance, in few processes and in few runs of each.
+        # Remembered noise may be the same by chance, in few processes and in few runs of each.
         if len(answers) <= usual.processes or any(there.runs < usual.runs for one in answers for there in one):
-            more = _answers(question, PATIENT, runner)
+            patient = Further(seconds=math.inf, runs_seconds=CHECK_SECONDS, limit=math.inf)
+            more = _answers(question, patient, runner)
             answers = answers if isinstance(more, str) else more
             _refuse_other_processes(mechanism.name, sides, answers)
         processes = sum([here.always for here in sides] == [there.always for there in one] for one in answers)
@@ -288,34 +282,34 @@ def _compared(
             notes.append(f"on {here.name} {here.runs} runs all returned {same}: other outcomes are rare")
         elif here.always == there.always:
             new = "a new process" if processes < 2 else f"{processes} new processes"
-            notes.append(f"on {here.name} every run returned {same}, in {new} too: {SAME}")
+            notes.append(f"on {here.name} every run returned {same}, in {new} too: {NO_NOISE}")
     return tuple(notes)
 
 
 def _not_compared(runner: Runner, why: str, sides: Sequence[_Side]) -> tuple[str, ...]:
-    """Notes if no new process could be asked.
+    """The notes where no new process could be asked.
 
     Raises `DependentRuns` if no outcome ever varied on either input, and the noise may have been drawn once.
     """
     never = {here.name: runner.mechanism.outcome_text(here.always or ()) for here in sides if not here.varied}
     signature = runner.mechanism.signature
-    if len(never) == len(NAMES) and may_remember(signature.given_function):
+    if len(never) == len(SIDE_NAMES) and may_remember(signature.given_function):
         raise DependentRuns(
             f"{runner.mechanism.name} returned {never['D']} in every run on D and {never['D′']} on D′: whether it adds "
             f"no noise, draws the same noise in every run or remembers it is told apart by new processes alone: {why}"
         )
     return (
         f"not compared with a new process, where noise that is remembered would be another: {why}",
-        *(f"on {side} every run returned {always}: {SAME_OR_RARE}" for side, always in never.items()),
+        *(f"on {side} every run returned {always}: {NO_NOISE_OR_RARE}" for side, always in never.items()),
     )
 
 
 def _refuse_other_processes(name: str, sides: Sequence[_Side], answers: Answers) -> None:
-    """Raise `DependentRuns` if outcomes are others in one of the new processes, or in the further ones together."""
+    """Raise `DependentRuns` if outcomes differ in one of the new processes, or in the further ones together."""
     for side, here in enumerate(sides):
         first, *further = (one[side] for one in answers)
         hits = tuple(map(sum, zip(*(there.hits for there in further), strict=True)))
         together = Answer(runs=sum(there.runs for there in further), hits=hits, always=None)
         for there in (first, *further, together):
             if found := here.other_share(there, "in a new process", tests=len(answers) + 1):
-                raise DependentRuns(f"{name} remembers its noise or a setting: {found}; {ADVICE}")
+                raise DependentRuns(f"{name} remembers its noise or a setting: {found}; {REMEMBERED_NOISE_ADVICE}")

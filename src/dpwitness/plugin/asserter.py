@@ -348,7 +348,7 @@ class Asserter:
         if verdict.ended != "interrupted":
             if saved.witness is not None and note is None:
                 note = self._mark(saved, "fixed")
-            for finding in findings.of_verdict(verdict):
+            for finding in findings.findings_on_pass(verdict):
                 if finding.name not in suppressed:
                     raise HealthCheckFailed(finding.name, finding.text)
         return verdict, note, False
