@@ -44,7 +44,7 @@ ONE = ApproxDP(1.0)
 @pytest.fixture(autouse=True)
 def unhurried(monkeypatch):
     """Nothing is left out on a busy machine."""
-    monkeypatch.setattr(health, "SECONDS", 60.0)
+    monkeypatch.setattr(health, "RECORDING_SECONDS", 60.0)
 
 
 def runner_of(function, pair, seed=1):
@@ -408,7 +408,7 @@ def swallow(rng):
 
 @pytest.mark.parametrize("how", [leave, fail, panic, time_out, draw_for_ever, run_for_ever, swallow])
 def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how, monkeypatch):
-    monkeypatch.setattr(health, "SECONDS", 0.2)
+    monkeypatch.setattr(health, "RECORDING_SECONDS", 0.2)
     pair = Pair([1.0], [2.0])
     running = runner_of(Stops(how), pair)
     before, began = state(), time.monotonic()

@@ -48,7 +48,7 @@ from dpwitness.results import text
 from dpwitness.results.bound import bound_from_json
 from dpwitness.results.curve import PValueCurve, curve_from_json
 from dpwitness.results.profile import BandEvent, profile_from_json
-from dpwitness.results.schema import SAVED, schemas
+from dpwitness.results.schema import SAVED_KINDS, schemas
 from dpwitness.results.verdict import replay_text, verdict_from_json
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "schemas"
@@ -240,7 +240,7 @@ def test_a_pass_of_too_few_runs_says_nothing_of_tails():
     assert "in as many runs" not in str(few)
 
 
-@pytest.mark.parametrize("name", SAVED)
+@pytest.mark.parametrize("name", SAVED_KINDS)
 def test_the_published_schema_is_the_derived_one(name):
     published = json.loads(Path(SCHEMAS, f"{name}.json").read_text(encoding="utf-8"))
     assert published == schemas()[name], "run python -m dpwitness.results.schema docs/schemas"
@@ -273,7 +273,7 @@ VARIED = [
 
 def schema_name(kind):
     known = {"crossed": "profile", "curve of another family": "curve"}
-    return known.get(kind, kind if kind in SAVED else "verdict")
+    return known.get(kind, kind if kind in SAVED_KINDS else "verdict")
 
 
 @pytest.mark.parametrize(

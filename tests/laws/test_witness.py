@@ -158,7 +158,7 @@ def broken(**changes):
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        (broken(format="pickle"), r"w\.json is no witness, as .*: its format is 'pickle'"),
+        (broken(format="pickle"), r"w\.json must be a witness, as .*: its format is 'pickle'"),
         (broken(format="dpwitness-witness/1"), r"w\.json has .*/1', which does not say which inputs are neighbours"),
         (broken(relation=KeyError), "lacks 'relation'"),
         (broken(data=KeyError), "lacks 'data'"),

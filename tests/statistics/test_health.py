@@ -286,7 +286,7 @@ def test_noise_of_numpys_global_generator_is_drawn_anew_in_a_new_process():
 @pytest.mark.campaign
 def test_what_rarely_varies_is_not_taken_for_remembered(monkeypatch):
     """256 runs on D are all 0 with probability 0.6, and a new process then sees a 1 in 1,024 runs with 0.87."""
-    monkeypatch.setattr(dependence, "RUNS", 256)
+    monkeypatch.setattr(dependence, "SERIES_RUNS", 256)
     limits = {"neighbours": PAIR, "outcome": float, "search_runs": 200, "runs": 2_000}
     verdicts = [dpw.check(remembered.rare, claim=1.0, seed=seed, **limits) for seed in range(5)]
     assert all(isinstance(verdict, dpw.Violation) for verdict in verdicts)

@@ -68,7 +68,7 @@ from dpwitness.mechanisms.resolve import example_of
 from dpwitness.neighbours import Pair, Relation, adjacent, alternatives, proposed_pairs
 from dpwitness.options import CHECK_RUNS, AnyMechanism, CheckOptions
 from dpwitness.problem import Effort, Problem, Statement
-from dpwitness.results.verdict import STOPPED, Course, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import ABORTED_ENDS, Course, NotRefuted, Verdict, Violation
 from dpwitness.runs import Runner, Tried
 from dpwitness.search.cells import Aim, better, better_by_rows
 from dpwitness.search.costs import Costs, affordable_runs
@@ -194,7 +194,7 @@ def check_each_adjacency(problem: Problem, runner: Runner, effort: Effort, check
             text = on_one_line(error)
             verdicts[-1] = _with_notes(verdicts[-1], f"under {relation!s:.200} the check failed: {text}")
             continue
-        if verdicts[-1].ended in STOPPED:
+        if verdicts[-1].ended in ABORTED_ENDS:
             left = [str(other)[:200] for other in relations[len(verdicts) :]]
             verdicts[-1] = _with_notes(verdicts[-1], f"not checked: {'; '.join(left)}") if left else verdicts[-1]
             break
@@ -258,7 +258,7 @@ def _most_telling(verdicts: list[Verdict]) -> Verdict:
         verdicts, key=lambda one: (1, one.log_e_value) if isinstance(one, Violation) else (0, one.detectable_epsilon)
     )
     others = tuple(verdict for verdict in verdicts if verdict is not chosen)
-    ended = next((verdict.ended for verdict in verdicts if verdict.ended in STOPPED), chosen.ended)
+    ended = next((verdict.ended for verdict in verdicts if verdict.ended in ABORTED_ENDS), chosen.ended)
     return replace(chosen, others=others, ended=ended)
 
 
@@ -298,7 +298,7 @@ def _check_relation(problem: Problem, runner: Runner, effort: Effort, notes: tup
     verdict = unless_proved(
         lambda: confirm_candidate(problem, runner, effort, candidate, spent=spent, notes=notes), found, effort
     )
-    if clear and not verdict.refuted and verdict.ended not in STOPPED:  # it promised more than it kept
+    if clear and not verdict.refuted and verdict.ended not in ABORTED_ENDS:  # it promised more than it kept
         try:
             found = leak(runner)
         except KeyboardInterrupt:  # the verdict is there
@@ -715,7 +715,7 @@ def _verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tup
             explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
         if evidence.outcomes is not None:
             outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
-        if outputs is None and done.ended not in STOPPED:
+        if outputs is None and done.ended not in ABORTED_ENDS:
             outputs = drawn_outputs(problem, done.runner, evidence.candidate)
     except KeyboardInterrupt:  # the verdict is there
         done = replace(done, ended="interrupted")

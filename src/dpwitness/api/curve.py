@@ -37,7 +37,7 @@ from dpwitness.neighbours import Pair
 from dpwitness.options import AnyMechanism, CurveOptions, Method
 from dpwitness.problem import Effort, Problem, Statement
 from dpwitness.results.curve import Curve, PValueCurve
-from dpwitness.results.verdict import EARLY
+from dpwitness.results.verdict import EARLY_ENDS
 from dpwitness.runs import Role, Runner
 from dpwitness.search.comparison import compare
 from dpwitness.search.learners import RatedEvent, learn
@@ -105,7 +105,7 @@ def curve(mechanism: AnyMechanism = None, **options: Unpack[CurveOptions]) -> Cu
             raise
         except (KeyboardInterrupt, DPWitnessError) as error:
             lost, line_ended = error, _ended(error)
-            said = (f"no line for ε = {epsilon:g}: {str(error) or EARLY[line_ended]}",)
+            said = (f"no line for ε = {epsilon:g}: {str(error) or EARLY_ENDS[line_ended]}",)
         notes += said
         ended = ended if line_ended == "runs" else line_ended
         if line_ended not in ("runs", "time"):  # each of the others has time of its own

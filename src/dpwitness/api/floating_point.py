@@ -36,7 +36,7 @@ from dpwitness.evidence import bet_on, growth_rate, log_e_value, lower_bound
 from dpwitness.machine import Deadline
 from dpwitness.neighbours import Pair
 from dpwitness.problem import Effort, Problem
-from dpwitness.results.verdict import STOPPED, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import ABORTED_ENDS, NotRefuted, Verdict, Violation
 from dpwitness.runs import Role, Runner
 from dpwitness.search.costs import affordable_runs
 
@@ -123,7 +123,7 @@ def with_leak(verdict: Verdict, leak: Violation | None, effort: Effort) -> Verdi
     if effort.bits != "strict":
         return replace(verdict, floating_point=leak)
     passed = f"without these bits the claim is not refuted: what was looked at would have caught {verdict.caught}"
-    ended = verdict.ended if verdict.ended in STOPPED else leak.ended
+    ended = verdict.ended if verdict.ended in ABORTED_ENDS else leak.ended
     return replace(leak, notes=(*verdict.notes, *leak.notes, passed), seconds=verdict.seconds, ended=ended)
 
 

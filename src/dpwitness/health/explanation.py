@@ -33,6 +33,8 @@ from dpwitness.runs import Role, Runner, generator
 #: Sides has for each side the values of all its runs.
 Sides = Sequence[Sequence[Any]]
 
+#: RECORDING_SECONDS is the time in seconds for all recorded runs, beside a few times the seconds of a run.
+RECORDING_SECONDS: Final = 1.0
 #: MOST_ENTRIES is the largest number of entries of an output; mechanisms with larger outputs are not recorded.
 MOST_ENTRIES: Final = 4096
 #: MOST_COMPARED is the largest number of entries, and of numbers drawn in a run, that are compared with each other.
@@ -75,7 +77,7 @@ def _recorded(
     signature = mechanism.signature
     if signature.original is None and inspect.isfunction(getattr(signature.function, "py_func", signature.function)):
         signature = signature.interpreted()  # numba's machine code draws unseen
-    limit = time.perf_counter() + 1.0 + 3 * (2 * pairs + 1) * seconds
+    limit = time.perf_counter() + RECORDING_SECONDS + 3 * (2 * pairs + 1) * seconds
     recorder = Recorder(signature.function, signature.original, root=_package(function), deadline=limit)
 
     def record(data: object, number: int) -> Recording:

@@ -17,7 +17,7 @@ from dpwitness.results.curve import curve_from_json
 from dpwitness.results.fields import read_json
 from dpwitness.results.profile import profile_from_json
 from dpwitness.results.verdict import NotRefuted, verdict_from_json
-from dpwitness.results.witness import FORMAT, OF_SWEEP
+from dpwitness.results.witness import SWEEP_ADVICE, WITNESS_FORMAT
 
 #: The name of a file that was read from standard input, in the command that replays it.
 SAVED: Final = "RESULT.json"
@@ -39,11 +39,11 @@ def reader_of(value: object, where: str) -> Callable[[object], Shown]:
     """What builds a result of unchecked JSON; `where` it stood. Raises `InvalidWitness` for what is no result."""
     if isinstance(value, Mapping):
         if "sweep" in value:
-            raise InvalidWitness(f"{where} {OF_SWEEP}")
+            raise InvalidWitness(f"{where} {SWEEP_ADVICE}")
         for key, read in READERS.items():
             if key in value:
                 return read
-        if value.get("format") == FORMAT:
+        if value.get("format") == WITNESS_FORMAT:
             raise InvalidWitness(
                 f"{where} is a witness without a verdict: `dpwitness replay {where} --save RESULT.json` makes one"
             )

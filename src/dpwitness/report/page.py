@@ -23,7 +23,7 @@ from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import SHOWN_RATES, Profile
 from dpwitness.results.text import UNKNOWN, at_least, at_most, confidence, p_value, relation_text
-from dpwitness.results.verdict import EARLY, ENOUGH, Course, NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import EARLY_ENDS, SUFFICIENT_ENDS, Course, NotRefuted, Verdict, Violation
 from dpwitness.results.witness import Witness
 
 #: A larger α is warned of.
@@ -38,7 +38,12 @@ POINTS: Final = 11
 #: Outcomes in the order in which they are counted.
 ORDER: Final = ("violated", "no verdict", "not refuted", "lower bound", "privacy profile", "curve")
 #: Why runs ended, for people.
-ENDED: Final = {"refuted": "the claim was refuted", "runs": "all runs that were asked for were made", **EARLY, **ENOUGH}
+ENDED: Final = {
+    "refuted": "the claim was refuted",
+    "runs": "all runs that were asked for were made",
+    **EARLY_ENDS,
+    **SUFFICIENT_ENDS,
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -236,8 +241,8 @@ def _warnings(result: Shown) -> Markup:
             f"Floating point: the last bits of the outcomes refute the claim ({result.floating_point.exceeded}). The "
             "verdict below is that in real arithmetic."
         )
-    if result.ended in EARLY:
-        texts.append(f"The runs ended early: {EARLY[result.ended]}. What was counted until then is valid.")
+    if result.ended in EARLY_ENDS:
+        texts.append(f"The runs ended early: {EARLY_ENDS[result.ended]}. What was counted until then is valid.")
     if not isinstance(result, Curve):
         if result.alpha > LARGE_ALPHA:
             texts.append(f"α = {result.alpha:g}: so often such a finding is wrong although the claim holds.")

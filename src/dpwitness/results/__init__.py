@@ -1,1 +1,1 @@
-"""What a check ends with, and its JSON."""
+"""Results: verdicts, bounds, curves, profiles and witnesses, with their texts and their JSON."""

@@ -6,7 +6,7 @@ from typing import ClassVar
 from dpwitness.claims.claim import shown
 from dpwitness.results.fields import read_result
 from dpwitness.results.text import at_least, confidence, notes
-from dpwitness.results.verdict import EARLY, WitnessedResult, spent
+from dpwitness.results.verdict import EARLY_ENDS, WitnessedResult, spent
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -33,7 +33,7 @@ class Bound(WitnessedResult):
 
     @property
     def condition(self) -> str:
-        """What the bound holds fixed: " at δ = 1e-05"; empty if nothing."""
+        """The values that the bound holds fixed, such as " at δ = 1e-05"; may be empty."""
         return f" at δ = {shown(self.delta)}" if self.delta else self.witness.claim.condition
 
     @property
@@ -43,7 +43,7 @@ class Bound(WitnessedResult):
 
     def __str__(self) -> str:
         lines = [self._headline, *self.witness.lines(tested=self.tested)]
-        if self.ended in EARLY:
+        if self.ended in EARLY_ENDS:
             lines.append("  stopped early; the bound is valid for the runs that were counted")
         return "\n".join([*lines, *notes(self.notes), spent(self, self.run_counts)])
 
@@ -52,6 +52,6 @@ class Bound(WitnessedResult):
 
 
 def bound_from_json(value: object) -> Bound:
-    """Build a bound from unchecked JSON. Raises `InvalidWitness`."""
+    """The bound that unchecked JSON describes. Raises `InvalidWitness`."""
     found: Bound = read_result(Bound, "bound", value)
     return found

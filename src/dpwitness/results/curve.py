@@ -9,7 +9,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.evidence.counts import Counts
 from dpwitness.results.fields import CheckedFields, Count, RunCounts, read_result
 from dpwitness.results.text import notes, p_value, table
-from dpwitness.results.verdict import EARLY, Result
+from dpwitness.results.verdict import EARLY_ENDS, Result
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -25,7 +25,7 @@ class CurveTest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PValueCurve(CheckedFields):
-    """p-values of one mechanism with one ε, against the test ε's; all tuples are of one length."""
+    """p-values of a mechanism with one ε, against the test ε; all tuples are of one length."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("epsilon", "neighbours: pair_label", "runs: run_counts", "tests")
 
@@ -49,12 +49,12 @@ class PValueCurve(CheckedFields):
 
     @property
     def run_counts(self) -> RunCounts:
-        """Paired runs by what they were made for."""
+        """The numbers of paired runs of each stage."""
         return RunCounts(search=self.search_runs, confirm=self.counts[0].runs)
 
     @property
     def tests(self) -> tuple[CurveTest, ...]:
-        """The same, test by test."""
+        """The tests of the curve, one for each test ε."""
         columns = (self.test_epsilons, self.p_values, self.adjusted, self.events, self.counts)
         return tuple(
             CurveTest(epsilon=epsilon, p_value=p_value, holm=holm, event=event, counts=counts)
@@ -65,7 +65,7 @@ class PValueCurve(CheckedFields):
     def from_keys(
         cls, *, epsilon: float, neighbours: str, runs: RunCounts, tests: tuple[CurveTest, ...]
     ) -> "PValueCurve":
-        """Build it from the keys of its object."""
+        """The curve of the keys of its JSON."""
         return cls(
             epsilon=epsilon,
             test_epsilons=tuple(test.epsilon for test in tests),
@@ -90,14 +90,14 @@ class Curve(Result):
         *("seed", "reproducible", "seconds", "notes"),
     )
 
-    witness: ClassVar[None] = None  # its tests are of many events
+    witness: ClassVar[None] = None  # its tests use many events
 
     delta: float
-    #: Whose family's parameter is tested; None: ε at delta.
+    #: The claim of the family whose parameter is tested; None: ε at delta.
     claim: Claim | None = field(default=None, metadata={"json": "sparse"})
     method: str
     lines: tuple[PValueCurve, ...]
-    #: "runs", or why there is no line for each ε: "time", "interrupted", "cluster lost" or "failed".
+    #: "runs", or the reason why some ε has no line: "time", "interrupted", "cluster lost" or "failed".
     ended: str = field(default="runs", metadata={"json": "optional"})
 
     def __post_init__(self) -> None:
@@ -111,7 +111,7 @@ class Curve(Result):
         return "ε" if self.claim is None else self.claim.symbol
 
     def __str__(self) -> str:
-        """A table: one row a test ε, one column an ε of the mechanism."""
+        """A table with a row for each test ε, and a column for each ε of the mechanism."""
         head = [f"test {self.parameter}", *(f"ε = {line.epsilon:g}" for line in self.lines)]
         rows = [
             [f"{test:g}", *(p_value(line.p_values[i]) for line in self.lines)]
@@ -120,9 +120,9 @@ class Curve(Result):
         each = list(dict.fromkeys(f"{line.counts[0].runs:,}" for line in self.lines))
         runs = each[0] if len(each) == 1 else " / ".join(f"{line.counts[0].runs:,}" for line in self.lines)
         spent = f"{runs} paired runs a line; {self.seconds:.1f} s; seed {self.seed}"
-        of = "" if self.claim is None else self.claim.condition
-        early = [f"  stopped early: {EARLY[self.ended]}; the lines are whole"] if self.ended in EARLY else []
-        text = [f"p-values of {self.call}{of}", table(head, rows, right=True)]
+        condition = "" if self.claim is None else self.claim.condition
+        early = [f"  stopped early: {EARLY_ENDS[self.ended]}; the lines are whole"] if self.ended in EARLY_ENDS else []
+        text = [f"p-values of {self.call}{condition}", table(head, rows, right=True)]
         return "\n".join([*text, *early, *notes(self.notes), spent])
 
     def __repr__(self) -> str:
@@ -132,6 +132,6 @@ class Curve(Result):
 
 
 def curve_from_json(value: object) -> Curve:
-    """Build a curve from unchecked JSON. Raises `InvalidWitness`."""
+    """The curve that unchecked JSON describes. Raises `InvalidWitness`."""
     found: Curve = read_result(Curve, "curve", value)
     return found

@@ -25,19 +25,19 @@ from dpwitness.values import value_from_json, value_to_json
 
 
 def read_result(kind: object, what: str, value: object) -> Any:
-    """Build a result from unchecked JSON; `what` names it in messages. Raises `InvalidWitness`, as `UnknownKind`."""
+    """The result that unchecked JSON describes, called `what` in messages. Raises `InvalidWitness` or `UnknownKind`."""
     try:
         return read_fields(kind, what, value) if isinstance(kind, type) else codec_of(kind).read(what, value)
     except KeyError as error:
         raise InvalidWitness(f"the {what} lacks {error}") from error
     except UnknownKind:  # the file may be whole
         raise
-    except Exception as error:  # of a wrong value, and whatever a class of another package raises for one
+    except Exception as error:  # a wrong value; a class of another package may raise anything
         raise InvalidWitness(f"the {what} is damaged: {str(error) or type(error).__name__}") from error
 
 
 def read_json(path: str | Path) -> object:
-    """The JSON value of a file. Raises `InvalidData` where it cannot be read, `InvalidWitness` where it is no JSON."""
+    """The JSON value of a file. Raises `InvalidData` where it cannot be read, `InvalidWitness` where it is not JSON."""
     try:
         return json_value(read_text(path), parse_constant=_refuse)
     except BadInput:
@@ -47,7 +47,7 @@ def read_json(path: str | Path) -> object:
 
 
 def _refuse(name: str) -> float:
-    raise InvalidWitness(f"{name} is no JSON number")
+    raise InvalidWitness(f"{name} is not a number in JSON")
 
 
 def _read_alpha(name: str, value: object) -> float:
@@ -67,10 +67,14 @@ def _read_parameters(name: str, value: object) -> dict[str, object]:
     return parameters
 
 
+#: _TEXTS is the codec of pairs of a number and its text.
 _TEXTS: Final = codec_of(list[tuple[float, str]])
 
+#: Count is the type of a number of runs, below 2^63.
 Count: TypeAlias = Annotated[int, whole_below(1 << 63)]
+#: Seed is the type of a seed, below 2^128.
 Seed: TypeAlias = Annotated[int, whole_below(1 << 128)]
+#: Alpha is the type of a false-alarm probability, above 0 and below 1.
 Alpha: TypeAlias = Annotated[
     float,
     Codec(
@@ -79,9 +83,9 @@ Alpha: TypeAlias = Annotated[
         lambda _: {"type": "number", "exclusiveMinimum": 0, "exclusiveMaximum": 1},
     ),
 ]
-#: A parameter that would have been detected: infinite, and null in JSON, where none would.
+#: Detectable is the type of a detectable parameter: infinite, and null in JSON, where no parameter is detectable.
 Detectable: TypeAlias = Annotated[float, or_infinite(math.inf)]
-#: Parameters of a mechanism as they are built again; `dict[str, Any]` holds them as people read them.
+#: Parameters is the type of a mechanism's own parameters; `dict[str, Any]` holds parameters as people read them.
 Parameters: TypeAlias = Annotated[
     dict[str, Any],
     Codec(
@@ -90,7 +94,7 @@ Parameters: TypeAlias = Annotated[
         lambda _: {"type": "object"},
     ),
 ]
-#: Texts by the numbers that encode them.
+#: Texts is the type of texts by the numbers that encode them.
 Texts: TypeAlias = Annotated[
     Mapping[float, str],
     Codec(
@@ -102,10 +106,10 @@ Texts: TypeAlias = Annotated[
 
 
 class CheckedFields(JsonFields):
-    """A result: its text and its file may rely on the types of its fields.
+    """A result whose fields have their annotated types, so that its text and its file may rely on them.
 
-    Raises `InvalidParameter` for a value that is not of the annotated type of its field, or not in the range that the
-    codec of a number has.
+    Raises `InvalidParameter` for a value that is not of the annotated type of its field, or not in the range of the
+    codec of a number.
     """
 
     __slots__ = ()
@@ -133,7 +137,7 @@ def _hints(kind: type) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunCounts:
-    """Paired runs by what they were made for, as a result states them; those of `confirm` are read from its counts."""
+    """The numbers of paired runs of each stage of a result; those of `confirm` are read from its counts."""
 
     search: Count
     epochs: Count | None = field(default=None, metadata={"json": "sparse"})

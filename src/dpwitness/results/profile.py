@@ -16,23 +16,20 @@ from dpwitness.neighbours import Pair
 from dpwitness.neighbours.difference import both
 from dpwitness.results.fields import Alpha, CheckedFields, Detectable, RunCounts, read_result
 from dpwitness.results.text import at_least, confidence, label, notes, table
-from dpwitness.results.verdict import EARLY, Result, spent
+from dpwitness.results.verdict import EARLY_ENDS, Result, spent
 from dpwitness.results.witness import DescribedEvent, Witness, versions
 
-#: ε between which the band is written, and steps of ε of its text, the first that needs few columns; false positive
-#: rates of both.
-STEP: Final = 0.05
-STEPS: Final = (0.05, 0.1, 0.25, 0.5, 1.0, 2.0, 5.0)
-COLUMNS: Final = 9
-RATES: Final = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+#: EPSILON_STEP is the distance in nats of the values of ε at which a file states the band.
+EPSILON_STEP: Final = 0.05
+#: SHOWN_RATES has the false positive rates of a report.
 SHOWN_RATES: Final = (0.001, 0.01, 0.1, 0.5)
-#: The largest ε of a band: beyond, e^ε exceeds any number of runs.
-MOST_EPSILON: Final = 40.0
+#: LARGEST_BAND_EPSILON is the largest ε of a band, in nats: beyond it e^ε exceeds any number of runs.
+LARGEST_BAND_EPSILON: Final = 40.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BandEvent(CheckedFields):
-    """An event of a band, what confirm runs showed of it in its own direction, and the bounds that follow."""
+    """An event of a band, its counts in its own direction, and the bounds that follow."""
 
     json_keys: ClassVar[tuple[str, ...]] = ("event: described", "counts", "line")
 
@@ -48,9 +45,9 @@ class BandEvent(CheckedFields):
 
     @classmethod
     def from_keys(cls, *, event: DescribedEvent, counts: Counts, line: BandLine) -> "BandEvent":
-        """Build it from the keys of its object. Raises `ValueError` for bounds of what are no probabilities."""
-        if not (0 <= line.slope <= math.exp(MOST_EPSILON) and abs(line.difference) <= 1 + line.slope):
-            raise ValueError(f"slope={line.slope!r} and difference={line.difference!r} bound no probabilities")
+        """The event of the keys of its JSON. Raises `ValueError` for bounds that no probabilities have."""
+        if not (0 <= line.slope <= math.exp(LARGEST_BAND_EPSILON) and abs(line.difference) <= 1 + line.slope):
+            raise ValueError(f"slope={line.slope!r} and difference={line.difference!r} must bound probabilities")
         if not (0 <= line.q_low <= 1 and 0 <= line.q_high <= 1):
             raise ValueError(f"q_low={line.q_low!r} and q_high={line.q_high!r} must lie between 0 and 1")
         return cls(event=event.event, description=event.description, counts=counts, line=line)
@@ -88,7 +85,7 @@ class Profile(Result):
 
     @property
     def runs(self) -> int:
-        """Paired confirm runs."""
+        """The number of paired confirm runs."""
         return self.events[0].counts.runs if self.events else 0
 
     @property
@@ -103,7 +100,7 @@ class Profile(Result):
         raise TypeError("a Profile of a claim is neither true nor false: ask profile.refuted")
 
     def delta(self, epsilon: ArrayLike) -> Any:
-        """The lower band of δ at ε ≥ 0 (nats), a number or an array; 0 where nothing was shown."""
+        """The lower band of δ at ε ≥ 0 (nats), a number or an array; 0 where no event shows a difference."""
         return self.band.delta(epsilon)
 
     def power(self, false_positive_rate: ArrayLike) -> Any:
@@ -116,14 +113,14 @@ class Profile(Result):
 
     @property
     def largest_epsilon(self) -> float:
-        """Up to here the band is positive (to 0.05 nats); 0.0 where it is nowhere."""
-        epsilons = np.arange(0.0, MOST_EPSILON, STEP)
+        """The largest ε at which the band is positive, to 0.05 nats; 0.0 where it is nowhere."""
+        epsilons = np.arange(0.0, LARGEST_BAND_EPSILON, EPSILON_STEP)
         positive = np.flatnonzero(self.delta(epsilons) > 0)
         return float(epsilons[positive[-1]]) if len(positive) else 0.0
 
     @property
     def detectable_delta(self) -> Detectable:
-        """The smallest δ(ε) that these runs could have shown where the band ends, with 95 % power; infinite if none.
+        """The smallest δ(ε) that these runs could have shown where the band ends, with 95 % power; may be infinite.
 
         It is for the first ε above `largest_epsilon` and the best case: an event that never happens on one side. It
         rises in ε.
@@ -132,7 +129,7 @@ class Profile(Result):
 
     @property
     def tail(self) -> str:
-        """What so many runs could not have shown where the band ends, for people; empty where nothing is to say."""
+        """A sentence on the smallest δ(ε) that the runs could have shown where the band ends; may be empty."""
         least = self.detectable_delta
         if not least < 1:
             return ""
@@ -144,11 +141,11 @@ class Profile(Result):
     @property
     def _end(self) -> float:
         """The first ε of the grid at which the band is 0."""
-        return self.largest_epsilon + STEP if self.delta(0.0) > 0 else 0.0
+        return self.largest_epsilon + EPSILON_STEP if self.delta(0.0) > 0 else 0.0
 
     @property
     def run_counts(self) -> RunCounts:
-        """Paired runs by what they were made for."""
+        """The numbers of paired runs of each stage."""
         return RunCounts(search=self.search_runs, confirm=self.runs)
 
     @property
@@ -159,7 +156,7 @@ class Profile(Result):
 
     @property
     def _points(self) -> list[dict[str, float]]:
-        epsilons = np.arange(0.0, self.largest_epsilon + STEP / 2, STEP)
+        epsilons = np.arange(0.0, self.largest_epsilon + EPSILON_STEP / 2, EPSILON_STEP)
         return [
             {"epsilon": round(float(epsilon), 10), "delta": float(delta)}
             for epsilon, delta in zip(epsilons, np.atleast_1d(self.delta(epsilons)), strict=True)
@@ -167,15 +164,16 @@ class Profile(Result):
 
     @property
     def _rates(self) -> list[dict[str, float]]:
-        powers = np.atleast_1d(self.power(np.array(RATES)))
+        rates = (0.0001, 0.0003, 0.001, 0.003, 0.01, 0.03, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9)
+        powers = np.atleast_1d(self.power(np.array(rates)))
         return [
             {"false_positive_rate": rate, "true_positive_rate": float(power)}
-            for rate, power in zip(RATES, powers, strict=True)
+            for rate, power in zip(rates, powers, strict=True)
         ]
 
     @classmethod
     def from_keys(cls, *, runs: RunCounts, **fields: Any) -> "Profile":
-        """Build it from the keys of its object."""
+        """The profile of the keys of its JSON."""
         return cls(search_runs=runs.search, **fields)
 
     @property
@@ -197,13 +195,13 @@ class Profile(Result):
             *([f"  {tail}"] if (tail := self.tail) else []),
             *(pair if self.witness is None else self.witness.lines()),
         ]
-        if self.ended in EARLY:
-            lines.append(f"  stopped early: {EARLY[self.ended]}; the band is valid for the runs that were counted")
+        if self.ended in EARLY_ENDS:
+            lines.append(f"  stopped early: {EARLY_ENDS[self.ended]}; the band is valid for the runs that were counted")
         return "\n".join([*lines, *notes(self.notes), spent(self, self.run_counts)])
 
     def _tables(self) -> list[str]:
         top = self.largest_epsilon
-        step = next((step for step in STEPS if top / step <= COLUMNS), STEPS[-1])
+        step = next((step for step in (0.05, 0.1, 0.25, 0.5, 1.0, 2.0) if top / step <= 9), 5.0)  # ten columns at most
         epsilons = np.arange(0.0, top + 1e-9, step)
         head = ["ε", *(f"{epsilon:g}" for epsilon in epsilons)]
         rows = [["δ(ε) ≥", *(at_least(self.delta(epsilon), 3) for epsilon in epsilons)]]
@@ -216,6 +214,6 @@ class Profile(Result):
 
 
 def profile_from_json(value: object) -> Profile:
-    """Build a profile from unchecked JSON. Raises `InvalidWitness`."""
+    """The profile that unchecked JSON describes. Raises `InvalidWitness`."""
     found: Profile = read_result(Profile, "profile", value)
     return found

@@ -1,4 +1,4 @@
-"""The JSON Schemas of what is saved: `python -m dpwitness.results.schema docs/schemas` writes a file for each."""
+"""The JSON Schemas of saved files: `python -m dpwitness.results.schema docs/schemas` writes a schema for each kind."""
 
 import json
 import sys
@@ -17,7 +17,7 @@ from dpwitness.results.witness import Witness
 
 @dataclass(frozen=True, slots=True)
 class TranscriptLine:
-    """A question of an attack and its answer, a line each; the first says of which attack, and with which settings."""
+    """A question of an attack and its answer, one a line; the first line holds the attack and its settings."""
 
     @dataclass(frozen=True, slots=True)
     class Attack:
@@ -32,8 +32,8 @@ class TranscriptLine:
     attack: Attack | None = field(default=None, metadata={"json": "sparse"})
 
 
-#: What is saved, by the name of its schema.
-SAVED: Final[dict[str, Any]] = {
+#: SAVED_KINDS has the types of saved files, by the names of their schemas.
+SAVED_KINDS: Final[dict[str, Any]] = {
     "witness": Witness,
     "verdict": Verdict,
     "bound": Bound,
@@ -44,8 +44,8 @@ SAVED: Final[dict[str, Any]] = {
 
 
 def schemas() -> dict[str, Schema]:
-    """The schema of each kind of file, draft 2020-12, by its name; of a transcript that of a line."""
-    return {name: schema_of(kind, f"dpwitness {name}") for name, kind in SAVED.items()}
+    """The schemas of all kinds of files, draft 2020-12, by name; the one of transcripts is for a line."""
+    return {name: schema_of(kind, f"dpwitness {name}") for name, kind in SAVED_KINDS.items()}
 
 
 def main(folder: str) -> None:

@@ -1,6 +1,6 @@
 """The fields that every result has, and the verdicts of a check: `Violation` or `NotRefuted`.
 
-Each says how it came about: what was tried, how the evidence grew, and both output distributions (`Course`).
+A verdict holds its course: the pairs and events tried, the growth of the evidence, and both output distributions.
 Never "private": a test cannot prove privacy.
 """
 
@@ -26,17 +26,17 @@ from dpwitness.results.fields import Alpha, CheckedFields, Count, Detectable, Ru
 from dpwitness.results.text import at_least, at_most, confidence, exceeded, label, named, notes, relation_text, wrapped
 from dpwitness.results.witness import Witness
 
-#: Why confirm runs may end before their number or their evidence says so, for people.
-EARLY: Final = {
+#: EARLY_ENDS has the reasons, for people, by which confirm runs end before their number or their evidence says so.
+EARLY_ENDS: Final = {
     "time": "the time was over",
     "interrupted": "interrupted",
     "cluster lost": "the cluster or executor does not answer any more",
     "failed": "a run failed",
 }
-#: The reasons after which nothing more is run.
-STOPPED: Final = ("interrupted", "cluster lost")
-#: Why the runs of a pass were enough, for people.
-ENOUGH: Final = {
+#: ABORTED_ENDS has the reasons after which a check makes no more runs.
+ABORTED_ENDS: Final = ("interrupted", "cluster lost")
+#: SUFFICIENT_ENDS has the reasons, for people, by which the runs of a pass were enough.
+SUFFICIENT_ENDS: Final = {
     "detectable": "that is the multiple asked for by detectable_ratio, of the claim or of what the event shows of it",
     "converged": "twice as many would lower that by less than 1 %",
 }
@@ -44,26 +44,26 @@ ENOUGH: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outputs(CheckedFields):
-    """How often outcomes of D and of D′ had a value of what the event looks at; of runs that prove nothing here.
+    """The distributions of the event's statistic on D and on D′, from runs that are not evidence here.
 
     Attributes
     ----------
     statistic
-        What the event looks at, such as "first answer".
+        The statistic, such as "first answer".
     edges
-        Of a histogram: bin k holds the values from edge k to below edge k + 1. Empty where bins are single values.
+        The edges of a histogram: bin k holds the values from edge k to below edge k + 1. Empty for single values.
     values
-        Of single values: their texts, a bin each. Empty for a histogram.
+        The texts of single values, one for each bin. Empty for a histogram.
     date_unit
-        Of a histogram of dates: the edges are so many of this unit of NumPy's since 1970. None for other numbers.
+        The unit of a histogram of dates, as NumPy names it: edges count it since 1970. None for other numbers.
     inside
-        Whether the event holds the values of a bin.
+        Whether the event holds the values of each bin.
     on_data, on_neighbour
-        Runs on D, and on D′, in each bin; other runs had other values.
+        The numbers of runs on D, and on D′, in each bin; further runs had other values.
     runs
-        Runs on each input.
+        The number of runs on each input.
 
-    Raises `ValueError` unless there is one number, or text, for each bin, and for an unknown unit.
+    Raises `ValueError` unless every bin has one number on each side, and a text or two edges, and for an unknown unit.
     """
 
     statistic: str
@@ -86,24 +86,24 @@ class Outputs(CheckedFields):
         if self.date_unit is not None and not is_date_unit(self.date_unit):
             raise ValueError(f"date_unit={brief(self.date_unit)} must be a unit of NumPy's dates, such as 's' or '12h'")
         if not max(sum(self.on_data), sum(self.on_neighbour), 1) <= self.runs:
-            raise ValueError(f"runs={self.runs} must be at least 1, and the runs in the bins")
+            raise ValueError(f"runs={self.runs} must be at least 1, and at least the number of runs in the bins")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Course(CheckedFields):
-    """What a search tried, and how the evidence grew.
+    """The course of a search: the numbers of pairs and events, and the growth of the evidence.
 
     Attributes
     ----------
     pairs
-        Pairs of inputs that were run to choose one; 0 in a replay.
+        The number of pairs of inputs that were run to choose one; 0 in a replay.
     events
-        Events that were compared with each other; one that was proposed again, of more runs, counts again.
+        The number of events that were compared; an event that was proposed again, with more runs, counts again.
     evidence
-        Paired runs and the log e-value (nats) after so many: at most `POINTS`, thinned out, the last one kept. Of a
-        check in epochs these are all runs, else the confirm runs. Empty for a bound, which tests no claim.
+        Numbers of paired runs and the log e-value (nats) after them: a thinned list that keeps the last point. A check
+        in epochs counts all runs, others the confirm runs. Empty for a bound, which tests no claim.
     outputs
-        Both distributions of what the event looks at; None where it looks at several values, or runs are expensive.
+        The distributions of the event's statistic; None for an event of several values, or where runs are expensive.
     """
 
     pairs: Count
@@ -114,7 +114,7 @@ class Course(CheckedFields):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Result(Displayed, CheckedFields):
-    """What every result says; `str` of one is its report, as the command line prints it, `repr` is one line."""
+    """The fields of every result; `str` gives the report, as the command line prints it, `repr` one line."""
 
     mechanism: str
     parameters: dict[str, Any]  # as JSON values for people; see `Witness.parameters` for the mechanism's own
@@ -139,28 +139,28 @@ def spent(result: Result, runs: RunCounts) -> str:
 class WitnessedResult(Result):
     """A result that rests on one candidate and its confirm runs."""
 
-    #: From where a witness stands on; what comes before is each result's own.
+    #: The keys from the witness on; each result has own keys before them.
     json_keys: ClassVar[tuple[str, ...]] = (
         *("parameter", "lower_bound", "witness", "runs: run_counts", "ended", "course"),
         *("seed", "reproducible", "seconds", "versions", "notes"),
     )
 
-    #: Whether the claim of its witness was tested: texts and figures then show what that allows.
+    #: Whether the claim of the witness was tested: texts and figures then show the rate that it allows.
     tested: ClassVar[bool] = True
 
     witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
     epsilon_lower_bound: float  # of the parameter of the claim's family; ε in nats
     search_runs: Count
     epoch_runs: Count = 0  # runs that were bets and chose the next ones
-    #: Why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"; of a check that
-    #: passed also "detectable", it would have caught what was asked for, or "converged", more would show little more.
+    #: The reason why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"; a
+    #: pass also has "detectable", as it would have caught the multiple asked for, or "converged": more runs add little.
     ended: str
-    #: What was tried, and how the evidence grew; None of files of earlier versions.
+    #: The course of the search; None in files of earlier versions.
     course: Course | None = field(default=None, metadata={"json": "sparse"})
 
     @property
     def counts(self) -> Counts:
-        """The confirm runs."""
+        """The counts of the confirm runs."""
         return self.witness.counts
 
     @property
@@ -175,29 +175,30 @@ class WitnessedResult(Result):
 
     @property
     def run_counts(self) -> RunCounts:
-        """Paired runs by what they were made for."""
+        """The numbers of paired runs of each stage."""
         return RunCounts(search=self.search_runs, epochs=self.epoch_runs, confirm=self.counts.runs)
 
     @property
     def versions(self) -> dict[str, str]:
-        """What the numbers depend on."""
+        """The versions of Python and of the packages that the numbers depend on."""
         return self.witness.versions
 
     @classmethod
     def from_keys(cls, *, runs: RunCounts, **fields: Any) -> Self:
-        """Build it from the keys of its object; the witness has the confirm runs."""
+        """The result of the keys of its JSON; the witness has the confirm runs."""
         return cls(search_runs=runs.search, epoch_runs=runs.epochs or 0, **fields)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class CheckResult(WitnessedResult, ABC):
-    """What both verdicts say; `lower_bound` holds at confidence 1 − alpha.
+    """The fields of both verdicts; `lower_bound` holds at confidence 1 − alpha.
 
-    `epsilon_lower_bound` is the same number; of a claim in another unit it is a bound of that parameter.
-    `others`: where the claim leaves the adjacency open, the verdicts under the other ones, each at its own alpha.
-    `floating_point`: what the last bits of the outcomes of a pass show, a violation by an implementation in floating
-    point alone, at an alpha of its own, which is a small part of that of the check: the pass itself had the rest.
-    `runs_made`: paired runs of epochs and confirm together, none twice; 0 where it comes from a file, which has both.
+    `epsilon_lower_bound` is the same number; for a claim in another unit it is a bound of that parameter.
+    `others`: where the claim leaves the adjacency open, the verdicts under the other adjacencies, each at its own
+    alpha. `floating_point`: a violation in the last bits of the outcomes of a pass, by the implementation in floating
+    point alone, at an alpha of its own, a small part of the check's alpha: the pass itself had the rest. `runs_made`:
+    the number of paired runs of epochs and confirm together, each counted once; 0 in a verdict from a file, which has
+    both.
     """
 
     json_keys: ClassVar[tuple[str, ...]] = (
@@ -227,12 +228,12 @@ class CheckResult(WitnessedResult, ABC):
 
     @property
     def margin(self) -> float:
-        """How many nats of evidence were short of a refutation, under the adjacency where it was nearest."""
+        """The nats of evidence that a refutation lacked, under the adjacency where it was nearest."""
         return min(math.log(1 / verdict.alpha) - verdict.log_e_value for verdict in (self, *self.others))
 
     @property
     def bits_refuted(self) -> "Violation | None":
-        """What the last bits of a pass refute, of the first adjacency where they do."""
+        """The violation in the last bits of a pass, under the first adjacency with one; None without one."""
         found = (verdict.floating_point for verdict in (self, *self.others))
         return next((violation for violation in found if violation is not None), None)
 
@@ -243,18 +244,18 @@ class CheckResult(WitnessedResult, ABC):
 
     @abstractmethod
     def _conclusion(self) -> tuple[str, list[str]]:
-        """The first line of the report, and what stands below the witness."""
+        """The first line of the report, and the lines below the witness."""
 
     def __str__(self) -> str:
         return self.report()
 
     def report(self, *, reproduce: Sequence[str] = ()) -> str:
-        """The verdict for people; `reproduce` is the command line that gives the same counts again, as `seed` does."""
+        """The verdict for people; `reproduce` is the command line that gives the same counts again."""
         own = self._own_report(reproduce, named=bool(self.others))
         return "\n\n".join([own, *(other._own_report((), named=True) for other in self.others)])
 
     def _own_report(self, reproduce: Sequence[str], *, named: bool) -> str:
-        """The verdict without the others; `named`: with the relation that it is about."""
+        """The report without `others`; `named`: with the relation in full."""
         head, conclusion = self._conclusion()
         relation = self.witness.relation
         said = relation_text(relation) if named else relation.adjacency if relation is not None else None
@@ -265,8 +266,8 @@ class CheckResult(WitnessedResult, ABC):
             *conclusion,
             *self.witness.where(),
         ]
-        if self.ended in EARLY:
-            lines.append(f"  stopped early: {EARLY[self.ended]}; what was counted is valid")
+        if self.ended in EARLY_ENDS:
+            lines.append(f"  stopped early: {EARLY_ENDS[self.ended]}; what was counted is valid")
         lines += [*notes(self.notes), spent(self, self.run_counts)]
         if not self.reproducible:
             lines.append(f"  {self.witness.not_reproducible}")
@@ -287,11 +288,11 @@ class Violation(CheckResult):
 
     @property
     def detectable(self) -> None:
-        """As `detectable_epsilon`."""
+        """None: the claim was refuted."""
 
     @property
     def detectable_delta(self) -> None:
-        """As `detectable_epsilon`."""
+        """None: the claim was refuted."""
 
     @property
     def _order_for_json(self) -> float:
@@ -303,17 +304,17 @@ class Violation(CheckResult):
 
     @property
     def refuted(self) -> Literal[True]:
-        """True."""
+        """True: the claim is refuted."""
         return True
 
     @property
     def by_bits(self) -> bool:
-        """Whether only the last bits of floating-point numbers show it: then it is about the implementation."""
+        """Whether only the last bits of floating-point numbers show the violation: it is about the implementation."""
         return is_of_bits(self.witness.event)
 
     @property
     def exceeded(self) -> str:
-        """What was shown of the claim's parameter, for people."""
+        """The lower bound of the claim's parameter, for people."""
         return exceeded(self.claim, self.lower_bound)
 
     @property
@@ -322,7 +323,7 @@ class Violation(CheckResult):
         return f"{self.exceeded} with confidence {confidence(self.alpha)} {evidence}"
 
     def finding(self) -> list[str]:
-        """The lines of a report of a pass on what the bits show."""
+        """The lines of a pass's report on a violation in the last bits."""
         return [
             f"  floating point: refuted by the last bits, so {self._shown}",
             *(f"  {line}" for line in self.witness.lines()),
@@ -345,11 +346,12 @@ class Violation(CheckResult):
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class NotRefuted(CheckResult):
-    """The claim was not refuted: no proof of privacy.
+    """The claim was not refuted, which does not prove privacy.
 
     `detectable`: the smallest parameter that this event would have caught with 95 % power, in the unit of the claim; an
     estimate, unless the claim is of pure ε-DP or μ-GDP: one event shows a share of the parameter (docs/passes.md);
-    infinite if none. `detectable_epsilon` is the same number, under its name for claims of an ε (nats).
+    infinite if it would have caught no parameter. `detectable_epsilon` is the same number, under its name for claims of
+    an ε (nats).
     """
 
     verdict: ClassVar[str] = "not-refuted"
@@ -358,30 +360,30 @@ class NotRefuted(CheckResult):
 
     @property
     def refuted(self) -> Literal[False]:
-        """False.
+        """False: the claim is not refuted.
 
-        Of a check none of its `others` is a `Violation`, else that would stand here. Of a sweep one may be: a claim
-        whose adjacency is not documented is refuted there where it is refuted under each.
+        The `others` of a check hold no `Violation`, as that would be the verdict. Those of a sweep may: it calls a
+        claim without a documented adjacency refuted where it is refuted under each.
         """
         return False
 
     @property
     def detectable(self) -> Detectable:
-        """The least parameter of the claim's family that would have been caught, in its unit; infinite if none."""
+        """The least parameter of the claim's family that would have been caught, in its unit; may be infinite."""
         return self.detectable_epsilon
 
     @property
     def detectable_delta(self) -> Detectable:
-        """The smallest δ(ε) that a single event could have shown in this many runs, with 95 % power; infinite if none.
+        """The smallest δ(ε) that a single event could have shown in these runs, with 95 % power; may be infinite.
 
-        For every claim it is the smallest probability on D of an event that could have refuted the claim; such an event
+        For every claim it is the smallest probability on D of an event that could have refuted the claim, if the event
         never happens on D′. For graded events see `evidence.detectable_probability`.
         """
         return detectable_probability(self._bets_runs, self.claim, alpha=self.alpha)
 
     @property
     def _bets_runs(self) -> int:
-        """Paired runs that were bet on, in epochs and to confirm."""
+        """The number of paired runs that were bet on, in epochs and to confirm."""
         return self.epoch_runs + self.counts.runs
 
     @property
@@ -407,7 +409,7 @@ class NotRefuted(CheckResult):
 
     @property
     def caught(self) -> str:
-        """What it would have caught, for people."""
+        """The least parameter that would have been caught, for people."""
         return self._caught(self.detectable)
 
     def _caught(self, detectable: float) -> str:
@@ -415,7 +417,7 @@ class NotRefuted(CheckResult):
 
     @property
     def sentence(self) -> str:
-        """What these runs would have caught by this event and by a rarer one, for people; `tail` says by which none.
+        """A sentence on the parameters that these runs would have caught by this event and by a rarer one.
 
         The rarer event is left out where one event shows a share of the parameter, since that share is not known.
         """
@@ -429,7 +431,7 @@ class NotRefuted(CheckResult):
 
     @property
     def above(self) -> str:
-        """That the rates lie outside the claim, for people; empty where they do not."""
+        """A sentence where the rates lie outside the claim; empty where they lie inside."""
         counts, (p, q) = self.counts, self.witness.shares
         if not counts.runs or p <= self.claim.largest(q):
             return ""
@@ -437,15 +439,15 @@ class NotRefuted(CheckResult):
 
     @property
     def power(self) -> str:
-        """With what power, for people; where one event may show a share of the parameter, that share is an estimate."""
+        """The power, for people; where one event may show a share of the parameter, that share is an estimate."""
         if self.claim.shown_by_one_event:
             return "with 95 % power"
-        # Of an excess over many points nothing tells which share an event shows.
+        # The share of an excess over many points that an event shows is unknown.
         return "with about 95 % power" if self.claim.parameter else "with 95 % power, if it shows all of it"
 
     @property
     def tail(self) -> str:
-        """What no event could have shown in as many runs, for people.
+        """A sentence on the rarer events that these runs could not have shown.
 
         About 95 %: bets placed for a rarer event have this power at a probability that is a few per cent smaller.
         """
@@ -454,7 +456,7 @@ class NotRefuted(CheckResult):
         return f"in as many runs, with about 95 % power, {tail}" if tail else ""
 
     def _conclusion(self) -> tuple[str, list[str]]:
-        enough = [f"  these runs were enough: {ENOUGH[self.ended]}"] if self.ended in ENOUGH else []
+        enough = [f"  these runs were enough: {SUFFICIENT_ENDS[self.ended]}"] if self.ended in SUFFICIENT_ENDS else []
         return f"NOT REFUTED: {self.call} at the claim {self.claim}; this is no proof of privacy", [
             *([f"  {above}"] if (above := self.above) else []),
             *wrapped("; ".join(filter(None, [self.sentence, self.tail]))),
@@ -467,17 +469,18 @@ class NotRefuted(CheckResult):
         return f"<NotRefuted: {self.call} at the claim {self.claim}, would have caught {self.caught}>"
 
 
+#: Verdict is the result of a check.
 Verdict = Violation | NotRefuted
 
 
 def verdict_from_json(value: object) -> Verdict:
-    """Build a verdict from unchecked JSON. Raises `InvalidWitness`."""
+    """The verdict that unchecked JSON describes. Raises `InvalidWitness`."""
     found: Verdict = read_result(Verdict, "verdict", value)
     return found
 
 
 def replay_text(witness: Witness, verdict: Verdict) -> str:
-    """The text of a replay: what the witness file says, which is unchecked, then the verdict on fresh runs."""
+    """The text of a replay: the unchecked contents of the witness file, then the verdict on fresh runs."""
     used = verdict.witness.relation
     lines = [
         f"witness of {named(witness.mechanism, witness.parameters)}: claim {witness.claim}, α = {witness.alpha:g}",

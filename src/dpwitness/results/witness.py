@@ -1,6 +1,6 @@
 """Two neighbouring inputs, an event and counts: JSON in, JSON out, never pickle.
 
-Beside them stands where in the code the leak may come from (`Explanation`), for people: it is no evidence.
+A witness may name the line of code that leaks (`Explanation`), for people: that is not evidence.
 """
 
 import os
@@ -29,18 +29,16 @@ from dpwitness.results.fields import Alpha, CheckedFields, Count, Parameters, Se
 from dpwitness.results.text import label, named, rate, rounded, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
 
-FORMAT: Final = "dpwitness-witness/2"
-#: Of a file of pytest's that holds a witness beside what was tested.
+#: WITNESS_FORMAT is the format of a witness file.
+WITNESS_FORMAT: Final = "dpwitness-witness/2"
+#: DATABASE_FORMAT is the format of the pytest plugin's files, which hold a witness and its test.
 DATABASE_FORMAT: Final = "dpwitness-database/1"
-EARLIER: Final = "dpwitness-witness/1"
-#: Steps to entries that version 0.2 read within texts.
-WITHIN_TEXTS: Final = frozenset({"length of text", "character", "last character", "number in text"})
-#: What to do with the file of a whole sweep.
-OF_SWEEP: Final = "is of a sweep: give one of the verdicts in it, in a file of its own"
+#: SWEEP_ADVICE is the advice on the file of a whole sweep.
+SWEEP_ADVICE: Final = "is of a sweep: give one of the verdicts in it, in a file of its own"
 
 
 def versions() -> dict[str, str]:
-    """What the numbers depend on."""
+    """The versions of Python and of the packages that the numbers depend on."""
     packages = {name: _version(name) for name in ("dpwitness", "numpy", "numba", "scipy")}
     return {"python": platform.python_version(), **packages}
 
@@ -53,40 +51,38 @@ def _version(package: str) -> str:
         return "not installed as a package"
 
 
-#: What was found: noise whose scale follows from the data; probabilities that are too far apart; another number of
-#: draws; a branch; noise that is too small for the difference of the outputs; one draw for several entries; an entry
-#: that no draw changes.
+#: Cause is the fault: noise whose scale follows from the data; probabilities that are too far apart; numbers of draws
+#: that differ; a branch; noise that is too small for the difference of the outputs; one draw for several entries; an
+#: entry that no draw changes.
 Cause = Literal["scale", "probabilities", "draws", "branch", "noise", "reuse", "exact"]
-#: The least and the largest number of a line.
-LINES: Final = (1, 1 << 31)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Explanation(CheckedFields):
     """The first place at which runs on D and D′ part that draw from the same seeds.
 
-    It is of few runs, which were chosen for nothing, and of the witness's pair alone. So it is no evidence: a line
-    where the runs part may be right, and the fault elsewhere.
+    An explanation rests on few runs of the witness's pair, so it is not evidence: a line where the runs part may be
+    right, and the fault elsewhere.
 
     Attributes
     ----------
     cause
-        What kind of place it is.
+        The kind of fault.
     file
-        The file's name; below the working folder, or the folder of installed packages, its path from there.
+        The file's path from the working folder or the folder of installed packages; elsewhere its name.
     line
-        The line, from 1.
+        The number of the line, from 1.
     text
-        What happens there, for people.
+        A sentence on the line, for people.
     on_data, on_neighbour
-        What happens there on D, and on D′.
+        The line's behaviour on D, and on D′.
     pairs
-        Paired runs that were recorded, each from one seed on both inputs.
+        The number of recorded paired runs, each from one seed on both inputs.
     """
 
     cause: Cause
     file: str
-    line: Annotated[int, whole_below(LINES[1], LINES[0])]
+    line: Annotated[int, whole_below(1 << 31, 1)]
     text: str
     on_data: str
     on_neighbour: str
@@ -94,7 +90,7 @@ class Explanation(CheckedFields):
 
     @property
     def basis(self) -> str:
-        """What it rests on, for people."""
+        """A sentence on the runs that the explanation rests on."""
         return f"an explanation from {self.pairs} recorded pairs of runs with the same seeds, no evidence"
 
     def __str__(self) -> str:
@@ -107,7 +103,7 @@ class Explanation(CheckedFields):
 
 @dataclass(frozen=True, slots=True)
 class DescribedEvent:
-    """An event and its text, as they stand in JSON: one object."""
+    """An event and its text, one object in JSON."""
 
     event: Event = field(metadata={"json": "flat"})
     description: str = field(default="", metadata={"json": "optional"})
@@ -115,19 +111,19 @@ class DescribedEvent:
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class Witness(CheckedFields):
-    """Everything needed to prove again that a mechanism violates a claim.
+    """A violation of a claim, with the data for a proof on fresh runs.
 
     `mechanism` is a bundled name, `path/file.py:function` or `package.module:object`; `counts` are those of the confirm
     runs; `estimate` is the search's estimate of the event's probabilities, on which the bet was based. `relation` is
-    the relation under which the pair is adjacent (None: not known, as for a third party's that cannot be written);
-    `data` is the input that was given, one of the pair's (None: none was given). If outcomes have keys, `layout` says
-    which of their entries the event uses; `texts` are those behind numbers of the event. `by_position`: the witness is
-    of a compiled mechanism, or from an older file without layouts. `explanation`: where in the code the violation may
-    come from, which is no evidence; None if this is not clear. `outcome`, `errors`, `python`: what the check was given
-    for these options, as a command line says it; a replay keeps to `errors`.
+    the relation under which the pair is adjacent (None: unknown, as for a third-party relation without JSON); `data` is
+    the input that the user gave, one of the pair (None: the user gave no input). If outcomes have keys, `layout` has
+    the entries that the event uses; `texts` has the texts behind numbers of the event. `by_position`: the witness is of
+    a compiled mechanism, or from an older file without layouts. `explanation`: the line of code that may leak, which is
+    not evidence; None if it is not clear. `outcome`, `errors`, `python`: the check's values of these options, as on a
+    command line; a replay keeps to `errors`.
     """
 
-    format: ClassVar[str] = FORMAT
+    format: ClassVar[str] = WITNESS_FORMAT
     json_keys: ClassVar[tuple[str, ...]] = (
         *("format", "mechanism", "parameters", "claim", "alpha", "relation", "data", "pair", "event: described"),
         *("entries", "outcome", "errors", "python"),
@@ -162,7 +158,7 @@ class Witness(CheckedFields):
 
     @property
     def entries(self) -> tuple[Entry, ...]:
-        """The entries that the event looks at; none where outcomes have no keys. Not written where rows have places."""
+        """The entries that the event uses; empty where outcomes have no keys. Not written where rows have places."""
         entries: tuple[Entry, ...] = () if self.layout is None else self.layout.entries
         if self.by_position:
             entries = OMITTED
@@ -177,7 +173,7 @@ class Witness(CheckedFields):
         versions: Mapping[str, str] = MappingProxyType({}),
         **fields: Any,
     ) -> "Witness":
-        """Build it from the keys of its object, and from what they say together."""
+        """The witness of the keys of its JSON."""
         layout = Columns(entries, full=event.event.width > len(entries)) if entries else None
         return cls(
             event=event.event,
@@ -189,16 +185,17 @@ class Witness(CheckedFields):
         )
 
     def save(self, path: str | os.PathLike[str]) -> None:
-        """Write it to a file, whole or not at all. Raises `InvalidData`; `InvalidWitness` if it could not be read back.
+        """Write the witness to a file, whole or not at all. Raises `InvalidData`, or `InvalidWitness` if unreadable.
 
-        That is so if its event is of a class of your own that is not registered, or its relation writes another one.
+        A witness cannot be read back if its event is of a class that is not registered, or if its relation's JSON gives
+        another relation.
         """
         place = _place(path)
         try:
-            relation_to_json(self.relation)  # what it raises: the witness itself leaves out a relation that fails
+            relation_to_json(self.relation)  # raises here, as `to_json` leaves out a relation that fails
             value = self.to_json()
             Witness.from_json(value)
-        except Exception as error:  # of any kind: it may be of another package's class
+        except Exception as error:  # a class of another package may raise anything
             text = on_one_line(error)
             raise InvalidWitness(f"{shown(place)} was not written, since it could not be read back: {text}") from error
         write_json(place, value)
@@ -216,36 +213,37 @@ class Witness(CheckedFields):
 
     @classmethod
     def from_json(cls, value: object) -> "Witness":
-        """Build a witness from unchecked JSON, its own or a result's. Raises `InvalidWitness`."""
+        """The witness that unchecked JSON describes, its own or a result's. Raises `InvalidWitness`."""
         return cls._of(value, "the result")
 
     @classmethod
     def _of(cls, value: object, where: str) -> "Witness":
-        """The witness that parsed JSON is, or that stands within it."""
+        """The witness that parsed JSON is or holds. Raises `InvalidWitness`, whose message names `where`."""
         if isinstance(value, Mapping) and value.get("format") in (None, DATABASE_FORMAT) and "witness" in value:
             by_bits = value.get("floating_point")
             value = (by_bits if isinstance(by_bits, Mapping) and "witness" in by_bits else value)["witness"]
             if value is None:
                 raise InvalidWitness(f"{where} holds no witness: nothing was refuted there")
         if isinstance(value, Mapping) and "sweep" in value:
-            raise InvalidWitness(f"{where} {OF_SWEEP}")
+            raise InvalidWitness(f"{where} {SWEEP_ADVICE}")
         file_format = value.get("format") if isinstance(value, Mapping) else type(value).__name__
-        if file_format == EARLIER:
+        if file_format == "dpwitness-witness/1":
             raise InvalidWitness(
-                f"{where} has the format {EARLIER!r}, which does not say which inputs are neighbours: make it "
+                f"{where} has the format {file_format!r}, which does not say which inputs are neighbours: make it "
                 "anew with `dpwitness check … --save FILE`"
             )
-        if file_format != FORMAT or not isinstance(value, Mapping):
+        if file_format != WITNESS_FORMAT or not isinstance(value, Mapping):
             raise InvalidWitness(
-                f"{where} is no witness, as --save of check, bound or profile writes it: its format is "
-                f"{brief(file_format)}, not {FORMAT!r}"
+                f"{where} must be a witness, as --save of check, bound or profile writes it: its format is "
+                f"{brief(file_format)}, not {WITNESS_FORMAT!r}"
             )
         if value.get("observe") is not None:
-            raise _of_earlier(where, "runs whose time was part of the outcome")
+            raise _earlier_kind(where, "runs whose time was part of the outcome")
         witness: Witness = read_result(cls, "witness", value)
         entries = () if witness.layout is None else witness.layout.entries
-        if any(word in WITHIN_TEXTS for entry in entries for word, _ in entry.path):
-            raise _of_earlier(where, "what stands within texts")
+        within_texts = ("length of text", "character", "last character", "number in text")
+        if any(word in within_texts for entry in entries for word, _ in entry.path):
+            raise _earlier_kind(where, "parts of texts")
         if not witness._adjacent:
             given = "" if witness.data is None else " with the data in the file"
             raise InvalidWitness(
@@ -256,12 +254,12 @@ class Witness(CheckedFields):
 
     @property
     def _adjacent(self) -> bool:
-        """Whether its relation, if it is known, calls its inputs neighbours. Raises `InvalidWitness`."""
+        """Whether the relation, if it is known, contains the pair. Raises `InvalidWitness`."""
         try:
             return self.relation is None or self.unreadable_inputs or adjacent(self.relation, self.pair, self.data)
         except DPWitnessError:
             raise
-        except Exception as error:  # of a relation that was not made for whatever stands in a file
+        except Exception as error:  # a relation may not take every value of a file
             raise InvalidWitness(
                 f"the relation in the file cannot tell whether the inputs are neighbours: {class_and_text(error)}"
             ) from error
@@ -274,15 +272,15 @@ class Witness(CheckedFields):
 
     @property
     def rates(self) -> tuple[str, str]:
-        """How often the event happened on D and on D′, for people."""
+        """The numbers of runs on D and on D′ in which the event happened, for people."""
         counts = self.counts
         return rate(counts.hits, counts.runs), rate(counts.neighbour_hits, counts.runs)
 
     @property
     def not_reproducible(self) -> str:
-        """What a mechanism whose runs no seed repeats says of its counts."""
+        """A sentence on counts that no seed can reproduce."""
         counts = self.counts
-        if {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:  # as those of a function without randomness
+        if {counts.hits, counts.neighbour_hits} <= {0, counts.runs}:  # a function without randomness has them
             why = "the mechanism takes no generator; if it draws randomness at all,"
         else:
             why = "the mechanism draws its own randomness:"
@@ -290,22 +288,22 @@ class Witness(CheckedFields):
 
     @property
     def unreadable(self) -> tuple[str, ...]:
-        """The parameters that a file could not hold."""
+        """The names of the parameters that a file could not hold."""
         return tuple(name for name, value in self.parameters.items() if isinstance(value, Unreadable))
 
     @property
     def unreadable_inputs(self) -> bool:
-        """Whether it was read from a file that could not hold its inputs."""
+        """Whether the witness was read from a file that could not hold its inputs."""
         return any(map(unreadable_in, self.pair.sides))
 
     def comparison(self, *, tested: bool = True) -> str:
-        """What was seen beside what the claim allows, for people; `tested`: whether a claim was."""
+        """A text with the rate or divergence that the claim allows, where `tested` says that a claim was tested."""
         claim = self.claim if tested else None
         bet = bet_on(self.counts, self.claim, self.estimate)
         return bet.parts[0].comparison(self.counts, claim)
 
     def lines(self, *, tested: bool = True) -> list[str]:
-        """Inputs, event, observed rates and, where a claim was tested, what it allows, a line each."""
+        """The lines of inputs, event, observed rates and, where a claim was tested, the rate it allows."""
         first, second = both(self.pair.data, self.pair.neighbour)
         proposal = self.pair.label.removeprefix(ATTACK)
         lines = [
@@ -321,7 +319,7 @@ class Witness(CheckedFields):
         return lines
 
     def where(self) -> list[str]:
-        """Where in the code it may come from, for people; nothing where that is not known."""
+        """The lines of the explanation; empty without one."""
         return [] if self.explanation is None else self.explanation.lines()
 
     def __str__(self) -> str:
@@ -331,14 +329,14 @@ class Witness(CheckedFields):
         return f"<Witness against {self.claim} of {self.mechanism}: {self.description}>"
 
 
-def _of_earlier(where: str, what: str) -> InvalidWitness:
+def _earlier_kind(where: str, what: str) -> InvalidWitness:
     return InvalidWitness(f"{where} is a witness of {what}: dpwitness 0.2 replays it, later versions do not")
 
 
 def _place(path: object) -> str:
-    """A path as a text. Raises `InvalidData` for what is none."""
+    """The path as a text. Raises `InvalidData` for a value that is not a path."""
     place = os.fspath(kind("path", path, (str, os.PathLike), "the path of a file", InvalidData))
     try:
         return os.fsdecode(os.fsencode(place))
     except UnicodeEncodeError as error:  # half of a surrogate pair
-        raise InvalidData(f"path={brief(path)} can be the name of no file") from error
+        raise InvalidData(f"path={brief(path)} must be the name of a file, in valid Unicode") from error
