@@ -15,7 +15,7 @@ from pathlib import Path
 
 from dpwitness.files import write_atomically
 from museum.environments import usual_folder
-from museum.exhibit import load, names
+from museum.exhibit import Exhibit, exhibits
 from museum.table import line, markdown
 from museum.visit import Row, Visit
 
@@ -24,17 +24,17 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Check the exhibits that are named, or all, and return the exit code."""
     parser = _parser()
     asked = parser.parse_args(arguments)
-    chosen = asked.names or names()
-    unknown = sorted(set(chosen) - set(names()))
+    known = exhibits()
+    unknown = sorted(set(asked.names) - set(known))
     if unknown:
         parser.error(f"no exhibit is called {', '.join(unknown)}: see --list")
+    chosen = {name: known[name] for name in asked.names or known}
     if asked.package is not None:
-        chosen = [name for name in chosen if load(name).package.lower() == asked.package.lower()]
+        chosen = {name: one for name, one in chosen.items() if one.package.lower() == asked.package.lower()}
         if not chosen:
             parser.error(f"no exhibit is of the package {asked.package}: see --list")
     if asked.list:
-        for name in chosen:
-            exhibit = load(name)
+        for name, exhibit in chosen.items():
             print(f"{name:36} {exhibit.release:30} {exhibit.kind}: {exhibit.fault}")
         return 0
     started = time.perf_counter()
@@ -43,11 +43,15 @@ def main(arguments: Sequence[str] | None = None) -> int:
         witnesses.mkdir(parents=True, exist_ok=True)
         visit = Visit(environments=Path(asked.environments), witnesses=witnesses, seeds=asked.seeds)
         written = _written(parser, asked) if asked.resume else {}
-        made = {name: written[name] for name in chosen if name in written and visit.has_made(written[name])}
+        made = {
+            name: written[name]
+            for name, exhibit in chosen.items()
+            if name in written and visit.has_made(written[name], exhibit)
+        }
         if made:
             print(f"{len(made)} of {len(chosen)} rows are in {asked.json}", flush=True)
             _write(asked, written, made)
-        for row in _rows(visit, [name for name in chosen if name not in made], asked.jobs):
+        for row in _rows(visit, [exhibit for name, exhibit in chosen.items() if name not in made], asked.jobs):
             made[row.name] = row
             print(line(row), flush=True)
             _write(asked, written, made)
@@ -82,7 +86,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--resume",
         action="store_true",
-        help="skip exhibits with a row in the --json FILE for the same file, releases, version and seeds",
+        help="skip exhibits with a row in the --json FILE for the same package file, releases, version and seeds",
     )
     parser.add_argument("--markdown", metavar="FILE", help="write the table to a file, after each exhibit")
     parser.add_argument("--witnesses", metavar="DIR", help="save the witnesses in this folder")
@@ -121,12 +125,12 @@ def _write(asked: argparse.Namespace, written: dict[str, Row], made: dict[str, R
         write_atomically(asked.markdown, markdown(made.values()))
 
 
-def _rows(visit: Visit, chosen: Sequence[str], jobs: int) -> Iterator[Row]:
+def _rows(visit: Visit, chosen: Sequence[Exhibit], jobs: int) -> Iterator[Row]:
     if jobs == 1 or len(chosen) <= 1:
         yield from map(visit.row, chosen)
         return
     with ProcessPoolExecutor(jobs, multiprocessing.get_context("spawn")) as pool:
-        for done in as_completed([pool.submit(visit.row, name) for name in chosen]):
+        for done in as_completed([pool.submit(visit.row, exhibit) for exhibit in chosen]):
             yield done.result()
 
 

@@ -1,4 +1,4 @@
-"""What an exhibit says, and where the exhibits are."""
+"""The facts of an exhibit, and the exhibits of the museum."""
 
 import importlib
 from collections.abc import Callable, Mapping
@@ -25,7 +25,7 @@ class Exhibit:
     """
 
     release: str  # name==version
-    function: Callable[..., Any]  # of one dataset, at the top level of the exhibit's file
+    function: Callable[..., Any]  # of one dataset, at the top level of its file; its name is that of the exhibit
     promised: str  # quoted from the package's documentation or docstring
     source: str  # where that stands
     fault: str  # what the release does, in one sentence; of a control, what is tested
@@ -51,18 +51,18 @@ class Exhibit:
 
     @property
     def name(self) -> str:
-        """That of its file."""
-        return self.function.__module__.rpartition(".")[2]
+        """The name of the function."""
+        return self.function.__name__
 
     @property
     def file(self) -> Path:
-        """Where the function stands."""
-        return FOLDER / f"{self.name}.py"
+        """The file of the function, which holds all exhibits of one package."""
+        return FOLDER / f"{self.function.__module__.rpartition('.')[2]}.py"
 
     @property
     def target(self) -> str:
         """The function, for `dpw.remote`."""
-        return f"{self.file}:{self.function.__name__}"
+        return f"{self.file}:{self.name}"
 
     @property
     def releases(self) -> tuple[str, ...]:
@@ -75,15 +75,11 @@ class Exhibit:
         return self.release.partition("==")[0]
 
 
-def names() -> list[str]:
-    """The names of all exhibits."""
-    return sorted(file.stem for file in FOLDER.glob("[!_]*.py"))
+def exhibits() -> dict[str, Exhibit]:
+    """All exhibits by name, in the order of the names.
 
-
-def load(name: str) -> Exhibit:
-    """Return the exhibit of a file of the folder.
-
-    The interpreter of the release loads the file, too, and has no dpwitness: so the facts are made by a function.
+    The interpreter of a release loads the file of its functions, too, and has no dpwitness: a function makes the facts.
     """
-    exhibit: Exhibit = importlib.import_module(f"museum.exhibits.{name}").exhibit()
-    return exhibit
+    modules = [importlib.import_module(f"museum.exhibits.{file.stem}") for file in FOLDER.glob("[!_]*.py")]
+    found = {exhibit.name: exhibit for module in modules for exhibit in module.exhibits()}
+    return dict(sorted(found.items()))

@@ -12,7 +12,7 @@ from typing import Any, Final, Self
 import dpwitness as dpw
 from dpwitness.neighbours.difference import both
 from museum.environments import PINS, EnvironmentFailed, interpreter
-from museum.exhibit import Exhibit, load
+from museum.exhibit import Exhibit
 
 REFUTED: Final = "refuted"
 PASSED: Final = "not refuted"
@@ -83,12 +83,11 @@ class Visit:
     witnesses: Path  # where they are saved
     seeds: int = 1
 
-    def row(self, name: str) -> Row:
+    def row(self, exhibit: Exhibit) -> Row:
         """Check an exhibit, and its fixed release, once for each seed."""
-        exhibit = load(name)
         fingerprint = self.fingerprint(exhibit)  # before the checks, which take minutes: the file may change meanwhile
         return Row(
-            name=name,
+            name=exhibit.name,
             release=exhibit.release,
             kind=exhibit.kind,
             claim=str(exhibit.claim),
@@ -103,18 +102,18 @@ class Visit:
         )
 
     def fingerprint(self, exhibit: Exhibit) -> str:
-        """A hash of what the checks of an exhibit depend on: its file, the pins, dpwitness' version and the seeds."""
+        """A hash of what the checks depend on: the file of the package, the pins, dpwitness' version and the seeds."""
         pins = {release: PINS.get(release) for release in exhibit.releases}
         parts = [exhibit.file.read_text(encoding="utf-8"), pins, version("dpwitness"), self.seeds]
         return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
-    def has_made(self, row: Row) -> bool:
+    def has_made(self, row: Row, exhibit: Exhibit) -> bool:
         """Whether a row is one of this visit: of the same exhibit, pins, version and seeds, in complete environments.
 
         The verdicts do not matter: one that is not expected is not drawn again.
         """
         made = not any(check.verdict.startswith(EnvironmentFailed.__name__) for check in row.checks)
-        return made and row.fingerprint == self.fingerprint(load(row.name))
+        return made and row.fingerprint == self.fingerprint(exhibit)
 
     def _check(self, exhibit: Exhibit, release: str, seed: int) -> Check:
         expected = PASSED if exhibit.kind == "control" or release != exhibit.release else REFUTED

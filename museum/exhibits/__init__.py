@@ -1,1 +1,1 @@
-"""One file for each mechanism: a function of a dataset as a user would write it, and `exhibit()` with the facts."""
+"""One file for each package: functions of a dataset as a user would write them, and `exhibits()` with the facts."""

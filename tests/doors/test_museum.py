@@ -1,6 +1,7 @@
 """The museum: its exhibits are complete, and its runner says what it found. The releases themselves need a registry."""
 
 import json
+import runpy
 import sys
 
 import museum.exhibits
@@ -11,18 +12,24 @@ from museum.exhibit import KINDS, Exhibit
 
 import dpwitness as dpw
 
-NAMES = exhibit.names()
+EXHIBITS = exhibit.exhibits()
 
 
 def test_there_are_many_exhibits():
-    assert len(NAMES) >= 40
-    assert len({exhibit.load(name).package for name in NAMES}) >= 18
+    assert len(EXHIBITS) >= 60
+    assert len({found.package for found in EXHIBITS.values()}) >= 18
 
 
-@pytest.mark.parametrize("name", NAMES)
+def test_no_two_exhibits_have_one_name():
+    files = {found.file for found in EXHIBITS.values()}
+    assert sum(len(runpy.run_path(str(file))["exhibits"]()) for file in files) == len(EXHIBITS)
+
+
+@pytest.mark.parametrize("name", EXHIBITS)
 def test_an_exhibit_is_complete(name):
-    found = exhibit.load(name)
+    found = EXHIBITS[name]
     assert found.name == name
+    assert f"def {name}(" in found.file.read_text()
     assert found.kind in KINDS
     assert found.promised.strip()
     assert found.source.strip()
@@ -54,19 +61,19 @@ SOURCE = """
 import random
 
 
-def answer(value):
+def {name}(value):
     return value if random.random() < {truthful} else 1 - value
 
 
-def exhibit():
+def exhibits():
     import dpwitness as dpw
     from museum.exhibit import Exhibit
 
-    return Exhibit(
-        release="nothing==1.0", function=answer, promised="1-DP", source="here", fault="It tells too much.",
+    return [Exhibit(
+        release="nothing==1.0", function={name}, promised="1-DP", source="here", fault="It tells too much.",
         claim=dpw.PureDP(1.0), kind="{kind}", max_time=20.0, options={{"runs": 20_000}},
         neighbours=dpw.records(dpw.integers(0, 1), adjacency="replace-one", size=1, form="record"),
-    )
+    )]
 """
 
 
@@ -85,7 +92,7 @@ def folder(tmp_path, monkeypatch):
 
 @pytest.mark.campaign
 def test_a_refuted_exhibit_is_a_row_with_a_witness(folder, tmp_path, capsys):
-    (folder / "fake_bug.py").write_text(SOURCE.format(truthful=0.99, kind="undisputed"))
+    (folder / "fake_bug.py").write_text(SOURCE.format(name="fake_bug", truthful=0.99, kind="undisputed"))
     rows, table, witnesses = tmp_path / "rows.json", tmp_path / "table.md", tmp_path / "witnesses"
     code = command.main([
         "fake_bug", "--seeds", "2", "--json", str(rows), "--markdown", str(table), "--witnesses", str(witnesses),
@@ -102,7 +109,7 @@ def test_a_refuted_exhibit_is_a_row_with_a_witness(folder, tmp_path, capsys):
 
 @pytest.mark.campaign
 def test_a_verdict_that_is_not_expected_is_exit_code_1(folder, capsys):
-    (folder / "fake_control.py").write_text(SOURCE.format(truthful=0.99, kind="control"))
+    (folder / "fake_control.py").write_text(SOURCE.format(name="fake_control", truthful=0.99, kind="control"))
     assert command.main([]) == 1
     printed = capsys.readouterr().out
     assert "NOT EXPECTED: nothing==1.0, seed 0: refuted, replayed: refuted; expected: not refuted" in printed
@@ -111,13 +118,14 @@ def test_a_verdict_that_is_not_expected_is_exit_code_1(folder, capsys):
 
 @pytest.mark.campaign
 def test_a_control_that_keeps_its_claim_is_as_expected(folder, capsys):
-    (folder / "fake_control.py").write_text(SOURCE.format(truthful=0.6, kind="control"))
+    (folder / "fake_control.py").write_text(SOURCE.format(name="fake_control", truthful=0.6, kind="control"))
     assert command.main(["--package", "nothing"]) == 0
     assert "not refuted" in capsys.readouterr().out
 
 
 def test_a_mechanism_that_fails_is_no_verdict(folder, capsys):
-    source = SOURCE.format(truthful=0.9, kind="undisputed").replace("return value if", "raise OSError; return value if")
+    source = SOURCE.format(name="fake_failing", truthful=0.9, kind="undisputed")
+    source = source.replace("return value if", "raise OSError; return value if")
     (folder / "fake_failing.py").write_text(source)
     assert command.main(["fake_failing"]) == 1
     assert "OSError" in capsys.readouterr().out
@@ -125,7 +133,7 @@ def test_a_mechanism_that_fails_is_no_verdict(folder, capsys):
 
 def test_the_list_runs_nothing(capsys):
     assert command.main(["--list"]) == 0
-    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == NAMES
+    assert [line.split()[0] for line in capsys.readouterr().out.splitlines()] == list(EXHIBITS)
 
 
 def test_unknown_names_are_exit_code_2(capsys):
@@ -147,7 +155,7 @@ def asked(folder, monkeypatch):
 
     monkeypatch.setattr(visit.Visit, "_check", check)
     for name in ("fake_first", "fake_second"):
-        (folder / f"{name}.py").write_text(SOURCE.format(truthful=0.99, kind="undisputed"))
+        (folder / f"{name}.py").write_text(SOURCE.format(name=name, truthful=0.99, kind="undisputed"))
     return names
 
 
@@ -156,7 +164,7 @@ def test_an_interrupted_run_goes_on_where_it_was(asked, tmp_path, monkeypatch, c
     options = ["--json", str(rows), "--markdown", str(table), "--resume"]
     row = visit.Visit.row
     with monkeypatch.context() as patched:
-        patched.setattr(visit.Visit, "row", lambda v, name: row(v, name) if name == "fake_first" else stop())
+        patched.setattr(visit.Visit, "row", lambda v, one: row(v, one) if one.name == "fake_first" else stop())
         with pytest.raises(KeyboardInterrupt):
             command.main(options)
     (first,) = json.loads(rows.read_text())
@@ -208,7 +216,7 @@ def test_rows_of_other_settings_are_not_taken(folder, asked, other, tmp_path, mo
 
 
 def test_a_verdict_that_was_not_expected_is_not_drawn_again(folder, asked, tmp_path):
-    (folder / "fake_first.py").write_text(SOURCE.format(truthful=0.99, kind="arguable"))
+    (folder / "fake_first.py").write_text(SOURCE.format(name="fake_first", truthful=0.99, kind="arguable"))
     options = ["--json", str(tmp_path / "rows.json"), "--resume", "fake_first"]
     assert command.main(options) == 1
     assert command.main(options) == 1

@@ -1,0 +1,33 @@
+"""Exhibits of cloakdb."""
+
+from typing import Any
+
+
+def cloakdb_missing(value: Any) -> Any:
+    """One person's number from 0 to 1, or nothing, as it is written to the masked table."""
+    from cloakdb.core.context import TransformationContext
+    from cloakdb.strategies.differential_privacy import DifferentialPrivacyStrategy
+
+    cell = TransformationContext(table_name="people", column_name="rate", row_index=0, salt="")
+    return DifferentialPrivacyStrategy().transform(
+        value, cell, epsilon=1.0, clip_min=0.0, clip_max=1.0, deterministic=False
+    )
+
+
+def exhibits() -> list[Any]:
+    """Return the exhibits."""
+    import dpwitness as dpw
+    from museum.exhibit import Exhibit
+
+    return [
+        Exhibit(
+            function=cloakdb_missing,
+            release="cloakdb==1.0.0",
+            promised="Adds mathematically provable (epsilon, delta) Differential Privacy noise to numeric data",
+            source="DifferentialPrivacyStrategy.description",
+            fault="None is returned as None, so whether a person has a value is told exactly.",
+            claim=dpw.PureDP(1.0),
+            neighbours=dpw.records(dpw.numbers(0, 1, missing=True), adjacency="replace-one", size=1, form="record"),
+            kind="arguable",
+        ),
+    ]

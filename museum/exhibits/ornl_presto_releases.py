@@ -1,0 +1,56 @@
+"""Exhibits of ornl-presto."""
+
+from functools import cache, partial
+from typing import Any
+
+
+@cache
+def mechanisms() -> Any:
+    """The module of the mechanisms, with an empty PyTorch, which these functions do not use."""
+    import importlib
+    import sys
+    import types
+    from importlib.util import find_spec
+
+    torch = types.ModuleType("torch")
+    torch.Tensor = type("Tensor", (), {})  # type: ignore[attr-defined]
+    package = types.ModuleType("ornl_presto")
+    package.__path__ = list(find_spec("ornl_presto").submodule_search_locations)  # type: ignore[union-attr,arg-type]
+    sys.modules |= {"torch": torch, "ornl_presto": package}
+    return importlib.import_module("ornl_presto.privacy_mechanisms")
+
+
+def ornl_presto_gaussian(values: Any) -> list[float]:
+    """Numbers from 0 to 10 with Gaussian noise."""
+    return mechanisms().applyDPGaussian(values.tolist(), sensitivity=10.0, delta=1e-5, epsilon=1.0)
+
+
+def ornl_presto_sparse_vector(values: Any) -> list[float]:
+    """Numbers from 0 to 10, by the sparse vector technique."""
+    return mechanisms().applySVTAboveThreshold_full(values.tolist(), epsilon=1.0)
+
+
+def exhibits() -> list[Any]:
+    """Return the exhibits."""
+    import dpwitness as dpw
+    from museum.exhibit import Exhibit
+
+    exhibit = partial(Exhibit, release="ornl-presto==0.1.29", kind="undisputed")
+    return [
+        exhibit(
+            function=ornl_presto_gaussian,
+            promised="Apply the Gaussian mechanism to privatize data. […] delta: Target delta for (epsilon, delta)-DP.",
+            source="docstring of applyDPGaussian",
+            fault="σ = √(Δ ln(1.25/δ))/ε: the root of the sensitivity, and no factor 2.",
+            claim=dpw.ApproxDP(1.0, 1e-5),
+            neighbours=dpw.records(dpw.numbers(0, 10), adjacency="replace-one", size=(1, 10)),
+        ),
+        exhibit(
+            function=ornl_presto_sparse_vector,
+            promised="Apply the full SVT to privatize data. […] epsilon: Privacy parameter.",
+            source="docstring of applySVTAboveThreshold_full",
+            fault="A value above the noisy threshold, which is the mean of the data, is returned without noise; another is replaced by one of the data.",
+            claim=dpw.PureDP(1.0),
+            neighbours=dpw.records(dpw.integers(0, 10), adjacency="replace-one", size=(1, 10)),
+        ),
+    ]

@@ -1,0 +1,46 @@
+"""Exhibits of trasgodp."""
+
+from functools import partial
+from typing import Any
+
+
+def trasgodp_exponential(colours: Any) -> list[str]:
+    """The answers of some people, by the exponential mechanism."""
+    from trasgodp.categorical import dp_exponential_array
+
+    return dp_exponential_array(list(colours), epsilon=1.0).tolist()
+
+
+def trasgodp_kary(colours: Any) -> list[str]:
+    """The answers of some people, by k-ary randomised response."""
+    from trasgodp.categorical import dp_randomized_response_kary_array
+
+    return dp_randomized_response_kary_array(list(colours), epsilon=1.0).tolist()
+
+
+def exhibits() -> list[Any]:
+    """Return the exhibits."""
+    import dpwitness as dpw
+    from museum.exhibit import Exhibit
+
+    exhibit = partial(
+        Exhibit,
+        release="trasgodp==2.1.0",
+        claim=dpw.PureDP(1.0),
+        neighbours=dpw.records(
+            dpw.categories("red", "green", "blue", "black"), adjacency="replace-one", size=4, form="list"
+        ),
+        kind="undisputed",
+        promised="The mechanisms are implemented for being used under a local approach, adding noise directly to the raw data.",
+        source="README",
+        fault="The categories of the answers are those in the data: an answer that nobody else has cannot come from anybody else.",
+    )
+    return [
+        exhibit(
+            function=trasgodp_exponential,
+        ),
+        exhibit(
+            function=trasgodp_kary,
+            options={"errors": "outcome"},
+        ),
+    ]
