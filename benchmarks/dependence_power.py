@@ -1,12 +1,24 @@
 """How often runs of a mechanism with memory are named as dependent, by the number of paired runs.
 
     python benchmarks/dependence_power.py [SEEDS]
+    python benchmarks/dependence_power.py [SEEDS] --checks [--max-time 2] [--only NAME …]
 
-The series of an epoch alone are looked at (`health.dependence.refuse_series`); a check looks at further calls and at a
-new process beside them.
+The first form tests the series of an epoch alone (`health.dependence.refuse_series`). `--checks` runs whole checks,
+which also make further calls and use a new process: each call keeps the claim, so that a violation is a false
+accusation. Printed is for each kind of memory the number of violations, of errors that name the dependence, of passes,
+and of other errors.
 """
 
-import sys
+import argparse
+import functools
+import itertools
+import multiprocessing
+import time
+import warnings
+from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
+
+import numpy as np
 
 import dpwitness as dpw
 from dpwitness.errors import DependentRuns
@@ -15,15 +27,244 @@ from dpwitness.health.dependence import refuse_series, series_of
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.runs import Role, Runner, generator
-from memory import KEPT, NOISES
 
 RUNS = (65, 256, 1_024, 4_096)
 PAIR = dpw.pairs(([0.0], [1.0])).given[0]
 EVENTS = [Interval(coordinate=0, low=1.0)]
+#: All that mechanisms keep; drawn anew in every process.
+KEPT = {}
+EPSILON = 1.0
+
+
+def _kept(name, make):
+    if name not in KEPT:
+        KEPT[name] = make()
+    return KEPT[name]
+
+
+def _fresh():
+    return _kept("rng", np.random.default_rng)
+
+
+def _turn():
+    return next(_kept("turn", itertools.count))
+
+
+def period(length, share=0.5, scale=2.0):
+    """The scale is larger in a part of every so many calls."""
+    return lambda: _fresh().laplace(0, scale if _turn() % length < share * length else 1.0)
+
+
+def pool(size, *, cycled):
+    """Noise drawn once and used over and over."""
+
+    def noise():
+        drawn = _kept("pool", lambda: _fresh().laplace(size=size))
+        return drawn[_turn() % size if cycled else _fresh().integers(size)]
+
+    return noise
+
+
+def shuffled(size):
+    """A pool that is used up in a new order each time."""
+
+    def noise():
+        turn = _turn() % size
+        if turn == 0:
+            KEPT["pool"] = _fresh().permutation(_kept("pool", lambda: _fresh().laplace(size=size)))
+        return KEPT["pool"][turn]
+
+    return noise
+
+
+def by_the_clock(seconds):
+    """Seeded by the time."""
+    return lambda: np.random.default_rng(int(time.time() / seconds)).laplace()
+
+
+def autoregressive(share):
+    """Gaussian noise of variance 1 by itself, and laid on a Laplace law."""
+
+    def noise():
+        from scipy.special import ndtr
+
+        z = KEPT["z"] = share * _kept("z", lambda: _fresh().normal()) + np.sqrt(1 - share**2) * _fresh().normal()
+        u = ndtr(z) - 0.5
+        return -np.sign(u) * np.log1p(-2 * abs(u))
+
+    return noise
+
+
+def repeated(times):
+    """Every noise several times."""
+
+    def noise():
+        if _turn() % times == 0:
+            KEPT["last"] = _fresh().laplace()
+        return KEPT["last"]
+
+    return noise
+
+
+def antithetic():
+    """A noise, then its negative."""
+    if _turn() % 2 == 0:
+        KEPT["last"] = _fresh().laplace()
+        return KEPT["last"]
+    return -KEPT["last"]
+
+
+def growing():
+    """A scale that grows with the calls."""
+    return _fresh().laplace(0, 1 + _turn() / 1000)
+
+
+def doubling():
+    """A scale that doubles at powers of two."""
+    return _fresh().laplace(0, 1.0 + (int(_turn() + 1).bit_length() % 2))
+
+
+def walking():
+    """A scale that wanders at random."""
+    KEPT["log"] = np.clip(_kept("log", lambda: 0.5) + 0.1 * _fresh().normal(), 0, 1)
+    return _fresh().laplace(0, np.exp(KEPT["log"]))
+
+
+def after_large():
+    """A scale that follows the size of the last noise."""
+    KEPT["last"] = _fresh().laplace(0, 2.0 if abs(_kept("last", lambda: 0.0)) > 1 else 1.0)
+    return KEPT["last"]
+
+
+def after_a_call_in_nine():
+    """A scale that is changed by a random tenth of the calls."""
+    if _fresh().random() < 0.1:
+        KEPT["scale"] = 3.0 - _kept("scale", lambda: 1.0)
+    return _fresh().laplace(0, _kept("scale", lambda: 1.0))
+
+
+def in_batches(size, *, ordered):
+    """Noise drawn in batches; in order of size, or as drawn, which is no memory at all."""
+
+    def noise():
+        turn = _turn() % size
+        if turn == 0:
+            KEPT["batch"] = _fresh().laplace(size=size)
+            if ordered:
+                KEPT["batch"].sort()
+        return KEPT["batch"][turn]
+
+    return noise
+
+
+def equidistributed():
+    """A sequence of low discrepancy from a random start."""
+    u = (_kept("start", lambda: _fresh().random()) + _turn() * 0.6180339887498949) % 1 - 0.5
+    return -np.sign(u) * np.log1p(-2 * abs(u) + 1e-300)
+
+
+def of_this_process():
+    """A scale drawn once."""
+    return _fresh().laplace(0, _kept("scale", lambda: 1 + _fresh().exponential()))
+
+
+def connection():
+    """A generator that is made anew every 50 calls from the turn."""
+    turn = _turn()
+    if turn % 50 == 0:
+        KEPT["connection"] = np.random.default_rng(turn // 50)
+    return KEPT["connection"].laplace()
+
+
+@functools.lru_cache
+def _cached(entry):
+    return np.random.default_rng().laplace()
+
+
+NOISES = {
+    **{f"period_{n}": period(n) for n in (2, 3, 7, 32, 33, 64)},
+    **{f"one_in_{n}": period(n, 1 / n, 3.0) for n in (3, 7, 32)},
+    **{f"cycled_{n}": pool(n, cycled=True) for n in (100, 1_000, 10_000)},
+    **{f"drawn_{n}": pool(n, cycled=False) for n in (100, 1_000, 10_000)},
+    "shuffled_1000": shuffled(1_000),
+    "by_the_second": by_the_clock(1.0),
+    "by_the_millisecond": by_the_clock(0.001),
+    "autoregressive_50": autoregressive(0.5),
+    "autoregressive_90": autoregressive(0.9),
+    "autoregressive_99": autoregressive(0.99),
+    "twice": repeated(2),
+    "three_times": repeated(3),
+    "antithetic": antithetic,
+    "growing": growing,
+    "doubling": doubling,
+    "walking": walking,
+    "after_large": after_large,
+    "switching": after_a_call_in_nine,
+    "sorted_batches": in_batches(64, ordered=True),
+    "batches": in_batches(64, ordered=False),
+    "equidistributed": equidistributed,
+    "of_this_process": of_this_process,
+    "connection": connection,
+}
+
+
+def adding(noise):
+    """The mechanism that adds a noise to its input."""
+    return lambda data: float(data[0]) + noise()
+
+
+def adding_many(noise):
+    """The same for many runs at once."""
+    return lambda data, size: float(data[0]) + np.array([noise() for _ in range(size)])
+
+
+def cached(data):
+    """Noise that is kept for every input."""
+    return float(data[0]) + _cached(float(data[0]))
+
+
+def bits_of_a_pool(data):
+    """Randomised response by 2,000 bits that are used over and over."""
+    flips = _kept("bits", lambda: _fresh().random(2_000) < 1 / (1 + np.e))
+    return int(data[0]) ^ int(flips[_turn() % 2_000])
+
+
+def used_up(data):
+    """Noise alone once 5,000 calls were answered."""
+    return float(data[0]) * (_turn() < 5_000) + _fresh().laplace()
+
+
+def calls_by_turns(data, size):
+    """Every call of many runs has the other scale."""
+    return float(data[0]) + _fresh().laplace(0, 1 + _turn() % 2, size)
+
+
+#: The mechanism of a whole check, and options of the check.
+CASES = {
+    **{name: (adding(noise), {}) for name, noise in NOISES.items()},
+    **{f"vectorised {name}": (adding_many(NOISES[name]), {}) for name in ("period_7", "three_times", "cycled_1000")},
+    **{f"epochs {name}": (adding(NOISES[name]), {"search_runs": 0}) for name in ("period_2", "drawn_100")},
+    **{function.__name__: (function, {}) for function in (cached, bits_of_a_pool, used_up, calls_by_turns)},
+}
+
+
+def judged(case, seed, seconds):
+    """The result of a check of one case from one seed ("violated", "named", "passed" or "refused") and its text."""
+    KEPT.clear()
+    _cached.cache_clear()
+    function, options = CASES[case]
+    pair = dpw.pairs(([0], [1]))
+    try:
+        verdict = dpw.check(function, claim=EPSILON, neighbours=pair, seed=seed, max_time=seconds, workers=1, **options)
+    except dpw.DependentRuns as error:
+        return "named", str(error)
+    except dpw.DPWitnessError as error:
+        return "refused", f"{type(error).__name__}: {error}"
+    return ("violated" if isinstance(verdict, dpw.Violation) else "passed"), str(verdict)
 
 
 def named(noise, runs, seed):
-    """Whether so many paired runs are named as dependent."""
+    """Whether the series of this number of paired runs is named as dependent."""
     KEPT.clear()
     mechanism = PythonMechanism(Signature.of(lambda data: data[0] + noise(), {}))
     # An epoch keeps the entries that the mechanism was seen to return before.
@@ -36,9 +277,8 @@ def named(noise, runs, seed):
     return False
 
 
-def main() -> None:
-    """Print the table."""
-    seeds = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+def print_series(seeds):
+    """Print the table of the first form."""
     print(f"named in … of {seeds} seeds; paired runs:")
     print(f"{'':<22}" + "".join(f"{runs:>8}" for runs in RUNS))
     for name, noise in NOISES.items():
@@ -46,6 +286,40 @@ def main() -> None:
             continue  # by the clock: these runs take next to no time
         counts = [sum(named(noise, runs, seed) for seed in range(seeds)) for runs in RUNS]
         print(f"{name:<22}" + "".join(f"{count:>8}" for count in counts), flush=True)
+
+
+def print_checks(seeds, seconds, cases):
+    """Check every case from every seed, each in a process of its own, and print the table."""
+    warnings.simplefilter("ignore")
+    judged("batches", 0, 30.0)  # what is compiled and imported once
+    fork, kinds = multiprocessing.get_context("fork"), ("violated", "named", "passed", "refused")
+    print(f"{'case':<28} {' '.join(f'{kind:>8}' for kind in kinds)}")
+    totals = Counter()
+    for case in cases:
+        found = []
+        for seed in range(seeds):
+            with ProcessPoolExecutor(1, mp_context=fork) as one:
+                found.append(one.submit(judged, case, seed, seconds).result())
+        counts = Counter(kind for kind, _ in found)
+        totals += counts
+        print(f"{case:<28} {' '.join(f'{counts[kind]:>8}' for kind in kinds)}", flush=True)
+        for kind, text in found:
+            if kind in ("violated", "refused"):
+                print("   ", text.replace("\n", "\n    "))
+    print(dict(totals))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("seeds", nargs="?", type=int, default=20)
+    parser.add_argument("--checks", action="store_true", help="whole checks")
+    parser.add_argument("--max-time", type=float, default=2.0, metavar="S", help="seconds of a check (default: 2)")
+    parser.add_argument("--only", nargs="+", choices=CASES, default=list(CASES), metavar="NAME")
+    given = parser.parse_args()
+    if given.checks:
+        print_checks(given.seeds, given.max_time, given.only)
+    else:
+        print_series(given.seeds)
 
 
 if __name__ == "__main__":

@@ -7,7 +7,8 @@ Every system has fresh random bits, and is attacked with fresh questions. Laws o
 presumes: sums of the bits with independent errors of mean 0, or of one that all answers share. The others do not. What
 no answer can show is left out: a system that counts the zeros, say, answers sums of bits, too. A row has the bits right
 and those claimed to be right, a system; then, of all bits claimed with a probability between two limits: how many there
-were, how many of them were right, and the claims' mean.
+were, how many of them were right, and the claims' mean. With `--adversaries least-squares polynomial least-absolute` a
+row has for each adversary the bits right and, in parentheses, those claimed to be right: which one to name.
 """
 
 import argparse
@@ -33,6 +34,7 @@ KEEP: dict[str, Law] = {
     "laplace_0.5": lambda v, q, b, g: v + g.laplace(0, 0.5 * len(b) ** 0.5),
     "uniform_1": lambda v, q, b, g: v + g.uniform(-1, 1) * len(b) ** 0.5,
     "uniform_2": lambda v, q, b, g: v + g.uniform(-2, 2) * len(b) ** 0.5,
+    "laplace_1": lambda v, q, b, g: v + g.laplace(0, len(b) ** 0.5),
     "rounded_to_8": lambda v, q, b, g: 8 * np.round(v / 8),
     "offset": lambda v, q, b, g: v + len(b) / 4 + g.normal(0, 0.5 * len(b) ** 0.5),
     "outliers": lambda v, q, b, g: v + g.normal(0, (0.5 if g.random() < 0.95 else 30) * len(b) ** 0.5),
@@ -57,6 +59,7 @@ BREAK: dict[str, Law] = {
     "garbage_2": garbage(0.02),
     "garbage_5": garbage(0.05),
     "garbage_20": garbage(0.2),
+    "garbage_40": garbage(0.4),
     "garbage_50": garbage(0.5),
     "flips_20": lambda v, q, b, g: float((b ^ (g.random(len(b)) < 0.2))[q].sum()),
     "scale_0.4": lambda v, q, b, g: 0.4 * v + g.normal(0, 0.2 * len(b) ** 0.5),
@@ -175,7 +178,7 @@ def system(name: str, bits: Any, rng: np.random.Generator) -> Callable[[Any], fl
     return lambda q: float(law(float(bits[q].sum()), q, bits, rng))
 
 
-def attack(name: str, size: int, seed: int) -> tuple[Floats, Any]:
+def attack(name: str, size: int, seed: int, adversary: str | None = None) -> tuple[Floats, Any]:
     """Claims and whether each is right, shape (size,), of an attack on a fresh system."""
     from dpwitness.machine import Deadline
     from dpwitness.reconstruction.questions import Asking, system_of
@@ -186,13 +189,13 @@ def attack(name: str, size: int, seed: int) -> tuple[Floats, Any]:
     bits = rng.integers(0, 2, size)
     used, fresh = question_counts(size, None, None)
     asking = Asking(FORM, system_of(system(name, bits, rng), FORM, seed=seed))
-    found = reconstruct(asking, seed, Plan(size=size, used=used, fresh=fresh), Deadline(math.inf))
+    found = reconstruct(asking, seed, Plan(size=size, used=used, fresh=fresh, adversary=adversary), Deadline(math.inf))
     return found.confidence.bits, found.reconstruction.bits == bits
 
 
-def measure(name: str, size: int, systems: int, first: int = 0) -> dict[str, Any]:
+def measure(name: str, size: int, systems: int, adversary: str | None = None) -> dict[str, Any]:
     """One law: what was claimed and what was right."""
-    found = [attack(name, size, seed) for seed in range(first, first + systems)]
+    found = [attack(name, size, seed, adversary) for seed in range(systems)]
     claims, right = (np.concatenate([one[i] for one in found]) for i in (0, 1))
     bins = []
     for low, high in pairwise(LIMITS):
@@ -230,7 +233,15 @@ def main() -> None:
     parser.add_argument("--systems", type=int, default=200)
     parser.add_argument("--laws", nargs="+", choices=LAWS, default=list(LAWS))
     parser.add_argument("--json", help="all figures")
+    parser.add_argument("--adversaries", nargs="+", help="compare these instead of the claims of the usual one")
     arguments = parser.parse_args()
+    if arguments.adversaries:
+        print(f"| law, {arguments.size} bits | {' | '.join(arguments.adversaries)} |")
+        for name in arguments.laws:
+            cells = [measure(name, arguments.size, arguments.systems, one) for one in arguments.adversaries]
+            shown = (f"{cell['right']:.1f} ({cell['claimed']:.1f})" for cell in cells)
+            print(f"| {name} | {' | '.join(shown)} |", flush=True)
+        return
     started, rows = time.perf_counter(), []
     print(f"| law, {arguments.size} bits | right | claimed | right of those claimed |\n|---|---:|---:|---|")
     for name in arguments.laws:

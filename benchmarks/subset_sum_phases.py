@@ -1,6 +1,6 @@
 """Where blatant non-privacy ends, for two adversaries: the share of bits recovered against E/√n.
 
-    python benchmarks/subset_sum_phases.py --workers 16 --seeds 8 --json phases.json --plot phases.svg
+    python benchmarks/subset_sum_phases.py --workers 16 --seeds 8 --json phases.json
 
 Dinur & Nissim, PODS 2003. Every attack has fresh random bits, n·ln²n fresh random subsets and fresh errors of a bundled
 target; a share of 1/2 is what guessing gives. Errors of the laws binomial and gaussian have the standard deviation E/2.
@@ -78,30 +78,6 @@ def table(lines: list[dict[str, Any]]) -> str:
     return "\n".join(text)
 
 
-def plot(lines: list[dict[str, Any]], path: str) -> None:
-    """A panel a law; solid: linear program, dashed: least squares."""
-    from matplotlib.figure import Figure
-
-    from dpwitness.reconstruction.report import write_figure
-
-    laws, sizes = (list(dict.fromkeys(line[key] for line in lines)) for key in ("law", "size"))
-    figure = Figure(figsize=(2.6 * len(laws), 3.2), layout="constrained")
-    for place, law in enumerate(laws):
-        axes = figure.add_subplot(1, len(laws), place + 1)
-        for number, size in enumerate(sizes):
-            here = [line for line in lines if line["law"] == law and line["size"] == size]
-            x = [line["ratio"] for line in here]
-            for key, style, name in (("polynomial", "-", "linear program"), ("least_squares", "--", "least squares")):
-                y = [line[key] for line in here]
-                axes.plot(x, y, style, marker="o", ms=3, lw=1, color=f"C{number}", label=f"{name}, n = {size}")
-        axes.axhline(0.5, color="black", lw=0.6, ls=":")
-        axes.set(xscale="log", xlabel="E/√n", ylim=(0.45, 1.02), title=law)
-        if place == 0:
-            axes.set_ylabel("share of bits recovered")
-            axes.legend(fontsize=6)
-    write_figure(figure, path)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--sizes", type=int, nargs="+", default=[128, 512])
@@ -109,7 +85,6 @@ def main() -> None:
     parser.add_argument("--ratios", type=float, nargs="+", choices=RATIOS, default=list(RATIOS))
     parser.add_argument("--seeds", type=int, default=8)
     parser.add_argument("--workers", type=int, default=1)
-    parser.add_argument("--plot", help="the phase diagram as .svg, .png or .pdf")
     parser.add_argument("--json", help="all figures")
     arguments = parser.parse_args()
     for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
@@ -134,8 +109,6 @@ def main() -> None:
         )
         print(f"\nn = {size}: {', '.join(parts)} an attack")
     print(f"\n{time.perf_counter() - started:.0f} s")
-    if arguments.plot:
-        plot(lines, arguments.plot)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps({"attacks": rows}, indent=1, allow_nan=False))
 

@@ -1,6 +1,6 @@
 """The random walk of Theorem 5: an adversary's confidence in one bit behind binomial errors, measured and bounded.
 
-    python benchmarks/subset_sum_walk.py --plot walk.svg --json walk.json
+    python benchmarks/subset_sum_walk.py --json walk.json
 
 Dinur & Nissim, PODS 2003. `bound` is that of the proof with its constants computed, `chernoff` that by the exact
 moments of a step, which says how many queries may be allowed.
@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.report import new_figure, write_figure
 from dpwitness.reconstruction.subset_sum.theory import chernoff_bound, simulate_confidence, steps, threshold
 
 
@@ -108,32 +107,16 @@ def walk_table(rows: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def plot_walks(rows: list[dict[str, Any]], path: str) -> None:
-    figure, axes = new_figure()
-    largest = max(row["fair_bits"] for row in rows)
-    for place, delta in enumerate(dict.fromkeys(row["delta"] for row in rows)):
-        here = [row for row in rows if row["delta"] == delta and row["fair_bits"] == largest]
-        x = [row["answers"] / row["fair_bits"] for row in here]
-        axes.plot(x, [row["measured"] for row in here], "o-", color=f"C{place}", label=f"δ = {delta:g}, measured")
-        axes.plot(x, [row["bound"] for row in here], "--", color=f"C{place}", label=f"δ = {delta:g}, bound")
-    axes.set(xscale="log", xlabel="t/R", ylabel="P(|confidence| reaches δ′)", title=f"R = {largest}")
-    axes.legend()
-    write_figure(figure, path)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--fair-bits", type=int, nargs="+", default=[256, 4096, 65536])
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--plot", help="the random walk against its bound, as .svg, .png or .pdf")
     parser.add_argument("--json", help="all figures")
     arguments = parser.parse_args()
     started = time.perf_counter()
     walked = walks(arguments.fair_bits, arguments.seed)
     print(walk_table(walked))
     print(f"\n{time.perf_counter() - started:.0f} s")
-    if arguments.plot:
-        plot_walks(walked, arguments.plot)
     if arguments.json:
         Path(arguments.json).write_text(json.dumps({"walk": walked}, indent=1, allow_nan=False))
 

@@ -1,37 +1,30 @@
-"""Tables 2 and 3 and Figures 1 to 5 of Asghar & Kaafar (2020), measured beside the printed figures.
+"""Tables 2 and 3 of Asghar & Kaafar (2020), and what their Figures 1, 3, 4 and 5 show, beside the printed numbers.
 
-python benchmarks/table_builder_tables.py --output FOLDER [--runs 100] [--seed 1] [--only tables|figures|mitigation]
+python benchmarks/table_builder_tables.py [--runs 100] [--seed 1] [--only tables|figures]
 """
 
 import argparse
 import math
-import sys
-import textwrap
 import time
 from pathlib import Path
 
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.averaging import Sums, average, both_sides, choose_base, two_partitions
+from dpwitness.reconstruction.table_builder.averaging import choose_base
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, as_law
 from dpwitness.reconstruction.table_builder.supply import Plan
 from dpwitness.reconstruction.table_builder.systems import (
-    BoundedNoisyCounts,
     KeyedNoisyCounts,
 )
-from dpwitness.reconstruction.table_builder.tables import Table, read_table
+from dpwitness.reconstruction.table_builder.tables import read_table
 from dpwitness.reconstruction.table_builder.theory import (
     expected_right,
     histogram_bound,
     noise_removed,
     perturbation_found,
 )
-
-sys.path.insert(0, str(Path(__file__).parent))
-
-from table_builder_systems import GrowingNoisyCounts, LayeredNoisyCounts, ValueLayeredNoisyCounts
 
 TABLE_3 = {
     (2, 50): 103.2, (2, 100): 110.1, (2, 200): 111.0, (2, 250): 111.0,
@@ -159,97 +152,10 @@ def table_2(folder, runs, seed):
     print(f"  {time.perf_counter() - started:.1f} s on one core")
 
 
-def mitigation(folder, runs, seed):
-    """Success of the attack on the systems that resist it, beside the plain one (r = 2, s = 4)."""
-    ages = read_table(folder / "adult_age.csv")
-    # Two equal halves of everybody stand for a sub-population: half = 1 is what the attacker asks about.
-    counts = ages.histogram("age")
-    halves = Table.from_columns(
-        {
-            "age": [*ages.values["age"], *ages.values["age"]],
-            "half": [1] * len(counts) + [2] * len(counts),
-        },
-        [*(counts // 2), *(counts - counts // 2)],
-    )
-    systems = {
-        "bounded": BoundedNoisyCounts,
-        "growing": GrowingNoisyCounts,
-        "layered": LayeredNoisyCounts,
-        "layered, a layer a value": ValueLayeredNoisyCounts,
-    }
-    base = halves.positions("age", range(17, 28))
-    where = {"half": (1,)}
-    true = halves.histogram("age", where)
-    print(f"Mitigation, r = 2, s = 4, {runs} runs: sub-population right (Algorithm 4), ages of 111 right (k = 200)")
-    for name, system in systems.items():
-        shares = []
-        for k in (50, 200, 1000):
-            hits = 0
-            for stream in np.random.SeedSequence([seed, 3, k]).spawn(runs):
-                rng = np.random.default_rng(stream)
-                oracle = system(halves, noise=2, suppression=4, rng=rng)
-                selections = both_sides(len(true), base, two_partitions(rng, len(base), k), base[:0])
-                sums = Sums.of(oracle.ask("age", selections, where).reshape(2, -1))
-                hits += average([sums]).count == true[base].sum()
-            shares.append(f"k={k}: {hits / runs:.2f}")
-        right = []
-        for stream in np.random.SeedSequence([seed, 4]).spawn(max(runs // 10, 2)):
-            rng = np.random.default_rng(stream)
-            oracle = system(halves, noise=2, suppression=4, rng=rng)
-            plan = Plan(base=tuple(base.tolist()), partitions=200, base_partitions=1000, fitted=False)
-            found = recover_histogram(oracle, rng, "age", plan, where=where)
-            right.append(np.sum(np.array(found.counts) == true))
-        mean, error = summary(np.array(right))
-        print(f"  {name:<26} {'  '.join(shares)}   ages {mean:.1f} ± {error:.1f}")
-
-
-def figures(folder):
-    from matplotlib.figure import Figure
-
-    def draw(number, title, xlabel, lines, note):
-        figure = Figure(figsize=(6.4, 4.2), layout="constrained")
-        axes = figure.add_subplot()
-        for label, x, y in lines:
-            axes.plot(x, y, label=label)
-        axes.axhline(0.9, color="black", lw=0.6, ls=":")
-        axes.set(title=title, xlabel=xlabel, ylabel="probability of success", ylim=(-0.02, 1.02))
-        axes.legend(fontsize=8)
-        figure.supxlabel("\n".join(textwrap.wrap(note, 90)), fontsize=8)
-        figure.savefig(folder / f"figure{number}.svg")
-
-    m = np.arange(1, 1334)
-    draw(
-        1, "Figure 1: finding r (Proposition 2)", "queries t = 3m",
-        [(f"r = {r}", 3 * m, [perturbation_found(r, int(n)) for n in m]) for r in range(2, 11)],
-        f"Paper: r ≤ 10 with about 0.90 in 1,000 Analyser queries. Here: {perturbation_found(10, 1000):.3f} at r = 10; "
-        f"0.90 takes {sub_populations_needed(10, 0.9)}. r = 5 with 200: {perturbation_found(5, 200):.3f} (above 0.95).",
-    )  # fmt: skip
-    k = np.unique(np.geomspace(1, 2047, 300).astype(int))
-    draw(
-        2, "Figure 2: one count, Chebyshev's bound (4), m = 12", "queries t = 2k",
-        [(f"r = {r}", 2 * k, [chebyshev_bound(r, int(n)) for n in k]) for r in range(2, 11)],
-        "A lower bound; Figure 3 has the probability itself.",
-    )  # fmt: skip
-    k = np.arange(1, 1001, 3)
-    draw(
-        3, "Figure 3: one count, exact (5)", "queries t = 2k",
-        [(f"r = {r}", 2 * k, [noise_removed(r, int(n)) for n in k]) for r in range(2, 11)],
-        "0.90 takes t = " + ", ".join(f"{2 * partitions_needed(r, 0.9)} (r={r})" for r in (2, 3, 5, 10)) + ".",
-    )  # fmt: skip
-    values = np.arange(2, 201)
-    draw(
-        4, "Figure 4: all counts, union bound, k = 800", "values m of the attribute",
-        [(f"r = {r}", values, [histogram_bound(r, 800, int(v)) for v in values]) for r in range(2, 11)],
-        f"Paper: 107 values, r = 2, k = 200: at least 0.959. Here: {histogram_bound(2, 200, 107):.3f}.",
-    )  # fmt: skip
+def figures():
     nonzero = np.arange(2, 12)
     exact = {r: [noise_removed(r, (1 << int(v) - 1) - 1) for v in nonzero] for r in range(2, 11)}
     least = {r: next((int(v) for v, p in zip(nonzero, exact[r], strict=True) if p >= 0.9), None) for r in exact}
-    draw(
-        5, "Figure 5: one count, all two-partitions", "values with answers above 0",
-        [(f"r = {r}", nonzero, exact[r]) for r in exact],
-        f"Paper: r ≤ 5 needs 9 values for 90 %, r = 10 needs 11. Here: {least[5]} and {least[10]}.",
-    )  # fmt: skip
     print(f"Figure 1: r = 10 found with {perturbation_found(10, 1000):.4f} in 1,000 Analyser queries; 0.90 takes "
           f"{sub_populations_needed(10, 0.9)}; r = 5 with {perturbation_found(5, 200):.4f} in 200")  # fmt: skip
     print(f"Figure 3: t for 0.90: { {r: 2 * partitions_needed(r, 0.9) for r in range(2, 11)} }")
@@ -263,19 +169,15 @@ def figures(folder):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--output", type=Path, default=Path("table-builder-figures"), help="folder for the figures")
     parser.add_argument("--runs", type=int, default=100, help="runs a cell (default 100)")
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--only", choices=("tables", "figures", "mitigation"))
+    parser.add_argument("--only", choices=("tables", "figures"))
     arguments = parser.parse_args()
     if arguments.only in (None, "tables"):
         table_2(DATA, arguments.runs, arguments.seed)
         table_3(DATA, arguments.runs, arguments.seed)
-    if arguments.only in (None, "mitigation"):
-        mitigation(DATA, arguments.runs, arguments.seed)
     if arguments.only in (None, "figures"):
-        arguments.output.mkdir(parents=True, exist_ok=True)
-        figures(arguments.output)
+        figures()
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Compiled runs against loops written by hand: `python benchmarks/throughput.py [--json FILE] [--plot FILE]`.
+"""Compiled runs against loops written by hand: `python benchmarks/throughput.py [--json FILE]`.
 
 A loop by hand runs a mechanism on both inputs with independent draws and counts one event: no rows, no arrays, no
 choice of the event at run time. It draws by NumPy's generator as a user would (a Laplace number is the difference of
@@ -211,28 +211,10 @@ def _summary(hand: list[float], ours: list[float]) -> dict[str, float]:
     return {"minimum": min(hand) / min(ours), "median": statistics.median(each)}
 
 
-def plot(results: dict[str, Any], path: Path) -> None:
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(8.0, 4.2), layout="constrained")
-    axes = figure.add_subplot()
-    kinds = list(next(iter(results.values()))["ratios"])
-    for k, kind in enumerate(kinds):
-        places = np.arange(len(results)) + 0.2 * (k - 1.5)
-        axes.bar(places, [result["ratios"][kind]["median"] for result in results.values()], 0.18, label=kind)
-    axes.axhline(1.0, color="black", lw=0.8)
-    axes.axhline(0.9, color="black", lw=0.8, ls="--")
-    axes.set_xticks(range(len(results)), [name.replace(", ", "\n") for name in results])
-    axes.set(ylabel="a loop by hand ÷ ours, median")
-    axes.legend(fontsize="small")
-    figure.savefig(path, dpi=150)
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--json", type=Path, help="write all times and ratios to this file")
-    parser.add_argument("--plot", type=Path, help="draw the ratios: .svg, .png or .pdf")
     parser.add_argument("cases", nargs="*", default=list(CASES), help="those to measure; all by default")
     given = parser.parse_args()
     results = {}
@@ -245,8 +227,6 @@ def main() -> None:
             print(f"  {kind}: {ratio['minimum']:.2f} / {ratio['median']:.2f}", flush=True)
     if given.json:
         given.json.write_text(json.dumps(results, indent=1))
-    if given.plot:
-        plot(results, given.plot)
 
 
 if __name__ == "__main__":

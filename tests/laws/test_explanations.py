@@ -6,14 +6,12 @@ import json
 import math
 import os
 import random
-import runpy
 import sys
 import threading
 import time
 import warnings
 import weakref
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -679,16 +677,3 @@ def test_a_module_that_gets_more_variables_meanwhile_is_recorded():
     finally:
         sys.setprofile(before)
     assert len(module) > 3
-
-
-def test_the_benchmark_knows_its_bugs_and_tells_right_lines_from_wrong_ones(capsys):
-    folder = Path(__file__).parents[2] / "benchmarks"
-    benchmark = runpy.run_path(str(folder / "explanations.py"))
-    bugs = {bug.name: bug for bug in runpy.run_path(str(folder / "known_bugs.py"))["BUGS"]}
-    assert set(benchmark["LIBRARIES"]) < set(bugs)
-    limits = {"epsilon": 1.0, "neighbours": dpw.pairs(([1.0, 1.0], [1.0, 2.0])), "seed": 1, "runs": 20_000}
-    found = benchmark["explain"](broken.scale_from_data, limits)
-    assert benchmark["compare"]("f", "broken.py", lambda found: found.line in marked(broken.scale_from_data), found)
-    assert not benchmark["compare"]("f", "broken.py", lambda found: found.line == 1, found)
-    assert not benchmark["compare"]("f", "broken.py", lambda _: True, "not refuted")
-    assert capsys.readouterr().out.count("| yes |") == 1

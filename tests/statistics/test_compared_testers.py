@@ -18,7 +18,6 @@ from mechanisms import ABSENT, CASES  # noqa: E402
 from reporting import EPSILON, pairs  # noqa: E402
 
 import compare_testers  # noqa: E402
-import small_sample_race  # noqa: E402
 
 RUNS, LEVEL = 3_000, 1e-9
 #: The bundled target of the same law, with its parameters.
@@ -128,24 +127,3 @@ def test_a_column_of_our_own(monkeypatch, capsys, tmp_path):
     assert "| laplace_half_scale | 2ε | refuted | ε ≥ 1.3" in capsys.readouterr().out
     (row,) = json.loads(rows.read_text())
     assert row["refuted"] is True
-
-
-@pytest.mark.parametrize("coupled", [True, False])
-def test_the_race_of_small_samples_runs_with_coupled_and_with_independent_sides(coupled, monkeypatch):
-    drawn = []
-    monkeypatch.setattr(small_sample_race.Runner, "epoch", recording(small_sample_race.Runner.epoch, drawn))
-    _, refuted = small_sample_race.raced("Gaussian mean 1, mu 0.5", 0, coupled)
-    assert refuted
-    x, y = (np.concatenate([rows[side] for rows in drawn]) for side in (1, 2))
-    assert np.allclose(y - x, 1) == coupled  # the inputs are 0 and 1
-    assert (y - x).std() < 1e-9 if coupled else (y - x).std() > 1
-
-
-def recording(method, drawn):
-    """The method, with what it returns kept."""
-
-    def called(*given, **more):
-        drawn.append(method(*given, **more))
-        return drawn[-1]
-
-    return called

@@ -1,18 +1,20 @@
-"""How often a claim that just holds is refuted, for every kind of claim; and how often a lower bound is too large.
+"""How often a claim that holds with equality is refuted, and how often a lower bound is too large.
 
-    python benchmarks/claim_levels.py [--seeds 1000] [--workers 16] [--roads search] [--json FILE] [CASE …]
+    python benchmarks/levels.py [--seeds 1000] [--workers 16] [--roads search bound epochs plain] [--json FILE] [CASE …]
 
-Each mechanism has exactly the parameter that is claimed, so that a false alarm is as likely as it can be; α = 0.05.
-Every seed is a check by itself: "search" finds an event first and confirms it on fresh runs; "bound" asks for a lower
-bound at confidence 0.95, and "epochs" bets from the first run on: both take seconds a seed (200 will do). The limit is
-the number of false alarms that a level of α exceeds in one series of a thousand. "cells": in how many checks the
-evidence was a table of cells.
+Each mechanism has exactly the parameter that is claimed, on its worst pair of inputs, so that a false alarm is as
+likely as it can be; α = 0.05. Every seed is one check. "search" finds an event and confirms it on fresh runs; "bound"
+asks for a lower bound at confidence 0.95, and "epochs" bets from the first run on: these two take seconds a seed, and
+200 seeds will do. "plain" checks six kinds of plain Python: records in dicts, lists and DataFrames, outcomes with keys
+and of text, and a mechanism that writes into its input. The limit is the number of false alarms that a level of α
+exceeds in one series of a thousand. "cells": the number of checks whose evidence was a table of cells.
 """
 
 import argparse
 import json
 import math
 import time
+import warnings
 from collections.abc import Callable
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -20,21 +22,21 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from scipy import stats
 from scipy.special import logsumexp, ndtr, ndtri
 
 import dpwitness as dpw
 from dpwitness.exact import gaussian_delta
-from dpwitness.mechanisms.resolve import as_mechanism
 
 ALPHA = 0.05
-#: Seeds of one task of a process.
-CHUNK = 25
-#: How a check goes: its settings.
+SEEDS_A_TASK = 25
+#: The settings of a check.
 ROADS: dict[str, dict[str, int]] = {
     "search": {"search_runs": 4_000, "runs": 20_000},
     "bound": {"search_runs": 8_000, "runs": 20_000},
     "epochs": {"search_runs": 0, "runs": 200},
+    "plain": {"search_runs": 1_000, "runs": 1_000},
 }
 #: Randomised response of ε = 1: the probability of the truth.
 TRUTH = math.e / (1 + math.e)
@@ -117,12 +119,64 @@ def rho_of_response():
     return max(2 * TRUTH - 1, *(divergence_of_response(a) / a for a in 1 + np.geomspace(1e-4, 200, 4_000)))
 
 
+MEMBERS = [{"age": age, "member": age != 3} for age in (5, 3, 8)]
+PEOPLE = ([*MEMBERS, {"age": 1, "member": True}], MEMBERS)
+FRAME = (pd.DataFrame({"age": [0.25, 0.5, 1.0]}), pd.DataFrame({"age": [0.25, 0.5]}))
+NUMBERS = ([0.25, 0.5, 1.0], [0.25, 0.5])
+
+
+def count_of_dicts(rng, people):
+    """How many are members, with Laplace noise."""
+    return sum(1 for person in people if person["member"]) + rng.laplace(0, 1)
+
+
+def sum_of_list(rng, values):
+    """Of numbers up to 1, with Laplace noise."""
+    return math.fsum(min(max(value, 0.0), 1.0) for value in values if value == value) + rng.laplace(0, 1)
+
+
+def frame_column(rng, frame):
+    """The sum of a column, with Laplace noise."""
+    return float(frame["age"].sum()) + rng.laplace(0, 1)
+
+
+def with_keys(rng, people):
+    """Members and others, a count each, two-sided geometric noise; one record is in one of them."""
+    p = 1 - math.exp(-1.0)
+    found = {}
+    for key in (False, True):
+        count = sum(1 for person in people if person["member"] is key)
+        found["members" if key else "others"] = int(count + rng.geometric(p) - rng.geometric(p))
+    return found
+
+
+def as_text(rng, people):
+    """Randomised response on whether there are four people, in words."""
+    truth = len(people) == 4
+    return "yes" if truth == (rng.random() < 1 / (1 + math.exp(-1.0))) else "no"
+
+
+def in_place(rng, values):
+    """It sorts its input and adds to it, then a sum with noise."""
+    total = math.fsum(min(max(value, 0.0), 1.0) for value in values if value == value)
+    values.sort(key=repr)
+    values.append(total)
+    return total + rng.laplace(0, 1)
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
-    """A mechanism and a claim that it just keeps."""
+    """A mechanism, a claim that holds with equality, the pair of inputs, and whether it is plain Python."""
 
     mechanism: Callable[..., Any]
     claim: Callable[[], Any]
+    pair: tuple[Any, Any] = ([0], [1])
+    plain: bool = False
+
+
+def plain(mechanism: Callable[..., Any], pair: tuple[Any, Any]) -> Case:
+    """A mechanism of plain Python, exactly 1-DP."""
+    return Case(mechanism=mechanism, claim=lambda: dpw.PureDP(1.0), pair=pair, plain=True)
 
 
 CASES = {
@@ -143,21 +197,33 @@ CASES = {
     "RenyiDP 2, six outcomes": Case(mechanism=six, claim=lambda: dpw.RenyiDP(2.0, divergence_of_six(2.0))),
     "PrivacyProfile, Gaussian": Case(mechanism=gaussian, claim=profile),
     "TradeOff, Gaussian": Case(mechanism=gaussian, claim=lambda: dpw.TradeOff(trade_off)),
+    "plain, count of dicts": plain(count_of_dicts, PEOPLE),
+    "plain, sum of a list": plain(sum_of_list, NUMBERS),
+    "plain, column of a frame": plain(frame_column, FRAME),
+    "plain, outcome with keys": plain(with_keys, PEOPLE),
+    "plain, text": plain(as_text, PEOPLE),
+    "plain, writes into its input": plain(in_place, NUMBERS),
 }
 
 
-def outcomes(task: tuple[str, str, int, int]) -> tuple[int, int, int, float]:
-    """False alarms, lower bounds above the truth, checks that looked at cells, and seconds, of the seeds of a task."""
-    name, road, first, last = task
+def outcomes(name: str, road: str, first: int, last: int) -> tuple[int, int, int, float]:
+    """The false alarms, lower bounds above the truth, checks with cells, and seconds, of some seeds."""
     case, began = CASES[name], time.perf_counter()
-    mechanism = as_mechanism(case.mechanism, np.array([0]), neighbour=np.array([1]))
     claim, alarms, above, cells = case.claim(), 0, 0, 0
+    warnings.simplefilter("ignore")
+    test: Callable[..., Any] = dpw.bound if road == "bound" else dpw.check
+    more = {"bits": False} if case.plain else {}
     for seed in range(first, last):
-        common = {"claim": claim, "neighbours": [([0], [1])], "seed": seed, "workers": 1, **ROADS[road]}
-        if road == "bound":
-            verdict = dpw.bound(mechanism, alpha=ALPHA, **common)
-        else:
-            verdict = dpw.check(mechanism, alpha=ALPHA, **common)
+        verdict = test(
+            case.mechanism,
+            alpha=ALPHA,
+            claim=claim,
+            neighbours=[case.pair],
+            seed=seed,
+            workers=1,
+            **more,
+            **ROADS[road],
+        )
         alarms += isinstance(verdict, dpw.Violation)
         above += verdict.lower_bound > claim.parameter * (1 + 1e-9)
         cells += bool(getattr(verdict.counts, "cells", ()))
@@ -168,41 +234,33 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("cases", nargs="*", metavar="CASE", help=f"of {', '.join(CASES)}; all of them")
     parser.add_argument("--seeds", type=int, default=1_000)
-    parser.add_argument("--roads", default="search", help=f"of {', '.join(ROADS)}, with commas; by default search")
+    parser.add_argument("--roads", nargs="+", choices=ROADS, default=["search", "plain"])
     parser.add_argument("--workers", type=int, default=1)
     parser.add_argument("--json", type=Path, metavar="FILE")
     given = parser.parse_args()
-    chosen = [
-        (name, road)
-        for name in CASES
-        if not given.cases or name in given.cases
-        for road in ROADS
-        if given.roads in (road, "both")
-    ]
     limit = int(stats.binom.isf(1e-3, given.seeds, ALPHA))
     rows = []
     print(f"{'case':32s} {'road':7s} {'refuted':>13s} {'bound > truth':>14s}  limit  cells  ms a check")
     with ProcessPoolExecutor(given.workers) as pool:
-        tasks = {
-            row: [
-                pool.submit(outcomes, (*row, first, min(first + CHUNK, given.seeds)))
-                for first in range(0, given.seeds, CHUNK)
-            ]
-            for row in chosen
-        }
-        for (name, road), parts in tasks.items():
-            alarms, above, cells, seconds = (sum(column) for column in zip(*(p.result() for p in parts), strict=True))
-            row = {
-                "case": name, "road": road, "seeds": given.seeds, "alpha": ALPHA, "refuted": alarms,
-                "bound_above_truth": above, "limit": limit, "cells": cells, "seconds": seconds,
-            }  # fmt: skip
-            rows.append(row)
-            within = "" if max(alarms, above) <= limit else "  ABOVE THE LIMIT"
-            print(
-                f"{name:32s} {road:7s} {alarms:5d} of {given.seeds:5d} {above:14d}  {limit:5d}  {cells:5d}"
-                f"  {1e3 * seconds / given.seeds:8.1f}{within}",
-                flush=True,
-            )
+        for name, case in CASES.items():
+            for road in given.roads:
+                if (given.cases and name not in given.cases) or case.plain != (road == "plain"):
+                    continue
+                tasks = [
+                    pool.submit(outcomes, name, road, first, min(first + SEEDS_A_TASK, given.seeds))
+                    for first in range(0, given.seeds, SEEDS_A_TASK)
+                ]
+                columns = zip(*(task.result() for task in tasks), strict=True)
+                alarms, above, cells, seconds = (sum(column) for column in columns)
+                rows.append({
+                    "case": name, "road": road, "seeds": given.seeds, "alpha": ALPHA, "refuted": alarms,
+                    "bound_above_truth": above, "limit": limit, "cells": cells, "seconds": seconds,
+                })  # fmt: skip
+                print(
+                    f"{name:32s} {road:7s} {alarms:5d} of {given.seeds:5d} {above:14d}  {limit:5d}  {cells:5d}"
+                    f"  {1e3 * seconds / given.seeds:8.1f}{'' if max(alarms, above) <= limit else '  ABOVE THE LIMIT'}",
+                    flush=True,
+                )
     if given.json:
         given.json.write_text(json.dumps(rows, indent=1) + "\n")
 
