@@ -22,6 +22,13 @@ def test_the_citation_and_the_changelog_have_the_version_and_its_day():
     assert re.findall(r"^### (.+)$", of_this_version, re.MULTILINE) == ["Added", "Changed", "Fixed"]
 
 
+def test_the_changelog_is_short_and_an_entry_is_a_line():
+    lines = (ROOT / "CHANGELOG.md").read_text().splitlines()
+    assert len(lines) <= 150
+    assert max(map(len, lines)) <= 120
+    assert all(re.match(r"- \S|#+ |$", line) for line in lines[4:] if not line.startswith("A verdict or a claim"))
+
+
 def test_no_other_version_stands_in_the_readme_and_the_documentation():
     pages = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
     named = {(page.name, v) for page in pages for v in re.findall(r"dpwitness[ =]*v?(\d+\.\d+\.\d+)", page.read_text())}
