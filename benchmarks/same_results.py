@@ -1,4 +1,4 @@
-"""Do two versions give the same results? 39 seeded cases over claims, kinds of mechanism, inputs, doors and attacks.
+"""Do two versions give the same results? 38 seeded cases over claims, kinds of mechanism, inputs, doors and attacks.
 
     python benchmarks/same_results.py before.json            # in one version's environment
     python benchmarks/same_results.py after.json             # in the other's
@@ -118,7 +118,6 @@ CASES: dict[str, Callable[[], Any]] = {
     "attack_allowed": attack("subset_sum", "--allowed-queries", "0.25"),
     "attack_table": attack("table_builder"),
     "attack_table_noise": attack("table_builder", "--recover", "perturbation"),
-    "attack_table_layered": attack("table_builder", "--system", "layered"),
     "attack_table_totals": attack("table_builder", "--system", "without-totals"),
     "attack_thresholds": attack("threshold_testing", "--repeat", "2", "--epsilon", "1"),
     "attack_thresholds_small": attack("threshold_testing", "--repeat", "2", "--epsilon", "0.2"),

@@ -171,20 +171,6 @@ def subtract(oracle: System, attribute: str, value: int, where: Where | None = N
     return int(total - without)
 
 
-def shows_absence(oracle: System, attribute: str, value: int, where: Where) -> bool:
-    """The differencing attack of section 9: whether somebody in the group certainly lacks the value.
-
-    The attacker knows that all of the group but perhaps one, the target, have the value. If the answers for the group
-    and for those of it with the value differ, the target lacks it. Equal answers happen by chance as often as two
-    noises differ by exactly 1.
-    """
-    selections = np.ones((2, len(oracle.values(attribute))), np.bool_)
-    selections[1] = False
-    selections[1, value_positions(oracle, attribute, [value])] = True
-    group, with_value = oracle.ask(attribute, selections, where)
-    return bool(group != with_value)
-
-
 def recover_by_repeating(
     oracle: System, attribute: str, targets: IntArray, times: int, *, where: Where | None = None
 ) -> list[int]:

@@ -64,11 +64,11 @@ def svt_by_hand(laplace: Loop) -> Loop:
     return loop
 
 
-def histogram_by_hand(laplace: Loop, *, wrong: bool = False) -> Loop:
+def histogram_by_hand(laplace: Loop) -> Loop:
     @numba.njit(nogil=True)
     def loop(rng, data, neighbour, epsilon, runs):
         """The first cell at least 1."""
-        scale = epsilon if wrong else 1 / epsilon
+        scale = 1 / epsilon
         counts = np.zeros(4, np.int64)
         for _ in range(runs):
             inside = 0
@@ -82,10 +82,6 @@ def histogram_by_hand(laplace: Loop, *, wrong: bool = False) -> Loop:
         return counts
 
     return loop
-
-
-def wrong_scale_by_hand(laplace: Loop) -> Loop:
-    return histogram_by_hand(laplace, wrong=True)
 
 
 def gptt_by_hand(laplace: Loop) -> Loop:
@@ -133,7 +129,6 @@ CASES = {
     "svt, 10 queries": Case("svt", QUERIES, OutcomeSet([[0, 0, 1]]), svt_by_hand, {}),
     "histogram, 10 cells": Case("histogram", _counts(10), FIRST, histogram_by_hand, {}),
     "histogram, 4,096 cells": Case("histogram", _counts(4096), FIRST, histogram_by_hand, {}),
-    "wrong scale, 10 cells": Case("histogram_wrong_scale", _counts(10), FIRST, wrong_scale_by_hand, {}),
     "gptt, 10 queries": Case(
         "gptt", HALVES, OutcomeSet([[0] * 5 + [1] * 5]), gptt_by_hand, {"epsilon2": EPSILON}, "epsilon1"
     ),

@@ -2,8 +2,6 @@
 
 import json
 import math
-import runpy
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -36,9 +34,6 @@ from dpwitness.reconstruction.subset_sum.theory import (
 )
 from reference import packed
 from running import soon
-
-BENCHMARK = Path(__file__).parents[2] / "benchmarks" / "subset_sum_walk.py"
-confidence_bound = runpy.run_path(str(BENCHMARK))["confidence_bound"]
 
 
 @given(st.integers(1, 40), st.integers(1, 30), st.integers(0, 2**32))
@@ -222,12 +217,11 @@ def test_no_more_walks_tell_the_bit_than_allowed(law, error, delta):
     assert told[:, -1].sum() > 0.05 * walks  # four times as many are too many: the bound is no idle one
 
 
-def test_the_bounds_grow_with_the_answers_and_the_better_one_is_smaller():
+def test_the_bounds_grow_with_the_answers():
     limit = threshold(0.25)
-    better = chernoff_bound(4096, limit)
-    bounds = [better(t) for t in (1, 4, 16, 64, 256, 1024)]
+    bound = chernoff_bound(4096, limit)
+    bounds = [bound(t) for t in (1, 4, 16, 64, 256, 1024)]
     assert bounds == sorted(bounds)
-    assert all(better(t) <= confidence_bound(4096, t, limit) for t in (1, 4, 16))
     normal = [normal_confidence_bound(32.0, t, limit) for t in (1, 16, 256, 4096)]
     assert normal == sorted(normal)
     assert allowed_queries("gaussian", 128.0, 0.25, 0.05) == pytest.approx(

@@ -255,20 +255,6 @@ def test_another_attribute_serves_for_a_lonely_value():
     assert agrees(hits, runs, noise_removed(2, 60))
 
 
-@pytest.mark.campaign
-def test_differencing_shows_who_lacks_a_value():
-    # Eleven people in the group; ten have the value, or all eleven.
-    lacking = Table.from_columns({"g": [1] * 11 + [2] * 9, "a": [1] * 10 + [0] * 10})
-    having = Table.from_columns({"g": [1] * 11 + [2] * 9, "a": [1] * 11 + [0] * 9})
-    seen = 0
-    for seed in range(1000):
-        oracle = BoundedNoisyCounts(lacking, noise=2, suppression=4, rng=np.random.default_rng(seed))
-        seen += DEFENCES["shows_absence"](oracle, "a", 1, {"g": [1]})
-        oracle = BoundedNoisyCounts(having, noise=2, suppression=4, rng=np.random.default_rng(seed))
-        assert not DEFENCES["shows_absence"](oracle, "a", 1, {"g": [1]})
-    assert agrees(seen, 1000, 1 - 4 / 25)
-
-
 def test_subtraction_is_exact_against_suppression_only():
     table = Table.from_counts([30, 2, 40])
     assert DEFENCES["subtract"](Exact(table, suppression=4), "value", 1) == 2

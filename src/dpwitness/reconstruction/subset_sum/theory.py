@@ -68,7 +68,7 @@ def normal_confidence_bound(deviation: float, answers: int, limit: float) -> flo
 def chernoff_bound(fair_bits: int, limit: float) -> Callable[[int], float]:
     """Bound the probability that |confidence| ever reaches `limit` (nats), as a function of the number of answers.
 
-    By the exact moments of a step, far below Hoeffding's inequality of the proof (`benchmarks/subset_sum_walk.py`).
+    By the exact moments of a step, far below Hoeffding's inequality of the proof.
     With M the moment of exp(θ·step), exp(θ·confidence)/M^k is a martingale, so that by Ville's inequality the
     confidence ever reaches a limit with probability exp(−θ·limit)·max(M, 1)^answers at most, for every θ. Answers that
     only a 1 can give, of probability 2^−R each, are counted apart.
