@@ -269,6 +269,11 @@ def test_names_that_scripts_beside_the_package_import_are_there(folder):
                 exec(ast.unparse(node), {})
 
 
+def test_the_readme_of_the_benchmarks_names_each_script():
+    folder = SOURCE.parents[1] / "benchmarks"
+    assert set(re.findall(r"`(\w+\.py)`", (folder / "README.md").read_text())) == {p.name for p in folder.glob("*.py")}
+
+
 def test_no_text_file_is_opened_in_the_encoding_of_the_locale():
     """It may be ASCII; `files.read_text` reads UTF-8."""
     opening = re.compile(r"(.*\.)?fdopen|(?!os\.)(.*\.)?open|.*\.(read|write)_text")
