@@ -37,6 +37,8 @@ def exhibits() -> list[Any]:
     import dpwitness as dpw
     from museum.exhibit import Exhibit
 
+    two_bits = dpw.records((dpw.integers(0, 1), dpw.integers(0, 1)), adjacency="replace-one", size=1, form="record")
+    sampled = "One attribute, drawn at random, gets ε′ = ln(d(e^ε − 1) + 1); this holds for people who differ in that attribute alone, not in all."
     exhibit = partial(Exhibit, release="multi-freq-ldpy==0.2.5", claim=dpw.PureDP(1.0), kind="undisputed")
     return [
         exhibit(
@@ -52,19 +54,15 @@ def exhibits() -> list[Any]:
             function=multi_freq_rs_fd_grr,
             promised="Random Sampling Plus Fake Data (RS+FD) […] epsilon: privacy guarantee",
             source="docstring of RSpFD_GRR_Client",
-            fault="One attribute, drawn at random, gets ε′ = ln(d(e^ε − 1) + 1); this holds for people who differ in that attribute alone, not in all.",
-            neighbours=dpw.records(
-                (dpw.integers(0, 1), dpw.integers(0, 1)), adjacency="replace-one", size=1, form="record"
-            ),
+            fault=sampled,
+            neighbours=two_bits,
         ),
         exhibit(
             function=multi_freq_rs_fd_ue_zero,
             promised="Random Sampling Plus Fake Data (RS+FD) […] epsilon: privacy guarantee",
             source="docstring of RSpFD_UE_zero_Client",
-            fault="One attribute, drawn at random, gets ε′ = ln(d(e^ε − 1) + 1); this holds for people who differ in that attribute alone, not in all.",
-            neighbours=dpw.records(
-                (dpw.integers(0, 1), dpw.integers(0, 1)), adjacency="replace-one", size=1, form="record"
-            ),
+            fault=sampled,
+            neighbours=two_bits,
         ),
         exhibit(
             function=multi_freq_subset,

@@ -17,28 +17,27 @@ def covariance() -> Any:
     return runpy.run_path(str(Path(package.origin).with_name("models") / "dp_covariance.py"))["DPcovariance"]
 
 
-def smartnoise_covariance(people: Any) -> list[float]:
-    """The covariances of two columns with numbers between 0 and 1."""
+def released(people: Any, highest: list[float]) -> list[float]:
+    """The covariances of columns with values from 0 to their highest ones."""
     import pandas as pd
 
-    ranges = pd.DataFrame([[0.0, 0.0], [1.0, 1.0]])
+    ranges = pd.DataFrame([[0.0] * len(highest), highest])
     return [float(value) for value in covariance()(10, list(people), ranges, 1.0).release(people)]
+
+
+def smartnoise_covariance(people: Any) -> list[float]:
+    """The covariances of two columns with numbers between 0 and 1."""
+    return released(people, [1.0, 1.0])
 
 
 def smartnoise_covariance_order(people: Any) -> list[float]:
     """The covariances of three columns, of which the second goes from 0 to 100."""
-    import pandas as pd
-
-    ranges = pd.DataFrame([[0.0, 0.0, 0.0], [1.0, 100.0, 1.0]])
-    return [float(value) for value in covariance()(10, list(people), ranges, 1.0).release(people)]
+    return released(people, [1.0, 100.0, 1.0])
 
 
 def smartnoise_covariance_two_columns(people: Any) -> list[float]:
     """The covariances of two columns with numbers between 0 and 1."""
-    import pandas as pd
-
-    ranges = pd.DataFrame([[0.0, 0.0], [1.0, 1.0]])
-    return [float(value) for value in covariance()(10, list(people), ranges, 1.0).release(people)]
+    return released(people, [1.0, 1.0])
 
 
 def exhibits() -> list[Any]:
