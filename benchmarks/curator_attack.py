@@ -42,64 +42,26 @@ class Row:
     options: dict[str, Any] = field(default_factory=dict)  # parameters of the mechanism
 
 
+ONE = dpw.PureDP(1.0)
 ROWS = (
-    Row(
-        target="laplace_mechanism",
-        claim=dpw.PureDP(5.0),
-        true=8.0,
-        passes="DP-Sniper, Delta-Siege (Theorems 1 and 7; figure 6)",
-        options={"epsilon": 8.0},
-    ),
-    Row(
-        target="laplace_flat_ends",
-        claim=dpw.PureDP(1.0),
-        true=math.inf,
-        passes="DP-Sniper (figure 7)",
-        options={"epsilon": 1.0},
-    ),
-    Row(
-        target="svt_uniform_threshold",
-        claim=dpw.PureDP(1.0),
-        true=50.0,
-        passes="DP-Sniper (figure 9)",
-        options={"epsilon": 1.0, "offset": 1.5},
-    ),
-    Row(
-        target="one_time_rappor",
-        claim=dpw.PureDP(4.0),
-        true=6 * math.log(0.7 / 0.3),
-        passes="DP-Sniper (figure 18)",
-        options={"hashes": 3, "length": 12, "f": 0.6},
-    ),
-    Row(
-        target="one_time_rappor",
-        claim=dpw.PureDP(9.0),
-        true=6 * math.log(0.85 / 0.15),
-        passes="MPL (figure 19)",
-        options={"hashes": 3, "length": 8, "f": 0.3},
-    ),
-    Row(
-        target="gaussian_mechanism",
-        claim=dpw.ApproxDP(4.8, DELTA),
-        true=gaussian_epsilon(MU, DELTA),
-        passes="Delta-Siege (table 6)",
+    Row(target="laplace_mechanism", claim=dpw.PureDP(5.0), true=8.0, options={"epsilon": 8.0},
+        passes="DP-Sniper, Delta-Siege (Theorems 1 and 7; figure 6)"),
+    Row(target="laplace_flat_ends", claim=ONE, true=math.inf, options={"epsilon": 1.0},
+        passes="DP-Sniper (figure 7)"),
+    Row(target="svt_uniform_threshold", claim=ONE, true=50.0, options={"epsilon": 1.0, "offset": 1.5},
+        passes="DP-Sniper (figure 9)"),
+    Row(target="one_time_rappor", claim=dpw.PureDP(4.0), true=6 * math.log(0.7 / 0.3),
+        options={"hashes": 3, "length": 12, "f": 0.6}, passes="DP-Sniper (figure 18)"),
+    Row(target="one_time_rappor", claim=dpw.PureDP(9.0), true=6 * math.log(0.85 / 0.15),
+        options={"hashes": 3, "length": 8, "f": 0.3}, passes="MPL (figure 19)"),
+    Row(target="gaussian_mechanism", claim=dpw.ApproxDP(4.8, DELTA), true=gaussian_epsilon(MU, DELTA),
         options={"epsilon": MU * math.sqrt(2 * math.log(1.25 / DELTA)), "delta": DELTA},
-    ),
-    Row(
-        target="laplace_flat_ends_low_density",
-        claim=dpw.PureDP(1.0),
-        true=math.inf,
-        passes="MPL (figure 10)",
-        options={"epsilon": 1.0},
-    ),
-    Row(
-        target="svt_uniform_threshold",
-        claim=dpw.PureDP(1.0),
-        true=50.0,
-        passes="MPL (figure 11)",
-        options={"epsilon": 1.0, "offset": 2.17},
-    ),
-)
+        passes="Delta-Siege (table 6)"),
+    Row(target="laplace_flat_ends_low_density", claim=ONE, true=math.inf, options={"epsilon": 1.0},
+        passes="MPL (figure 10)"),
+    Row(target="svt_uniform_threshold", claim=ONE, true=50.0, options={"epsilon": 1.0, "offset": 2.17},
+        passes="MPL (figure 11)"),
+)  # fmt: skip
 
 
 def main() -> None:
