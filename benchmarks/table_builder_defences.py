@@ -448,21 +448,10 @@ def _unanswered(name: str, source: str, system: Callable[..., System], k: int) -
 
 
 ROWS: Final = (
-    Defence(
-        name="counts of at most 4 suppressed, no noise",
-        answer="differencing: everybody minus all but the value",
-        source="section 2.2",
-        system=_simple(ExactCounts),
-        attack=_differencing,
-    ),
-    Defence(
-        name="fresh noise within ±2 for each question",
-        answer="the same question, again and again",
-        source="section 2.2",
-        system=_simple(FreshNoisyCounts),
-        attack=_repeating,
-        law=uniform(2),
-    ),
+    Defence(name="counts of at most 4 suppressed, no noise", answer="differencing: everybody minus all but the value",
+            source="section 2.2", system=_simple(ExactCounts), attack=_differencing),
+    Defence(name="fresh noise within ±2 for each question", answer="the same question, again and again",
+            source="section 2.2", system=_simple(FreshNoisyCounts), attack=_repeating, law=uniform(2)),
     _averaged("the same people get the same noise, ±2 (Algorithm 1)", "section 4.2", BoundedNoisyCounts, uniform(2)),
     _averaged("the same by keys (as deployed), ±2", "section 5.1", KeyedNoisyCounts, uniform(2)),
     _averaged("another admissible law: normal within ±2", "section 6", BoundedNoisyCounts, truncated_normal(2, 1.0)),
@@ -470,41 +459,21 @@ ROWS: Final = (
     _averaged("more noise, ±10", "section 6", BoundedNoisyCounts, uniform(10)),
     _capped(500),
     _capped(2000),
-    Defence(
-        name="an audit: at most 50 two-partitions of a set, ±2",
-        answer="three-partitions",
-        source="section 7.2",
-        system=_behind(lambda inner: AuditedCounts(inner, 50)),
-        attack=_three,
-        law=uniform(2),
-        targets=(0, 10, 48),  # the audit compares each question with all earlier ones
-    ),
-    Defence(
-        name="no 'or' in questions, ±2",
-        answer="split averaging: with a value, and without it",
-        source="section 9",
-        system=_behind(SingleValues),
-        attack=_splitting,
-    ),
+    Defence(name="an audit: at most 50 two-partitions of a set, ±2", answer="three-partitions", source="section 7.2",
+            system=_behind(lambda inner: AuditedCounts(inner, 50)), attack=_three, law=uniform(2),
+            targets=(0, 10, 48)),  # the audit compares each question with all earlier ones
+    Defence(name="no 'or' in questions, ±2", answer="split averaging: with a value, and without it",
+            source="section 9", system=_behind(SingleValues), attack=_splitting),
     _unanswered("totals are sums of published answers, ±2", "section 7", _simple(WithoutTotals), 200),
     _unanswered("the t-th noise within ±2·√t", "section 6", _simple(GrowingNoisyCounts), 200),
-    Defence(
-        name="one more noise for each value named (layers), ±2",
-        answer="into 2 sets and into 5: its layer counts 2 and 5 times",
-        source="section 9",
-        system=_simple(ValueLayeredNoisyCounts),
-        attack=_below_layers,
-        law=uniform(2),
-    ),
-    Defence(
-        name="a private table: geometric noise of ε = 1 for each cell, drawn once",
-        answer="none: every answer is a sum of its cells",
-        source="Ghosh et al. 2009",
-        system=lambda table, rng: PrivateTable(table, (ATTRIBUTE, "idp"), epsilon=1.0, rng=rng),
-        attack=_private,
-        law=geometric(1.0),
-    ),
-)
+    Defence(name="one more noise for each value named (layers), ±2",
+            answer="into 2 sets and into 5: its layer counts 2 and 5 times", source="section 9",
+            system=_simple(ValueLayeredNoisyCounts), attack=_below_layers, law=uniform(2)),
+    Defence(name="a private table: geometric noise of ε = 1 for each cell, drawn once",
+            answer="none: every answer is a sum of its cells", source="Ghosh et al. 2009",
+            system=lambda table, rng: PrivateTable(table, (ATTRIBUTE, "idp"), epsilon=1.0, rng=rng),
+            attack=_private, law=geometric(1.0)),
+)  # fmt: skip
 
 
 def measure(
