@@ -1,7 +1,6 @@
 """What a result says of the fields of evaluation in NIST SP 800-226 (2025), and what it leaves open."""
 
 from dpwitness.neighbours import Relation
-from dpwitness.report.markup import Markup, own, table
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
@@ -11,22 +10,22 @@ from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 Shown = Verdict | Bound | Curve | Profile
 
 
-def fields(result: Shown) -> Markup:
-    """The appendix: a row for each field."""
+def fields(result: Shown) -> list[tuple[str, str]]:
+    """Fields of evaluation, and what the result says of each."""
     relation = None if result.witness is None else result.witness.relation
     adjacency = (
         "Not known: the result holds no relation."
         if relation is None
         else f"Neighbouring inputs are those of {relation.described:.200}. {_unit(relation)}"
     )
-    rows = [
+    return [
         ("Privacy parameter", _parameter(result)),
         ("Variant of differential privacy", _variant(result)),
         ("Unit of privacy", adjacency),
-        ("Mechanism", own(result.call)),
+        ("Mechanism", result.call),
         ("Algorithm and its correctness", "Tested by running it, not proved. This report says what was found."),
         ("Implementation: finite precision", _precision(result)),
-        ("Implementation: side channels", _side_channels(result)),
+        ("Implementation: side channels", "Not tested: time, memory and power used by a run are no outcomes here."),
         ("Composition", "The outcome of one run was tested. Other releases from the same data are not known."),
         ("Utility", "Not evaluated."),
         ("Bias", "Not evaluated: systemic, human and statistical bias are outside a test of privacy."),
@@ -35,7 +34,6 @@ def fields(result: Shown) -> Markup:
         ("Data security and access control", "Not known."),
         ("Data collection exposure", "Not known."),
     ]
-    return table(("Field", "What this result says"), rows, caption="After NIST SP 800-226 (2025)")
 
 
 def _unit(relation: Relation) -> str:
@@ -59,10 +57,6 @@ def _parameter(result: Shown) -> str:
 def _variant(result: Shown) -> str:
     claim = result.witness.claim if isinstance(result, Bound) else result.claim
     return "Not stated: no claim was tested." if claim is None else f"{claim.short}, {claim.variant}."
-
-
-def _side_channels(result: Shown) -> str:
-    return "Not tested: time, memory and power used by a run are no outcomes here."
 
 
 def _precision(result: Shown) -> str:

@@ -1,11 +1,12 @@
-"""Plots of results by matplotlib: into axes, into a file, written whole or not at all, or into a page."""
+"""Figures of results by matplotlib: into axes, into a file, written whole or not at all, or as SVG within a page."""
 
 import io
-import re
 from collections.abc import Callable
-from itertools import count
+from math import isqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
+from warnings import catch_warnings, simplefilter
+from xml.dom import minidom
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,13 +14,13 @@ from numpy.typing import NDArray
 from dpwitness.claims import Claim
 from dpwitness.claims.trade_off import meeting_points
 from dpwitness.errors import InvalidParameter
+from dpwitness.events.event import date_text, is_partition
 from dpwitness.files import write_atomically
-from dpwitness.report.figures import allowed, rates
-from dpwitness.report.markup import Markup, element, join
 from dpwitness.results.bound import Bound
 from dpwitness.results.curve import Curve
 from dpwitness.results.profile import Profile
-from dpwitness.results.verdict import NotRefuted, Verdict, Violation
+from dpwitness.results.verdict import NotRefuted, Outputs, Verdict, Violation
+from dpwitness.results.witness import Witness
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,14 +28,21 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: ε and false positive rates that are drawn.
+#: Points of a drawn line: values of ε, and false positive rates.
 POINTS: Final = 241
 #: Log-odds of the false positive rates at which a claim's region is looked at.
 LOG_ODDS: Final = np.linspace(-27.0, 27.0, 541)
-#: The smallest δ that is drawn, and the range of false positive rates.
+#: The smallest δ that is drawn, and the smallest false positive rate.
 LEAST_DELTA: Final = 1e-6
 LEAST_RATE: Final = 1e-4
 FORMATS: Final = ("svg", "png", "pdf")
+#: Colours of D and of D′, of the claim, and of the event's part of a figure. A page replaces the first and the third.
+DATA_COLOUR, NEIGHBOUR_COLOUR, CLAIM_COLOUR = "C0", "0.6", "C3"
+#: Characters of a user's text in a figure; of all values below the bins of a histogram together.
+LABEL_CHARACTERS: Final = 60
+VALUES_CHARACTERS: Final = 44
+#: A bin is cut off if it is this many times as high as the next one.
+OUTLYING_HEIGHT: Final = 3.0
 
 
 def plot_format(path: str | Path) -> str:
@@ -46,42 +54,181 @@ def plot_format(path: str | Path) -> str:
 
 
 def draw(result: Verdict | Bound | Curve | Profile, axes: "Axes | None" = None) -> "Axes":
-    """Draw a result into axes, those of a new figure of pyplot where none are given, and return them."""
+    """Draw a result into axes, those of a new figure of pyplot if none are given, and return them."""
     if axes is None:
         from matplotlib import pyplot  # which notebooks show
 
         axes = pyplot.subplots(layout="constrained")[1]
     match result:
         case Curve():
-            _draw_curve(axes, result)
+            draw_curve(axes, result)
         case Profile():
-            _draw_profile(axes, result)
+            draw_profile(axes, result)
         case Violation() | NotRefuted() | Bound():
-            _draw_rates(axes, result)
+            draw_rates(axes, result)
     return axes
 
 
-def _draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
-    """How often the event was seen on each input, and what the claim allows on D."""
-    witness = result.witness
-    for place, (rate, colour) in enumerate(zip(rates(witness), ("C0", "0.6"), strict=True)):
-        low, high = rate.ends
-        text = f"on {rate.name}: {rate.text}"
-        errors = [[rate.share - low], [high - rate.share]]
-        axes.barh(place, rate.share, 0.6, color=colour, label=text, xerr=errors, capsize=4)
-    most = allowed(witness) if result.tested else None
-    if most is not None:
+def allowed(witness: Witness) -> float:
+    """The largest probability of the event on D that the claim allows at the rate seen on D′."""
+    return float(witness.claim.largest(witness.shares[1]))
+
+
+def interval(hits: int, runs: int) -> tuple[float, float]:
+    """The exact 95 % confidence interval of a probability. Clopper & Pearson 1934, Biometrika 26.
+
+    It is for the eye: it holds for a number of runs that was fixed beforehand. Verdicts rest on e-values.
+    """
+    from scipy.special import betaincinv  # only figures need it
+
+    low = betaincinv(hits, runs - hits + 1, 0.025) if hits else 0.0
+    high = betaincinv(hits + 1, runs - hits, 0.975) if hits < runs else 1.0
+    return float(low), float(high)
+
+
+def draw_rates(axes: "Axes", result: Verdict | Bound) -> None:
+    """Draw the share of runs in the event on each input, and the share that a tested claim allows on D."""
+    counts, shares = result.counts, result.witness.shares
+    hits = (counts.hits, counts.neighbour_hits)
+    if counts.runs:
+        ends = np.array([interval(number, counts.runs) for number in hits])
+        errors = np.abs(ends.T - shares)
+        axes.barh([0, 1], shares, 0.6, color=[DATA_COLOUR, NEIGHBOUR_COLOUR], xerr=errors)
+    if counts.runs and result.tested:
+        most = allowed(result.witness)
         label = f"allowed on D at the rate seen on D′: {most:.4g}"
-        axes.plot([most, most], [-0.4, 0.4], color="C3", ls="--", label=label)
+        axes.plot([most, most], [-0.4, 0.4], color=CLAIM_COLOUR, ls="--", label=label)
+        axes.legend(fontsize="small", loc="lower right", frameon=False)
+    texts = [
+        f"{name}: {share:.4g}\n{number:,} of {counts.runs:,} runs"
+        for name, share, number in zip(("D", "D′"), shares, hits, strict=True)
+    ]
+    # The room below the bars is that of the legend.
+    axes.set(yticks=[0, 1], yticklabels=texts, ylim=(2.2 if result.tested else 1.6, -0.6), xlim=(0, None))
+    axes.set(xlabel="share of runs in the event")
+    axes.set_title(f"{_label(result.call)}\n{_label(result.witness.description)}", fontsize="small")
+
+
+def draw_cells(axes: "Axes", witness: Witness) -> None:
+    """Draw the share of runs in each cell of a partition on both inputs, with the cells of the event shaded."""
+    counts, event = witness.counts, witness.event
+    assert is_partition(event)
+    table = np.reshape(counts.cells, (isqrt(len(counts.cells)), -1))
+    shares = np.array([table.sum(axis=1), table.sum(axis=0)]) / counts.runs
+    _draw_bins(axes, np.arange(0.0, len(table)), np.ones(len(table)), shares, np.array(event.inside))
     axes.set(
-        yticks=[0, 1], yticklabels=["D", "D′"], ylim=(1.6, -0.6), xlabel="share of runs in the event", xlim=(0, None)
+        xticks=[], xlabel=f"{len(table)} cells by rising likelihood ratio, the event's last", ylabel="share of runs"
     )
-    event = witness.description
-    axes.set_title(_plain(f"{result.call}\n{event if len(event) <= 80 else event[:79] + '…'}"), fontsize="small")
+
+
+def draw_outputs(axes: "Axes", shown: Outputs) -> None:
+    """Draw both distributions of the value that an event looks at, with the values of the event shaded."""
+    shares = np.array([shown.on_data, shown.on_neighbour]) / shown.runs
+    inside = np.array(shown.inside)
+    axes.set(xlabel=_label(shown.statistic))
+    if shown.values:
+        places = np.arange(0.0, len(shown.values))
+        _draw_bins(axes, places, np.ones(len(places)), shares, inside)
+        texts = map(_label, shown.values) if values_fit(shown) else (f"{place + 1:g}" for place in places)
+        axes.set(ylabel="share of runs")
+        axes.set_xticks(places + 0.5, list(texts))
+        return
+    edges = np.array(shown.edges)
+    # Heights are shares by width, so that an area is a probability. Much narrower bins would hide all others.
+    widths = np.diff(edges)
+    heights = shares / np.maximum(widths / np.median(widths), 0.25)
+    *_, second, highest = 0.0, *np.sort(heights.max(axis=0))
+    _draw_bins(axes, edges[:-1], np.maximum(widths, (edges[-1] - edges[0]) / 250), heights, inside)
+    axes.set(yticks=[], ylabel="density")
+    if 0 < OUTLYING_HEIGHT * second < highest:  # a value that comes back, such as the end of a range
+        axes.set_ylim(0, OUTLYING_HEIGHT / 2 * second)
+        bin_ = int(np.argmax(heights.max(axis=0)))
+        side = "right" if edges[bin_] > (edges[0] + edges[-1]) / 2 else "left"
+        text = f"cut off: {shares[0, bin_]:.3g} and {shares[1, bin_]:.3g}"
+        at = edges[bin_] if side == "right" else edges[bin_ + 1]
+        axes.annotate(text, (at, 0.95), xycoords=("data", "axes fraction"), ha=side, va="top", fontsize="small")
+    if shown.date_unit is not None:
+        _set_date_ticks(axes, shown, shown.date_unit)
+
+
+def _draw_bins(axes: "Axes", left: Floats, widths: Floats, heights: Floats, inside: NDArray[np.bool_]) -> None:
+    """Draw the columns of D and of D′ side by side in each bin, and shade the bins of the event."""
+    axes.margins(x=0)
+    for place, side, colour in zip((0.1, 0.5), heights, (DATA_COLOUR, NEIGHBOUR_COLOUR), strict=True):
+        axes.bar(left + place * widths, side, 0.4 * widths, align="edge", color=colour)
+    height = axes.get_ylim()[1]
+    axes.bar(left[inside], height, widths[inside], align="edge", color="0.5", alpha=0.15, zorder=0)
+    axes.set(ylim=(0, height), xlim=(left[0], left[-1] + widths[-1]))
+
+
+def values_fit(shown: Outputs) -> bool:
+    """Whether the values of bins have room below them; otherwise a figure has their numbers."""
+    return len(shown.values) * max(map(len, shown.values), default=0) <= VALUES_CHARACTERS
+
+
+def _set_date_ticks(axes: "Axes", shown: Outputs, unit: str) -> None:
+    """Place dates below both ends of a histogram, and below the ends of the event that lie far enough from these."""
+    edges, span = shown.edges, shown.edges[-1] - shown.edges[0]
+    ticks = [edges[0], edges[-1]]
+    for edge, before, after in zip(edges[1:], shown.inside, shown.inside[1:], strict=False):
+        if before != after and min(abs(edge - tick) for tick in ticks) > span / 5:
+            ticks.append(edge)
+    axes.set_xticks(ticks, [date_text(tick, unit).replace(" ", "\n") for tick in ticks])
+
+
+def draw_evidence(axes: "Axes", verdict: Verdict) -> None:
+    """Draw the log e-value (nats) over the paired runs, or the last one alone, and the value that refutes the claim."""
+    needed, course = np.log(1 / verdict.alpha), verdict.course
+    points = [] if course is None else [(0, 0.0), *course.evidence]
+    if len(points) > 1:
+        axes.plot(*zip(*points, strict=True), color=DATA_COLOUR)
+    last = points[-1] if len(points) > 1 else (verdict.counts.runs, verdict.log_e_value)
+    axes.plot(*last, "o", color=DATA_COLOUR, mew=0, clip_on=False, label=f"in the end {last[1]:.1f}".replace("-", "−"))
+    axes.axhline(needed, color=CLAIM_COLOUR, ls="--", label=f"refutes from {needed:.1f} on")
+    axes.set(xlabel="paired runs", ylabel="log e-value", xlim=(0, None))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.legend(fontsize="small")
 
 
-def _draw_curve(axes: "Axes", result: Curve) -> None:
+def svg(draw_into: "Callable[[Axes, Any], None]", shown: object, title: str, description: str) -> str:
+    """The figure that `draw_into` draws of a value as an SVG element of a page, whose style sheet gives it its colours.
+
+    Texts stay texts, and no element has an identifier that another figure of the page has.
+    """
+    from matplotlib import style
+
+    # A mark on an axis is a copy of an element that style sheets do not reach: it would stay black on a dark page.
+    unmarked = {f"{axis}tick.{kind}.size": 0.0 for axis in "xy" for kind in ("major", "minor")}
+    with (
+        style.context(["default", {"svg.fonttype": "none", "font.size": 9, "legend.frameon": False, **unmarked}]),
+        catch_warnings(),
+    ):
+        simplefilter("ignore")  # a font without a glyph: the reader's browser has others
+        figure, axes = new_figure(5.0, 3.6 if isinstance(shown, Curve | Profile) else 2.0)
+        axes.spines[["top", "right"]].set_visible(False)
+        draw_into(axes, shown)
+        axes.set_title("")
+        buffer = io.BytesIO()
+        figure.savefig(
+            buffer, format="svg", transparent=True, metadata=dict.fromkeys(("Date", "Creator", "Format", "Type"))
+        )
+    document = minidom.parseString(buffer.getvalue())
+    drawing = document.documentElement
+    assert drawing is not None
+    for group in drawing.getElementsByTagName("g"):
+        if group.hasAttribute("id"):
+            group.removeAttribute("id")
+    drawing.removeChild(drawing.getElementsByTagName("defs")[0])  # style rules, which would be those of the whole page
+    drawing.setAttribute("role", "img")
+    drawing.setAttribute("aria-label", title)
+    for tag, text in (("desc", description), ("title", title)):
+        element = document.createElement(tag)
+        element.appendChild(document.createTextNode(text))
+        drawing.insertBefore(element, drawing.firstChild)
+    return drawing.toxml()
+
+
+def draw_curve(axes: "Axes", result: Curve) -> None:
     """p-value against the tested parameter: a line an ε of the mechanism and a vertical one at it."""
     for k, line in enumerate(result.lines):
         colour = f"C{k}"
@@ -93,19 +240,20 @@ def _draw_curve(axes: "Axes", result: Curve) -> None:
     axes.axhline(0.05, color="0.4", lw=0.8, ls="--", label="p = 0.05")
     axes.set(xlabel=f"test {result.parameter}", ylabel="p-value", ylim=(-0.03, 1.03))
     runs = f"{max(line.run_counts.confirm for line in result.lines):,} runs a test"
-    axes.set_title(_plain(f"{result.call}\n{runs}"), wrap=True)
+    axes.set_title(f"{_label(result.call)}\n{runs}")
     axes.legend()
 
 
-def _plain(text: str) -> str:
-    """A text without the dollars that matplotlib takes for mathematics, and without what it cannot draw."""
-    return "".join(c if c.isprintable() or c == "\n" else "�" for c in text).replace("$", r"\$")
+def _label(text: str) -> str:
+    """At most 60 characters of a text, none of which matplotlib takes for mathematics or cannot draw."""
+    short = text if len(text) <= LABEL_CHARACTERS else f"{text[: LABEL_CHARACTERS - 1]}…"
+    return "".join(c if c.isprintable() else "�" for c in short).replace("$", r"\$")
 
 
 def plot_curve(result: Curve, path: str | Path) -> None:
     """Draw the p-values of a curve."""
     figure, axes = new_figure()
-    _draw_curve(axes, result)
+    draw_curve(axes, result)
     write_figure(figure, path)
 
 
@@ -122,55 +270,6 @@ def write_figure(figure: "Figure", path: str | Path) -> None:
     buffer = io.BytesIO()
     figure.savefig(buffer, format=plot_format(path), dpi=150)
     write_atomically(path, buffer.getvalue())
-
-
-#: What matplotlib gives names that no other figure of a page must have: whole elements, which nothing refers to.
-NAMED: Final = re.compile(
-    r' id="(?:figure|axes|patch|line2d|text|legend|matplotlib\.axis|xtick|ytick|\w*Collection)_\d+"'
-)
-#: Drawn in place of black, and then exchanged for the colour of the text around: the page may be dark.
-INK: Final = "#010203"
-
-_figures = count(1)
-
-
-def pictures(result: Curve | Profile) -> list[tuple[Markup, str]]:
-    """The plots of a result as SVG within a page, each with what it shows."""
-    match result:
-        case Curve():
-            text = "p-value against the tested value, a line an ε of the mechanism; below 0.05 the value is doubtful."
-            return [(_picture(lambda axes: _draw_curve(axes, result), text), text)]
-        case Profile():
-            band = "Lower band of the privacy profile δ(ε); the shaded part is excluded."
-            power = "Upper band of the trade-off function of tests; the shaded part is excluded."
-            return [
-                (_picture(lambda axes: _draw_profile(axes, result), band), band),
-                (_picture(lambda axes: _draw_trade_off(axes, result), power), power),
-            ]
-
-
-def _picture(draw_into: "Callable[[Axes], None]", title: str) -> Markup:
-    import matplotlib as mpl
-
-    number = next(_figures)
-    ink = dict.fromkeys(("axes.edgecolor", "axes.labelcolor", "text.color", "xtick.color", "ytick.color"), INK)
-    own: dict[Any, Any] = {**ink, "svg.fonttype": "none", "svg.hashsalt": f"dpwitness-{number}", "font.size": 9}
-    with mpl.rc_context({**own, "legend.framealpha": 0.0}):
-        figure, axes = new_figure(5.0, 3.6)
-        draw_into(axes)
-        axes.set_title("")
-        buffer = io.StringIO()
-        figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None})
-    text = buffer.getvalue()
-    text = re.sub(r"<metadata>.*?</metadata>", "", text[text.index("<svg") :], flags=re.DOTALL)
-    text = NAMED.sub("", text).replace(INK, "currentColor").replace(" xlink:href=", " href=")
-    head = text[: text.index(">")]
-    box = re.search(r'viewBox="[^"]*"', head)
-    assert box is not None
-    names = f"dpw-plot-{number}", f"dpw-plot-text-{number}"
-    said = join(element("title", title, id_=names[0]), element("desc", "The tables have its numbers.", id_=names[1]))
-    start = f'<svg {box[0]} role="img" aria-labelledby="{" ".join(names)}">'
-    return Markup(f"{start}{said}{text[text.index('>') + 1 :].rstrip()}")
 
 
 def claimed_delta(claim: Claim, epsilons: Floats) -> Floats:
@@ -210,13 +309,14 @@ def plot_profile(result: Profile, path: str | Path) -> None:
 
     figure = Figure(figsize=(10.4, 4.4), layout="constrained")
     left, right = figure.subplots(1, 2)
-    _draw_profile(left, result)
-    _draw_trade_off(right, result)
-    figure.suptitle(_plain(result.call if len(result.call) <= 80 else result.mechanism), fontsize="medium")
+    draw_profile(left, result)
+    draw_trade_off(right, result)
+    figure.suptitle(_label(result.call), fontsize="medium")
     write_figure(figure, path)
 
 
-def _draw_profile(axes: "Axes", result: Profile) -> None:
+def draw_profile(axes: "Axes", result: Profile) -> None:
+    """Draw the lower band of δ(ε), logarithmic, and the claim's δ."""
     top = max(result.largest_epsilon, 0.5)
     epsilons = np.linspace(0.0, 1.15 * top, POINTS)
     band = np.atleast_1d(result.delta(epsilons))
@@ -241,7 +341,8 @@ def _draw_profile(axes: "Axes", result: Profile) -> None:
     axes.legend(fontsize="small")
 
 
-def _draw_trade_off(axes: "Axes", result: Profile) -> None:
+def draw_trade_off(axes: "Axes", result: Profile) -> None:
+    """Draw the upper band of the false negative rate of tests, and what the claim allows."""
     rates = 1 / (1 + np.exp(-np.linspace(np.log(LEAST_RATE), -np.log(LEAST_RATE), POINTS)))
     band = np.atleast_1d(result.trade_off(rates))
     axes.fill_between(rates, band, 1.0, color="C0", alpha=0.15, lw=0)
