@@ -246,6 +246,15 @@ def test_a_histogram_of_dates_has_dates_below_that_do_not_overlap(edges, unit, t
     assert all(end < start for (_, end), (start, _) in pairwise(spans))
 
 
+@pytest.mark.parametrize("ends", [(-1.7e308, 1.7e308), (-np.inf, np.inf), (-5e-324, 5e-324)])
+def test_a_histogram_of_any_range_is_drawn(ends):
+    found = results()["violation"]
+    bins = {"inside": (False, True), "on_data": (10, 90), "on_neighbour": (60, 40), "runs": 100}
+    shown = Outputs(statistic="output", edges=(ends[0], 0.0, ends[1]), **bins)
+    drawn = drawing(replace(found, course=replace(found.course, outputs=shown)).to_html(), "Both distributions")
+    assert "nan" not in drawn
+
+
 def month(rng, data):
     """Mid-month on one input, one of both ends on the other: no event with one end tells so much."""
     middle = rng.random() < 0.1 + 0.8 * data[0]

@@ -5,14 +5,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Final
 
-from dpwitness.checks import brief, class_and_text
+from dpwitness.checks import class_and_text
 from dpwitness.errors import InvalidWitness
+from dpwitness.report.files import reader_of
 from dpwitness.report.github import REPORT, bits_refuted, name_of
-from dpwitness.results.bound import Bound, bound_from_json
-from dpwitness.results.curve import Curve, curve_from_json
-from dpwitness.results.profile import Profile, profile_from_json
+from dpwitness.results.bound import Bound
+from dpwitness.results.curve import Curve
+from dpwitness.results.profile import Profile
 from dpwitness.results.text import at_least, at_most, named
-from dpwitness.results.verdict import NotRefuted, Verdict, Violation, verdict_from_json
 
 OF_REPORT: Final = "report of pytest"
 #: Values that differ by less, relatively, are the same: another seed moves them by as much.
@@ -102,32 +102,17 @@ def compare(old: object, new: object) -> Comparison:
 
 def findings_of(what: str, value: object) -> tuple[str, dict[str, Finding]]:
     """The kind of a result, and its findings by name. Raises `InvalidWitness` for anything else."""
-    if not isinstance(value, Mapping):
-        raise InvalidWitness(f"{what} is {brief(value)}: give a file written by --save or --dp-report")
-    if value.get("format") == REPORT:
+    if isinstance(value, Mapping) and value.get("format") == REPORT:
         return OF_REPORT, dict(_of_report(what, value))
-    if "band" in value:
-        return "profile", {"profile": _of_profile(profile_from_json(value))}
-    if "lines" in value:
-        return "curve", dict(_of_curve(curve_from_json(value)))
-    if "verdict" in value:
-        return "verdict", {"verdict": _of_verdict(verdict_from_json(value))}
-    if "confidence" in value:
-        return "bound", {"bound": _of_bound(bound_from_json(value))}
-    raise InvalidWitness(f"{what} is no verdict, bound, curve, profile or report of pytest")
-
-
-def _of_verdict(verdict: Verdict) -> Finding:
-    sign = verdict.parameter
-    passed = isinstance(verdict, NotRefuted)
-    return Finding(
-        mechanism=verdict.call,
-        claim=str(verdict.claim),
-        refuted=isinstance(verdict, Violation),
-        bounds={sign: verdict.lower_bound},
-        caught={sign: float(verdict.detectable)} if passed else {},  # type: ignore[arg-type]  # of a pass a number
-        by_bits="" if verdict.bits_refuted is None else verdict.bits_refuted.exceeded,
-    )
+    match reader_of(value, what)(value):
+        case Profile() as profile:
+            return "profile", {"profile": _of_profile(profile)}
+        case Curve() as curve:
+            return "curve", dict(_of_curve(curve))
+        case Bound() as bound:
+            return "bound", {"bound": _of_bound(bound)}
+        case verdict:
+            return "verdict", {"verdict": _of_record({**verdict.to_json(), "claim": str(verdict.claim)})}
 
 
 def _of_bound(bound: Bound) -> Finding:

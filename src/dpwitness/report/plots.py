@@ -134,6 +134,8 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
         axes.set_xticks(places + 0.5, list(texts))
         return
     edges = np.array(shown.edges)
+    if not np.isfinite(shown.edges[-1] - shown.edges[0]):  # no axis is so long: bins of one width, without values
+        edges = np.arange(float(len(edges)))
     # Heights are shares by width, so that an area is a probability. Much narrower bins would hide all others.
     widths = np.diff(edges)
     heights = shares / np.maximum(widths / np.median(widths), 0.25)
@@ -147,7 +149,9 @@ def draw_outputs(axes: "Axes", shown: Outputs) -> None:
         text = f"cut off: {shares[0, bin_]:.3g} and {shares[1, bin_]:.3g}"
         at = edges[bin_] if side == "right" else edges[bin_ + 1]
         axes.annotate(text, (at, 0.95), xycoords=("data", "axes fraction"), ha=side, va="top", fontsize="small")
-    if shown.date_unit is not None:
+    if edges[-1] != shown.edges[-1]:
+        axes.set_xticks([])
+    elif shown.date_unit is not None:
         _set_date_ticks(axes, shown, shown.date_unit)
 
 
