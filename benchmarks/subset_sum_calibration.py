@@ -190,7 +190,7 @@ def attack(name: str, size: int, seed: int, adversary: str | None = None) -> tup
     used, fresh = question_counts(size, None, None)
     asking = Asking(FORM, system_of(system(name, bits, rng), FORM, seed=seed))
     found = reconstruct(asking, seed, Plan(size=size, used=used, fresh=fresh, adversary=adversary), Deadline(math.inf))
-    return found.confidence.bits, found.reconstruction.bits == bits
+    return found.finding.probability, found.reconstruction.bits == bits
 
 
 def measure(name: str, size: int, systems: int, adversary: str | None = None) -> dict[str, Any]:

@@ -1,15 +1,17 @@
-"""What all families share: frozen settings from options, and results as JSON and text."""
+"""What all families share: findings, frozen settings from options, and results as JSON and text."""
 
 from argparse import Namespace
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.command import AttackOptions, settings_of
-from dpwitness.reconstruction.report import Asked, Result, report_text
+from dpwitness.reconstruction.report import Asked, Finding, Result, finding_json
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -18,29 +20,35 @@ class Settings:
     law: str | None = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class Part:
-    values: np.ndarray
+probabilities = st.lists(st.floats(0, 1), min_size=1, max_size=8)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Toy(Result):
-    attack: str
-    asked: Asked
-    part: Part
-    stopped: str | None = None
-    truth: np.ndarray | None = field(default=None, repr=False)
-
-    def text(self):
-        return report_text("HEADING", [("oracle", self.asked.text), ("stopped", self.stopped)], seconds=1.23, seed=4)
-
-    def plot(self, path):
-        raise NotImplementedError
+@given(probabilities, st.floats(0, 1), st.booleans())
+def test_nothing_is_claimed_below_chance_nor_where_answers_contradict_an_assumption(given, chance, contradicted):
+    why = ("the answers are no sums of bits",) if contradicted else ()
+    guess = np.arange(len(given))
+    finding = Finding(guess=guess, probability=np.array(given), chance=chance, contradicted=why)
+    assert finding.probability.tolist() == [chance if contradicted else max(one, chance) for one in given]
+    assert finding.claimed.tolist() == [not contradicted and one > chance for one in given]
+    written = finding_json(finding, guess)
+    assert written["claimed"] == finding.claimed.sum()
+    assert written["probably_right"] == pytest.approx(sum(written["probability"]))
+    assert written["right"] == len(given)
+    assert set(written) == set(finding_json(None))
 
 
 def toy(**more):
-    asked = Asked(oracle="mine", questions=1200, unanswered=0, budget=None, rate=2.0)
-    return Toy(attack="toy", asked=asked, part=Part(values=np.arange(2)), truth=np.ones(3), **more)
+    asked = Asked(oracle="mine", questions=1200, unanswered=0, budget=None, rate=2.0, **more)
+    finding = Finding(guess=np.arange(2), probability=np.array([0.5, 1.0]), up_to_factor=True)
+    return Result(
+        attack="toy",
+        values={**asked.to_json(), **finding_json(finding)},
+        heading="HEADING",
+        rows=[("oracle", asked.text), ("stopped", asked.stopped)],
+        draw=None,
+        seed=4,
+        seconds=1.23,
+    )
 
 
 def test_an_option_that_is_not_given_leaves_the_default():
@@ -48,10 +56,12 @@ def test_an_option_that_is_not_given_leaves_the_default():
     assert settings_of(Settings, Namespace(size=7), size=9) == Settings(size=9)
 
 
-def test_json_has_the_fields_in_their_order_and_what_was_asked_among_them():
+def test_json_has_the_values_in_their_order():
     assert list(toy().to_json().items()) == [
         ("attack", "toy"), ("oracle", "mine"), ("questions", 1200), ("unanswered", 0), ("budget", None),
-        ("rate", 2.0), ("part", {"values": [0, 1]}), ("stopped", None),
+        ("rate", 2.0), ("stopped", None), ("recovered", [0, 1]), ("probability", [0.5, 1.0]), ("chance", 0.0),
+        ("claimed", 2), ("probably_right", 1.5), ("contradicted", []), ("up_to_factor", True), ("right", None),
+        ("seed", 4), ("seconds", 1.23),
     ]  # fmt: skip
 
 

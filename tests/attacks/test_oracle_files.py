@@ -34,7 +34,12 @@ def parsed(*words):
 def run(*words, settings=None, attack=adaptive):
     arguments = parsed(*words)
     arguments.attack = "toy"
-    ended = attack_own(settings_of(AttackOptions, arguments), FORM, settings or {"size": 3}, attack)
+    ended = attack_own(
+        settings_of(AttackOptions, arguments),
+        FORM,
+        settings or {"size": 3},
+        lambda ask, seed: (attack(ask, seed), None),
+    )
     return None if ended is None else ended.found
 
 

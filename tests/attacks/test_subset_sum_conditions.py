@@ -120,7 +120,7 @@ def test_bits_come_back_from_conditions(capsys, mine):
     found = attack(capsys, *line, "--data", mine / "people.csv", "--json")
     assert (found["size"], found["told_apart"], found["stopped"]) == (PEOPLE, PEOPLE, None)
     assert found["right"] >= 44
-    assert PEOPLE / 2 < found["confidence"]["expected_right"] <= found["right"] + 1
+    assert PEOPLE / 2 < found["probably_right"] <= found["right"] + 1
     text = attack(capsys, *line)
     assert f"people       {PEOPLE} of {PEOPLE} differ from all others in their attributes" in text
     assert "truth" not in text
@@ -150,7 +150,7 @@ def systems(kinds, deviation, number):
         asking = Asking(FORM, system_of(answering(bits, columns, rng), FORM, seed=1))
         plan = Plan(size=PEOPLE, used=500, fresh=50, attributes=Attributes(columns, kinds))
         found = reconstruct(asking, seed, plan, Deadline(math.inf))
-        claims.append(found.confidence.bits)
+        claims.append(found.finding.probability)
         right.append(found.reconstruction.bits == bits)
     return np.concatenate(claims), np.concatenate(right)
 
@@ -171,7 +171,7 @@ def test_nothing_is_claimed_of_noise():
     bits = np.random.default_rng(1)
     asking = Asking(FORM, system_of(lambda condition: bits.normal(20, 5), FORM, seed=1))
     plan = Plan(size=PEOPLE, used=300, fresh=30, attributes=Attributes(table()))
-    assert (reconstruct(asking, 1, plan, Deadline(math.inf)).confidence.bits == 0.5).all()
+    assert (reconstruct(asking, 1, plan, Deadline(math.inf)).finding.probability == 0.5).all()
 
 
 def test_few_values_make_few_subsets():

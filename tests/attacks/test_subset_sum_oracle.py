@@ -56,32 +56,32 @@ def test_an_adversary_is_least_squares_unless_named(capsys, mine):
     normal = attack(capsys, "--oracle", f"{mine}noisy", "--size", "40", "--seed", "1", "--json")
     assert normal["adversary"] == "least-squares"
     assert normal["recovered"] == secret().tolist()
-    assert normal["confidence"]["expected_right"] > 39
+    assert normal["probably_right"] > 39
     program = attack(
         capsys, "--oracle", f"{mine}bounded", "--size", "40", "--seed", "1", "--adversary", "polynomial", "--json"
     )
     assert program["adversary"] == "polynomial"
-    assert 20 <= program["confidence"]["expected_right"] <= np.sum(program["recovered"] == secret())
+    assert 20 <= program["probably_right"] <= np.sum(program["recovered"] == secret())
 
 
 @pytest.mark.campaign
 def test_nothing_is_claimed_of_answers_that_say_nothing(capsys, mine):
     found = attack(capsys, "--oracle", f"{mine}nothing", "--size", "40", "--seed", "1", "--json")
-    assert found["confidence"]["expected_right"] == 20
-    assert found["confidence"]["bits"] == [0.5] * 40
-    assert found["confidence"]["basis"].startswith("none: ")
+    assert found["probably_right"] == 20
+    assert found["probability"] == [0.5] * 40
+    assert found["basis"].startswith("none: ")
     out = attack(capsys, "--oracle", f"{mine}nothing", "--size", "40", "--seed", "1")
     assert out.startswith(
         "NOTHING RECONSTRUCTED: as far as the answers tell, the 40 bits below are no better than guesses"
     )
-    assert found["confidence"]["fresh_error"] == pytest.approx(30, rel=0.6)
+    assert found["fresh_error"] == pytest.approx(30, rel=0.6)
 
 
 def test_all_subsets(capsys, mine):
     line = ("--oracle", f"{mine}exact", "--size", "10", "--adversary", "exponential", "--error", "0", "--json")
     found = attack(capsys, *line)
     assert found["recovered"] == secret(10).tolist()
-    assert (found["questions"], found["confidence"]["expected_right"]) == (1024, 10)
+    assert (found["questions"], found["probably_right"]) == (1024, 10)
     assert "all subsets are 1024 questions" in attack(capsys, *line, "--budget", "1000", code=2)
 
 
@@ -245,9 +245,9 @@ def test_an_unforeseen_quota_ends_in_the_result_of_the_answers_there_are():
     system = Quota(64, end=801)
     found = asked(system, 64)
     assert found.stopped.startswith("oracle Quota raised ConnectionError: quota at question 801, [")
-    assert found.confidence.fresh_questions == 72
+    assert found.fresh_questions == 72
     assert np.sum(found.reconstruction.bits == system.bits) >= 62
-    assert 58 < found.confidence.expected_right <= np.sum(found.reconstruction.bits == system.bits)
+    assert 58 < found.finding.probably_right <= np.sum(found.reconstruction.bits == system.bits)
 
 
 @pytest.mark.campaign
@@ -289,8 +289,8 @@ def test_all_subsets_without_some_answers(capsys, tmp_path):
     line = ("--size", "8", "--adversary", "exponential", "--error", "0", "--json")
     found = attack(capsys, "--oracle", f"{tmp_path / 'mine.py'}:system", *line)
     assert found["recovered"] == [1, 1, 1, 0, 0, 0, 0, 0]
-    assert (found["unanswered"], found["confidence"]["expected_right"]) == (28, 4)
-    assert found["confidence"]["basis"] == "none: Theorem 2 takes the answers to all subsets"
+    assert (found["unanswered"], found["probably_right"]) == (28, 4)
+    assert found["basis"] == "none: Theorem 2 takes the answers to all subsets"
 
 
 @pytest.mark.parametrize("own", [True, False])

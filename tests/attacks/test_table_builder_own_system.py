@@ -86,8 +86,8 @@ def test_what_is_recovered_and_how_sure_that_is_without_the_truth(mine, capsys):
     assert found["published"] != TRUE
     assert found["published"][-3:] == [0, 0, 0]
     assert (found["right"], found["true"], found["data"], found["stopped"]) == (None, None, None, None)
-    assert min(found["confidence"]) > 0.9
-    assert found["probably_right"] == pytest.approx(sum(found["confidence"]))
+    assert min(found["probability"]) > 0.9
+    assert found["probably_right"] == pytest.approx(sum(found["probability"]))
     assert 1.5 < found["noise_variance"] < 2.5
     assert found["questions"] == found["queries"]
     many = attack(capsys, "--oracle", "mine.py:Many", "--values", "age=20:31", "--value", "23")
@@ -164,17 +164,17 @@ def test_other_attributes_help_where_values_are_few(mine, capsys):
 
 def test_the_parameter_of_ones_own_system(mine, capsys):
     found = attack(capsys, "--oracle", "mine.py:Counts", "--recover", "perturbation")
-    assert found["guess"] <= 2
+    assert found["recovered"][0] <= 2
     assert found["right"] is None
-    assert found["guess"] == 2  # 200 sums: wrong with probability 7e-16
+    assert found["recovered"] == [2]  # 200 sums: wrong with probability 7e-16
     assert found["sums"] == 200
     assert found["larger_excluded"] == pytest.approx(1 - (1 - 20 / 7**3) ** found["sums"])
-    assert 0.5 < found["confidence"] <= 1
+    assert 0.5 < found["probability"][0] <= 1
     few = attack(capsys, "--oracle", "mine.py:Counts", "--recover", "perturbation", "--budget", "20")
     assert few["questions"] <= 20
     assert few["sums"] <= 6
     alone = attack(capsys, "--oracle", "mine.py:Counts", "--recover", "perturbation", "--values", "age=20:31")
-    assert (alone["guess"], alone["sums"]) == (2, 200)
+    assert (alone["recovered"], alone["sums"]) == ([2], 200)
     assert main(["attack", "table_builder", "--oracle", "mine.py:Counts", "--recover", "perturbation"]) == 0
     assert capsys.readouterr().out.startswith("FOUND: noise within ±")
 

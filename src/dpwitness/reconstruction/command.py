@@ -143,7 +143,7 @@ def attack_own(
     options: AttackOptions,
     form: Form[Q],
     settings: Mapping[str, object],
-    attack: Callable[[Asking[Q], int], R],
+    attack: Callable[[Asking[Q], int], tuple[R, str | None]],
 ) -> EndedAttack[R] | None:
     """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
 
@@ -155,8 +155,8 @@ def attack_own(
         What the questions follow from besides the seed, as JSON values. An attack that goes on may have others but for
         those that its form says are `of_system`.
     attack
-        From what it may ask and its seed to what it found; it must ask the same again when it gets the same answers.
-        How it goes on without some of them says `Asking`.
+        From what it may ask and its seed to what it found, and why it stopped early, if it did; it must ask the same
+        again when it gets the same answers. How it goes on without some of them says `Asking`.
 
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
     the attack, --ask FILE has its questions and answers; where the process is killed, those of some seconds before.
@@ -190,7 +190,7 @@ def attack_own(
             if progress is not None:
                 total = options.budget or 0
                 asking.progress = lambda asked: progress("ask", asked, max(total, asked), f"{asked:,} questions")
-            found = attack(asking, seed)
+            found, stopped = attack(asking, seed)
     except Waiting as ended:
         if options.ask is None:
             raise InvalidParameter(
@@ -209,6 +209,7 @@ def attack_own(
         unanswered=asking.missing,
         budget=options.budget,
         rate=options.rate,
+        stopped=stopped,
     )
     return EndedAttack(found=found, asked=asked, seed=seed, seconds=time.monotonic() - started)
 

@@ -1,25 +1,88 @@
-"""Results of attacks, the same for all families: as JSON, as text, and as plots."""
+"""What an attack found, and what a command says of it as JSON, as text and as a plot: the same for all families."""
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable
-from dataclasses import dataclass, fields, is_dataclass
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from dpwitness.report.plots import new_figure as new_figure
-from dpwitness.report.plots import write_figure as write_figure
+from dpwitness.cli.console import say
+from dpwitness.report.plots import new_figure, write_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Finding:
+    """The secret numbers as an attack guesses them from answers alone, and what it claims of each guess.
+
+    Attributes
+    ----------
+    guess
+        A whole number for each part of the secret, such as a person's bit or a cell's count; shape (parts,).
+    probability
+        The probability with which each guess is right, shape (parts,): `chance` where nothing is claimed.
+    chance
+        The probability with which a guess without any answer is right: 1/2 for a bit, 0 for a count.
+    contradicted
+        Assumptions of the attack that the answers contradict, in words. Where there is one, nothing is claimed.
+    up_to_factor
+        Whether the guess is claimed up to a whole factor, which is the same for all parts.
+    """
+
+    guess: NDArray[np.int64]
+    probability: NDArray[np.float64]
+    chance: float = 0.0
+    contradicted: tuple[str, ...] = ()
+    up_to_factor: bool = False
+
+    def __post_init__(self) -> None:
+        probability = np.maximum(np.asarray(self.probability, np.float64), self.chance)
+        object.__setattr__(
+            self, "probability", np.full_like(probability, self.chance) if self.contradicted else probability
+        )
+
+    @property
+    def claimed(self) -> NDArray[np.bool_]:
+        """The parts of which more is claimed than chance, shape (parts,)."""
+        return np.asarray(self.probability > self.chance)
+
+    @property
+    def probably_right(self) -> float:
+        """The number of parts that are right on average, as claimed."""
+        return float(self.probability.sum())
+
+    def right(self, truth: NDArray[np.int64]) -> int:
+        """The number of parts whose guess is the truth."""
+        return int(np.count_nonzero(self.guess == truth))
+
+
+def finding_json(finding: Finding | None, truth: NDArray[np.int64] | None = None) -> dict[str, object]:
+    """JSON values of a finding, and of its comparison with the truth; None where there is no finding, or no truth."""
+    return {
+        "recovered": None if finding is None else finding.guess.tolist(),
+        "probability": None if finding is None else finding.probability.tolist(),
+        "chance": None if finding is None else finding.chance,
+        "claimed": 0 if finding is None else int(finding.claimed.sum()),
+        "probably_right": None if finding is None else finding.probably_right,
+        "contradicted": [] if finding is None else list(finding.contradicted),
+        "up_to_factor": finding is not None and finding.up_to_factor,
+        "right": None if finding is None or truth is None else finding.right(truth),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The user's system, and what it was asked: how many questions, how many of them got no answer, and the limits."""
+    """The user's system: the number of questions, of those without an answer, the limits, and why it stopped early."""
 
     oracle: str
     questions: int
     unanswered: int
     budget: int | None
     rate: float | None
+    stopped: str | None = None
 
     @property
     def text(self) -> str:
@@ -27,45 +90,49 @@ class Asked:
         missing = f", {self.unanswered:,} of them without an answer" if self.unanswered else ""
         return f"{self.oracle}, {self.questions:,} questions{missing}"
 
+    def to_json(self) -> dict[str, object]:
+        """The fields."""
+        return asdict(self)
 
-class Result(ABC):
-    """What an attack says; a subclass is a dataclass, whose fields with `repr=False` are for its plot alone."""
 
-    __slots__ = ()
+@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
+class Result:
+    """What a command prints, saves and draws of an attack.
+
+    Attributes
+    ----------
+    values
+        JSON values, without the family's name, the seed and the seconds.
+    heading, rows, table
+        The text: a line, labelled lines, of which one without a text is left out, and further lines as they are.
+    draw
+        Draws the plot on a pair of axes; None where there is nothing to draw. `inches`: width and height of the figure.
+    """
+
+    attack: str
+    values: Mapping[str, object]
+    heading: str
+    rows: Sequence[tuple[str, str | None]]
+    table: Sequence[str] = ()
+    draw: "Callable[[Axes], object] | None"
+    inches: tuple[float, float] = (6.4, 4.2)
+    seed: int
+    seconds: float
 
     def to_json(self) -> dict[str, Any]:
-        """The fields as JSON values; those of `Asked` stand among the others."""
-        return _object(self)
+        """The values, between the family's name and the seed."""
+        return {"attack": self.attack, **self.values, "seed": self.seed, "seconds": self.seconds}
 
-    @abstractmethod
     def text(self) -> str:
-        """The report."""
+        """The heading, the rows, the table, and the seconds and the seed."""
+        rows = [f"  {label:<12} {text}" for label, text in self.rows if text is not None]
+        return "\n".join([self.heading, *rows, *self.table, f"  {self.seconds:.1f} s; seed {self.seed}"])
 
-    @abstractmethod
     def plot(self, path: str) -> None:
-        """Draw it into a file. Raises `InvalidParameter` for an unknown format."""
-
-
-def _object(value: Any) -> dict[str, object]:
-    written: dict[str, object] = {}
-    for one in fields(value):
-        part = getattr(value, one.name)
-        if isinstance(part, Asked):
-            written |= _object(part)
-        elif one.repr:
-            written[one.name] = _value(part)
-    return written
-
-
-def _value(value: object) -> object:
-    if isinstance(value, np.ndarray):
-        return value.tolist()
-    if isinstance(value, list):
-        return [_value(one) for one in value]
-    return _object(value) if is_dataclass(value) else value
-
-
-def report_text(heading: str, rows: Iterable[tuple[str, str | None]], *, seconds: float, seed: int) -> str:
-    """A heading, labelled rows (one that is None is left out), and how long it took from which seed."""
-    lines = [f"  {label:<12} {text}" for label, text in rows if text is not None]
-    return "\n".join([heading, *lines, f"  {seconds:.1f} s; seed {seed}"])
+        """Draw into a file. Raises `InvalidParameter` for an unknown format."""
+        if self.draw is None:
+            say("no plot: the attack stopped before it had guessed the counts")
+            return
+        figure, axes = new_figure(*self.inches)
+        self.draw(axes)
+        write_figure(figure, path)

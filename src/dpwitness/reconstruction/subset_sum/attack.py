@@ -19,12 +19,12 @@ from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.command import AttackOptions, attack_own
 from dpwitness.reconstruction.questions import Asking
+from dpwitness.reconstruction.report import Finding, Result
 from dpwitness.reconstruction.subset_sum import conditions, oracle
 from dpwitness.reconstruction.subset_sum.conditions import Attributes
 from dpwitness.reconstruction.subset_sum.confidence import (
     DOUBTFUL_P_VALUE,
     LEVEL,
-    Confidence,
     Scale,
     claims_of_fit,
     equal_ones_p_value,
@@ -46,7 +46,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     within_reach,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM
-from dpwitness.reconstruction.subset_sum.report import OwnSystemResult, SimulatedResult
+from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, own_result, simulated_result
 from dpwitness.reconstruction.transcript import Form
 
 #: Of the simulated system, where the options say nothing.
@@ -103,7 +103,7 @@ class Options(AttackOptions):
     queries: int | None = None
 
 
-def attack_simulated(options: Options, truth: Bits | None) -> SimulatedResult:
+def attack_simulated(options: Options, truth: Bits | None) -> Result:
     """Draw a secret unless it is given, ask a bundled target about it, and reconstruct it from the answers alone.
 
     Raises `InvalidParameter` for what does not fit the adversary.
@@ -135,24 +135,16 @@ def attack_simulated(options: Options, truth: Bits | None) -> SimulatedResult:
         options.require_time(deadline, "--queries or --size")
         with threadpool_limits(limits=1, user_api="blas"):
             reconstruction = decode(adversary, Sample(subsets, answers), deadline)
-    right, ones = int(np.sum(reconstruction.bits == secret)), int(secret.sum())
-    return SimulatedResult(
+    return simulated_result(
+        reconstruction,
+        secret,
         attack=options.attack,
         adversary=adversary,
-        size=size,
         error=error,
         law=law,
-        error_over_root_size=error / size**0.5,
         queries=queries,
-        right=right,
-        fraction_right=right / size,
-        guessing=max(ones, size - ones) / size,
-        expected_right=reconstruction.expected_right,
-        largest_residual=reconstruction.largest_residual,
         seed=seed,
         seconds=time.perf_counter() - started,
-        secret=secret,
-        fractions=reconstruction.fractions,
     )
 
 
@@ -238,7 +230,7 @@ def question_counts(size: int, queries: int | None, budget: int | None) -> tuple
     return used, fresh
 
 
-def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) -> OwnSystemResult | None:
+def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) -> Result | None:
     """Attack the user's system as planned; None where its questions wait in a file. `truth` is for the result alone."""
     kind = "all subsets" if plan.every else "random subsets"
     settings: dict[str, object] = {"size": plan.size, "questions": plan.used + plan.fresh, "kind": kind}
@@ -246,42 +238,16 @@ def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) ->
     if plan.attributes is not None:
         form = conditions.FORM
         settings |= {"kind": "conditions", "attributes": list(plan.attributes.columns)}
-    ended = attack_own(
-        options, form, settings, lambda asking, seed: reconstruct(asking, seed, plan, options.deadline())
-    )
+
+    def attack(asking: Asking[Any], seed: int) -> tuple[Outcome, str | None]:
+        outcome = reconstruct(asking, seed, plan, options.deadline())
+        return outcome, outcome.stopped
+
+    ended = attack_own(options, form, settings, attack)
     if ended is None:
         return None
-    outcome, reconstruction = ended.found, ended.found.reconstruction
-    right = None if truth is None else int(np.sum(reconstruction.bits == truth))
-    return OwnSystemResult(
-        attack=options.attack,
-        asked=ended.asked,
-        adversary=outcome.adversary,
-        size=plan.size,
-        recovered=reconstruction.bits,
-        fractions=reconstruction.fractions,
-        confidence=outcome.confidence,
-        spread=reconstruction.spread,
-        offset=reconstruction.offset,
-        largest_residual=reconstruction.largest_residual,
-        told_apart=None if plan.attributes is None else plan.attributes.told_apart,
-        right=right,
-        fraction_right=None if right is None else right / plan.size,
-        stopped=outcome.stopped,
-        seed=ended.seed,
-        seconds=ended.seconds,
-        truth=truth,
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Outcome:
-    """The result of an attack: `adversary`'s reconstruction, what it claims, and why it stopped early, if it did."""
-
-    reconstruction: Reconstruction
-    adversary: str
-    confidence: Confidence
-    stopped: str | None
+    told_apart = None if plan.attributes is None else plan.attributes.told_apart
+    return own_result(ended, truth, attack=options.attack, told_apart=told_apart)
 
 
 def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
@@ -350,30 +316,29 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
     except AttackStopped:  # no time for more than there is
         final = reconstruction
     claims = np.where(final.bits == reconstruction.bits, claims, 0.5)
-    basis = "for each bit the least probability that agrees with answers it did not use"
-    if scale is None or not np.any(claims > 0.5):
+    basis, contradicted = "for each bit the least probability that agrees with answers it did not use", ""
+    if scale is None or not np.any(claims > CHANCE):
         basis = "none: a constant predicts answers that it did not use as well as it does"
     elif pairs_add_more(*used, plain):
-        claims = np.full(plan.size, 0.5)
-        basis = "none: some people add another number together than each alone, so the answers are no sums of bits"
+        contradicted = "some people add another number together than each alone, so the answers are no sums of bits"
     elif (p_value := equal_ones_p_value(*used, plain, fit.bits)) < LEVEL:
-        claims = np.full(plan.size, 0.5)
-        basis = f"none: people's ones add different numbers (p = {p_value:.1g}), so the answers are no sums of bits"
+        contradicted = f"people's ones add different numbers (p = {p_value:.1g}), so the answers are no sums of bits"
     elif p_value < DOUBTFUL_P_VALUE:
-        claims = 0.5 + (claims - 0.5) * p_value / DOUBTFUL_P_VALUE
+        claims = CHANCE + (claims - CHANCE) * p_value / DOUBTFUL_P_VALUE
         basis += f"; lowered, since people's ones seem to add different numbers (p = {p_value:.1g})"
+    refuted = (contradicted,) if contradicted else ()
     predicted = fresh.subsets.sums(reconstruction.fractions) + reconstruction.offset
-    confidence = Confidence(
-        expected_right=float(claims.sum()),
-        bits=claims,
-        basis=basis,
+    return Outcome(
+        reconstruction=final,
+        adversary=plan.adversary,
+        finding=Finding(guess=final.bits, probability=claims, chance=CHANCE, contradicted=refuted),
+        basis=f"none: {contradicted}" if contradicted else basis,
+        stopped=stopped,
         fresh_questions=kept,
         fresh_error=_root_mean_square(predicted - fresh.answers),
         fresh_error_of_constant=_root_mean_square(used.answers.mean() - fresh.answers),
-        scale=None if scale is None else scale.value,
-        scale_error=None if scale is None else scale.error,
+        scale=scale,
     )
-    return Outcome(reconstruction=final, adversary=plan.adversary, confidence=confidence, stopped=stopped)
 
 
 def _stopped(asking: Asking[Any], answers: int, planned: int) -> str | None:
@@ -400,11 +365,11 @@ def _reconstruct_from_all_subsets(asking: Asking[Flags], plan: Plan) -> Outcome:
     right, basis = max(1 - 4 * plan.error / plan.size, 0.5), "Theorem 2, if no answer is wrong by more than E"
     if not known.all():
         right, basis = 0.5, "none: Theorem 2 takes the answers to all subsets"
-    claims = np.full(plan.size, right)
     return Outcome(
         reconstruction=replace(reconstruction, largest_residual=residual),
         adversary="exponential",
-        confidence=Confidence(expected_right=float(claims.sum()), bits=claims, basis=basis),
+        finding=Finding(guess=reconstruction.bits, probability=np.full(plan.size, right), chance=CHANCE),
+        basis=basis,
         stopped=_stopped(asking, int(known.sum()), len(answers)),
     )
 

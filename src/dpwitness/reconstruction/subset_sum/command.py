@@ -17,11 +17,12 @@ from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import MAX_TIME, ONE_THREAD, AttackOptions, finish, oracle_options, settings_of
+from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.subset_sum import attack, theory
 from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes, read_attributes
 from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, NORMAL, Bits
 from dpwitness.reconstruction.subset_sum.oracle import LAWS
-from dpwitness.reconstruction.subset_sum.report import AllowedQueries, standard_deviation
+from dpwitness.reconstruction.subset_sum.report import draw_walks, standard_deviation
 
 #: Options that say nothing of how many queries are allowed.
 OF_AN_ATTACK: Final = (
@@ -151,7 +152,7 @@ def read_truth(data: str | None, column: str | None, size: int | None) -> Bits |
     return bits.astype(np.int64)
 
 
-def allowed(options: attack.Options, delta: float, failure: float) -> AllowedQueries:
+def allowed(options: attack.Options, delta: float, failure: float) -> Result:
     """How many queries are allowed (see `theory.allowed_queries`), and what simulated adversaries make of them."""
     law, error = options.law or "binomial", 64.0 if options.error is None else options.error
     if law not in NORMAL:
@@ -168,21 +169,44 @@ def allowed(options: attack.Options, delta: float, failure: float) -> AllowedQue
         confidences = theory.simulate_normal_confidence(rng, error / 2, length, walks)
     told = (np.maximum.accumulate(np.abs(confidences), axis=1) >= limit).mean(axis=0)
     later = np.flatnonzero(told > failure)
-    return AllowedQueries(
+    share, told_at = float(told[min(number, length) - 1]) if number else 0.0, min(number, length)
+    allows = int(later[0]) if len(later) else None
+    deviation, told_with = standard_deviation(law, error), f"{0.5 + delta:g}"
+    title = f"{law} errors, standard deviation {deviation:g}"
+    return Result(
         attack=options.attack,
-        law=law,
-        error=error,
-        standard_deviation=standard_deviation(law, error),
-        delta=delta,
-        limit=limit,
-        failure=failure,
-        allowed_queries=number,
-        walks=walks,
-        told=float(told[min(number, length) - 1]) if number else 0.0,
-        told_at=min(number, length),
-        walk_allows=int(later[0]) if len(later) else None,
-        walk_length=length,
+        values={
+            "law": law,
+            "error": error,
+            "standard_deviation": deviation,
+            "delta": delta,
+            "limit": limit,
+            "failure": failure,
+            "allowed_queries": number,
+            "walks": walks,
+            "told": share,
+            "told_at": told_at,
+            "walk_allows": allows,
+            "walk_length": length,
+        },
+        heading=f"ALLOWED {number:,} queries that hold one bit",
+        rows=[
+            ("errors", f"{law}, standard deviation {deviation:g}"),
+            (
+                "until then",
+                f"an adversary who knows all other bits tells it with a probability below {told_with}, "
+                f"except in {failure:g} of all runs (Theorem 5)",
+            ),
+            (
+                "simulated",
+                f"{walks:,} walks: {share:.4f} of them reach it "
+                f"{'by then' if told_at == number else f'within {told_at:,} queries'}; "
+                f"{f'more than {length:,}' if allows is None else f'{allows:,}'} queries keep it below {failure:g}",
+            ),
+        ],
+        draw=lambda axes: draw_walks(
+            axes, confidences, limit=limit, told=f"told with {told_with}", allowed=number, title=title
+        ),
         seed=seed,
         seconds=time.monotonic() - started,
-        confidences=confidences,
     )

@@ -39,33 +39,6 @@ ROUND_OFF: Final = 1e-6
 FURTHER_DEVIATIONS: Final = np.append(0.0, np.geomspace(0.01, 10.0, 61))
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class Confidence:
-    """Claims for a reconstruction without the truth, and their basis; None: not measured.
-
-    Attributes
-    ----------
-    expected_right
-        How many bits are claimed to be right.
-    bits
-        The probability with which each bit is claimed to be right, 1/2 where nothing is claimed, shape (n,).
-    fresh_questions, fresh_error, fresh_error_of_constant
-        The number of answers that were kept for checking; the errors of the reconstruction's prediction of these
-        answers, and of the best constant's: root mean squares, in counts.
-    scale, scale_error
-        See `Scale`: of the fresh answers, and of one half of the others as a fit to the other half predicts them.
-    """
-
-    expected_right: float
-    bits: Floats
-    basis: str
-    fresh_questions: int | None = None
-    fresh_error: float | None = None
-    fresh_error_of_constant: float | None = None
-    scale: float | None = None
-    scale_error: float | None = None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
     """By how much more a bit recovered as 1 adds to answers than one recovered as 0, in counts, and the standard error.

@@ -1,17 +1,52 @@
 """Results of the attack: how much it recovered, or how many queries would leave a bit private."""
 
-from dataclasses import dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
-from typing_extensions import override
 
-from dpwitness.reconstruction.report import Asked, Result, new_figure, report_text, write_figure
-from dpwitness.reconstruction.subset_sum.confidence import Confidence
-from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL, Bits, Floats
+from dpwitness.reconstruction.command import EndedAttack
+from dpwitness.reconstruction.report import Finding, Result, finding_json
+from dpwitness.reconstruction.subset_sum.confidence import Scale
+from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL, Bits, Floats, Reconstruction
 
-#: Bits that a report prints; --json and --save have all.
-SHOWN: Final = 256
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+#: The probability with which a guessed bit is right.
+CHANCE: Final = 0.5
+#: Number of bits that a report prints; --json and --save have all.
+PRINTED_BITS: Final = 256
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The outcome of an attack that sees answers alone.
+
+    Attributes
+    ----------
+    reconstruction, adversary
+        What the adversary of that name made of the answers.
+    finding, basis
+        What is claimed of it, and the reason, in words.
+    stopped
+        Why the system gave fewer answers than were planned; None: it did not.
+    fresh_questions, fresh_error, fresh_error_of_constant
+        The number of answers that were kept for checking; the errors of the reconstruction's prediction of these
+        answers, and of the best constant's: root mean squares, in counts.
+    scale
+        Of the fresh answers, and of one half of the others as a fit to the other half predicts them.
+    """
+
+    reconstruction: Reconstruction
+    adversary: str
+    finding: Finding
+    basis: str
+    stopped: str | None
+    fresh_questions: int | None = None
+    fresh_error: float | None = None
+    fresh_error_of_constant: float | None = None
+    scale: Scale | None = None
 
 
 def standard_deviation(law: str, error: float) -> float:
@@ -19,196 +54,130 @@ def standard_deviation(law: str, error: float) -> float:
     return float(round(error**2) ** 0.5 if law == "binomial" else error) / 2
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class SimulatedResult(Result):
-    """How much of the secret an attack on a bundled target recovered.
+def simulated_result(
+    found: Reconstruction,
+    secret: Bits,
+    *,
+    attack: str,
+    adversary: str,
+    error: float,
+    law: str,
+    queries: int,
+    seed: int,
+    seconds: float,
+) -> Result:
+    """How much of the secret an attack on a bundled target recovered."""
+    size, ones = len(secret), int(secret.sum())
+    probability = np.full(size, CHANCE)
+    if found.expected_right is not None:  # the errors are normal, so fractions are the probabilities of a 1
+        probability = np.maximum(found.fractions, 1 - found.fractions)
+    elif adversary == "exponential":  # Theorem 2
+        probability = np.full(size, 1 - 4 * error / size)
+    finding = Finding(guess=found.bits, probability=probability, chance=CHANCE)
+    right, guessing = finding.right(secret), max(ones, size - ones) / size
+    errors = f"wrong by at most {error:g} ({law})"
+    if law in NORMAL:
+        errors = f"{law} errors of standard deviation {standard_deviation(law, error):g}"
+    subsets = f"all {queries:,}" if adversary == "exponential" else f"{queries:,} random"
+    rows: list[tuple[str, str | None]] = [
+        ("adversary", f"{adversary}, {subsets} subsets"),
+        ("answers", f"{errors}; E/√n = {error / size**0.5:.3g}"),
+        ("for scale", f"always the commoner bit: {guessing:.1%} right"),
+    ]
+    if finding.claimed.any():
+        rows.append(("confidence", f"{finding.probably_right:.1f} bits right, from the answers alone"))
+    if found.largest_residual is not None:
+        rows.append(("fit", f"misses no answer by more than {found.largest_residual:.4g}"))
+    return Result(
+        attack=attack,
+        values={"adversary": adversary, "size": size, "error": error, "law": law, "queries": queries}
+        | finding_json(finding, secret)
+        | {"guessing": guessing, "largest_residual": found.largest_residual},
+        heading=f"RECOVERED {right} of {size} bits ({right / size:.1%})",
+        rows=rows,
+        draw=lambda axes: _draw_fractions(
+            axes, found.fractions, secret, f"{right} of {size} bits right; E = {error:g}, {law}"
+        ),
+        seed=seed,
+        seconds=seconds,
+    )
 
-    `guessing`: the share of bits that the commoner one is. `expected_right`: as the adversary itself has it, None where
-    it does not say.
+
+def own_result(ended: EndedAttack[Outcome], truth: Bits | None, *, attack: str, told_apart: int | None) -> Result:
+    """What an attack recovered from the user's system, and how much of it is right where the truth is known.
+
+    `told_apart`: the number of people who differ from all others in what conditions are about; None: subsets are asked.
     """
-
-    attack: str
-    adversary: str
-    size: int
-    error: float
-    law: str
-    error_over_root_size: float
-    queries: int
-    right: int
-    fraction_right: float
-    guessing: float
-    expected_right: float | None
-    largest_residual: float | None
-    seed: int
-    seconds: float
-    secret: Bits = field(repr=False)
-    fractions: Floats = field(repr=False)
-
-    @override
-    def to_json(self) -> dict[str, Any]:
-        written = Result.to_json(self)
-        if self.largest_residual is None:
-            written["largest_residual_reason"] = "the exponential adversary solves no program"
-        return written
-
-    @override
-    def text(self) -> str:
-        subsets = f"all {self.queries:,}" if self.adversary == "exponential" else f"{self.queries:,} random"
-        errors = f"wrong by at most {self.error:g} ({self.law})"
-        if self.law in NORMAL:
-            errors = f"{self.law} errors of standard deviation {standard_deviation(self.law, self.error):g}"
-        rows = [
-            ("adversary", f"{self.adversary}, {subsets} subsets"),
-            ("answers", f"{errors}; E/√n = {self.error_over_root_size:.3g}"),
-            ("for scale", f"always the commoner bit: {self.guessing:.1%} right"),
-        ]
-        if self.expected_right is not None:
-            rows.append(("confidence", f"{self.expected_right:.1f} bits right, from the answers alone"))
-        if self.largest_residual is not None:
-            rows.append(("fit", f"misses no answer by more than {self.largest_residual:.4g}"))
-        heading = f"RECOVERED {self.right} of {self.size} bits ({self.fraction_right:.1%})"
-        return report_text(heading, rows, seconds=self.seconds, seed=self.seed)
-
-    @override
-    def plot(self, path: str) -> None:
-        title = f"{self.right} of {self.size} bits right; E = {self.error:g}, {self.law}"
-        _plot_fractions(self.fractions, self.secret, path, title)
-
-
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class OwnSystemResult(Result):
-    """What an attack recovered from the user's system; `right` and `fraction_right` where --data has the truth.
-
-    `told_apart`: how many people differ from all others in what conditions are about; None where any subset is asked.
-    """
-
-    attack: str
-    asked: Asked
-    adversary: str
-    size: int
-    recovered: Bits
-    fractions: Floats
-    confidence: Confidence
-    spread: float | None
-    offset: float
-    largest_residual: float | None
-    told_apart: int | None
-    right: int | None
-    fraction_right: float | None
-    stopped: str | None
-    seed: int
-    seconds: float
-    truth: Bits | None = field(repr=False)
-
-    @override
-    def text(self) -> str:
-        size, trust = self.size, self.confidence
-        heading = f"NOTHING RECONSTRUCTED: as far as the answers tell, the {size} bits below are no better than guesses"
-        if trust.expected_right > size / 2:
-            share = f"{trust.expected_right:.1f} of them right as far as the answers tell"
-            heading = f"RECONSTRUCTED {size} bits, {share} ({trust.expected_right / size:.1%})"
-        rows = [("oracle", self.asked.text), ("adversary", self.adversary), ("confidence", trust.basis)]
-        if self.spread is not None:
-            common = f", {self.offset:+.4g} in all answers" if abs(self.offset) > 1e-6 else ""
-            rows.append(("errors", f"standard deviation {self.spread:.4g}{common}"))
-        if self.told_apart is not None:
-            rows.append(("people", f"{self.told_apart:,} of {size:,} differ from all others in their attributes"))
-        if trust.fresh_questions is not None:
-            missed = f"{trust.fresh_questions:,} answers it did not use are missed by {trust.fresh_error:.4g}"
-            rows.append(("fresh", f"{missed}; a constant misses them by {trust.fresh_error_of_constant:.4g}"))
-        if trust.scale is not None and trust.scale_error is not None:
-            added = f"a bit of 1 adds {trust.scale:.3g} ± {2 * trust.scale_error:.2g}"
-            rows.append(("scale", f"{added} to answers it did not use"))
-        if self.right is not None:
-            rows.append(("truth", f"{self.right} of {size} bits are right ({self.fraction_right:.1%})"))
-        if self.stopped is not None:
-            rows.append(("stopped", self.stopped))
-        bits = "".join(map(str, self.recovered[:SHOWN].tolist()))
-        rows.append(("bits", f"{bits}{' …' if size > SHOWN else ''}"))
-        return report_text(heading, rows, seconds=self.seconds, seed=self.seed)
-
-    @override
-    def plot(self, path: str) -> None:
-        title = f"{self.confidence.expected_right:.1f} of {self.size} bits right as far as the answers tell"
-        _plot_fractions(self.fractions, self.truth, path, title)
+    outcome, asked = ended.found, ended.asked
+    found, finding, scale, size = outcome.reconstruction, outcome.finding, outcome.scale, len(outcome.finding.guess)
+    heading = f"NOTHING RECONSTRUCTED: as far as the answers tell, the {size} bits below are no better than guesses"
+    likely = f"{finding.probably_right:.1f} of {size} bits right as far as the answers tell"
+    if finding.claimed.any():
+        share = f"{finding.probably_right:.1f} of them right as far as the answers tell"
+        heading = f"RECONSTRUCTED {size} bits, {share} ({finding.probably_right / size:.1%})"
+    rows: list[tuple[str, str | None]] = [
+        ("oracle", asked.text),
+        ("adversary", outcome.adversary),
+        ("confidence", outcome.basis),
+    ]
+    if found.spread is not None:
+        common = f", {found.offset:+.4g} in all answers" if abs(found.offset) > 1e-6 else ""
+        rows.append(("errors", f"standard deviation {found.spread:.4g}{common}"))
+    if told_apart is not None:
+        rows.append(("people", f"{told_apart:,} of {size:,} differ from all others in their attributes"))
+    if outcome.fresh_questions is not None:
+        missed = f"{outcome.fresh_questions:,} answers it did not use are missed by {outcome.fresh_error:.4g}"
+        rows.append(("fresh", f"{missed}; a constant misses them by {outcome.fresh_error_of_constant:.4g}"))
+    if scale is not None:
+        added = f"a bit of 1 adds {scale.value:.3g} ± {2 * scale.error:.2g}"
+        rows.append(("scale", f"{added} to answers it did not use"))
+    if truth is not None:
+        right = finding.right(truth)
+        rows.append(("truth", f"{right} of {size} bits are right ({right / size:.1%})"))
+    bits = "".join(map(str, finding.guess[:PRINTED_BITS].tolist()))
+    rows += [("stopped", asked.stopped), ("bits", f"{bits}{' …' if size > PRINTED_BITS else ''}")]
+    return Result(
+        attack=attack,
+        values=asked.to_json()
+        | {"adversary": outcome.adversary, "size": size}
+        | finding_json(finding, truth)
+        | {
+            "fractions": found.fractions.tolist(),
+            "basis": outcome.basis,
+            "fresh_questions": outcome.fresh_questions,
+            "fresh_error": outcome.fresh_error,
+            "fresh_error_of_constant": outcome.fresh_error_of_constant,
+            "scale": None if scale is None else scale.value,
+            "scale_error": None if scale is None else scale.error,
+            "spread": found.spread,
+            "offset": found.offset,
+            "largest_residual": found.largest_residual,
+            "told_apart": told_apart,
+        },
+        heading=heading,
+        rows=rows,
+        draw=lambda axes: _draw_fractions(axes, found.fractions, truth, likely),
+        seed=ended.seed,
+        seconds=ended.seconds,
+    )
 
 
-@dataclass(frozen=True, slots=True, eq=False, kw_only=True)
-class AllowedQueries(Result):
-    """How many queries that hold one bit may be answered, and what simulated adversaries make of them (Theorem 5).
-
-    Attributes
-    ----------
-    limit
-        The confidence at which a bit is told with probability 1/2 + `delta`, in nats.
-    told, told_at
-        The share of `walks` that reach it within `told_at` queries: those allowed, or as many as were simulated.
-    walk_allows
-        How many queries keep that share below `failure`; None: all `walk_length` that were simulated.
-    """
-
-    attack: str
-    law: str
-    error: float
-    standard_deviation: float
-    delta: float
-    limit: float
-    failure: float
-    allowed_queries: int
-    walks: int
-    told: float
-    told_at: int
-    walk_allows: int | None
-    walk_length: int
-    seed: int
-    seconds: float
-    confidences: Floats = field(repr=False)  # nats after 1, 2, … answers, shape (walks, answers)
-
-    @override
-    def text(self) -> str:
-        walk = f"more than {self.walk_length:,}" if self.walk_allows is None else f"{self.walk_allows:,}"
-        then = "by then" if self.told_at == self.allowed_queries else f"within {self.told_at:,} queries"
-        rows = [
-            ("errors", f"{self.law}, standard deviation {self.standard_deviation:g}"),
-            (
-                "until then",
-                f"an adversary who knows all other bits tells it with a probability below {0.5 + self.delta:g}, "
-                f"except in {self.failure:g} of all runs (Theorem 5)",
-            ),
-            (
-                "simulated",
-                f"{self.walks:,} walks: {self.told:.4f} of them reach it {then}; {walk} queries keep it below "
-                f"{self.failure:g}",
-            ),
-        ]
-        heading = f"ALLOWED {self.allowed_queries:,} queries that hold one bit"
-        return report_text(heading, rows, seconds=self.seconds, seed=self.seed)
-
-    @override
-    def plot(self, path: str) -> None:
-        """Draw the adversary's confidence in a bit that is 1: some walks, the middle 90 % of all, limits."""
-        figure, axes = new_figure()
-        walks, limit = self.confidences, self.limit
-        places = np.unique(np.linspace(0, walks.shape[1] - 1, 400).astype(np.int64))
-        drawn = np.where(np.isfinite(walks[:, places]), walks[:, places], 2 * limit)
-        axes.plot(places + 1, drawn[:12].T, lw=0.6, color="C0", alpha=0.6)
-        low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
-        axes.fill_between(places + 1, low, high, color="C0", alpha=0.15, label="middle 90 % of walks")
-        for side in (limit, -limit):
-            axes.axhline(side, color="C3", lw=1, label=f"told with {0.5 + self.delta:g}" if side > 0 else None)
-        axes.axvline(self.allowed_queries, color="black", lw=1, ls="--", label="allowed")
-        axes.set(
-            xlabel="queries that hold the bit",
-            ylabel="confidence that it is 1 (nats)",
-            title=f"{self.law} errors, standard deviation {self.standard_deviation:g}",
-        )
-        axes.legend(loc="upper left")
-        write_figure(figure, path)
+def draw_walks(axes: "Axes", confidences: Floats, *, limit: float, told: str, allowed: int, title: str) -> None:
+    """Draw the adversary's confidence in a bit that is 1: twelve walks, the middle 90 % of all, and limits (nats)."""
+    places = np.unique(np.linspace(0, confidences.shape[1] - 1, 400).astype(np.int64))
+    drawn = np.where(np.isfinite(confidences[:, places]), confidences[:, places], 2 * limit)
+    axes.plot(places + 1, drawn[:12].T, lw=0.6, color="C0", alpha=0.6)
+    low, high = np.quantile(drawn, [0.05, 0.95], axis=0)
+    axes.fill_between(places + 1, low, high, color="C0", alpha=0.15, label="middle 90 % of walks")
+    for side in (limit, -limit):
+        axes.axhline(side, color="C3", lw=1, label=told if side > 0 else None)
+    axes.axvline(allowed, color="black", lw=1, ls="--", label="allowed")
+    axes.set(xlabel="queries that hold the bit", ylabel="confidence that it is 1 (nats)", title=title)
+    axes.legend(loc="upper left")
 
 
-def _plot_fractions(fractions: Floats, truth: Bits | None, path: str, title: str) -> None:
+def _draw_fractions(axes: "Axes", fractions: Floats, truth: Bits | None, title: str) -> None:
     """Each person's value before rounding, which cuts at 1/2; by their true bit where that is known."""
-    figure, axes = new_figure()
     people = np.arange(1, len(fractions) + 1)
     if truth is None:
         axes.plot(people, fractions, "o", ms=4)
@@ -219,4 +188,3 @@ def _plot_fractions(fractions: Floats, truth: Bits | None, path: str, title: str
         axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
     axes.axhline(0.5, color="black", lw=0.8, ls="--")
     axes.set(xlabel="person", ylabel="reconstructed value", ylim=(-0.05, 1.05), title=title)
-    write_figure(figure, path)

@@ -29,10 +29,11 @@ from dpwitness.reconstruction.command import (
     settings_of,
 )
 from dpwitness.reconstruction.questions import Asking
+from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.table_builder.histogram import Histogram, recover_histogram
 from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Condition, values_of
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation, recover_perturbation
-from dpwitness.reconstruction.table_builder.report import HistogramResult, PerturbationResult, Setup, Truth
+from dpwitness.reconstruction.table_builder.report import histogram_result, perturbation_result
 from dpwitness.reconstruction.table_builder.supply import BASE_SIZE, Plan
 from dpwitness.reconstruction.table_builder.systems import INDEPENDENT, LAWS, SYSTEMS, Simulation, System
 from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute, values_named
@@ -221,7 +222,7 @@ def _attack(
     return recover_histogram(system, rng, goal.attribute, goal.plan, where=goal.where, progress=done)
 
 
-def _attack_simulated(options: Options, simulation: Simulation) -> HistogramResult | PerturbationResult:
+def _attack_simulated(options: Options, simulation: Simulation) -> Result:
     """Make a system of the data, attack it, and compare."""
     started, law, table, seed = time.monotonic(), simulation.law(), _table(options), options.seed_or_fresh()
     noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
@@ -233,20 +234,19 @@ def _attack_simulated(options: Options, simulation: Simulation) -> HistogramResu
     with live(options) as bar:
         progress = None if bar is None else functools.partial(bar, "recover")
         found = _attack(system, options, goal, choices, progress)
-    about = Setup(
-        attack=options.attack,
-        data=options.data or EMBEDDED,
-        system=simulation,
-        seed=seed,
-        seconds=time.monotonic() - started,
-    )
+    seconds, data = time.monotonic() - started, options.data or EMBEDDED
     if isinstance(found, Perturbation):
-        return PerturbationResult(about=about, found=found, law=law, noise_bound=system.noise_bound)
-    truth = None if goal is None else Truth.of(goal.true_counts(table), found, simulation.suppressed, known)
-    return HistogramResult(about=about, found=found, truth=truth)
+        return perturbation_result(
+            found, simulation, attack=options.attack, data=data, law=law, noise_bound=system.noise_bound, seed=seed,
+            seconds=seconds,
+        )  # fmt: skip
+    true = None if goal is None else goal.true_counts(table)
+    return histogram_result(
+        found, simulation, attack=options.attack, data=data, true=true, law=known, seed=seed, seconds=seconds
+    )
 
 
-def _attack_own(options: Options) -> HistogramResult | PerturbationResult | None:
+def _attack_own(options: Options) -> Result | None:
     """Attack the user's system; None where its questions wait in a file."""
     table = _table(options) if options.data else None
     values = _own_values(options, table)
@@ -265,19 +265,15 @@ def _attack_own(options: Options) -> HistogramResult | PerturbationResult | None
     ended = attack_own(options, FORM, options.asks_for(values), attack)
     if ended is None:
         return None
-    found, stopped = ended.found
-    about = Setup(
-        attack=options.attack,
-        data=options.data,
-        system=ended.asked,
-        seed=ended.seed,
-        seconds=ended.seconds,
-        stopped=stopped,
-    )
+    found, asked, seed, seconds = ended.found, ended.asked, ended.seed, ended.seconds
     if isinstance(found, Perturbation):
-        return PerturbationResult(about=about, found=found, law=None)
-    truth = None if true is None else Truth.of(true, found, None, None)
-    return HistogramResult(about=about, found=found, truth=truth)
+        return perturbation_result(
+            found, asked, attack=options.attack, data=options.data, law=None, noise_bound=None, seed=seed,
+            seconds=seconds,
+        )  # fmt: skip
+    return histogram_result(
+        found, asked, attack=options.attack, data=options.data, true=true, law=None, seed=seed, seconds=seconds
+    )
 
 
 def _table(options: Options) -> Table:

@@ -2,11 +2,12 @@
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Final, TypeAlias
 
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.table_builder.averaging import (
     Average,
     Kinds,
@@ -63,26 +64,23 @@ class Histogram:
     failed_checks: tuple[str, ...] = ()
 
     @property
-    def claims(self) -> tuple[float, ...] | None:
-        """`confidence`; None where no sums could differ, and where checks failed."""
-        return None if not self.variance or self.failed_checks else self.confidence
+    def finding(self) -> Finding:
+        """The counts and their claims; nothing is claimed where no sums could differ."""
+        claims = np.array(self.confidence) * bool(self.variance)
+        return Finding(guess=np.array(self.counts), probability=claims, contradicted=self.failed_checks)
 
-    def to_json(self) -> dict[str, Any]:
-        """What the attack knows: counts and how sure it is of each."""
+    def to_json(self) -> dict[str, object]:
+        """What was counted, and by how many questions."""
         return {
             "where": {name: list(values) for name, values in self.where.items()},
             "attribute": self.attribute,
             "values": list(self.values),
             "published": list(self.noisy),
-            "recovered": list(self.counts),
-            "confidence": None if self.claims is None else list(self.claims),
-            "probably_right": None if self.claims is None else sum(self.claims),
             "base": list(self.base),
             "base_partitions": sum(k for _, k in self.base_kinds),
             "partitions": self.partitions,
             "noise_variance": self.variance,
             "workarounds": list(self.workarounds),
-            "failed_checks": list(self.failed_checks),
             "queries": self.queries,
         }
 

@@ -12,6 +12,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.table_builder.averaging import Positions, choose_base, outliers, usable, value_positions
 from dpwitness.reconstruction.table_builder.noise_laws import (
     LARGEST_BOUND,
@@ -26,6 +27,7 @@ from dpwitness.reconstruction.table_builder.theory import weighted_law
 
 #: Values of an attribute whose sets are asked for.
 BASE_SIZE: Final = 16
+NOT_INDEPENDENT: Final = "the sums are not those of independent noise around 0"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +58,16 @@ class Perturbation:
     def confidence(self) -> float | None:
         """The probability that the guess is right; None where the sums are not those of independent noise around 0."""
         return parameter_right(self.sums, self.guess, self.plus, self.minus)
+
+    @property
+    def finding(self) -> Finding:
+        """The guess for r and its claim."""
+        confidence = self.confidence
+        return Finding(
+            guess=np.array([self.guess]),
+            probability=np.array([confidence or 0.0]),
+            contradicted=(NOT_INDEPENDENT,) if confidence is None else (),
+        )
 
 
 def recover_perturbation(

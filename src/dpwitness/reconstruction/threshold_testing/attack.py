@@ -16,6 +16,7 @@ from typing import Final
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
+from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.threshold_testing.comparison import Comparison
 from dpwitness.reconstruction.threshold_testing.oracle import LARGEST, Cells, Counts, Flags, Queries
 from dpwitness.reconstruction.threshold_testing.query_noise import majority_comparisons
@@ -32,6 +33,10 @@ ONCE_IN_A_MILLION: Final = 13.8
 ONCE_IN_A_THOUSAND: Final = 6.9
 #: With this confidence a factor is taken for known.
 FACTOR_CONFIDENCE: Final = 0.95
+NOT_SUPPORTED: Final = (
+    "the answers contradict Theorem 5.12, so not every count up to {support} occurs, ε₁ or ε₂ is wrong, or the "
+    "threshold or the counts changed"
+)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -49,6 +54,17 @@ class Reconstruction:
     confidence: float
     method: str  # "weighing", "partition and totals" or "partition"
     queries: int  # threshold queries asked
+    contradicted: tuple[str, ...] = ()  # assumptions that the answers contradict, in words
+
+    @property
+    def finding(self) -> Finding:
+        """The guess and its claims."""
+        return Finding(
+            guess=self.guess,
+            probability=np.where(self.known, self.confidence, 0.0),
+            contradicted=self.contradicted,
+            up_to_factor=self.factor is None,
+        )
 
     def right_claims(self, truth: Counts) -> Flags:
         """Which claims are right: with the factor, or where it is unknown a whole one in its limit that suits most."""
@@ -135,6 +151,7 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
         confidence=1 - delta if holds else 0.0,
         method="partition",
         queries=oracle.queries,
+        contradicted=() if holds else (NOT_SUPPORTED.format(support=support),),
     )
 
 

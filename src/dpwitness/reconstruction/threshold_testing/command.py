@@ -10,7 +10,7 @@ import time
 from argparse import Namespace
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import MAX_TIME, AttackOptions, attack_own, finish, oracle_options, settings_of
 from dpwitness.reconstruction.questions import Asking
+from dpwitness.reconstruction.report import Result, finding_json
 from dpwitness.reconstruction.threshold_testing.attack import (
     Reconstruction,
     adaptive_attack,
@@ -41,7 +42,13 @@ from dpwitness.reconstruction.threshold_testing.oracle import (
     ThresholdOracle,
     check_histogram,
 )
-from dpwitness.reconstruction.threshold_testing.report import NO_TRUTH, SMALL, Average, OwnSystemResult, SimulatedResult
+from dpwitness.reconstruction.threshold_testing.report import (
+    SMALL_COUNT,
+    Average,
+    claims_rows,
+    draw_counts,
+    reason,
+)
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
 
 SMALLEST_EPSILON: Final = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
@@ -50,6 +57,8 @@ MOST_ATTACKS: Final = 1_000_000
 #: Options of the simulated system alone, and of the user's own.
 OF_SIMULATION: Final = ("epsilon", "share", "beta", "repeat")
 OF_OWN: Final = ("cells", "epsilon1")
+#: Width and height of a plot, in inches.
+INCHES: Final = (5.2, 5.2)
 #: Questions at once if a person answers them in a file: a further round costs more than a further question.
 ROUND: Final = 64
 
@@ -136,7 +145,7 @@ def run(arguments: Namespace) -> int:
     return finish(arguments, attack_own_system(options) if options.own_system else attack_simulated(options))
 
 
-def attack_own_system(options: Options) -> OwnSystemResult | None:
+def attack_own_system(options: Options) -> Result | None:
     """Attack the user's system; None where its questions wait in a file."""
     truth = _truth(options)
     cells = options.cells if truth is None else len(truth)
@@ -163,24 +172,36 @@ def attack_own_system(options: Options) -> OwnSystemResult | None:
     ended = attack_own(options, FORM, settings, attack)
     if ended is None:
         return None
-    found, stopped = ended.found
-    result = OwnSystemResult(
-        attack=options.attack, cells=cells, support=options.support, asked=ended.asked, stopped=stopped,
-        seed=ended.seed, seconds=ended.seconds, truth=truth,
-    )  # fmt: skip
-    if found is None:
-        return result
-    return replace(
-        result,
-        claimed=int(found.known.sum()),
-        recovered=found.guess,
-        known=found.known,
-        method=found.method,
-        factor=found.factor,
-        factor_at_most=found.factor_at_most,
-        confidence=found.confidence,
-        right=None if truth is None else int(np.sum(found.guess == truth)),
-        right_up_to_factor=None if truth is None or found.factor is not None else int(found.right_claims(truth).sum()),
+    found, asked = ended.found, ended.asked
+    finding = None if found is None else found.finding
+    because = None if found is None else reason(found, options.support)
+    values = {
+        **asked.to_json(),
+        "cells": cells,
+        "support": options.support,
+        **finding_json(finding, truth),
+        "basis": because,
+        "method": None if found is None else found.method,
+        "factor_at_most": None if found is None else found.factor_at_most,
+    }
+    if found is None or finding is None or because is None:
+        rows = [("stopped", f"{asked.stopped}; no count is claimed before the test at the end")]
+    else:
+        rows = claims_rows(found, finding, because)
+        if truth is not None:
+            right, scaled = finding.right(truth), int(found.right_claims(truth).sum())
+            up_to_factor = f"; up to a factor {scaled} of them" if finding.up_to_factor else ""
+            rows.append(("truth", f"{right} of {cells} counts of --data are right{up_to_factor}"))
+            values["right_up_to_factor"] = scaled
+    return Result(
+        attack=options.attack,
+        values=values,
+        heading=f"counts of {cells} cells through {asked.text}",
+        rows=rows,
+        draw=None if truth is None or found is None else lambda axes: draw_counts(axes, truth, found.guess),
+        inches=INCHES,
+        seed=ended.seed,
+        seconds=ended.seconds,
     )
 
 
@@ -188,7 +209,7 @@ def _truth(options: Options) -> Counts | None:
     """The counts of --data; None without. Raises for what does not fit."""
     if not options.data:
         if options.plot is not None:
-            raise InvalidParameter(NO_TRUTH)
+            raise InvalidParameter("--plot draws true against guessed counts: give the true ones by --data")
         if options.cells is None:
             raise InvalidParameter("--cells is needed: how many cells the histogram has")
         return None
@@ -205,7 +226,7 @@ def visits() -> Counts:
     return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
 
 
-def attack_simulated(options: Options) -> SimulatedResult:
+def attack_simulated(options: Options) -> Result:
     """Attack the simulated system, once at least, and as often as --repeat says and the time allows.
 
     Attack k draws from stream [seed, k], on whatever thread.
@@ -235,39 +256,70 @@ def attack_simulated(options: Options) -> SimulatedResult:
             if first and not deadline.left:
                 break
             for found in threads.map(attack, range(first, min(first + workers, options.repeat))):
-                scores.append(score(counts, found.guess, SMALL))
+                scores.append(score(counts, found.guess, SMALL_COUNT))
                 methods[found.method] += 1
                 claimed.append(float(found.known.mean()))
                 wrong += int(np.sum(found.known & (found.guess != counts)))
                 queries += found.queries
             if progress is not None:
                 progress("attack", len(scores), options.repeat, f"{scores[-1][0]:.4f} right")
-    infinite = math.isinf(options.epsilon2)
-    return SimulatedResult(
+    infinite, finding = math.isinf(options.epsilon2), found.finding
+    right, right_small = (Average.of(some) for some in zip(*scores, strict=True))
+    small, repeat, share_claimed = int((counts <= SMALL_COUNT).sum()), len(scores), float(np.mean(claimed))
+    data, queries_per_cell = options.data or "randhie mdvis", queries / repeat / cells
+    how = "ordered partition (Algorithms 3 and 4)"
+    if options.adaptive:
+        how = "adaptive weighing"
+    elif options.support is not None:
+        how = f"ordered partition (Algorithm 3), all counts up to {options.support} known to occur"
+    epsilon2 = "∞" if infinite else f"{options.epsilon2:g}"
+    rows: list[tuple[str, str | None]] = [
+        ("budget", f"ε = {options.epsilon:g}, of which ε₁ = {epsilon1:g} for the threshold; ε₂ = {epsilon2}"),
+        ("all cells", right.text(cells)),
+        (f"cells ≤ {SMALL_COUNT}", right_small.text(small)),
+    ]
+    if share_claimed:
+        text = f"{share_claimed:.4f} of all cells (in the last attack with confidence {found.confidence:.4f})"
+        rows.append(("claimed", f"{text}, {wrong or 'none'} of them wrong"))
+    failed = sum(number for method, number in methods.items() if "weighing" not in method)
+    if options.adaptive and failed:
+        text = f"in {failed} attacks the weighing did not pass its own test: Algorithm 4 instead"
+        rows.append(("fallback", text))
+    copies = "" if options.copies is None else f", {options.copies:,} copies of each"
+    out_of_time = repeat < options.repeat
+    rows += [
+        ("queries", f"{queries_per_cell:,.1f} threshold queries a cell{copies}"),
+        ("repeated", f"{repeat} attacks{', then the time was over' if out_of_time else ''}"),
+    ]
+    return Result(
         attack=options.attack,
-        data=options.data or "randhie mdvis",
-        cells=cells,
-        small_cells=int((counts <= SMALL).sum()),
-        epsilon=options.epsilon,
-        epsilon1=epsilon1,
-        epsilon2=None if infinite else options.epsilon2,
-        epsilon2_infinite=infinite,
-        adaptive=options.adaptive,
-        support=options.support,
-        copies=options.copies,
-        repeat=len(scores),
-        out_of_time=len(scores) < options.repeat,
-        methods=dict(sorted(methods.items())),
-        right=Average.of([right for right, _ in scores]),
-        right_small=Average.of([right_small for _, right_small in scores]),
-        claimed=float(np.mean(claimed)),
-        claimed_wrong=wrong,
-        confidence=found.confidence,
-        queries_per_cell=queries / len(scores) / cells,
+        values={
+            "data": data,
+            "cells": cells,
+            "small_cells": small,
+            "epsilon": options.epsilon,
+            "epsilon1": epsilon1,
+            "epsilon2": None if infinite else options.epsilon2,
+            "epsilon2_infinite": infinite,
+            "adaptive": options.adaptive,
+            "support": options.support,
+            "copies": options.copies,
+            **finding_json(finding, counts),
+            "repeat": repeat,
+            "out_of_time": out_of_time,
+            "methods": dict(sorted(methods.items())),
+            "fraction_right": asdict(right),
+            "fraction_right_small": asdict(right_small),
+            "fraction_claimed": share_claimed,
+            "claimed_wrong": wrong,
+            "queries_per_cell": queries_per_cell,
+        },
+        heading=f"counts of {data} through private threshold testing: {how}",
+        rows=rows,
+        draw=lambda axes: draw_counts(axes, counts, found.guess),
+        inches=INCHES,
         seed=seed,
         seconds=time.monotonic() - started,
-        counts=counts,
-        guess=found.guess,
     )
 
 
