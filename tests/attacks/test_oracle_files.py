@@ -1,7 +1,6 @@
 """Questions out and answers in: attacks on a system that no function reaches, and those that go on."""
 
 import argparse
-import csv
 import json
 import signal
 
@@ -111,7 +110,7 @@ def test_more_questions_need_a_place(tmp_path):
         ("id,answer\n1,10\n2,20\n9,3\n", "line 4: there is no question 9, only 3 were asked"),
         ("id,answer\nx,10\n", "line 2: id 'x' must be the number of a question"),
         ("id,answer\n1.5,10\n", "line 2: id 1.5 must be the number of a question"),
-        ("id,answer\n1\n", "line 2: 1 cells for 2 columns"),
+        ("id,answer\n1,10\n2,20,3\n", "a.csv is not CSV: .*Expected 2 fields in line 3, saw 3"),
         ("number,answer\n1,10\n", "needs one column 'id' in its header line; it has: number, answer"),
         ("id,answer,answer\n1,10,3\n", "needs one column 'answer'"),
         ("", "needs one column 'id'"),
@@ -125,10 +124,8 @@ def test_wrong_answers_are_errors_of_one_line(tmp_path, text, message):
     run("--ask", file, "--seed", 5)
     before = file.read_text()
     answers.write_text(text)
-    limit = csv.field_size_limit()
     with pytest.raises(BadInput, match=message) as caught:
         run("--ask", file, "--answers", answers)
-    assert csv.field_size_limit() == limit  # of all CSV that this program reads
     assert "\n" not in str(caught.value)
     assert file.read_text() == before
 

@@ -9,11 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from dpwitness.errors import AttackStopped, InvalidParameter, OracleFailed
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.questions import Asking, Clock, Limits, system_of
-from dpwitness.reconstruction.transcript import Form, as_flag, as_number, as_whole
+from dpwitness.reconstruction.transcript import Form, Transcript, as_flag, as_number, as_whole
 
 FORM = Form(family="toy", answer="a finite number", written=int, handed=int, read=as_number)
 
@@ -327,14 +329,6 @@ def test_a_refused_question_is_left_out():
     assert sum(time.pauses) == 7
 
 
-def test_a_system_that_refuses_many_questions_is_not_waited_for_each_time():
-    time = Time()
-    ask = asking(lambda question: 1 / (question % 3), clock=time.clock())
-    found = ask.ask_some(range(1, 301))
-    assert np.isnan(found).sum() == ask.missing == 100
-    assert sum(time.pauses) == 3 * 7
-
-
 def test_a_quota_ends_in_the_answers_before():
     time, system = Time(), Failing(end=801)
     ask = asking(system, clock=time.clock())
@@ -349,25 +343,53 @@ def test_a_quota_ends_in_the_answers_before():
     assert len(system.called) == calls  # what answers no more is not asked again
 
 
-def test_a_batch_that_fails_is_asked_in_halves():
+def test_a_batch_that_fails_is_tried_again_as_a_whole_and_ends_in_the_answers_before():
     class Quota:
-        left, calls = 800, 0
+        left, sizes = 5_000, ()
 
         def ask_all(self, questions):
-            self.calls += 1
-            if len(questions) > self.left or 77 in questions:
+            self.sizes += (len(questions),)
+            if len(questions) > self.left:
                 raise PermissionError("quota")
             self.left -= len(questions)
             return questions
 
-    system = Quota()
-    ask = asking(system, clock=Time().clock())
-    found = ask.ask_some(range(1218))
-    known = np.flatnonzero(~np.isnan(found))
-    assert known.tolist() == [q for q in range(801) if q != 77]
-    assert found[known].tolist() == known.tolist()
-    assert "PermissionError: quota at question 802, 801" in ask.stopped
-    assert system.calls < 100
+    system, transcript, time = Quota(), Transcript("toy", 1, {}), Time()
+    limits = Limits(clock=time.clock())
+    ask = Asking(FORM, system_of(system, FORM, seed=1), limits=limits, transcript=transcript)
+    found = ask.ask_some(range(9_000))
+    assert found[:4_096].tolist() == list(range(4_096))
+    assert np.isnan(found[4_096:]).all()
+    assert system.sizes == (4_096, *4 * (4_096,))
+    assert time.pauses == [1, 2, 4]
+    assert "PermissionError: quota at question 4097, 4096 (tried 4 times); the 4095 questions after it" in ask.stopped
+    assert transcript.answered == 4_096
+
+
+@given(
+    st.lists(st.booleans(), max_size=30), st.integers(0, 2), st.one_of(st.none(), st.integers(1, 30)), st.integers(1, 7)
+)
+def test_an_answer_that_was_given_is_never_asked_again(failures, retries, budget, number):
+    """A run ends by itself, by failures or by its budget; the next one asks the questions without an answer alone."""
+    calls, answered = iter(failures), list[int]()
+
+    def system(question):
+        if next(calls, False):
+            raise ConnectionError("503")
+        answered.append(question)
+        return question
+
+    transcript = Transcript("toy", 1, {})
+    for allowed in (budget, None):
+        ask = Asking(
+            FORM,
+            system_of(system, FORM, seed=1),
+            limits=Limits(budget=allowed, retries=retries, clock=Time().clock()),
+            transcript=transcript,
+        )
+        with contextlib.suppress(OracleFailed):
+            ask.ask_some(range(number))
+    assert len(answered) == len(set(answered)) == transcript.answered
 
 
 def test_nothing_answered_is_a_failure_of_the_system():

@@ -23,23 +23,18 @@ from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_que
 
 Q = TypeVar("Q")
 
-#: Questions that an object with `ask_all` gets at once.
+#: Number of questions that an object with `ask_all` gets at once, at most.
 AT_ONCE: Final = 4096
 #: Tells the generator of a factory from all others made of the same seed.
 STREAM: Final = 0x5F57
-#: Questions that wait in a file at most.
+#: Number of questions that wait in a file, at most.
 MOST_WAITING: Final = 10_000_000
 #: Seconds between two writings of the answers so far, at least.
 SAVE_EVERY: Final = 3.0
-#: How often a call that failed is tried again, where nothing else is said.
+#: Number of times that a call that failed is tried again, where nothing else is said.
 RETRIES: Final = 3
-#: Seconds before the first of these; before each further one twice as many, up to a limit.
-FIRST_PAUSE: Final = 1.0
-LONGEST_PAUSE: Final = 60.0
-#: Once retries failed for so many questions more than they helped, each further question is tried only once.
-IN_VAIN: Final = 3
-#: So many questions in a row without an answer end the attack.
-REFUSED: Final = 10
+#: Number of questions in a row without an answer that end the attack.
+MAX_REFUSED: Final = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -223,7 +218,6 @@ class Asking(Generic[Q]):
         self._answered = self._unused > 0  # whether there was any answer
         self._alarm = Alarm(self.limits.deadline)
         self._refused: list[OracleFailed] = []  # of the questions since the last answer
-        self._vain = 0  # questions that no retry helped, less those that one did
 
     @property
     def left(self) -> float:
@@ -336,21 +330,20 @@ class Asking(Generic[Q]):
                 f"the attack asks more than {MOST_WAITING:,} questions at once, too many for a file: give "
                 "--budget, or a system by --oracle"
             )
-        rows, unanswered, new = list[Row](), list[Row](), list[Row]()
+        rows, unanswered = list[Row](), list[Row]()
         stopped: AttackStopped | None = None
         for question in chain(first, questions):
             written = self.form.written(question)
             rows.append(row := self._find(written) or Row(0, written))
             if row.answer is not None:
                 continue
-            if len(unanswered) >= self.left:
-                stopped = stopped or self._over_budget()
-                if whole:
-                    return rows, stopped
+            if len(unanswered) < self.left:
+                unanswered.append(row)
                 continue
-            unanswered.append(row)
-            if not row.id:
-                new.append(row)
+            stopped = stopped or self._over_budget()
+            if whole:
+                return rows, stopped
+        new = [row for row in unanswered if not row.id]
         if unanswered and (len(unanswered) == len(rows) or (new and self._offer)):
             if new:
                 self.transcript.forget_unasked()
@@ -366,49 +359,36 @@ class Asking(Generic[Q]):
         return rows, stopped
 
     def _fill(self, batch: list[tuple[Q, Row]], system: System[Q], whole: bool) -> None:
-        """Ask the system for answers, as far as the budget goes; where a call fails, in halves of it.
+        """Ask the system for answers, as far as the budget goes.
 
         Raises as `ask`; but unless `whole`, `AttackStopped` where no more answers are to be expected alone.
         """
-        allowed = int(min(len(batch), max(self.left, 0)))
-        parts = [batch[:allowed]] if allowed else []
-        while parts:
-            part = parts.pop()
-            given = self._given([question for question, _ in part], system, first=len(part) == allowed)
-            if isinstance(given, OracleFailed):
-                if len(part) > 1:
-                    middle = (len(part) + 1) // 2
-                    parts += [part[middle:], part[:middle]]
-                    continue
-                failed = [given]
-                self._refused.append(given)
-                self._count(part[0][1])
-            else:
-                failed = self._read(part, given, system)
+        asked = batch[: int(min(len(batch), max(self.left, 0)))]
+        if asked:
+            failed = self._read(asked, self._given([question for question, _ in asked], system), system)
             self._keep()
             if self.progress is not None:
                 self.progress(self.asked)
-            if failed and (whole or len(self._refused) >= REFUSED):
+            if failed and (whole or len(self._refused) >= MAX_REFUSED):
                 first, others = (failed[0], 0) if whole else (self._refused[0], len(self._refused) - 1)
                 if not self._answered:
                     raise first
                 more = f"; the {others} questions after it got no answer either" if others else ""
                 raise AttackStopped(f"{first}{more}") from first
-        if allowed < len(batch):
+        if len(asked) < len(batch):
             raise self._over_budget()
 
-    def _given(self, batch: list[Q], system: System[Q], *, first: bool) -> Sequence[object] | OracleFailed:
+    def _given(self, batch: list[Q], system: System[Q]) -> Sequence[object] | OracleFailed:
         """What the system gives for some questions, or why it gives nothing, also where it is tried again.
 
-        It is tried again if it answered lately and retries have helped before; `first`: the questions are not half of a
-        call that was already retried.
+        A call is tried again where the question before it was answered: a system that never answered has another fault,
+        and one that answers no more, as after a quota, is not waited for at each question.
         """
-        patient = first and self._answered and not self._refused and self._vain < IN_VAIN
-        tries, pause = 1 + self.limits.retries * patient, FIRST_PAUSE
+        tries = 1 + self.limits.retries * (self._answered and not self._refused)
         for tried in range(1, tries + 1):
             self._wait(len(batch))
             try:
-                given = self._alarm.call(system.answers, batch)
+                return self._alarm.call(system.answers, batch)
             except Overdue as error:
                 raise AttackStopped(
                     f"--max-time is over after {self.asked} questions, and oracle {system.name} has not answered "
@@ -427,40 +407,35 @@ class Asking(Generic[Q]):
                     f"{self._place(batch)}{often}{self._where_kept}"
                 )
                 failed.__cause__ = error
-                if tried == tries or not self._pause(pause):
-                    break
-                pause = min(2 * pause, LONGEST_PAUSE)
-            else:
-                self._vain -= tried > 1
-                return given
-        self._vain += tries > 1
+            if tried == tries or not self._pause(2.0 ** (tried - 1)):
+                break
         return failed
 
-    def _read(self, part: list[tuple[Q, Row]], given: Sequence[object], system: System[Q]) -> list[OracleFailed]:
-        """Keep the answers of a call; returns a message about those that are invalid."""
-        failed = []
-        for (question, row), value in zip(part, given, strict=True):
-            row.answer = self.form.read(value)
-            if row.answer is None:
+    def _read(
+        self, asked: list[tuple[Q, Row]], given: Sequence[object] | OracleFailed, system: System[Q]
+    ) -> list[OracleFailed]:
+        """Keep the answers of a call; the failures of the questions that have no valid answer."""
+        failed = list[OracleFailed]()
+        for place, (question, row) in enumerate(asked):
+            if isinstance(given, OracleFailed):
+                failed.append(given)
+            elif (answer := self.form.read(given[place])) is None:
                 failed.append(
                     OracleFailed(
-                        f"oracle {system.name} gave {_short(value)} for question {self._place([question])}: give "
-                        f"{self.form.answer}{self._where_kept}"
+                        f"oracle {system.name} gave {_short(given[place])} for question {self._place([question])}: "
+                        f"give {self.form.answer}{self._where_kept}"
                     )
                 )
-                self._refused.append(failed[-1])
             else:
-                self._answered = True
+                row.answer, self._answered = answer, True
                 self._refused.clear()
-            self._count(row)
+            if row.answer is None:
+                self._refused.append(failed[-1])
+            self.asked += 1
+            self.missing += row.answer is None
+            if self.transcript is not None and not row.id:
+                self.transcript.add(row)
         return failed
-
-    def _count(self, row: Row) -> None:
-        """One question more was asked, which the transcript gets with its answer, if it has one."""
-        self.asked += 1
-        self.missing += row.answer is None
-        if self.transcript is not None and not row.id:
-            self.transcript.add(row)
 
     @property
     def _where_kept(self) -> str:

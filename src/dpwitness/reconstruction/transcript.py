@@ -17,9 +17,9 @@ from typing import Final, Generic, TypeAlias, TypeVar
 
 import numpy as np
 
-from dpwitness.checks import json_value
+from dpwitness.checks import json_value, one_line
 from dpwitness.errors import InvalidData
-from dpwitness.files import MOST_FILE_BYTES, read_text, shown, write_atomically
+from dpwitness.files import read_text, shown, write_atomically
 
 Q = TypeVar("Q")
 
@@ -137,31 +137,26 @@ def _json_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]
 
 
 def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]:
+    import pandas as pd  # type: ignore[import-untyped]  # no stubs; 0.4 s
+
     first = text.partition("\n")[0]
     delimiter = max(",;\t", key=first.count)  # as spreadsheets of all countries write it
-    rows = iter(_csv_rows(text, name, delimiter))
-    header = [cell.strip().lower() for cell in next(rows, (1, []))[1]]
+    try:
+        # Empty lines are rows, so that the number of a row is that of its line.
+        table = pd.read_csv(
+            io.StringIO(text), sep=delimiter, header=None, dtype=str, keep_default_na=False, skip_blank_lines=False
+        )
+    except pd.errors.EmptyDataError:
+        table = pd.DataFrame([[""]])
+    except pd.errors.ParserError as error:
+        raise InvalidData(f"{name} is not CSV: {one_line(error)}") from error
+    header, *rows = [[cell.strip() for cell in row] for row in table.to_numpy(str)]  # a missing cell is an empty one
+    header = [cell.lower() for cell in header]
     if missing := [column for column in ("id", "answer") if header.count(column) != 1]:
         raise InvalidData(f"{name} needs one column {missing[0]!r} in its header line; it has: {', '.join(header)}")
-    for number, row in rows:
-        if not any(cell.strip() for cell in row):
-            continue
-        place = f"{name}, line {number}"
-        if len(row) != len(header):
-            raise InvalidData(f"{place}: {len(row)} cells for {len(header)} columns")
-        yield place, {column: _value(cell.strip()) for column, cell in zip(header, row, strict=True)}
-
-
-def _csv_rows(text: str, name: str, delimiter: str) -> list[tuple[int, list[str]]]:
-    """All rows with their lines: the limit on a cell is the whole program's, and is as before when this returns."""
-    before = csv.field_size_limit(MOST_FILE_BYTES)
-    try:
-        reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter)
-        return [(reader.line_num, row) for row in reader]
-    except csv.Error as error:
-        raise InvalidData(f"{name} is not CSV: {error}") from error
-    finally:
-        csv.field_size_limit(before)
+    for number, row in enumerate(rows, 2):
+        if any(row):
+            yield f"{name}, line {number}", {column: _value(cell) for column, cell in zip(header, row, strict=True)}
 
 
 def _value(cell: str) -> object:
@@ -212,14 +207,12 @@ class Transcript:
         What the questions follow from: the family's name, the attack's seed and its options, as JSON values.
     """
 
-    def __init__(self, family: str, seed: int, settings: Mapping[str, object]) -> None:
+    def __init__(self, family: str, seed: int, settings: Mapping[str, object], rows: Iterable[Row] = ()) -> None:
         self.family, self.seed = family, seed
         self.settings = _as_read(settings)
-        self.rows: list[Row] = []
-        self._next = 0  # the place after the row of the last question: mostly the next one to be
-        self._last = 0  # the largest number of a row that there ever was
-        # Of rows by their question; filled where the next row is another one.
-        self._places: dict[str, deque[int]] | None = None
+        self.rows = list(rows)
+        self._last = max((row.id for row in self.rows), default=0)  # the largest number that a row ever had
+        self.begin()
 
     @property
     def answered(self) -> int:
@@ -231,44 +224,30 @@ class Transcript:
         """Numbers and answers of all rows: what has to be written if it changes."""
         return [(row.id, row.answer) for row in self.rows]
 
+    def begin(self) -> None:
+        """Begin a run of an attack, which has asked nothing."""
+        self._unasked: dict[str, deque[Row]] = {}
+        for row in self.rows:
+            row.asked = False
+            self._unasked.setdefault(_key(row.question), deque()).append(row)
+
     def find(self, question: object) -> Row | None:
         """The first row of this question that was not found before in this run; None: there is none."""
-        place = self._next
-        if place >= len(self.rows) or self.rows[place].asked or self.rows[place].question != question:
-            if self._places is None:
-                self._places = {}
-                for number, row in enumerate(self.rows):
-                    self._places.setdefault(_key(row.question), deque()).append(number)
-            same = self._places.get(_key(question), deque())
-            while same and self.rows[same[0]].asked:
-                same.popleft()
-            if not same:
-                return None
-            place = same[0]
-        self.rows[place].asked, self._next = True, place + 1
-        return self.rows[place]
+        same = self._unasked.get(_key(question)) if self._unasked else None
+        if not same:
+            return None
+        same[0].asked = True
+        return same.popleft()
 
     def add(self, row: Row) -> None:
         """Append a row of this run; its number is new, that of no question that there ever was."""
-        row.id, row.asked = self._last + 1, True
-        self.put(row)
-
-    def put(self, row: Row) -> None:
-        """Append a row, whose number must be larger than all others."""
+        self._last += 1
+        row.id, row.asked = self._last, True
         self.rows.append(row)
-        self._last = row.id
-        self._next = len(self.rows)
-
-    def begin(self) -> None:
-        """Begin a run of an attack, which has asked nothing."""
-        self._next, self._places = 0, None
-        for row in self.rows:
-            row.asked = False
 
     def forget_unasked(self) -> None:
         """Drop the questions that have no answer and that this run, which comes to no end without more, did not ask."""
         self.rows = [row for row in self.rows if row.asked or row.answer is not None]
-        self._next, self._places = len(self.rows), None
 
     def save(self, path: str) -> None:
         """Write the file: CSV where its name ends so, else JSON lines. Raises `InvalidData`."""
@@ -324,11 +303,8 @@ def read_transcript(path: str, form: Form[Q]) -> Transcript:
     if attack.get("family") != form.family:
         raise InvalidData(f"{shown(path)} is of the family {attack.get('family')!r:.60}, not {form.family!r}")
     settings = {name: value for name, value in attack.items() if name not in ("family", "seed")}
-    transcript = Transcript(form.family, attack["seed"], settings)
-    for record in records:
-        transcript.put(Row(record.id, record.question, _read(record, form)))
-    transcript.begin()
-    return transcript
+    rows = [Row(record.id, record.question, _read(record, form)) for record in records]
+    return Transcript(form.family, attack["seed"], settings, rows)
 
 
 def add_answers(transcript: Transcript, path: str, form: Form[Q]) -> None:

@@ -184,6 +184,7 @@ def attack_own_system(options: Options) -> Result | None:
         "method": None if found is None else found.method,
         "factor_at_most": None if found is None else found.factor_at_most,
     }
+    rows: list[tuple[str, str | None]]
     if found is None or finding is None or because is None:
         rows = [("stopped", f"{asked.stopped}; no count is claimed before the test at the end")]
     else:
