@@ -34,19 +34,18 @@ GROUPS = {
 
 
 def commands():
-    """The words of every command, in the order of the parser."""
-    from argparse import _SubParsersAction
+    """The words of every command, in the order of the help."""
+    from click import Group
 
-    from dpwitness.cli.commands import parser
+    from dpwitness.cli.commands import program
 
-    def below(words, parser):
+    def below(words, command):
         yield words
-        for action in parser._actions:
-            if isinstance(action, _SubParsersAction):
-                for name, inner in action.choices.items():
-                    yield from below((*words, name), inner)
+        if isinstance(command, Group):
+            for name in command.list_commands(None):
+                yield from below((*words, name), command.get_command(None, name))
 
-    return below((), parser())
+    return below((), program())
 
 
 def write_reference(app):

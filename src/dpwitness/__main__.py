@@ -2,7 +2,7 @@
 
 import sys
 
-from _dpwitness_command import main
+from dpwitness.cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -267,14 +267,9 @@ def is_failure(error: BaseException) -> bool:
     return not isinstance(error, endings)
 
 
-class ExitedAtOnce(SystemExit):
-    """A call of `os._exit` in the process of a command."""
-
-
 def exit_error(whose: str, error: SystemExit) -> BadInput:
-    """The error for code of the user's that called `sys.exit`, or `os._exit`."""
-    name = "os._exit" if isinstance(error, ExitedAtOnce) else "sys.exit"
-    return BadInput(f"{whose} called {name}({text_of(error.code, repr)}): take that out, it ends the check")
+    """The error for code of the user's that called `sys.exit`."""
+    return BadInput(f"{whose} called sys.exit({text_of(error.code, repr)}): take that out, it ends the check")
 
 
 def text(name: str, value: object, error: type[BadInput] = InvalidParameter) -> str:

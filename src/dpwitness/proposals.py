@@ -6,13 +6,12 @@ Families of attacks are the entry points of the group `dpwitness.attacks`, ours 
     my_family = "my_package.my_attacks:FAMILY"
 """
 
-import argparse
 import difflib
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.metadata import EntryPoint, entry_points
 from types import MappingProxyType
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,14 +22,17 @@ from dpwitness.claims import Claim
 from dpwitness.errors import InvalidParameter, UnknownAttack
 from dpwitness.neighbours import Data, Relation
 
+if TYPE_CHECKING:
+    import click
+
 #: The entry-point group of families of attacks.
 ATTACK_GROUP: Final = "dpwitness.attacks"
 
 #: A generator of candidates: from the mechanism's parameters, D if the user gave one, the claim and the planned paired
 #: runs. It draws nothing at random and runs nothing; what it proposes is tried beside what the search finds.
 Attack = Callable[[Mapping[str, Any], Data | None, Claim, int], Iterable[Candidate]]
-#: The object of `add_subparsers`, in which commands are declared.
-Commands: TypeAlias = "argparse._SubParsersAction[Any]"
+#: The group of commands `dpwitness attack`, to which families add theirs.
+Commands: TypeAlias = "click.Group"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,8 +49,8 @@ class AttackFamily:
         Generators of candidates by name. A target asks for one as `attack="family.generator"`, or as `attack="family"`
         where the family has no other.
     add_command
-        Declares `dpwitness attack NAME` on what it is given, the subparsers of `dpwitness attack`: it adds a parser of
-        the family's name whose default `run` takes the parsed arguments and returns the exit code. None: no command.
+        Adds `dpwitness attack NAME` to what it is given, the `click.Group` of `dpwitness attack`: a `click.Command` of
+        the family's name that returns the exit code. None: no command.
     default
         The name of the generator for the name of the family alone, as in `check(…, attack="family")`.
     relation
@@ -126,7 +128,7 @@ def chosen_attack(given: str | Attack | None) -> tuple[Attack | None, Relation |
 
 
 def add_commands(commands: Commands, warn: Callable[[str], None]) -> None:
-    """Add the command of every registered family to the subparsers of `dpwitness attack`.
+    """Add the command of every registered family to `dpwitness attack`.
 
     If a family cannot be loaded, or its command cannot be added, `warn` gets one line; the others are still there.
     """

@@ -35,7 +35,6 @@ FLOORS = [
     {"__init__"},  # the public names: the command line uses what a user would
     {"cli", "plugin"},
     {"reconstruction"},
-    {"_dpwitness_command"},
     {"__main__"},
 ]
 FLOOR = {room: k for k, rooms in enumerate(FLOORS) for room in rooms}

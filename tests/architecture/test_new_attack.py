@@ -16,6 +16,7 @@ from dpwitness.testing import check_attack
 FILE = '''
 import json
 
+import click
 import numpy as np
 
 from dpwitness import OutcomeSet, target
@@ -31,16 +32,12 @@ def magic_value(parameters, data, claim, runs):
 
 
 def add_command(commands):
-    parser = commands.add_parser("magic_values", help=FAMILY.summary)
-    parser.add_argument("--value", type=float, default=777_777.0)
-    parser.add_argument("--json", action="store_true")
-    parser.set_defaults(run=run)
-
-
-def run(arguments):
-    found = remembering(np.random.default_rng(0), np.array([arguments.value]))
-    print(json.dumps({"attack": arguments.attack, "found": found}))
-    return 0
+    @commands.command("magic_values", short_help=FAMILY.summary)
+    @click.option("--value", default=777_777.0)
+    @click.option("--json", "as_json", is_flag=True)
+    def run(value, as_json):
+        found = remembering(np.random.default_rng(0), np.array([value]))
+        print(json.dumps({"attack": "magic_values", "found": found}) if as_json else found)
 
 
 @target(claim="none", neighbours=queries(1), source="made up", true_epsilon="∞", attack="magic_values.magic_value")
@@ -127,7 +124,7 @@ def test_a_broken_family_hides_no_other(installed, capsys):
 
 @pytest.mark.campaign
 def test_a_command_that_cannot_be_declared_hides_no_other(installed, capsys):
-    text = FILE.replace('add_parser("magic_values"', 'no_such_method("magic_values"')
+    text = FILE.replace('command("magic_values"', 'no_such_method("magic_values"')
     installed(text, "magic_values = magic_attacks:FAMILY")
     assert main(["attack", "subset_sum", "--size", "8", "--error", "0", "--seed", "1"]) == 0
     (line,) = capsys.readouterr().err.splitlines()

@@ -1,7 +1,7 @@
 """What all families share: findings, frozen settings from options, and results as JSON and text."""
 
-from argparse import Namespace
 from dataclasses import dataclass
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -52,8 +52,10 @@ def toy(**more):
 
 
 def test_an_option_that_is_not_given_leaves_the_default():
-    assert settings_of(Settings, Namespace(size=None, law="uniform", other=3)) == Settings(size=128, law="uniform")
-    assert settings_of(Settings, Namespace(size=7), size=9) == Settings(size=9)
+    assert settings_of(Settings, SimpleNamespace(size=None, law="uniform", other=3)) == Settings(
+        size=128, law="uniform"
+    )
+    assert settings_of(Settings, SimpleNamespace(size=7), size=9) == Settings(size=9)
 
 
 def test_json_has_the_values_in_their_order():

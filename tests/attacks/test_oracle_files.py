@@ -1,6 +1,5 @@
 """Questions out and answers in: attacks on a system that no function reaches, and those that go on."""
 
-import argparse
 import json
 import signal
 
@@ -8,6 +7,7 @@ import numpy as np
 import pytest
 
 from dpwitness.cli import options
+from dpwitness.cli.command import Command, arguments_of
 from dpwitness.errors import AttackStopped, BadInput, InvalidData, InvalidParameter, OracleFailed, UnknownTarget
 from dpwitness.reconstruction.command import AttackOptions, attack_own, oracle_options, settings_of
 from dpwitness.reconstruction.questions import Asking, Clock, Limits, Waiting, system_of
@@ -24,10 +24,9 @@ def adaptive(ask, seed):
 
 
 def parsed(*words):
-    parser = argparse.ArgumentParser()
-    oracle_options(parser, "a number", "its double")
-    options.common(parser, max_time=60.0)
-    return parser.parse_args(["--quiet", *map(str, words)])
+    taken = [*oracle_options("a number", "its double"), *options.common(max_time=60.0)]
+    command = Command("toy", summary="toy", run=len, parameters=taken, examples=())
+    return arguments_of(command.make_context("toy", ["--quiet", *map(str, words)]))
 
 
 def run(*words, settings=None, attack=adaptive):

@@ -135,7 +135,7 @@ def test_attack_draws(capsys, tmp_path):
         (("--error", "nan"), "must be a finite number"),
         (("--queries", "0"), "queries=0 must be at least 1"),
         (("--queries", "100000000"), "are too many: at most"),
-        (("--law", "gauss"), "invalid choice"),
+        (("--law", "gauss"), "'gauss' is not one of "),
         (("--seed", "-1"), "--seed -1 must be at least 0"),
         (("--plot", "x.txt"), "must end in .svg, .png or .pdf"),
         (("--plot", "missing/x.svg"), "there is no folder missing"),

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -13,8 +14,6 @@ import pytest
 
 import dpwitness as dpw
 from dpwitness.cli import main
-from dpwitness.cli.commands import parser
-from dpwitness.cli.completion import _levels, _options
 from dpwitness.errors import InvalidWitness
 from dpwitness.report.comparison import compare
 
@@ -203,28 +202,8 @@ def test_doctor_says_that_nothing_is_compiled():
     done = subprocess.run(
         [sys.executable, "-m", "dpwitness", "doctor"], capture_output=True, text=True, check=True, env=environment
     )
-    assert "compiler     fails: it is switched off (NUMBA_DISABLE_JIT)" in done.stdout
+    assert "compiler     numba is switched off (NUMBA_DISABLE_JIT)" in done.stdout
     assert "slow: mechanisms run as plain Python" in done.stdout
-
-
-@pytest.mark.parametrize(
-    "command",
-    [
-        "check mine.py:summed --epsilon 1 --pair [1] [2] --runs 2000",
-        "attack subset_sum --oracle mine.py:answer --size 8",
-    ],
-)
-def test_garbage_is_collected_while_user_code_runs(tmp_path, command):
-    """The command line imports without looking for garbage; what a mechanism leaves behind must go."""
-    (tmp_path / "mine.py").write_text(
-        "import gc, random\n"
-        "def summed(data):\n    assert gc.isenabled()\n    return sum(data) + random.gauss(0, 9)\n"
-        "def answer(subset):\n    assert gc.isenabled()\n    return len(subset) / 2\n"
-    )
-    done = subprocess.run(
-        [sys.executable, "-m", "dpwitness", *command.split()], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
 
 
 SOURCES = {
@@ -262,7 +241,7 @@ def test_the_test_that_init_writes_passes_or_fails_by_itself(folder, capsys, nam
     assert main(["init", f"mine.py:{name}"]) == 0
     assert "wrote a test to test_privacy.py" in capsys.readouterr().out
     found, said = run_pytest("test_privacy.py")
-    assert (found, "TODO: set the claimed ε" in said) == (1, True)
+    assert (found, "TODO: set each value of" in said) == (1, True)
     Path("test_privacy.py").write_text(edited(Path("test_privacy.py").read_text()))
     found, said = run_pytest("test_privacy.py")
     assert found == code, said
@@ -276,11 +255,10 @@ def test_init_never_overwrites_without_being_told_to(folder, capsys):
     assert Path("test_privacy.py").read_text() == "mine"
     assert main(["init", "mine.py:noisy_sum", "--force"]) == 0
     assert "noisy_sum" in Path("test_privacy.py").read_text()
-    made = "from diffprivlib.mechanisms import Laplace\nnoise = Laplace(epsilon=1, sensitivity=1)\n"
-    Path("objects.py").write_text(made)
-    assert main(["init", "--force", "--output", "./objects.py"]) == 2
-    assert "objects.py is the source that it is written for: give another --output" in capsys.readouterr().err
-    assert Path("objects.py").read_text() == made
+    before = Path("mine.py").read_text()
+    assert main(["init", "mine.py:noisy_sum", "--force", "--output", "./mine.py"]) == 2
+    assert "--output mine.py would overwrite the file of FILE.py:FUNCTION" in capsys.readouterr().err
+    assert Path("mine.py").read_text() == before
 
 
 @pytest.mark.campaign
@@ -306,7 +284,7 @@ def test_init_for_a_package_and_another_folder(folder):
         (["mine.py:noisy_sun"], "mine.py has no function 'noisy_sun' at its top; did you mean 'noisy_sum'?"),
         (["none.py:f"], "there is no Python source none.py that can be read"),
         (["isvt3"], "'isvt3' must be FILE.py:FUNCTION"),
-        ([], "no object of diffprivlib, OpenDP or python-dp is made"),
+        ([], "Missing argument 'FILE.py:FUNCTION'"),
         (["mine.py:noisy_sum", "--output", "no/such/test.py"], "cannot write no/such/test.py"),
         (["my-own.py:f"], "cannot be imported by its name"),
         (["my-own.py:no_data"], "my-own.py:no_data has no parameter for the input: give it one, such as `data`"),
@@ -319,198 +297,63 @@ def test_what_init_refuses(folder, capsys, arguments, said):
     assert not Path("test_privacy.py").exists()
 
 
-LIBRARIES = """
-import opendp.prelude as dp
-from diffprivlib.mechanisms import Laplace
-from pydp.algorithms import laplacian
-
-raise SystemExit  # sources are read, never run
-
-space = dp.atom_domain(T=float, nan=False), dp.absolute_distance(T=float)
-count = space >> dp.m.then_laplace(scale=1.0)
-over_lists = dp.m.make_laplace(dp.vector_domain(dp.atom_domain(T=float)), dp.l1_distance(T=float), 1.0)
-clamp = space >> dp.t.then_clamp((0.0, 1.0))
-noise = Laplace(epsilon=1, sensitivity=1)
-total: object = laplacian.BoundedSum(1.0, 0, 1)
-_hidden = Laplace(epsilon=1, sensitivity=1)
-other = dict(a=1)
-
-
-def within():
-    local = Laplace(epsilon=1, sensitivity=1)
-"""
-
-
-def test_init_finds_objects_of_libraries_without_running_anything(folder, capsys):
-    Path("release.py").write_text(LIBRARIES)
-    Path("broken.py").write_text("def (")
-    environment = folder / "env"
-    environment.mkdir()
-    (environment / "pyvenv.cfg").touch()
-    (environment / "release2.py").write_text(LIBRARIES)
-    assert main(["init"]) == 0
-    assert "wrote 4 tests to test_privacy.py" in capsys.readouterr().out
-    text = Path("test_privacy.py").read_text()
-    compile(text, "test_privacy.py", "exec")
-    calls = [line.strip() for line in text.splitlines() if "assert_private(" in line and "def " not in line]
-    assert calls == [
-        "assert_private(count, d_in=1, neighbours=[(0, 1)])",
-        "assert_private(over_lists, d_in=1, neighbours=[([0.0], [1.0])])",
-        "assert_private(noise)",
-        "assert_private(total, epsilon=1.0, neighbours=[([0.0], [1.0])])",
-    ]
-
-
-@pytest.mark.parametrize(
-    ("domain", "metric", "pair"),
-    [
-        ("dp.vector_domain(dp.atom_domain(T=int))", "dp.symmetric_distance()", "[([1], [])]"),
-        ("dp.vector_domain(dp.atom_domain(T=int))", "dp.change_one_distance()", "[([0], [1])]"),
-        ("dp.vector_domain(dp.atom_domain(T=int), size=10)", "dp.symmetric_distance()", "None"),
-        ("dp.lazyframe_domain([])", "dp.symmetric_distance()", "None"),
-        ("dp.atom_domain(T=int)", "dp.absolute_distance(T=int)", "[(0, 1)]"),
-    ],
-)
-def test_init_gives_an_opendp_measurement_inputs_of_its_domain(folder, domain, metric, pair):
-    Path("release.py").write_text(
-        f"import opendp.prelude as dp\nspace = {domain}, {metric}\n"
-        "m = space >> dp.t.then_count() >> dp.m.then_laplace(1.0)\n"
-    )
-    assert main(["init"]) == 0
-    text = Path("test_privacy.py").read_text()
-    assert f"assert_private(m, d_in=1, neighbours={pair})" in text
-    assert ("pytest.fail" in text) == (pair == "None")
-
-
-@pytest.mark.parametrize(
-    ("made", "neighbours", "outcome"),
-    [
-        ("GaussianNB(epsilon=1)", '(dpw.numbers(0, 1), dpw.categories(0, 1)), form="xy"', '"theta_,var_,class_count_"'),
-        ("KMeans(epsilon=1)", 'dpw.numbers(0, 1), form="array"', '"cluster_centers_"'),
-    ],
-)
-def test_init_gives_a_model_what_it_is_fitted_to(folder, made, neighbours, outcome):
-    Path("release.py").write_text(f"from diffprivlib import models\nmodel = models.{made}\n")
-    assert main(["init"]) == 0
-    text = Path("test_privacy.py").read_text()
-    compile(text, "test_privacy.py", "exec")
-    assert f"neighbours=dpw.records({neighbours}, size=(10, 20))" in text
-    assert f"outcome={outcome}" in text
-    assert "TODO" in text
-
-
 @pytest.mark.parametrize("source", ["def f(*given): return 0\n", "import own\n@own.made\ndef f(rng): return 0\n"])
 def test_init_takes_a_function_whose_input_has_no_name_in_the_source(folder, source):
     Path("mine.py").write_text(source)
     assert main(["init", "mine.py:f"]) == 0
 
 
-def test_init_reads_the_columns_of_a_table_in_the_source(folder):
-    Path("mine.py").write_text("def mean_age(people, *, rng):\n    return people['age'].mean() + people['x'][0]\n")
-    assert main(["init", "mine.py:mean_age"]) == 0
-    text = Path("test_privacy.py").read_text()
-    assert 'dpw.records({"age": dpw.numbers(0, 1), "x": dpw.numbers(0, 1)}, form="dataframe"),' in text
-
-
 @pytest.mark.parametrize(
-    ("source", "guessed"),
-    [
-        ("def f(rng, data): ...", "set the claimed ε and the inputs of f below"),
-        ("def f(rng, df, epsilon): ...", "set the claimed ε and the inputs of f below"),
-        ("def f(df, rng): return df['age']", "set the claimed ε and the inputs of f below"),
-        (
-            "def f(data, delta, bound): ...",
-            "set the claimed ε, the claimed δ, the parameters and the inputs of f below",
-        ),
-        (
-            "from pydp.algorithms.laplacian import Max\nf = Max(1.0)",
-            "set the claimed ε and two neighbouring inputs of f",
-        ),
-        (
-            "import opendp.prelude as dp\nf = dp.m.make_laplace(dp.map_domain())",
-            r"set neighbours=, two inputs as \[\(D",
-        ),
-        ("from diffprivlib import models\nf = models.PCA(epsilon=1)", "set the features with their ranges of f below"),
-        (
-            "from diffprivlib.models import RandomForestClassifier\nf = RandomForestClassifier()",
-            "set outcome=, a function",
-        ),
-        ("from diffprivlib.mechanisms import Laplace\nf = Laplace(epsilon=1, sensitivity=1)", None),
-    ],
+    "source", ["def f(rng, data): ...", "def f(rng, df, epsilon): ...", "def f(data, delta, bound): ..."]
 )
-def test_what_init_has_guessed_fails_until_it_is_edited(folder, monkeypatch, source, guessed):
+def test_what_init_has_guessed_fails_until_it_is_edited(folder, monkeypatch, source):
     Path("mine.py").write_text(source)
-    assert main(["init", *(["mine.py:f"] if source.startswith("def") else [])]) == 0
+    assert main(["init", "mine.py:f"]) == 0
     text, calls = Path("test_privacy.py").read_text(), []
     monkeypatch.setitem(sys.modules, "mine", SimpleNamespace(f=len))
     for written in (text, edited(text)):
         names = {}
         exec(written, names)
-        if guessed and written == text:
-            with pytest.raises(pytest.fail.Exception, match=f"^TODO: {guessed}.*, then delete this line$"):
+        if written == text:
+            with pytest.raises(pytest.fail.Exception, match=r"^TODO: set each value of f below, .*line$"):
                 names["test_f_is_private"](None)
         else:
             names["test_f_is_private"](lambda *given, **more: calls.append(given))
-    assert calls == [(len,)] * (1 if guessed else 2)
+    assert calls == [(len,)]
 
 
-def test_a_test_of_an_opendp_object_passes_by_itself(folder):
-    pytest.importorskip("opendp", reason="opendp is not installed")
-    lines = LIBRARIES.splitlines()
-    Path("release.py").write_text("\n".join([lines[1], 'dp.enable_features("contrib")', *lines[6:9]]))
-    assert main(["init"]) == 0
-    code, said = run_pytest("test_privacy.py")
-    assert code == 0, said
-
-
-def bash_completes(line):
-    """What bash offers for the last word of a line."""
-    words = " ".join(f"'{word}'" for word in line)
-    program = f"""
-        eval "$({sys.executable} -m dpwitness completion bash)"
-        COMP_WORDS=({words}); COMP_CWORD=$((${{#COMP_WORDS[@]}} - 1)); _dpwitness; printf '%s\\n' "${{COMPREPLY[@]}}"
-    """
-    done = subprocess.run(["bash", "-c", program], capture_output=True, text=True, check=True)
-    return done.stdout.split()
+def completions(*words):
+    """What a shell is offered for the last word of a line."""
+    environment = os.environ | {
+        "_DPWITNESS_COMPLETE": "bash_complete",
+        "COMP_WORDS": shlex.join(["dpwitness", *words]),
+        "COMP_CWORD": str(len(words)),
+    }
+    done = subprocess.run(
+        [sys.executable, "-m", "dpwitness"], capture_output=True, text=True, check=True, env=environment
+    )
+    return [line.partition(",")[2] for line in done.stdout.splitlines()]
 
 
 @pytest.mark.campaign
-@pytest.mark.skipif(shutil.which("bash") is None, reason="bash is not installed")
-def test_bash_completes_commands_options_and_choices():
-    assert {"check", "attack", "doctor", "--version"} <= set(bash_completes(["dpwitness", ""]))
-    assert bash_completes(["dpwitness", "comp"]) == ["compare", "completion"]
-    assert {"--epsilon", "--sarif", "--no-bits"} <= set(bash_completes(["dpwitness", "check", "mine.py:f", "--"]))
-    assert bash_completes(["dpwitness", "check", "f", "--errors", "o"]) == ["outcome"]
-    assert bash_completes(["dpwitness", "completion", "z"]) == ["zsh"]
-    assert "subset_sum" in bash_completes(["dpwitness", "attack", ""])
-    assert bash_completes(["dpwitness", "attack", "subset_sum", "--see"]) == ["--seed"]
-    assert bash_completes(["dpwitness", "bound", "f", "--sar"]) == []
+def test_a_shell_completes_commands_options_choices_and_files():
+    assert {"check", "attack", "doctor"} <= set(completions(""))
+    assert completions("comp") == ["compare", "completion"]
+    assert {"--epsilon", "--sarif", "--no-bits"} <= set(completions("check", "mine.py:f", "--"))
+    assert completions("check", "f", "--errors", "o") == ["outcome"]
+    assert completions("completion", "z") == ["zsh"]
+    assert "subset_sum" in completions("attack", "")
+    assert completions("attack", "subset_sum", "--see") == ["--seed"]
+    assert completions("bound", "f", "--sar") == []
+    assert completions("check", "f", "--save", "re") == ["re"]  # a file of that beginning
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_scripts_name_every_command_and_option_and_can_be_read(shell, tmp_path, capsys):
+def test_the_script_of_a_shell_can_be_read(shell, tmp_path, capsys):
     assert main(["completion", shell]) == 0
     script = capsys.readouterr().out
-    for words, inner in _levels(parser()):
-        assert not words or words[-1] in script
-        for long, _ in _options(inner):
-            assert all((f"-l {name[2:]}" if shell == "fish" else name) in script for name in long)
+    assert "_DPWITNESS_COMPLETE" in script
     if shutil.which(shell) is None:
         pytest.skip(f"{shell} is not installed: its syntax was not checked")
     (tmp_path / "script").write_text(script)
     subprocess.run([shell, "-n", str(tmp_path / "script")], check=True)
-
-
-@pytest.mark.skipif(shutil.which("fish") is None, reason="fish is not installed")
-def test_fish_completes_commands_and_options(tmp_path, capsys):
-    main(["completion", "fish"])
-    (tmp_path / "script").write_text(capsys.readouterr().out)
-
-    def offered(line):
-        program = f"source {tmp_path / 'script'}; complete -C '{line}'"
-        done = subprocess.run(["fish", "-c", program], capture_output=True, text=True, check=True)
-        return {one.partition("\t")[0] for one in done.stdout.splitlines()}
-
-    assert {"compare", "completion"} <= offered("dpwitness comp")
-    assert "--epsilon" in offered("dpwitness check f --eps")
-    assert "outcome" in offered("dpwitness check f --errors ")

@@ -24,11 +24,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
+from command_lines import commands
 
 import dpwitness as dpw
 from _dpwitness_pytest import OPTIONS as SESSION_OPTIONS
 from dpwitness.cli import main
-from dpwitness.cli.commands import parser
 from dpwitness.options import HEALTH_CHECKS
 from dpwitness.results.schema import schemas
 
@@ -328,13 +328,8 @@ OTHERS = {"--extra", "--help"}
 def test_options_in_the_text_exist():
     known = set(OTHERS) | {f"--dp-{name}" for name in SESSION_OPTIONS} | {"--version", "--traceback", "--junitxml"}
 
-    def below(above):
-        known.update(above.options)
-        for action in above._actions:
-            for inner in getattr(action, "choices", None) or () if hasattr(action, "add_parser") else ():
-                below(action.choices[inner])
-
-    below(parser())
+    for _, command in commands():
+        known.update(name for parameter in command.params for name in (*parameter.opts, *parameter.secondary_opts))
     known.update(re.findall(r'"(--[a-z]+)"', (ROOT / "museum" / "__main__.py").read_text()))
     for page in PAGES:
         text = BLOCK.sub("", page.read_text())

@@ -15,13 +15,12 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from command_lines import commands
 
 import dpwitness as dpw
 from dpwitness.cli import console, main
 from dpwitness.cli import output as results_of_commands
-from dpwitness.cli.commands import parser
-from dpwitness.cli.completion import _levels
-from dpwitness.cli.parser import FileOption
+from dpwitness.cli.command import FileType
 from dpwitness.mechanisms.catalog import load
 
 FULL = pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full here")
@@ -358,11 +357,10 @@ def test_a_command_in_a_folder_that_was_removed_is_one_line(mine, capsys, monkey
 
 
 def test_every_argument_that_names_a_file_says_what_becomes_of_it():
-    for _, command in _levels(parser()):
-        for action in command._actions:
-            names_one = re.search(r"FILE|\.json|TARGET|MODULE|WHAT|PROGRAM|PATH", str(action.metavar))
-            if names_one and action.dest != "help":
-                assert isinstance(action.type, FileOption), (command.prog, action.dest)
+    for words, command in commands():
+        for parameter in command.params:
+            if re.search(r"FILE|\.json|TARGET|MODULE|WHAT|PROGRAM|PATH", str(parameter.metavar)):
+                assert isinstance(parameter.type, FileType), (words, parameter.name)
 
 
 @pytest.mark.parametrize(
@@ -381,29 +379,6 @@ def test_a_mechanism_that_leaves_is_no_pass(capsys, mine, command, function, lin
     code, out, err = run(capsys, command, f"mine.py:{function}", "--epsilon", 1, "--queries", 1, *more)
     assert (code, out) == (70 if function == "ends" else 2, "")
     assert [text for text in err.splitlines() if "warning: " not in text] == [f"dpwitness: error: {line}"]
-
-
-def test_a_mechanism_of_a_command_cannot_end_its_process_at_once():
-    def ends(rng, data):
-        os._exit(0)
-
-    few = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "outcome": float, "seed": 1, "workers": 1}
-    real = os._exit
-    with console.exit_at_once_refused():
-        for errors in ("raise", "outcome"):
-            with pytest.raises(dpw.MechanismCrashed, match=r"ends called os\._exit\(0\): take that out"):
-                dpw.check(ends, errors=errors, **few)
-    assert os._exit is real
-
-
-def test_a_process_that_a_mechanism_of_a_command_forks_ends_as_it_wants(monkeypatch):
-    ended, process = [], os.getpid()
-    monkeypatch.setattr(console, "_EXIT", ended.append)
-    with console.exit_at_once_refused():
-        monkeypatch.setattr(console.os, "getpid", lambda: process + 1)
-        with pytest.raises(SystemExit):  # what has been replaced here goes on
-            os._exit(7)
-    assert ended == [7]
 
 
 def test_a_file_that_leaves_when_it_is_loaded(capsys, mine):
@@ -493,8 +468,9 @@ def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monke
     """`timeout` sends SIGTERM to a process, and at once to its group."""
     ended, now = [], [100.0]
     monkeypatch.setattr(console.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(console, "_EXIT", ended.append)
-    with console.Interrupts() as interrupts:
+    monkeypatch.setattr(console.os, "_exit", ended.append)
+    session = console.Session()
+    with session.signals():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
         now[0] += console.ONE_SIGNAL / 2
@@ -502,16 +478,17 @@ def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monke
         assert not ended
         now[0] += console.ONE_SIGNAL
         signal.raise_signal(signal.SIGINT)
-        assert (ended, interrupts.code) == ([143], 143)
+        assert (ended, session.signal) == ([143], signal.SIGTERM)
 
 
 def test_a_handler_of_the_user_s_own_stays():
     came = []
     before = signal.signal(signal.SIGTERM, lambda number, frame: came.append(number))
     try:
-        with console.Interrupts() as interrupts:
+        session = console.Session()
+        with session.signals():
             signal.raise_signal(signal.SIGTERM)
-        assert (came, interrupts.came) == ([signal.SIGTERM], False)
+        assert (came, session.signal) == ([signal.SIGTERM], None)
     finally:
         signal.signal(signal.SIGTERM, before)
 
@@ -529,25 +506,6 @@ def test_warnings_and_streams_are_left_as_they_were(capsys):
     run(capsys, "check", "nothing", "--epsilon", 1)
     assert (warnings.showwarning, warnings.filters[:], sys.stdout.encoding, sys.stdout.errors) == before
 
-
-#: Ctrl-C in the import with a number, counted from the program's first line on.
-EARLY_IMPORT = """
-import sys
-import _dpwitness_command
-
-left = [int(sys.argv[1])]
-
-def look(event, arguments):
-    if event == "import" and left:
-        left[0] -= 1
-        if left[0] == 0:
-            left.clear()
-            exec("raise KeyboardInterrupt")  # as where dataclasses compile a class
-
-sys.addaudithook(look)
-sys.argv[1:] = ["list"]
-sys.exit(_dpwitness_command.main())
-"""
 
 INTERRUPTED_IMPORT = """
 import os, signal, sys
@@ -586,7 +544,7 @@ def test_as_processes(tmp_path):
     module = [sys.executable, "-m", "dpwitness"]
     pipes = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     cases = [
-        ([*script, "dpwitness.cli.parser", "seen"], 130, "dpwitness: interrupted before there was a result"),
+        ([*script, "dpwitness.cli.values", "seen"], 130, "dpwitness: interrupted before there was a result"),
         ([*script, "numpy", "hidden"], 130, "dpwitness: interrupted before there was a result"),
         (
             ["sh", "-c", f"{' '.join(module)} >&-"],
@@ -596,9 +554,6 @@ def test_as_processes(tmp_path):
     ]
     text = [*module, "check", f"{tmp_path / 'mine.py'}:noisy", "--claim", "1", "--queries", "1"]
     cases.append((text, 143, "dpwitness: interrupted before there was a result"))
-    (tmp_path / "ends.py").write_text("import os\nos._exit(0)\n")
-    text = [*module, "check", f"{tmp_path / 'ends.py'}:noisy", "--claim", "1", "--queries", "1"]
-    cases.append((text, 2, "ends.py:noisy called os._exit(0): take that out, it ends the check"))
     if Path("/dev/full").exists():
         cases.append((["sh", "-c", f"{' '.join(module)} --help >/dev/full"], 70, "No space left on device"))
         cases.append((["sh", "-c", f"{' '.join(module)} >/dev/full 2>/dev/full"], 70, ""))
@@ -610,19 +565,11 @@ def test_as_processes(tmp_path):
         assert err.count("\n") == bool(message), (process.args, err)
 
 
-@pytest.mark.parametrize("number", [1, 2, 10, 30])
-def test_ctrl_c_is_130_from_the_first_line_of_the_program_on(number):
-    """Before that Python itself starts, and has an exit code of its own."""
-    done = subprocess.run([sys.executable, "-c", EARLY_IMPORT, str(number)], capture_output=True, text=True, timeout=60)
-    assert (done.returncode, done.stdout) == (130, "")
-    assert done.stderr == "dpwitness: interrupted before there was a result\n"
-
-
 def test_help_is_printed_whole(capsys):
     for command in (["--help"], ["check", "--help"], ["attack", "threshold_testing", "--help"]):
         code, out, _ = run(capsys, *command)
         assert code == 0
-        assert out.startswith("usage: dpwitness")
+        assert out.startswith("Usage: dpwitness")
         assert "--traceback" in out
 
 
@@ -787,8 +734,8 @@ def test_the_printed_command_has_all_digits_and_limits(give, capsys):
         (["--outcome", "x:y"], "x"),
         (["--outcome", "1x"], "names of its attributes"),
         (["--save", ""], "give the name of a file"),
-        (["--method=--"], "'--method=--' has no value"),
-        (["--set=--"], "'--set=--' has no value"),
+        (["--errors=--"], "Invalid value for '--errors': '--' is not one of 'raise', 'outcome'"),
+        (["--set=--"], "--set '--' must be NAME=VALUE"),
     ],
 )
 def test_values_of_the_wrong_kind(capsys, options, message):

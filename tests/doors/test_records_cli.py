@@ -1,15 +1,16 @@
 """--records: real data from a file, and what the mechanism gets of it."""
 
-import argparse
 import json
+from types import SimpleNamespace
 
+import click
 import pytest
 
 import dpwitness as dpw
 from dpwitness.cli import main
 from dpwitness.cli.inputs import relation_of_records
 from dpwitness.cli.options import inputs
-from dpwitness.cli.parser import given_input
+from dpwitness.cli.values import given_input
 
 MINE = """
 def oldest(rng, people):
@@ -63,9 +64,10 @@ def test_records_have_their_columns_typed_as_a_whole(place, domain):
 
 def relation(*options):
     """The relation that options of `check` describe."""
-    parser = argparse.ArgumentParser()
-    inputs(parser)
-    return relation_of_records(parser.parse_args(["--records", "people.csv", *options]))
+    command = click.Command("check", params=inputs())
+    return relation_of_records(
+        SimpleNamespace(**command.make_context("check", ["--records", "people.csv", *options]).params)
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,7 +126,7 @@ def test_a_private_mechanism_is_not_refuted(capsys):
         (["--size", 0], "--size says more of --records: give --records FILE.csv too"),
         (["--records", "people.csv", "--size", 10**60], "give at most 1000000 records"),
         (["--records", "names.csv", "--form", "array"], "column 'name' of names.csv holds text"),
-        (["--records", "header.csv", "--form", "frame"], "invalid choice"),
+        (["--records", "header.csv", "--form", "frame"], "'frame' is not one of 'dataframe', "),
     ],
 )
 def test_what_cannot_be_used_is_one_line_and_exit_code_2(capsys, options, message):

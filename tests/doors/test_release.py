@@ -53,7 +53,7 @@ def test_the_conda_recipe_takes_everything_from_the_project():
     text = (ROOT / "conda" / "meta.yaml").read_text()
     recipe = yaml.safe_load(jinja2.Template(text).render(load_file_data=load_file_data, PYTHON="python"))
     assert recipe["package"] == {"name": "dpwitness", "version": PROJECT["version"]}
-    assert recipe["build"]["entry_points"] == ["dpwitness = _dpwitness_command:main"]
+    assert recipe["build"]["entry_points"] == ["dpwitness = dpwitness.cli:main"]
     needed = {re.split(r"[ <>=]", one)[0] for one in recipe["requirements"]["run"]}
     wanted = {re.split(r"[<>=]", one)[0] for one in PROJECT["dependencies"]}
     assert needed == wanted - {"matplotlib"} | {"matplotlib-base", "python"}

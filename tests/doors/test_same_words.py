@@ -11,11 +11,11 @@ import typing
 
 import numpy as np
 import pytest
+from command_lines import parsed
 
 import dpwitness as dpw
 from dpwitness import checks
 from dpwitness.claims import ZCDP
-from dpwitness.cli.commands import parse
 from dpwitness.mechanisms.signature import Signature
 from dpwitness.options import options_of
 from dpwitness.problem import Effort, Statement
@@ -148,7 +148,8 @@ OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "m
           "direction": "neighbours", "records": "neighbours", "adjacency": "neighbours", "form": "neighbours",
           "size": "neighbours", "unit": "neighbours", "at_most": "neighbours",
           "domain": "neighbours", "column": "data", "python": "mechanism",
-          "target": "mechanism", "program": "mechanism", "seeded": "mechanism", "batch": "mechanism"}  # fmt: skip
+          "target": "mechanism", "program": "mechanism", "seeded": "mechanism", "no_bits": "bits",
+          "batch": "mechanism"}  # fmt: skip
 MUST = {"curve": ("--epsilon", "1", "--claims", "1")}
 PRINTED = {"imports", "save", "json", "sarif", "quiet", "plot", "traceback", "help"}
 
@@ -157,7 +158,7 @@ PRINTED = {"imports", "save", "json", "sarif", "quiet", "plot", "traceback", "he
 def test_an_option_has_the_name_of_the_parameter(name):
     known = set(inspect.signature(COMMANDS[name]).parameters)
     line = [name, "x", *MUST.get(name, ())]
-    options = {action.dest for action in parse(line).parser._actions}
+    options = {parameter.name for parameter in parsed(line).context.command.params}
     assert {OTHERS.get(option, option) for option in options - PRINTED} <= known
 
 
@@ -171,7 +172,7 @@ def test_a_parameter_is_said_once_and_known_everywhere(name):
         assert signature.parameters[one].default == option.default
         assert f"\n{one}\n    {option.reference[:40]}" in reference
     if name in COMMANDS:
-        actions = {action.dest: action for action in parse([name, "x", *MUST.get(name, ())]).parser._actions}
+        actions = {one.name: one for one in parsed([name, "x", *MUST.get(name, ())]).context.command.params}
         for one in [one for one, option in options.items() if option.metavar or option.choices]:
             assert options[one].text[:20].replace("`", "--") in actions[one].help
 

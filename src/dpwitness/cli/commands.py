@@ -3,18 +3,28 @@
 What takes time to import is imported when a command runs, so that help, and errors in options, come at once.
 """
 
-import argparse
 import shutil
-import sys
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Final
 
-from dpwitness.checks import near
-from dpwitness.cli import compare, completion, doctor, init, options, sweep
-from dpwitness.cli.console import NOT_REFUTED, for_result, is_terminal, live, say, show
-from dpwitness.cli.parser import READ, WRITTEN, Parser, command
+import click
+from click.shell_completion import get_completion_class
+
+from dpwitness.cli import compare, doctor, init, options, sweep
+from dpwitness.cli.command import READ, WRITTEN, Argument, Command, Group, Option
+from dpwitness.cli.console import NOT_REFUTED, is_terminal, live, say, session, show
 from dpwitness.errors import BadInput, UnknownTarget
 from dpwitness.options import options_of
+
+#: The variable by which a shell asks what may come next.
+COMPLETE: Final = "_DPWITNESS_COMPLETE"
+#: For each shell the line that loads its completion.
+LOADED: Final = {
+    "bash": 'eval "$(dpwitness completion bash)"',
+    "zsh": 'eval "$(dpwitness completion zsh)"',
+    "fish": "dpwitness completion fish | source",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,84 +92,66 @@ COMMANDS: Final = {
 }
 #: The arguments of `check` that change no counts. The seed is said apart.
 NOT_REPEATED: Final = frozenset(("help", "traceback", "seed", "workers", "cluster", "save", "json", "quiet", "sarif"))
-#: What options were called, and are not any more.
-EARLIER: Final = {"--max-runs": "--runs", "--confidence": "--alpha, which is 1 − confidence"}
 
 
-def parse(given: list[str]) -> argparse.Namespace:
-    """Parse a command line; a parsed one has `run`. Raises `BadInput`."""
-    top = parser(attacks="attack" in given)  # families take time to import, and may be other packages'
-    for text in given:
-        if text.startswith("--") and text.endswith("=--"):  # argparse takes this for an option without a value
-            top.error(f"{text!r} has no value")
-    arguments, unknown = top.parse_known_args(given)
-    if unknown:
-        name = unknown[0].partition("=")[0]
-        meant = f"; give {EARLIER[name]}" if name in EARLIER else near(name, arguments.parser.options, prefix="--")
-        others = [command for command, below in top.commands.items() if name in below.options]
-        if others and not meant:
-            meant = f"; it is an option of {', '.join(others)}"
-        arguments.parser.error(f"unrecognized arguments: {' '.join(unknown)}{meant if name.startswith('-') else ''}")
-    return arguments
+class Attacks(Group):
+    """The attacks of all registered families, which take time to import and may be other packages'."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the families that have a command."""
+        if not self.commands:
+            from dpwitness.proposals import add_commands
+
+            add_commands(self, warn=lambda message: say(f"warning: {message}"))
+        return super().list_commands(ctx)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """The command of a family."""
+        self.list_commands(ctx)
+        return super().get_command(ctx, cmd_name)
 
 
-def parser(*, attacks: bool = True) -> Parser:
-    """Build the parser of all commands, without those of the attack families unless `attacks`.
-
-    Each sets `run`, which takes the parsed arguments and returns the exit code, and `parser`, itself.
-    """
-    top = Parser(prog="dpwitness", description="Finds and proves violations of differential privacy.")
-    top.add_argument("--version", action="version", version=_version())
-    commands = top.add_commands("command", "COMMAND")
-    summary = "list the bundled targets, their claims, their true ε"
-    targets = command(commands, "list", summary=summary, run=list_targets, examples=("list", "list --json"))
-    targets.add_argument("--json", action="store_true", help="print JSON")
-    for name, own in COMMANDS.items():
-        below = command(commands, name, summary=own.summary, run=run_function, examples=own.examples, exits=own.exits)
-        (options.witness if name == "replay" else options.target)(below)
-        options.python(below)
-        options.program(below)
-        options.of_function(below, name)
-        if own.plot:
-            options.plot(below)
-        options.printing(below)
-        if own.sarif:
-            options.sarif(below)
-        options.inputs(below, own.inputs)
-    summary = "draw saved results as one HTML page"
-    examples = ("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html")
-    page = command(commands, "report", summary=summary, run=write_report, examples=examples)
-    page.add_argument(
-        "results",
-        type=READ,
-        metavar="RESULT.json",
-        nargs="+",
-        help="a file written by --save or --dp-report (-: standard input)",
-    )
-    options.importing(page)
-    page.add_argument(
-        "-o", "--output", type=WRITTEN, metavar="FILE", required=True, help="the page to write, a single file"
-    )
-    for made in (sweep, compare, init, doctor):
-        made.add(commands)
-    completion.add(commands, parser)
-    summary = "run an attack on data and report what it recovers"
-    attack = commands.add_parser("attack", help=summary, description=f"{summary.capitalize()}.")
-    families = attack.add_commands("attack", "NAME")
-    if attacks:
-        from dpwitness.proposals import add_commands
-
-        add_commands(families, warn=lambda message: say(f"warning: {message}"))
+def program() -> Group:
+    """All commands."""
+    top = Group("dpwitness", summary="finds and proves violations of differential privacy", parameters=[VERSION])
+    for made in (TARGETS, *_checks(), PAGE, sweep.COMMAND, compare.COMMAND, init.COMMAND, doctor.COMMAND, COMPLETION):
+        top.add_command(made)
+    top.add_command(Attacks("attack", summary="run an attack on data and report what it recovers"))
     return top
 
 
-def _version() -> str:
-    from importlib.metadata import version
+def _checks() -> list[Command]:
+    """The commands that call a public function."""
+    return [
+        Command(
+            name,
+            summary=own.summary,
+            run=run_function,
+            parameters=[
+                *(options.WITNESS if name == "replay" else options.TARGET),
+                *options.PROGRAMS,
+                *options.of_function(name),
+                *([options.PLOT] if own.plot else []),
+                *options.printing(),
+                *([options.SARIF] if own.sarif else []),
+                *options.inputs(own.inputs),
+            ],
+            examples=own.examples,
+            exits=own.exits,
+        )
+        for name, own in COMMANDS.items()
+    ]
 
-    return f"dpwitness {version('dpwitness')}"
+
+def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        from importlib.metadata import version
+
+        show(f"dpwitness {version('dpwitness')}")
+        context.exit()
 
 
-def run_function(arguments: argparse.Namespace) -> int:
+def run_function(arguments: SimpleNamespace) -> int:
     """Call the public function of the command's name, and hand over its result."""
     import dpwitness as dpw
     from dpwitness.cli.inputs import call_of, carries_claim, check_mechanism, take_settings
@@ -168,6 +160,10 @@ def run_function(arguments: argparse.Namespace) -> int:
     from dpwitness.results.verdict import replay_text
 
     name = arguments.command
+    if arguments.__dict__.pop("no_bits", False):
+        if arguments.bits is not None:
+            raise BadInput("--no-bits and --bits exclude each other: leave one out")
+        arguments.bits = False
     check_mechanism(arguments)
     unclaimed = name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None
     needed = f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name"
@@ -202,21 +198,22 @@ def run_function(arguments: argparse.Namespace) -> int:
     )
 
 
-def repeating(arguments: argparse.Namespace) -> list[str]:
+def repeating(arguments: SimpleNamespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
     line, known, settings = ["dpwitness", "check"], options_of("check"), getattr(arguments, "settings", ())
-    for name, action in arguments.parser.arguments.items():
+    for parameter in arguments.context.command.params:
+        name = parameter.name
         value = getattr(arguments, name, None)
-        if name in NOT_REPEATED or value is None or value == action.default:
+        if name in NOT_REPEATED or value in (None, ()) or (value is False and name != "bits"):
             continue
         # A limit is meant as one where it was given; and a default may be another one in this project.
         said = name in ("runs", "max_time", *settings) or isinstance(value, bool)
         if not said and name in known and value == known[name].default:
             continue
-        option = [*action.option_strings[:1]]
+        option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
         if isinstance(value, bool):
             line += option if value else [f"--no-{name.replace('_', '-')}"]
-        elif isinstance(value, list):
+        elif isinstance(value, tuple):
             for item in value:
                 line += [*option, item] if isinstance(item, str) else [*option, *item]
         else:
@@ -224,7 +221,7 @@ def repeating(arguments: argparse.Namespace) -> list[str]:
     return line
 
 
-def write_report(arguments: argparse.Namespace) -> int:
+def write_report(arguments: SimpleNamespace) -> int:
     """Write the page of saved results."""
     from dpwitness.cli.output import check_places
     from dpwitness.files import write_atomically
@@ -236,7 +233,7 @@ def write_report(arguments: argparse.Namespace) -> int:
     return NOT_REFUTED
 
 
-def list_targets(arguments: argparse.Namespace) -> int:
+def list_targets(arguments: SimpleNamespace) -> int:
     """Print a line for each target, the bundled ones and those of other packages."""
     from dpwitness.files import json_text
     from dpwitness.mechanisms.catalog import load_registered, registered
@@ -260,7 +257,59 @@ def list_targets(arguments: argparse.Namespace) -> int:
     if arguments.json:
         show(json_text(rows))
         return NOT_REFUTED
-    with for_result():
-        width = shutil.get_terminal_size().columns if is_terminal(sys.stdout) else None
+    width = shutil.get_terminal_size().columns if is_terminal(session().stdout) else None
     show(table(("TARGET", "CLAIM", "TRUE ε", "SOURCE"), [tuple(row.values()) for row in rows], width=width))
     return NOT_REFUTED
+
+
+def write_completion(arguments: SimpleNamespace) -> int:
+    """Print the script of a shell."""
+    kind = get_completion_class(arguments.shell)
+    assert kind is not None
+    show(kind(program(), {}, "dpwitness", COMPLETE).source())
+    return NOT_REFUTED
+
+
+VERSION: Final = Option(
+    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="show the version"
+)
+TARGETS: Final = Command(
+    "list",
+    summary="list the bundled targets, their claims, their true ε",
+    run=list_targets,
+    parameters=[Option("--json", is_flag=True, help="print JSON")],
+    examples=("list", "list --json"),
+)
+PAGE: Final = Command(
+    "report",
+    summary="draw saved results as one HTML page",
+    run=write_report,
+    parameters=[
+        Argument(
+            "results",
+            "RESULT.json",
+            "a file written by --save or --dp-report (-: standard input)",
+            type=READ,
+            nargs=-1,
+            required=True,
+        ),
+        options.IMPORT,
+        Option("-o", "--output", type=WRITTEN, metavar="FILE", required=True, help="the page to write, a single file"),
+    ],
+    examples=("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html"),
+)
+COMPLETION: Final = Command(
+    "completion",
+    summary="print a script that completes commands and options in a shell",
+    run=write_completion,
+    parameters=[
+        Argument(
+            "shell",
+            "SHELL",
+            "bash, zsh or fish; to load it, put into its start file: "
+            + "; ".join(f"{shell}: {line}" for shell, line in LOADED.items()),
+            type=click.Choice(tuple(LOADED)),
+        )
+    ],
+    examples=tuple(f"completion {shell}" for shell in LOADED),
+)

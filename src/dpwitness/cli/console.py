@@ -1,9 +1,5 @@
-"""Output and end of a command: messages and progress on stderr, only the result on stdout, and the exit code.
+"""Output and end of a command: messages and progress on stderr, only the result on stdout, and the exit code."""
 
-This is loaded before anything that may fail or be interrupted, so it imports the standard library alone.
-"""
-
-import argparse
 import contextlib
 import os
 import shlex
@@ -15,16 +11,31 @@ import threading
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Final, NoReturn, Protocol, TextIO
+from collections.abc import Callable, Iterator, Mapping
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, Final, Protocol, TextIO
 
-from dpwitness.checks import ExitedAtOnce, class_and_text, escaped
+import click
+
+from dpwitness.checks import class_and_text, escaped
 from dpwitness.errors import DPWitnessError
 
 if TYPE_CHECKING:
     from dpwitness.runs import Progress as RunProgress
 
 NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED, TERMINATED = 0, 1, 2, 70, 130, 143
+#: As help and documentation say it.
+EXIT_CODES: Final[Mapping[int, str]] = {
+    NOT_REFUTED: "not refuted, or done",
+    VIOLATED: "violated: the claim is refuted",
+    BAD_INPUT: "bad input: one line on stderr says what, which value, and what to do",
+    UNEXPECTED: (
+        "an unexpected error, a cluster lost during the confirm runs, or a result that cannot be printed; "
+        "--traceback shows where"
+    ),
+    INTERRUPTED: "interrupted by Ctrl-C, with the result so far",
+    TERMINATED: "terminated by SIGTERM, with the result so far",
+}
 #: Seconds within which signals are one: `timeout`, as CI systems, sends SIGTERM to a process and then to its group.
 ONE_SIGNAL = 0.5
 #: Characters of one message: a hostile argument can be long, and is quoted.
@@ -38,6 +49,81 @@ STYLES = {"VIOLATED": "red", "NOT REFUTED": "green"}
 
 class NoResult(Exception):
     """A result could not be shown, for a reason that is neither bad input nor a defect here: the message says which."""
+
+
+class Interrupted(KeyboardInterrupt):
+    """Ctrl-C or SIGTERM. CPython ends a process by SIGINT, whatever its exit code, after a mere KeyboardInterrupt."""
+
+
+class Session:
+    """A command line while it runs: where its result goes, whether tracebacks are shown, and the signal that ended it.
+
+    The first signal ends the runs, with the verdict so far; while a result is written it waits; a second one ends the
+    process. It is remembered: an import or a compiler may make another error of `KeyboardInterrupt`.
+    """
+
+    def __init__(self, *, trace: bool = False) -> None:
+        self.trace = trace
+        self.stdout: TextIO | None = sys.stdout
+        self.signal: int | None = None
+        self._since = 0.0
+        self._held = False
+
+    @contextlib.contextmanager
+    def signals(self) -> Iterator[None]:
+        """Take Ctrl-C and SIGTERM in the main thread, unless another handler is set or the signal is ignored."""
+        usual: dict[int, Any] = {signal.SIGINT: signal.default_int_handler, signal.SIGTERM: signal.SIG_DFL}
+        here = threading.current_thread() is threading.main_thread()
+        taken = [number for number, handler in usual.items() if here and signal.getsignal(number) is handler]
+        for number in taken:
+            signal.signal(number, self._handle)
+        try:
+            yield
+        finally:
+            for number in taken:
+                signal.signal(number, usual[number])
+
+    def _handle(self, number: int, frame: object) -> None:
+        if self.signal is None:
+            self.signal, self._since = number, time.monotonic()
+            if not self._held:
+                raise Interrupted
+        elif time.monotonic() - self._since > ONE_SIGNAL:
+            if is_terminal(sys.stderr):
+                os.write(2, b"\x1b[?25h")  # a progress bar has hidden the cursor
+            os._exit(128 + self.signal)
+
+    def hold(self) -> None:
+        """From now on only remember a signal: a result, or the last message, is being printed."""
+        self._held = True
+
+    def explain(self, error: BaseException) -> int:
+        """Say on one line what went wrong, after the traceback if it is asked for; return the exit code."""
+        self.hold()
+        if self.trace:
+            _to_stderr("".join(traceback.format_exception(error)))
+        if self.signal is not None or isinstance(error, KeyboardInterrupt):
+            say("interrupted before there was a result")
+            return INTERRUPTED
+        match error:
+            case click.UsageError():
+                where = "" if error.ctx is None else f"; see `{error.ctx.command_path} --help`"
+                say(f"error: {error.format_message().rstrip('.')}{where}")
+                return BAD_INPUT
+            case DPWitnessError():
+                say(f"error: {error}")
+                return BAD_INPUT
+            case NoResult():
+                say(f"error: {error}")
+            case _:
+                say(f"error: unexpected {class_and_text(error)}; --traceback shows where")
+        return UNEXPECTED
+
+
+def session() -> Session:
+    """That of the command that runs in this thread."""
+    context = click.get_current_context(silent=True)
+    return (None if context is None else context.find_object(Session)) or Session()
 
 
 def printable(text: str) -> str:
@@ -87,119 +173,21 @@ def _discard(stream: TextIO) -> None:
             os.close(null)
 
 
-OUT, ERR = 1, 2
-
-
-class ResultStream:
-    """The standard output, reserved for results while a command runs.
-
-    What mechanisms print, the processes that they or we start, and C libraries goes to standard error: the file behind
-    the stream is exchanged, which costs nothing a run.
-    """
-
-    def __init__(self, stream: TextIO) -> None:
-        self.stream = stream
-        self.file: int | None = None
-        self.nowhere: TextIO | None = None  # where there is no standard error
-        with contextlib.suppress(OSError):  # closed, as for a process without any
-            self.file = os.dup(OUT)
-        self.reserve()
-
-    def reserve(self) -> None:
-        """Let what is printed from now on go to standard error."""
-        _flush(self.stream)
-        if self.file is not None:
-            try:
-                os.dup2(ERR, OUT)
-            except OSError:  # there is no standard error: it goes nowhere
-                null = os.open(os.devnull, os.O_WRONLY)
-                os.dup2(null, OUT)
-                os.close(null)
-        if self.nowhere is None and (sys.stderr is None or sys.stderr.closed):
-            self.nowhere = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115  # closed by `reserved_stdout`
-        sys.stdout = self.nowhere or sys.stderr
-
-    def release(self) -> None:
-        """Let what is printed from now on go to standard output again."""
-        _flush(sys.stdout)
-        if self.file is not None:
-            _flush_libraries()
-            os.dup2(self.file, OUT)
-        sys.stdout = self.stream
-
-
-_results: ResultStream | None = None
-
-
-@contextlib.contextmanager
-def reserved_stdout(*, for_good: bool = False) -> Iterator[None]:
-    """While this lasts only `for_result` writes to standard output; `for_good`: from then on, to the end."""
-    global _results
-    if _results is not None or sys.stdout is None:
-        yield
-        return
-    _results = ResultStream(sys.stdout)
-    try:
-        yield
-    finally:
-        if not for_good:
-            stream, _results = _results, None
-            stream.release()
-            if stream.file is not None:
-                os.close(stream.file)
-            if stream.nowhere is not None:
-                stream.nowhere.close()
-
-
-@contextlib.contextmanager
-def for_result() -> Iterator[None]:
-    """While this lasts `sys.stdout`, and the file behind it, are the standard output."""
-    if _results is None or sys.stdout is _results.stream:
-        yield
-        return
-    _results.release()
-    try:
-        yield
-    finally:
-        _results.reserve()
-
-
-def of_command(run: Callable[..., int]) -> contextlib.AbstractContextManager[None]:
-    """Where a command prints while it runs: one of another package prints its result, ours have `for_result`."""
-    ours = str(getattr(run, "__module__", "")).startswith("dpwitness.")
-    return contextlib.nullcontext() if ours else for_result()
-
-
-def _flush(stream: Any) -> None:
-    with contextlib.suppress(OSError, ValueError, AttributeError):  # a full disk, a closed stream, or none
-        stream.flush()
-
-
-def _flush_libraries() -> None:
-    """Write out what C libraries have printed and hold back, to where it was printed."""
-    if "numpy" not in sys.modules:
-        return  # nothing has run yet
-    import ctypes
-
-    with contextlib.suppress(OSError, AttributeError, TypeError):  # a system whose C library is not found like this
-        ctypes.CDLL(None).fflush(None)
-
-
 def show(text: str, *, wrap: bool = False) -> None:
     """Print a result on standard output, at once; on a terminal its lines wrap where asked. Raises `NoResult`."""
-    with for_result():
-        if sys.stdout is None:
-            raise NoResult("the result could not be printed: standard output is closed")
-        try:
-            if wrap and is_terminal(sys.stdout):
-                _on_terminal(printable(text))
-            else:
-                print(printable(text), flush=True)
-        except BrokenPipeError:  # who reads has what it wants, as `head` does
-            _discard(sys.stdout)
-        except (OSError, ValueError) as error:  # a full disk, a closed file
-            _discard(sys.stdout)
-            raise NoResult(f"the result could not be printed: {getattr(error, 'strerror', None) or error}") from error
+    stream = session().stdout
+    if stream is None:
+        raise NoResult("the result could not be printed: standard output is closed")
+    try:
+        if wrap and is_terminal(stream):
+            _on_terminal(printable(text), stream)
+        else:
+            print(printable(text), file=stream, flush=True)
+    except BrokenPipeError:  # who reads has what it wants, as `head` does
+        _discard(stream)
+    except (OSError, ValueError) as error:  # a full disk, a closed file
+        _discard(stream)
+        raise NoResult(f"the result could not be printed: {getattr(error, 'strerror', None) or error}") from error
 
 
 def is_terminal(stream: TextIO | None) -> bool:
@@ -207,7 +195,7 @@ def is_terminal(stream: TextIO | None) -> bool:
     return stream is not None and not stream.closed and stream.isatty()
 
 
-def _on_terminal(text: str) -> None:
+def _on_terminal(text: str, stream: TextIO) -> None:
     """Print with lines wrapped below their own beginnings, and the verdict in colour unless NO_COLOR is set."""
     from rich.console import Console
     from rich.text import Text
@@ -216,8 +204,8 @@ def _on_terminal(text: str) -> None:
     for word, style in STYLES.items():
         fitted.highlight_regex(rf"(?m)^{word}(?=:)", style)
     # The text is data: nothing in it is markup, a number to be coloured, or an emoji.
-    Console(file=sys.stdout, highlight=False, markup=False, emoji=False, soft_wrap=True).print(fitted)
-    sys.stdout.flush()
+    Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True).print(fitted)
+    stream.flush()
 
 
 def wrapped(text: str, width: int) -> str:
@@ -267,7 +255,7 @@ def streams() -> Iterator[None]:
             before.append((stream, encoding, errors or "strict"))
     try:
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}")
             yield
     finally:
         for stream, encoding, errors in before:
@@ -275,126 +263,15 @@ def streams() -> Iterator[None]:
                 stream.reconfigure(encoding=encoding, errors=errors)
 
 
-def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
-    say(f"warning: {message}")
-
-
-#: What ends a process at once, also while `exit_at_once_refused` lasts.
-_EXIT: Final = os._exit
-
-
-@contextlib.contextmanager
-def exit_at_once_refused() -> Iterator[None]:
-    """While this lasts `os._exit` raises `ExitedAtOnce`: by code 0 a mechanism would say that nothing was refuted.
-
-    In this process alone: others that are forked from it end by the function itself.
-    """
-    process, before = os.getpid(), os._exit
-
-    def refuse(status: int) -> NoReturn:
-        if os.getpid() != process:
-            _EXIT(status)
-        raise ExitedAtOnce(status)
-
-    os._exit = refuse
-    try:
-        yield
-    finally:
-        os._exit = before
-
-
-class Interrupts:
-    """Ctrl-C and SIGTERM while a command runs: the first ends the runs, with the verdict so far; the second all.
-
-    It remembers that one came: an import or a compiler may make another error of `KeyboardInterrupt`. With `last` the
-    process ends behind the command, and what comes while it does ends it at once.
-    """
-
-    #: That of the command which runs in the main thread.
-    active: "Interrupts | None" = None
-
-    def __init__(self, *, last: bool = False) -> None:
-        self._number: int | None = None  # of the first signal
-        self._since = 0.0
-        self._held = False
-        self._last = last
-        self._before: dict[int, Any] = {}
-
-    @property
-    def came(self) -> bool:
-        """Whether there was a signal."""
-        return self._number is not None
-
-    @property
-    def code(self) -> int:
-        """The exit code of a command that a signal ended."""
-        return INTERRUPTED if self._number is None else 128 + self._number
-
-    def __enter__(self) -> "Interrupts":
-        # Outside the main thread, or if another handler is set or the signal is ignored, nothing is changed.
-        if threading.current_thread() is threading.main_thread():
-            for number, usual in ((signal.SIGINT, signal.default_int_handler), (signal.SIGTERM, signal.SIG_DFL)):
-                if signal.getsignal(number) is usual:
-                    self._before[number] = usual
-                    signal.signal(number, self._handle)
-            Interrupts.active = self
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._held = True
-        if self._last:
-            return
-        for number, usual in self._before.items():
-            signal.signal(number, usual)
-        if Interrupts.active is self:
-            Interrupts.active = None
-
-    def _handle(self, number: int, frame: object) -> None:
-        if self.came and time.monotonic() - self._since > ONE_SIGNAL:
-            self._end()
-        elif not self.came:
-            self._number, self._since = number, time.monotonic()
-            if not self._held:
-                raise KeyboardInterrupt
-
-    def _end(self) -> None:
-        """End the process at once; those that it has started see that it is gone, and end."""
-        if is_terminal(sys.stderr):
-            os.write(2, b"\x1b[?25h")  # a progress bar has hidden the cursor
-        _EXIT(self.code)
-
-    def hold(self) -> None:
-        """From now on only remember: a result, or the last message, is being printed."""
-        self._held = True
-
-
-def explain(error: BaseException, *, trace: bool) -> int:
-    """Say on one line what went wrong, after the traceback if `trace`; return the exit code."""
-    if trace:
-        _to_stderr("".join(traceback.format_exception(error)))
-    match error:
-        case KeyboardInterrupt():
-            say("interrupted before there was a result")
-            return INTERRUPTED
-        case DPWitnessError():
-            say(f"error: {error}")
-            return BAD_INPUT
-        case NoResult():
-            say(f"error: {error}")
-        case _:
-            say(f"error: unexpected {class_and_text(error)}; --traceback shows where")
-    return UNEXPECTED
-
-
-def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
+def deliver(code: int, *steps: Callable[[], object]) -> int:
     """Print a result and write its files, each step even if an earlier one failed; return the exit code.
 
     `code` is that of the result. A proved violation stays exit 1 and an interruption 130; of anything else a failure
     shows: `BAD_INPUT` for a file that could not be written, `UNEXPECTED` for a result that could not be printed. Ctrl-C
     and SIGTERM wait until it is all written.
     """
-    if Interrupts.active is not None:
-        Interrupts.active.hold()
+    here = session()
+    here.hold()
     failures = []
     for step in steps:
         try:
@@ -403,7 +280,7 @@ def deliver(code: int, *steps: Callable[[], object], trace: bool) -> int:
             say("interrupted while the result was being written")
             return INTERRUPTED
         except BaseException as error:
-            failures.append(explain(error, trace=trace))
+            failures.append(here.explain(error))
     return code if code in (VIOLATED, INTERRUPTED) else max([code, *failures])
 
 
@@ -416,24 +293,20 @@ class Quiet(Protocol):
 
 
 @contextlib.contextmanager
-def live(arguments: argparse.Namespace | Quiet) -> "Iterator[RunProgress | None]":
+def live(arguments: SimpleNamespace | Quiet) -> "Iterator[RunProgress | None]":
     """A callback that draws a bar a stage; None where stderr is no terminal or --quiet was given.
 
     Behind it there is a result: an interruption waits until that is handed over, and a bar that cannot be drawn any
     more, as on a terminal that was closed, costs no result.
     """
     with contextlib.ExitStack() as drawn:
-        if arguments.quiet or sys.stderr is None or sys.stderr.closed or not sys.stderr.isatty():
-            yield None
-        else:
-            yield _bars(drawn, _seconds(arguments))
-        if Interrupts.active is not None:
-            Interrupts.active.hold()
+        yield None if arguments.quiet or not is_terminal(sys.stderr) else _bars(drawn, _seconds(arguments))
+        session().hold()
         with contextlib.suppress(OSError, ValueError):
             drawn.close()
 
 
-def _seconds(arguments: argparse.Namespace | Quiet) -> float | None:
+def _seconds(arguments: SimpleNamespace | Quiet) -> float | None:
     """The time of a command; None where it is of a part of it, as a line of a curve."""
     command, given = getattr(arguments, "command", None), getattr(arguments, "max_time", None)
     if command == "curve":
@@ -456,7 +329,7 @@ def share_done(done: int, size: int, spent: float, limit: float | None) -> tuple
 def _bars(drawn: contextlib.ExitStack, seconds: float | None) -> "RunProgress":
     """A callback that draws, until the stack is closed; `seconds`: the time of all, half of it for the search."""
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+    from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
     columns = (
         TextColumn("{task.description:<8}"),
@@ -467,7 +340,7 @@ def _bars(drawn: contextlib.ExitStack, seconds: float | None) -> "RunProgress":
     )
     began = time.monotonic()
     bars = drawn.enter_context(Progress(*columns, console=Console(stderr=True), transient=True))
-    tasks: dict[str, object] = {}
+    tasks: dict[str, TaskID] = {}
 
     def report(stage: str, done: int, total: int, note: str) -> None:
         with contextlib.suppress(OSError, ValueError):
@@ -475,6 +348,6 @@ def _bars(drawn: contextlib.ExitStack, seconds: float | None) -> "RunProgress":
             share, limit = share_done(done, total, time.monotonic() - began, of_stage)
             if stage not in tasks:
                 tasks[stage] = bars.add_task(stage, total=1.0, note=note, limit=limit)
-            bars.update(tasks[stage], completed=share, note=note, limit=limit)  # type: ignore[arg-type]  # rich's own id
+            bars.update(tasks[stage], completed=share, note=note, limit=limit)
 
     return report

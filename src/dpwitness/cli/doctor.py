@@ -1,201 +1,104 @@
 """The command `doctor`: what this installation runs on, whether its compiler works, and what makes checks slow."""
 
-import argparse
 import os
 import time
 import warnings
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from importlib.metadata import PackageNotFoundError, version
+from types import SimpleNamespace
 from typing import Any, Final
 
 from dpwitness.checks import class_and_text
+from dpwitness.cli.command import Command
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.options import printing
-from dpwitness.cli.parser import command
 
 #: Packages whose versions matter besides those of a witness.
-OTHERS: Final = (
-    "pandas",
-    "polars",
-    "pyarrow",
-    "loky",
-    "matplotlib",
-    "pytest",
-    "distributed",
-    "diffprivlib",
-    "opendp",
-    "python-dp",
-)
+OTHERS: Final = ("pandas", "polars", "pyarrow", "loky", "matplotlib", "pytest", "distributed", "diffprivlib", "opendp",
+                 "python-dp")  # fmt: skip
+#: Environment variables that change something.
+VARIABLES: Final = ("DPWITNESS_CACHE_DIR", "NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS",
+                    "OMP_NUM_THREADS")  # fmt: skip
 #: Seconds from which compiling a function of three lines is slow.
 SLOW_COMPILER: Final = 5.0
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Cache:
-    """The folder of machine code: its size in bytes, and why another one is not used."""
-
-    folder: str
-    files: int
-    bytes: int
-    writable: bool
-    kept: bool  # False: it is of this process alone
-    refused: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Compiler:
-    """Whether numba compiles; seconds of its import and of a small function, and what it said where it failed."""
-
-    works: bool
-    import_seconds: float
-    seconds: float
-    error: str = ""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Diagnosis:
-    """What `doctor` found; `slow` says what costs time, and what helps."""
-
-    versions: Mapping[str, str]
-    cores: int
-    memory: int  # bytes
-    cache: Cache
-    compiler: Compiler
-    settings: Mapping[str, str]  # environment variables that change something
-    slow: tuple[str, ...]
-
-    def to_json(self) -> dict[str, Any]:
-        """As JSON values."""
-        return asdict(self)
-
-    def __str__(self) -> str:
-        from dpwitness.results.text import label
-
-        cache, compiler = self.cache, self.compiler
-        state = "writable" if cache.writable else "not writable"
-        took = f"import {compiler.import_seconds:.1f} s, a small function {compiler.seconds:.1f} s"
-        return "\n".join(
-            [
-                "dpwitness doctor",
-                *(label(name, version) for name, version in self.versions.items()),
-                label("cores", f"{self.cores}"),
-                label("memory", f"{self.memory / 1e9:.1f} GB"),
-                label("cache", f"{cache.folder}: {cache.files:,} files, {cache.bytes / 1e6:.1f} MB, {state}"),
-                label("compiler", f"numba compiles ({took})" if compiler.works else f"fails: {compiler.error}"),
-                *(label("set", f"{name}={value}") for name, value in self.settings.items()),
-                *(f"  slow: {text}" for text in self.slow),
-                *([] if self.slow else ["  nothing here makes checks slow"]),
-            ]
-        )
-
-
-def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
-    """Declare it."""
-    below = command(
-        commands,
-        "doctor",
-        summary="show versions, cores, cache and compiler, and what makes checks slow",
-        run=run,
-        examples=("doctor", "doctor --json"),
-    )
-    printing(below, quiet=False)
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     """Print the diagnosis."""
     from dpwitness.cli.output import check_places, hand_over
 
     check_places(arguments)
     found = diagnosis()
-    return hand_over(arguments, NOT_REFUTED, found.to_json, lambda: str(found))
+    return hand_over(arguments, NOT_REFUTED, lambda: found, lambda: text_of(found))
 
 
-def diagnosis() -> Diagnosis:
-    """Look at this machine and this environment."""
-    from importlib.metadata import PackageNotFoundError, version
-
+def diagnosis() -> dict[str, Any]:
+    """What there is of this machine and this environment, as JSON values; `slow` says what costs time."""
     from dpwitness.checks import memory
+    from dpwitness.machine import cache_folder
     from dpwitness.results.witness import versions
     from dpwitness.runs import default_workers
 
-    compiler, cache = _compiler(), _cache()
     found = versions()
     for name in OTHERS:
         try:
             found[name] = version(name)
         except PackageNotFoundError:
             continue
-    names = ("DPWITNESS_CACHE_DIR", "NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS", "OMP_NUM_THREADS")
-    settings = {name: os.environ[name] for name in names if name in os.environ}
-    cores = default_workers()
-    return Diagnosis(
-        versions=found,
-        cores=cores,
-        memory=memory(),
-        cache=cache,
-        compiler=compiler,
-        settings=settings,
-        slow=_slow(cores, cache, compiler),
-    )
-
-
-def _cache() -> Cache:
-    from dpwitness.machine import cache_folder, private_folder
-
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         folder = cache_folder()
-    sizes = []
-    for path in folder.rglob("*"):
-        try:
-            sizes += [path.stat().st_size] if path.is_file() else []
-        except OSError:  # removed meanwhile
-            continue
-    return Cache(
-        folder=str(folder),
-        files=len(sizes),
-        bytes=sum(sizes),
-        writable=os.access(folder, os.W_OK),
-        kept=folder != private_folder() if said else True,
-        refused=tuple(str(one.message) for one in said),
-    )
+    refused = [str(one.message) for one in said]
+    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
+    writable = os.access(folder, os.W_OK)
+    cache = {"folder": str(folder), "files": len(sizes), "bytes": sum(sizes), "writable": writable, "refused": refused}
+    error, seconds = _compiler()
+    slow = [f"mechanisms run as plain Python, hundreds of times slower: numba {error}"] if error else []
+    slow += [f"numba takes {seconds:.1f} s for a small function: is the machine busy?"] * (seconds > SLOW_COMPILER)
+    return {
+        "versions": found,
+        "cores": default_workers(),
+        "memory": memory(),
+        "cache": cache,
+        "compiler": {"works": not error, "seconds": round(seconds, 3), "error": error},
+        "settings": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        "slow": [*slow, *refused],
+    }
 
 
-def _compiler() -> Compiler:
-    """Compile a function of three lines, as numba does a mechanism; nothing of it is kept."""
+def _compiler() -> tuple[str, float]:
+    """Why numba does not compile a small function; empty where it does, and the seconds of import and compiling."""
     began = time.monotonic()
     try:
         import numba
-        import numpy as np
 
-        imported = time.monotonic()
-
-        def noisy(rng: Any, value: float) -> float:
-            total = value
-            for _ in range(3):
-                total += rng.laplace(0.0, 1.0)
-            return total
-
-        compiled = numba.njit(noisy)
-        compiled(np.random.default_rng(0), 1.0)
-        works = numba.extending.is_jitted(compiled) and bool(compiled.signatures)
+        works = numba.extending.is_jitted(numba.njit("float64(float64)")(lambda value: 2.0 * value))
     except Exception as error:  # whatever a compiler that does not fit its surroundings raises
-        return Compiler(works=False, import_seconds=0.0, seconds=0.0, error=class_and_text(error))
-    seconds = round(time.monotonic() - imported, 3)
-    why = "" if works else "it is switched off (NUMBA_DISABLE_JIT)"
-    return Compiler(works=works, import_seconds=round(imported - began, 3), seconds=seconds, error=why)
+        return f"fails: {class_and_text(error)}", 0.0
+    return "" if works else "is switched off (NUMBA_DISABLE_JIT)", time.monotonic() - began
 
 
-def _slow(cores: int, cache: Cache, compiler: Compiler) -> tuple[str, ...]:
-    """What costs time here, and what helps."""
-    found = []
-    if not compiler.works:
-        found.append("mechanisms run as plain Python, hundreds of times slower, since numba does not compile")
-    elif compiler.seconds > SLOW_COMPILER:
-        found.append(f"numba takes {compiler.seconds:.1f} s for a small function: is the machine busy?")
-    found += cache.refused
-    if not cache.kept:
-        found.append("every process compiles each mechanism anew, since no cache folder can be used")
-    if cores == 1:
-        found.append("there is one core: plain Python mechanisms run in one process")
-    return tuple(found)
+def text_of(found: dict[str, Any]) -> str:
+    """The diagnosis as lines."""
+    from dpwitness.results.text import label
+
+    cache, compiler = found["cache"], found["compiler"]
+    state = f"{cache['files']:,} files, {cache['bytes'] / 1e6:.1f} MB, {'' if cache['writable'] else 'not '}writable"
+    lines = [label(name, text) for name, text in found["versions"].items()]
+    lines += [
+        label("cores", str(found["cores"])),
+        label("memory", f"{found['memory'] / 1e9:.1f} GB"),
+        label("cache", f"{cache['folder']}: {state}"),
+        label("compiler", f"numba {compiler['error'] or 'compiles'}, {compiler['seconds']:.1f} s with its import"),
+        *(label("set", f"{name}={value}") for name, value in found["settings"].items()),
+        *(f"  slow: {text}" for text in found["slow"] or ["nothing found"]),
+    ]
+    return "\n".join(["dpwitness doctor", *lines])
+
+
+COMMAND: Final = Command(
+    "doctor",
+    summary="show versions, cores, cache and compiler, and what makes checks slow",
+    run=run,
+    parameters=printing(quiet=False),
+    examples=("doctor", "doctor --json"),
+)

@@ -1,17 +1,19 @@
 """Turns the options of a command into the parameters of the public function of the same name."""
 
-import argparse
 import re
 import shlex
 from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Final
+
+import click
 
 from _dpwitness_session import BITS
 from dpwitness.checks import near
 from dpwitness.cli.console import say
 from dpwitness.cli.options import ADJACENCIES, FORMS, import_modules
-from dpwitness.cli.parser import given_input, require_each_once, settings
+from dpwitness.cli.values import given_input, require_each_once, settings
 from dpwitness.errors import BadInput, InvalidData, InvalidNeighbours
 from dpwitness.files import as_utf8, read_column, read_frame, shown, typed_column
 from dpwitness.mechanisms.catalog import load, load_code
@@ -30,7 +32,7 @@ RANGE: Final = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
 OF_RECORDS: Final = ("adjacency", "form", "size", "unit", "at_most", "domain")
 
 
-def take_settings(arguments: argparse.Namespace) -> None:
+def take_settings(arguments: SimpleNamespace) -> None:
     """Let the settings of the project give the options that were not given; `settings` are the names of these.
 
     Raises `BadInput` for a setting that makes no sense.
@@ -44,7 +46,7 @@ def take_settings(arguments: argparse.Namespace) -> None:
             setattr(arguments, name, value)
 
 
-def call_of(arguments: argparse.Namespace) -> tuple[tuple[Any, ...], dict[str, Any]]:
+def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]]:
     """The positional and the named arguments of the function; options that were not given are left out."""
     named = {
         name: BITS.get(value, value) if name == "bits" else value
@@ -90,13 +92,13 @@ def carries_claim(mechanism: object) -> bool:
     return not library.takes_distance and library.claim(mechanism) is not None
 
 
-def check_mechanism(arguments: argparse.Namespace) -> None:
+def check_mechanism(arguments: SimpleNamespace) -> None:
     """Raise `BadInput` unless the options name one mechanism, and say nothing of another kind of one."""
     replayed = arguments.command == "replay"
     word, target = ("--mechanism", arguments.mechanism) if replayed else ("TARGET", arguments.target)
     if arguments.program is None:
         if target is None and not replayed:
-            arguments.parser.error("the following arguments are required: TARGET, or --command")
+            raise click.UsageError("give TARGET, or --command PROGRAM", arguments.context)
         for name, given in (("seeded", arguments.seeded), ("batch", arguments.batch is not None)):
             if given:
                 raise BadInput(f"--{name} says more of --command: give --command PROGRAM too")
@@ -104,11 +106,11 @@ def check_mechanism(arguments: argparse.Namespace) -> None:
             raise BadInput("--python says what runs the mechanism: give --mechanism TARGET too")
         return
     for name, value in ((word, target), ("--python", arguments.python), ("--set", getattr(arguments, "set", None))):
-        if value not in (None, []):
+        if value not in (None, ()):
             raise BadInput(f"--command is the whole mechanism, arguments included: leave out {name}")
 
 
-def _mechanism(arguments: argparse.Namespace, target: str | None) -> Callable[..., object]:
+def _mechanism(arguments: SimpleNamespace, target: str | None) -> Callable[..., object]:
     """The function that a name stands for, or one of the interpreter of --python, or the program of --command."""
     if arguments.program is not None:
         from dpwitness.mechanisms.command import OUTCOME_SECONDS, command
@@ -128,7 +130,7 @@ def _mechanism(arguments: argparse.Namespace, target: str | None) -> Callable[..
     return remote(arguments.python, target)
 
 
-def relation(arguments: argparse.Namespace, numbers_of_data: int | None = None) -> Relation | None:
+def relation(arguments: SimpleNamespace, numbers_of_data: int | None = None) -> Relation | None:
     """The relation that the options describe; None leaves it to the target. Raises `BadInput`."""
     extras = [name for name in ("may_move", "direction") if getattr(arguments, name)]
     of_records = relation_of_records(arguments)
@@ -155,7 +157,7 @@ def relation(arguments: argparse.Namespace, numbers_of_data: int | None = None) 
     return None
 
 
-def _data(arguments: argparse.Namespace) -> Data | None:
+def _data(arguments: SimpleNamespace) -> Data | None:
     """D, from --data and --column; None where no file was given. Raises `InvalidData`."""
     if arguments.data is not None:
         return read_column(arguments.data, arguments.column)
@@ -164,9 +166,9 @@ def _data(arguments: argparse.Namespace) -> Data | None:
     return None
 
 
-def relation_of_records(arguments: argparse.Namespace) -> Relation | None:
+def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
     """The relation that --records describes; None where it was not given. Raises `BadInput`."""
-    given = [name for name in OF_RECORDS if getattr(arguments, name) not in (None, [])]
+    given = [name for name in OF_RECORDS if getattr(arguments, name) not in (None, ())]
     if arguments.records is None:
         if given:
             raise BadInput(f"--{given[0].replace('_', '-')} says more of --records: give --records FILE.csv too")

@@ -3,17 +3,24 @@
 An option with the name of a parameter takes what the parameter takes.
 """
 
-import argparse
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any, Final
 
-from dpwitness.cli.parser import CLAIM, CODE, MODULE, PROGRAM, READ, WRITTEN, number, seconds, span, threads, whole
-from dpwitness.options import REQUIRED, Option, options_of
+import click
+
+from dpwitness.cli.command import CLAIM, CODE, MODULE, PROGRAM, READ, WRITTEN, Argument, FileType, Option
+from dpwitness.cli.values import number, seconds, span, threads, whole
+from dpwitness.errors import InvalidParameter
+from dpwitness.options import REQUIRED, options_of
+from dpwitness.options import Option as Declared
+
+Parameters = list[click.Parameter]
 
 #: What the text of an option is turned into, where it does not stay text.
-KINDS: Final[dict[str, Callable[[str], Any]]] = {
+KINDS: Final[dict[str, Callable[[str], Any] | FileType]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
     "workers": threads, "max_time": seconds, "detectable_ratio": number,
     "claim": CLAIM, "outcome": CODE,
@@ -26,24 +33,23 @@ ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", 
 FORMS: Final = ("dataframe", "polars", "polars-lazy", "arrow", "array", "list", "columns", "xy")
 
 
-def of_function(parser: argparse.ArgumentParser, function: str) -> None:
+def of_function(function: str) -> Parameters:
     """The options of a public function that a command line can give; one that is not given is None."""
+    found: Parameters = []
     for name, option in options_of(function).items():
-        place: Any = parser
         if name == "bits":
-            text = "do not test the last bits of floating-point outcomes"
-            place = parser.add_mutually_exclusive_group()
-            place.add_argument("--no-bits", dest="bits", action="store_const", const=False, help=text)
+            found.append(Option("--no-bits", is_flag=True, help="do not test the last bits of floating-point outcomes"))
         if option.metavar is not None:
-            several = {"nargs": "+"} if (function, name) == ("curve", "epsilon") else {}
-            _add(parser, name, option, metavar=option.metavar, type=KINDS.get(name), **several)
+            several = (function, name) == ("curve", "epsilon")
+            found.append(_option(name, option, metavar=option.metavar, type=KINDS.get(name), several=several))
         elif option.flag:
-            _add(parser, name, option, action=argparse.BooleanOptionalAction)
+            found.append(_option(name, option, is_flag=True, default=None, switch=True))
         elif option.choices:
-            _add(place, name, option, choices=(*SETTINGS_ALONE.get(name, ()), *option.choices))
+            found.append(_option(name, option, type=click.Choice((*SETTINGS_ALONE.get(name, ()), *option.choices))))
+    return found
 
 
-def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | None = None) -> None:
+def common(*, max_time: float, workers: str | None = None) -> Parameters:
     """Options of an attack that every command has; `max_time`: the default in seconds; `workers`: the help."""
     check = options_of("check")
     own = {
@@ -51,12 +57,15 @@ def common(parser: argparse.ArgumentParser, *, max_time: float, workers: str | N
         "workers": replace(check["workers"], text=workers or check["workers"].text),
         "max_time": replace(check["max_time"], default=max_time),
     }
-    for name, option in own.items():
-        _add(parser, name, option, metavar=option.metavar, type=KINDS[name], default=option.default)
-    printing(parser)
+    made = [
+        _option(name, option, metavar=option.metavar, type=KINDS[name], default=option.default)
+        for name, option in own.items()
+    ]
+    return [*made, *printing()]
 
 
-def _add(parser: argparse._ActionsContainer, name: str, option: Option, **settings: Any) -> None:
+def _option(name: str, option: Declared, *, switch: bool = False, **settings: Any) -> Option:
+    """An option as the table declares it; `switch`: with one that says the opposite."""
     default = (
         ""
         if option.default in (None, REQUIRED) or isinstance(option.default, bool)
@@ -64,10 +73,11 @@ def _add(parser: argparse._ActionsContainer, name: str, option: Option, **settin
     )
     if name == "max_time":
         default = default.replace(")", "s)")
-    parser.add_argument(
-        f"--{name.replace('_', '-')}",
+    word = name.replace("_", "-")
+    return Option(
+        f"--{word}/--no-{word}" if switch else f"--{word}",
         required=option.default is REQUIRED,
-        help=re.sub(r"`(\w+)`", r"--\1", f"{option.text}{default}").replace("%", "%%"),
+        help=re.sub(r"`(\w+)`", r"--\1", f"{option.text}{default}"),
         **settings,
     )
 
@@ -78,72 +88,79 @@ def _as_written(default: object) -> str:
     return text.replace("e+0", "e").replace("e-0", "e-")
 
 
-def printing(parser: argparse.ArgumentParser, *, quiet: bool = True, save: str = "write the result as JSON") -> None:
+def require_one(arguments: SimpleNamespace, *names: str) -> None:
+    """Raise `InvalidParameter` where two of these options are given."""
+    given = [f"--{name.replace('_', '-')}" for name in names if getattr(arguments, name) not in (None, False)]
+    if len(given) > 1:
+        raise InvalidParameter(f"{' and '.join(given)} exclude each other: leave one out")
+
+
+def printing(*, quiet: bool = True, save: str = "write the result as JSON") -> Parameters:
     """Where the result goes; `quiet`: whether the command shows progress, `save`: the help of --save."""
-    parser.add_argument("--save", type=WRITTEN, metavar="FILE", help=save)
-    parser.add_argument("--json", action="store_true", help="print only the result, as JSON, on stdout")
-    if quiet:
-        parser.add_argument("--quiet", action="store_true", help="no progress on stderr")
+    return [
+        Option("--save", type=WRITTEN, metavar="FILE", help=save),
+        Option("--json", is_flag=True, help="print only the result, as JSON, on stdout"),
+        *([Option("--quiet", is_flag=True, help="no progress on stderr")] if quiet else []),
+    ]
 
 
-def plot(parser: argparse.ArgumentParser) -> None:
-    """--plot; the format follows from the name."""
-    parser.add_argument("--plot", type=WRITTEN, metavar="FILE", help="draw the result as .svg, .png or .pdf")
-
-
-def sarif(parser: argparse.ArgumentParser) -> None:
-    """--sarif."""
-    parser.add_argument(
-        "--sarif", type=WRITTEN, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
-    )
-
-
-def target(parser: argparse.ArgumentParser) -> None:
-    """TARGET and its parameters."""
-    parser.add_argument(
+#: The format follows from the name.
+PLOT: Final = Option("--plot", type=WRITTEN, metavar="FILE", help="draw the result as .svg, .png or .pdf")
+SARIF: Final = Option(
+    "--sarif", type=WRITTEN, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
+)
+#: TARGET and its parameters.
+TARGET: Final[Parameters] = [
+    Argument(
         "target",
+        "TARGET",
+        "a bundled name, path/file.py:function or package.module:object; not given with --command",
         type=CODE,
-        metavar="TARGET",
-        nargs="?",
-        help="a bundled name, path/file.py:function or package.module:object; not given with --command",
-    )
-    parser.add_argument(
-        "--set", metavar="NAME=VALUE", action="append", default=[], help="a parameter of the mechanism (repeatable)"
-    )
-
-
-def witness(parser: argparse.ArgumentParser) -> None:
-    """WITNESS.json and the mechanism that it is replayed against."""
-    parser.add_argument(
-        "witness",
-        type=READ,
-        metavar="WITNESS.json",
-        help="a witness, or a result written by --save (-: standard input)",
-    )
-    parser.add_argument(
+        required=False,
+    ),
+    Option("--set", metavar="NAME=VALUE", multiple=True, help="a parameter of the mechanism (repeatable)"),
+]
+#: What registers the kinds that a file holds, which never decides itself which code runs.
+IMPORT: Final = Option(
+    "--import",
+    "imports",
+    type=MODULE,
+    metavar="MODULE",
+    multiple=True,
+    help="package.module or path/file.py to import first: it registers your own events, relations or claims "
+    "(repeatable)",
+)
+#: WITNESS.json and the mechanism that it is replayed against.
+WITNESS: Final[Parameters] = [
+    Argument("witness", "WITNESS.json", "a witness, or a result written by --save (-: standard input)", type=READ),
+    Option(
         "--mechanism",
         type=CODE,
         metavar="TARGET",
         help="the mechanism, if the witness names no bundled target: a file never decides which code runs",
-    )
-    importing(parser)
+    ),
+    IMPORT,
+]
+#: Which interpreter runs the mechanism, or which program of any language is it.
+PROGRAMS: Final[Parameters] = [
+    Option("--python", type=READ, metavar="PATH", help="interpreter of another environment that runs the mechanism"),
+    Option(
+        "--command",
+        "program",
+        type=PROGRAM,
+        metavar="PROGRAM",
+        help="in place of TARGET: a program that answers requests, with its arguments, as './release --epsilon 1'",
+    ),
+    Option(
+        "--seeded",
+        is_flag=True,
+        help="the random numbers of the program of --command follow from the seeds that it gets",
+    ),
+    Option("--batch", type=whole, metavar="N", help="number of runs in one request to the program of --command"),
+]
 
 
-def importing(parser: argparse.ArgumentParser) -> None:
-    """--import: what registers the kinds that a file holds, which never decides itself which code runs."""
-    parser.add_argument(
-        "--import",
-        dest="imports",
-        type=MODULE,
-        metavar="MODULE",
-        action="append",
-        default=[],
-        help="package.module or path/file.py to import first: it registers your own events, relations or claims "
-        "(repeatable)",
-    )
-
-
-def import_modules(arguments: argparse.Namespace) -> None:
+def import_modules(arguments: SimpleNamespace) -> None:
     """Import what --import names. Raises `UnknownTarget`."""
     from dpwitness.mechanisms.catalog import load_module
 
@@ -151,76 +168,36 @@ def import_modules(arguments: argparse.Namespace) -> None:
         load_module(place)
 
 
-def python(parser: argparse.ArgumentParser) -> None:
-    """--python: which interpreter runs the mechanism."""
-    parser.add_argument(
-        "--python", type=READ, metavar="PATH", help="interpreter of another environment that runs the mechanism"
-    )
-
-
-def program(parser: argparse.ArgumentParser) -> None:
-    """--command, --seeded and --batch: a program of any language that is the mechanism."""
-    parser.add_argument(
-        "--command",
-        dest="program",
-        type=PROGRAM,
-        metavar="PROGRAM",
-        help="in place of TARGET: a program that answers requests, with its arguments, as './release --epsilon 1'",
-    )
-    parser.add_argument(
-        "--seeded",
-        action="store_true",
-        help="the random numbers of the program of --command follow from the seeds that it gets",
-    )
-    parser.add_argument(
-        "--batch", type=whole, metavar="N", help="number of runs in one request to the program of --command"
-    )
-
-
-def inputs(parser: argparse.ArgumentParser, title: str = "inputs (default: the target's own relation)") -> None:
+def inputs(title: str = "inputs (default: the target's own relation)") -> Parameters:
     """Which inputs are neighbours, and D."""
-    group = parser.add_argument_group(title)
-    group.add_argument(
-        "--pair", nargs=2, action="append", metavar=("D", "D′"), help="two neighbouring inputs as JSON (repeatable)"
-    )
-    group.add_argument("--queries", type=whole, metavar="N", help="answers to N queries of sensitivity 1")
-    group.add_argument(
-        "--may-move", choices=("all", "one"), help="how many answers may differ between neighbours (default all)"
-    )
-    group.add_argument(
-        "--direction", choices=("any", "up"), help="up: all answers move in the same direction (default any)"
-    )
-    group.add_argument(
-        "--records", type=READ, metavar="FILE.csv", help="records to start from; neighbours differ in one (-: stdin)"
-    )
-    names = ", ".join(ADJACENCIES)
-    group.add_argument("--adjacency", choices=tuple(ADJACENCIES), metavar="HOW", help=f"{names} (default add-remove)")
-    group.add_argument(
-        "--form",
-        choices=FORMS,
-        metavar="FORM",
-        help=f"what the mechanism gets: {', '.join(FORMS)} (default dataframe; xy: the last column is y)",
-    )
-    group.add_argument("--size", type=whole, metavar="N", help="only datasets of N records (default any number)")
-    group.add_argument(
-        "--unit",
-        metavar="COL",
-        help="the column that names the unit, such as a person: neighbours differ in all records of one unit",
-    )
-    group.add_argument(
-        "--at-most", type=whole, metavar="N", help="maximum number of records of a unit (default any number)"
-    )
-    group.add_argument(
-        "--domain",
-        metavar="COL=VALUES",
-        action="append",
-        default=[],
-        help="the domain of a column of --records: LOW:HIGH or A,B,C (default: from the file; repeatable)",
-    )
-    data(group, "take D from a file; the relation makes the neighbours")
+    return [
+        Option("--pair", nargs=2, multiple=True, metavar="D D′", title=title,
+               help="two neighbouring inputs as JSON (repeatable)"),
+        Option("--queries", type=whole, metavar="N", title=title, help="answers to N queries of sensitivity 1"),
+        Option("--may-move", type=click.Choice(("all", "one")), title=title,
+               help="how many answers may differ between neighbours (default all)"),
+        Option("--direction", type=click.Choice(("any", "up")), title=title,
+               help="up: all answers move in the same direction (default any)"),
+        Option("--records", type=READ, metavar="FILE.csv", title=title,
+               help="records to start from; neighbours differ in one (-: stdin)"),
+        Option("--adjacency", type=click.Choice(tuple(ADJACENCIES)), metavar="HOW", title=title,
+               help=f"{', '.join(ADJACENCIES)} (default add-remove)"),
+        Option("--form", type=click.Choice(FORMS), metavar="FORM", title=title,
+               help=f"what the mechanism gets: {', '.join(FORMS)} (default dataframe; xy: the last column is y)"),
+        Option("--size", type=whole, metavar="N", title=title, help="only datasets of N records (default any number)"),
+        Option("--unit", metavar="COL", title=title,
+               help="the column that names the unit, such as a person: neighbours differ in all records of one unit"),
+        Option("--at-most", type=whole, metavar="N", title=title,
+               help="maximum number of records of a unit (default any number)"),
+        Option("--domain", metavar="COL=VALUES", multiple=True, title=title,
+               help="the domain of a column of --records: LOW:HIGH or A,B,C (default: from the file; repeatable)"),
+        *data("take D from a file; the relation makes the neighbours", title),
+    ]  # fmt: skip
 
 
-def data(parser: argparse._ActionsContainer, help: str) -> None:
+def data(help: str, title: str = "options") -> Parameters:
     """--data and --column: numbers from a CSV file, or from standard input."""
-    parser.add_argument("--data", type=READ, metavar="FILE.csv", help=f"{help} (-: standard input)")
-    parser.add_argument("--column", metavar="NAME", help="the column of --data (default: count, else the last)")
+    return [
+        Option("--data", type=READ, metavar="FILE.csv", title=title, help=f"{help} (-: standard input)"),
+        Option("--column", metavar="NAME", title=title, help="the column of --data (default: count, else the last)"),
+    ]

@@ -1,13 +1,13 @@
 """Writes a result to stdout and files: files are checked before the runs, and written after the result is printed."""
 
-import argparse
 import contextlib
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
+from dpwitness.cli.command import READ, Argument, FileType
 from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, annotate, deliver, show
-from dpwitness.cli.parser import READ
 from dpwitness.errors import InvalidData, InvalidWitness
 from dpwitness.files import STDIN, check_writable, json_text, overwrites, shown, write_json
 from dpwitness.mechanisms.catalog import load
@@ -20,7 +20,7 @@ from dpwitness.results.profile import Profile
 from dpwitness.results.verdict import Verdict, Violation
 
 
-def check_places(arguments: argparse.Namespace) -> None:
+def check_places(arguments: SimpleNamespace) -> None:
     """Raise `InvalidData` for a file that cannot be written, or that another argument names too, before anything runs.
 
     Also where several files to read are standard input, which can be read once, and where the working folder is gone.
@@ -30,7 +30,7 @@ def check_places(arguments: argparse.Namespace) -> None:
         arguments.folder = os.getcwd()
     except OSError as error:
         raise InvalidData(f"the working folder cannot be read: {error.strerror}; change to one that exists") from error
-    named = list(arguments.parser.named_files(arguments))
+    named = list(_named_files(arguments))
     for _, kind, file in named:
         if kind.written or kind.kept:
             check_writable(file)
@@ -47,8 +47,18 @@ def check_places(arguments: argparse.Namespace) -> None:
         plot_format(path)
 
 
+def _named_files(arguments: SimpleNamespace) -> Iterator[tuple[str, FileType, str]]:
+    """The files that arguments name: by which argument, of which type, and which file."""
+    for parameter in arguments.context.command.params:
+        kind, value = parameter.type, getattr(arguments, parameter.name, None)
+        if isinstance(kind, FileType):
+            name = str(parameter.metavar) if isinstance(parameter, Argument) else parameter.opts[-1]
+            for text in [value] if isinstance(value, str) else value or ():
+                yield from ((name, kind, file) for file in kind.files(text))
+
+
 def hand_over(
-    arguments: argparse.Namespace,
+    arguments: SimpleNamespace,
     code: int,
     value: Callable[[], dict[str, object]],
     report: Callable[[], str],
@@ -70,10 +80,10 @@ def hand_over(
         steps.append(last)
     with contextlib.suppress(OSError):  # it was removed meanwhile: the result is printed all the same
         os.chdir(arguments.folder)  # a mechanism may have gone to another one
-    return deliver(code, *steps, trace=arguments.traceback)
+    return deliver(code, *steps)
 
 
-def _print(arguments: argparse.Namespace, value: Callable[[], dict[str, object]], report: Callable[[], str]) -> None:
+def _print(arguments: SimpleNamespace, value: Callable[[], dict[str, object]], report: Callable[[], str]) -> None:
     if arguments.json:
         show(json_text(value()))
     else:
@@ -94,7 +104,7 @@ def _save(path: str, value: dict[str, object], *, readable: bool) -> None:
 
 
 def mark_violation(
-    arguments: argparse.Namespace, code: int, result: Verdict | Bound | Curve | Profile, mechanism: object
+    arguments: SimpleNamespace, code: int, result: Verdict | Bound | Curve | Profile, mechanism: object
 ) -> None:
     """Write --sarif, and on GitHub Actions let a violation mark the mechanism's line. Raises `InvalidData`."""
     path, marked = getattr(arguments, "sarif", None), code == VIOLATED and github.runs_here()

@@ -1,54 +1,15 @@
 """The command `sweep`: check all that modules claim, each in a process of its own."""
 
-import argparse
+from types import SimpleNamespace
+from typing import Final
 
+from dpwitness.cli.command import KEPT, MODULE, READ, Argument, Command, Option
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
 from dpwitness.cli.options import printing
-from dpwitness.cli.parser import KEPT, MODULE, READ, command, number, seconds, threads, whole
+from dpwitness.cli.values import number, seconds, threads, whole
 
 
-def add(commands: argparse._SubParsersAction) -> None:  # type: ignore[type-arg]  # generic for type checkers only
-    """Declare it."""
-    below = command(
-        commands,
-        "sweep",
-        summary="check everything in a module that claims privacy",
-        run=run,
-        examples=("sweep diffprivlib.tools", "sweep opendp.measurements --max-time 10 --output sweep.jsonl"),
-        exits=(0, 1, 2),
-    )
-    below.add_argument(
-        "modules",
-        type=MODULE,
-        metavar="MODULE",
-        nargs="+",
-        help="package.module or path/file.py; it is imported, so its code runs",
-    )
-    below.add_argument(
-        "--records", type=READ, metavar="FILE.csv", help="records to start from, for mechanisms that take tables"
-    )
-    below.add_argument(
-        "--max-time", type=seconds, metavar="TIME", default=20.0, help="time limit of each case (default 20s)"
-    )
-    below.add_argument(
-        "--alpha", type=number, metavar="A", default=1e-3,
-        help="probability of a false alarm of all cases together (default 0.001)",
-    )  # fmt: skip
-    below.add_argument("--seed", type=whole, metavar="N", help="seed of all random numbers (default: a new seed)")
-    below.add_argument(
-        "--workers", type=threads, metavar="N", default=2, help="number of cases that run at the same time (default 2)"
-    )
-    below.add_argument(
-        "--output",
-        type=KEPT,
-        metavar="FILE.jsonl",
-        help="write one line for each result; an interrupted sweep goes on from this file",
-    )
-    below.add_argument("--list", action="store_true", help="list the cases without running them")
-    printing(below, save="write all results as JSON at the end")
-
-
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     """List the cases, run them, print the table; 1 where one is refuted."""
     from dpwitness.cli.output import check_places, hand_over
     from dpwitness.problem import Effort
@@ -78,3 +39,30 @@ def run(arguments: argparse.Namespace) -> int:
         lambda: {"sweep": whole_sweep.to_json(), "results": [one.to_json() for one in results]},
         lambda: text_of(whole_sweep, results, interrupted=interrupted),
     )
+
+
+COMMAND: Final = Command(
+    "sweep",
+    summary="check everything in a module that claims privacy",
+    run=run,
+    parameters=[
+        Argument(
+            "modules", "MODULE", "package.module or path/file.py; it is imported, so its code runs", type=MODULE,
+            nargs=-1, required=True,
+        ),
+        Option("--records", type=READ, metavar="FILE.csv",
+               help="records to start from, for mechanisms that take tables"),
+        Option("--max-time", type=seconds, metavar="TIME", default=20.0, help="time limit of each case (default 20s)"),
+        Option("--alpha", type=number, metavar="A", default=1e-3,
+               help="probability of a false alarm of all cases together (default 0.001)"),
+        Option("--seed", type=whole, metavar="N", help="seed of all random numbers (default: a new seed)"),
+        Option("--workers", type=threads, metavar="N", default=2,
+               help="number of cases that run at the same time (default 2)"),
+        Option("--output", type=KEPT, metavar="FILE.jsonl",
+               help="write one line for each result; an interrupted sweep goes on from this file"),
+        Option("--list", is_flag=True, help="list the cases without running them"),
+        *printing(save="write all results as JSON at the end"),
+    ],
+    examples=("sweep diffprivlib.tools", "sweep opendp.measurements --max-time 10 --output sweep.jsonl"),
+    exits=(0, 1, 2),
+)  # fmt: skip

@@ -1,17 +1,20 @@
 """What the commands of all families share: their common options, and the attack on the user's own system."""
 
-import argparse
 import functools
 import os
 import secrets
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
+import click
+
+from dpwitness.cli.command import CODE, KEPT, READ, Option
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
-from dpwitness.cli.parser import CODE, KEPT, READ, number, refuse, whole
+from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import InvalidParameter, OracleFailed
 from dpwitness.files import STDIN, STREAMS, json_text
 from dpwitness.machine import Deadline, Overdue
@@ -93,40 +96,53 @@ class AttackOptions:
             )
 
 
-def oracle_options(parser: argparse.ArgumentParser, question: str, answer: str) -> None:
+def oracle_options(question: str, answer: str) -> list[click.Parameter]:
     """--oracle, --ask, --answers, --budget, --rate, --retries.
 
     `question`: what the system is given; `answer`: what it gives for it; both for the help.
     """
-    group = parser.add_argument_group("your own system (instead of a simulated one)")
-    group.add_argument(
-        "--oracle",
-        type=CODE,
-        metavar="WHAT",
-        help=f"path/file.py:function or package.module:object, which gets {question} and returns {answer}; "
-        "a function without parameters that returns such a function; or an object with ask_all(questions)",
-    )
-    group.add_argument(
-        "--ask",
-        type=KEPT,
-        metavar="FILE",
-        help="write the questions to a file (.csv, else JSON lines) and stop; fill in the answers and repeat the "
-        "command. With --oracle: keep questions and answers in the file, to continue after an interruption",
-    )
-    group.add_argument(
-        "--answers", type=READ, metavar="FILE", help="answers from a file with the columns id and answer"
-    )
-    group.add_argument(
-        "--budget", type=whole, metavar="N", help="maximum number of questions (default: as the attack needs)"
-    )
-    group.add_argument("--rate", type=number, metavar="PER_SECOND", help="maximum number of questions per second")
-    group.add_argument(
-        "--retries",
-        type=whole,
-        metavar="N",
-        help="how often a failed call is repeated, after 1, 2, 4, … seconds (default 3); a question that then has no "
-        "answer is left out, and ten such questions in a row end the attack",
-    )
+    title = "your own system (instead of a simulated one)"
+    return [
+        Option(
+            "--oracle",
+            type=CODE,
+            metavar="WHAT",
+            title=title,
+            help=f"path/file.py:function or package.module:object, which gets {question} and returns {answer}; "
+            "a function without parameters that returns such a function; or an object with ask_all(questions)",
+        ),
+        Option(
+            "--ask",
+            type=KEPT,
+            metavar="FILE",
+            title=title,
+            help="write the questions to a file (.csv, else JSON lines) and stop; fill in the answers and repeat the "
+            "command. With --oracle: keep questions and answers in the file, to continue after an interruption",
+        ),
+        Option(
+            "--answers",
+            type=READ,
+            metavar="FILE",
+            title=title,
+            help="answers from a file with the columns id and answer",
+        ),
+        Option(
+            "--budget",
+            type=whole,
+            metavar="N",
+            title=title,
+            help="maximum number of questions (default: as the attack needs)",
+        ),
+        Option("--rate", type=number, metavar="PER_SECOND", title=title, help="maximum number of questions per second"),
+        Option(
+            "--retries",
+            type=whole,
+            metavar="N",
+            title=title,
+            help="how often a failed call is repeated, after 1, 2, 4, … seconds (default 3); a question that then has "
+            "no answer is left out, and ten such questions in a row end the attack",
+        ),
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,6 +265,6 @@ def _say_waiting(options: AttackOptions, count: int, asked: int) -> None:
     )
 
 
-def finish(arguments: argparse.Namespace, result: Result | None, code: int = NOT_REFUTED) -> int:
+def finish(arguments: SimpleNamespace, result: Result | None, code: int = NOT_REFUTED) -> int:
     """Print a result, if there is one, write --save and --plot; return the exit code."""
     return code if result is None else hand_over(arguments, code, result.to_json, result.text, plot=result.plot)

@@ -52,7 +52,7 @@ PORTION_SECONDS: Final = 0.25
 #: Workers that runs with a seed may end before the mechanism is called broken: a machine may end a worker by chance.
 WORKER_LOSSES: Final = 3
 #: Packages that every process has, so that they are sent by name.
-INSTALLED_PACKAGES: Final = frozenset({"dpwitness", "_dpwitness_command", "_dpwitness_pytest", "_dpwitness_session"})
+INSTALLED_PACKAGES: Final = frozenset({"dpwitness", "_dpwitness_pytest", "_dpwitness_session"})
 
 
 class CannotSend(Exception):

@@ -333,7 +333,11 @@ def _start(loky: Any) -> None:
 
 
 def _begin(parent: int) -> None:
-    """Prepare a process: ignore Ctrl-C, which is for the process that started it, and end with that process."""
+    """Prepare a process: ignore Ctrl-C, which is for the process that started it, and end with that process.
+
+    A mechanism's prints go to standard error, since the standard output may be a command's, for its result.
+    """
+    sys.stdout = sys.stderr
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))

@@ -3,16 +3,18 @@
 Three results: of an attack on a simulated system, of one on the user's own, and how many queries leave a bit private.
 """
 
-import argparse
 import time
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Final
 
+import click
 import numpy as np
 
 from dpwitness.cli import options as shared
+from dpwitness.cli.command import READ, Command, Option
 from dpwitness.cli.output import check_places
-from dpwitness.cli.parser import READ, command, number, refuse, whole
+from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import InvalidData, InvalidParameter
 from dpwitness.files import read_column, shown
 from dpwitness.proposals import AttackFamily, Commands
@@ -45,59 +47,73 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack subset_sum --oracle mine.py:counts --conditions people.csv",
         "attack subset_sum --allowed-queries 0.25 --law gaussian --error 64",
     )
-    parser = command(commands, family.name, summary=family.summary, run=run, examples=examples)
-    parser.description = (
-        "Draws secret bits, asks a bundled target about subsets of them, reconstructs the bits from the answers alone, "
-        "and says how many are right; or asks a system of your own."
+    allowed = "how many queries may be answered (Theorem 5), instead of an attack"
+    parameters = [
+        *shared.data("the secret bits, instead of drawn ones; with --oracle, to compare with"),
+        Option(
+            "--size", type=whole, help=f"number of people, one secret bit each (default: of --data, else {attack.SIZE})"
+        ),
+        Option("--error", type=number, help=f"E, the largest error of an answer (default {attack.ERROR:g})"),
+        Option(
+            "--law",
+            type=click.Choice(LAWS),
+            help=f"law of the errors (default {attack.LAW}); binomial uses R = E² fair bits, so its standard deviation "
+            "is E/2, as for gaussian. With --oracle: the law, if you know it (default: unknown)",
+        ),
+        Option(
+            "--adversary",
+            type=click.Choice(ADVERSARIES),
+            help="polynomial: a linear program over random subsets; least-squares: a fit to them (default: one of "
+            "these two, by the law; least-squares if it is unknown); least-absolute: a fit of least absolute errors, "
+            "some of which may be large; exponential: all subsets and all candidates",
+        ),
+        Option("--queries", type=whole, help="number of random subsets (default n·ln²n)"),
+        *oracle_options("a bool array, True for the people of a subset,", "the sum of their secret bits"),
+        Option(
+            "--conditions",
+            type=READ,
+            metavar="FILE.csv",
+            help="for your own system, if it takes conditions and no subsets: the known attributes, one line per "
+            "person; --column names a secret column of this file",
+        ),
+        Option(
+            "--allow",
+            several=True,
+            type=click.Choice(KINDS),
+            help="which conditions on an attribute the system takes: lists of values, ranges, remainders of a division "
+            "(default all)",
+        ),
+        Option(
+            "--allowed-queries",
+            type=number,
+            metavar="DELTA",
+            title=allowed,
+            help="number of queries until a bit can be told with probability 1/2 + DELTA, with --error and --law "
+            "binomial (default) or gaussian; --plot draws the adversary's random walk",
+        ),
+        Option(
+            "--failure",
+            type=number,
+            title=allowed,
+            help="probability that the bit can be told earlier (default 0.05)",
+        ),
+        shared.PLOT,
+        *shared.common(max_time=MAX_TIME, workers=ONE_THREAD),
+    ]
+    commands.add_command(
+        Command(
+            family.name,
+            summary=family.summary,
+            run=run,
+            parameters=parameters,
+            examples=examples,
+            description="Draws secret bits, asks a bundled target about subsets of them, reconstructs the bits from "
+            "the answers alone, and says how many are right; or asks a system of your own.",
+        )
     )
-    shared.data(parser, "the secret bits, instead of drawn ones; with --oracle, to compare with")
-    parser.add_argument(
-        "--size", type=whole, help=f"number of people, one secret bit each (default: of --data, else {attack.SIZE})"
-    )
-    parser.add_argument("--error", type=number, help=f"E, the largest error of an answer (default {attack.ERROR:g})")
-    parser.add_argument(
-        "--law",
-        choices=LAWS,
-        help=f"law of the errors (default {attack.LAW}); binomial uses R = E² fair bits, so its standard deviation is "
-        "E/2, as for gaussian. With --oracle: the law, if you know it (default: unknown)",
-    )
-    parser.add_argument(
-        "--adversary",
-        choices=ADVERSARIES,
-        help="polynomial: a linear program over random subsets; least-squares: a fit to them (default: one of these "
-        "two, by the law; least-squares if it is unknown); least-absolute: a fit of least absolute errors, some of "
-        "which may be large; exponential: all subsets and all candidates",
-    )
-    parser.add_argument("--queries", type=whole, help="number of random subsets (default n·ln²n)")
-    oracle_options(parser, "a bool array, True for the people of a subset,", "the sum of their secret bits")
-    parser.add_argument(
-        "--conditions",
-        type=READ,
-        metavar="FILE.csv",
-        help="for your own system, if it takes conditions and no subsets: the known attributes, one line per person; "
-        "--column names a secret column of this file",
-    )
-    parser.add_argument(
-        "--allow",
-        nargs="+",
-        choices=KINDS,
-        help="which conditions on an attribute the system takes: lists of values, ranges, remainders of a division "
-        "(default all)",
-    )
-    group = parser.add_argument_group("how many queries may be answered (Theorem 5), instead of an attack")
-    group.add_argument(
-        "--allowed-queries",
-        type=number,
-        metavar="DELTA",
-        help="number of queries until a bit can be told with probability 1/2 + DELTA, with --error and --law binomial "
-        "(default) or gaussian; --plot draws the adversary's random walk",
-    )
-    group.add_argument("--failure", type=number, help="probability that the bit can be told earlier (default 0.05)")
-    shared.plot(parser)
-    shared.common(parser, max_time=MAX_TIME, workers=ONE_THREAD)
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
     check_places(arguments)  # before the work, not after it
     options = settings_of(attack.Options, arguments)
@@ -123,11 +139,11 @@ def run(arguments: argparse.Namespace) -> int:
     return finish(arguments, attack.attack_own_system(attack.Plan.of(options, size, attributes), truth, options))
 
 
-def attributes_of(arguments: argparse.Namespace, common: AttackOptions) -> Attributes | None:
+def attributes_of(arguments: SimpleNamespace, common: AttackOptions) -> Attributes | None:
     """What --conditions says of people, None without. Raises `BadInput` for what cannot be asked."""
     path, secret = arguments.conditions, arguments.column
     if path is None:
-        if arguments.allow is not None:
+        if arguments.allow:
             raise InvalidParameter("--allow says which conditions are taken: give --conditions FILE.csv too")
         return None
     if not common.own_system:

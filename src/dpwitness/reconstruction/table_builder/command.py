@@ -3,19 +3,21 @@
 The attack sees a system's answers alone; the data make the bundled system, and say afterwards how much is right.
 """
 
-import argparse
 import functools
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Final
 
+import click
 import numpy as np
 
 from dpwitness.cli import options as shared
+from dpwitness.cli.command import READ, VALUES, Command, Option
 from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
-from dpwitness.cli.parser import READ, VALUES, command, number, refuse, whole
+from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.files import number_in, read_text, reads_as_number, typed_column
 from dpwitness.proposals import AttackFamily, Commands
@@ -59,56 +61,103 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack table_builder --recover perturbation --perturbation 3",
         "attack table_builder --oracle mine.py:system --values age=17:90 --value 42",
     )
-    parser = command(commands, family.name, summary=family.summary, run=run, examples=examples)
-    parser.description = (
-        "Averages away the bounded noise of counts that a system publishes: a simulated one, or your own (--oracle)."
+    simulated, histogram = "the simulated system", "--recover histogram"
+    parameters = [
+        Option(
+            "--recover",
+            type=click.Choice(("histogram", "perturbation")),
+            default="histogram",
+            help="histogram: the count of each value (default); perturbation: r, the size of the noise",
+        ),
+        Option(
+            "--data",
+            type=READ,
+            metavar="FILE.csv",
+            help=f"people, or values with a column of counts (default: {EMBEDDED})",
+        ),
+        Option("--column", metavar="NAME", help="the attacked attribute (default: the first)"),
+        Option("--perturbation", type=whole, title=simulated, help="r: noise lies within ±r (default 2)"),
+        Option(
+            "--suppression",
+            type=whole,
+            title=simulated,
+            help="s: counts of at most s become 0 (default: max(r, 4))",
+        ),
+        Option(
+            "--system",
+            type=click.Choice(tuple(SYSTEMS)),
+            title=simulated,
+            help="kind of system: which questions share their noise (default bounded)",
+        ),
+        Option("--noise", type=click.Choice(LAWS), title=simulated, help="law of the noise (default uniform)"),
+        Option(
+            "--scale",
+            type=number,
+            title=simulated,
+            help="scale of the noise (maximum-entropy: the largest standard deviation)",
+        ),
+        Option(
+            "--value",
+            metavar="VALUE",
+            multiple=True,
+            title=histogram,
+            help="only the count of this value (repeatable)",
+        ),
+        Option(
+            "--where",
+            metavar="NAME=VALUE",
+            multiple=True,
+            title=histogram,
+            help="only people with this value (repeatable)",
+        ),
+        Option(
+            "--partitions",
+            type=whole,
+            title=histogram,
+            help="two-partitions for each value (default: 100 × the noise's variance)",
+        ),
+        Option(
+            "--base",
+            type=whole,
+            metavar="N",
+            title=histogram,
+            help="maximum number of values in the base set (default 20)",
+        ),
+        Option(
+            "--base-partitions",
+            type=whole,
+            title=histogram,
+            help="two-partitions of the base set, asked once (default: 2.5 × those of a value)",
+        ),
+        Option(
+            "--sums",
+            type=whole,
+            title="--recover perturbation",
+            help="number of sub-populations, 3 answers each (default 200)",
+        ),
+        *oracle_options('a condition such as {"age": [30, 31]}', "a whole number, the noisy count"),
+        Option(
+            "--values",
+            type=VALUES,
+            metavar="NAME=VALUES",
+            multiple=True,
+            help="an attribute of your own system: A,B,C or LOW:HIGH or @FILE, one value per line (repeatable; or "
+            "--data)",
+        ),
+        shared.PLOT,
+        *shared.common(max_time=MAX_TIME, workers=ONE_THREAD),
+    ]
+    commands.add_command(
+        Command(
+            family.name,
+            summary=family.summary,
+            run=run,
+            parameters=parameters,
+            examples=examples,
+            description="Averages away the bounded noise of counts that a system publishes: a simulated one, or your "
+            "own (--oracle).",
+        )
     )
-    parser.add_argument(
-        "--recover",
-        choices=("histogram", "perturbation"),
-        default="histogram",
-        help="histogram: the count of each value (default); perturbation: r, the size of the noise",
-    )
-    parser.add_argument(
-        "--data", type=READ, metavar="FILE.csv", help=f"people, or values with a column of counts (default: {EMBEDDED})"
-    )
-    parser.add_argument("--column", metavar="NAME", help="the attacked attribute (default: the first)")
-    group = parser.add_argument_group("the simulated system")
-    group.add_argument("--perturbation", type=whole, help="r: noise lies within ±r (default 2)")
-    group.add_argument("--suppression", type=whole, help="s: counts of at most s become 0 (default: max(r, 4))")
-    group.add_argument(
-        "--system", choices=tuple(SYSTEMS), help="kind of system: which questions share their noise (default bounded)"
-    )
-    group.add_argument("--noise", choices=LAWS, help="law of the noise (default uniform)")
-    group.add_argument(
-        "--scale", type=number, help="scale of the noise (maximum-entropy: the largest standard deviation)"
-    )
-    group = parser.add_argument_group("--recover histogram")
-    group.add_argument("--value", metavar="VALUE", action="append", help="only the count of this value (repeatable)")
-    group.add_argument(
-        "--where", metavar="NAME=VALUE", action="append", help="only people with this value (repeatable)"
-    )
-    group.add_argument(
-        "--partitions", type=whole, help="two-partitions for each value (default: 100 × the noise's variance)"
-    )
-    group.add_argument("--base", type=whole, metavar="N", help="maximum number of values in the base set (default 20)")
-    group.add_argument(
-        "--base-partitions",
-        type=whole,
-        help="two-partitions of the base set, asked once (default: 2.5 × those of a value)",
-    )
-    group = parser.add_argument_group("--recover perturbation")
-    group.add_argument("--sums", type=whole, help="number of sub-populations, 3 answers each (default 200)")
-    oracle_options(parser, 'a condition such as {"age": [30, 31]}', "a whole number, the noisy count")
-    parser.add_argument(
-        "--values",
-        type=VALUES,
-        metavar="NAME=VALUES",
-        action="append",
-        help="an attribute of your own system: A,B,C or LOW:HIGH or @FILE, one value per line (repeatable; or --data)",
-    )
-    shared.plot(parser)
-    shared.common(parser, max_time=MAX_TIME, workers=ONE_THREAD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -133,7 +182,7 @@ class Options(AttackOptions):
         return given | {"values": {name: list(known) for name, known in values.items()}}
 
 
-def run(arguments: argparse.Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
     options = settings_of(Options, arguments)
     other = OF_PERTURBATION if options.recover == "histogram" else OF_HISTOGRAM

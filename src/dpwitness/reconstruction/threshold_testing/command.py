@@ -7,18 +7,19 @@ the same for both, and sees `Queries` alone.
 import math
 import os
 import time
-from argparse import Namespace
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from types import SimpleNamespace
 from typing import Final
 
 import numpy as np
 
-from dpwitness.cli import options as cli_options
+from dpwitness.cli import options as shared
+from dpwitness.cli.command import Command, Option
 from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
-from dpwitness.cli.parser import command, number, refuse, whole
+from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands
@@ -83,7 +84,7 @@ class Options(AttackOptions):
     cells: int | None = None
     epsilon1: float | None = None
 
-    def check(self, given: Namespace) -> None:
+    def check(self, given: SimpleNamespace) -> None:
         """Raise `InvalidParameter` for options that are out of range, or say nothing of what is attacked."""
         if self.own_system:
             refuse(given, OF_SIMULATION, "is of the simulated system: leave it out where you attack your own")
@@ -105,7 +106,7 @@ class Options(AttackOptions):
         if self.is_adaptive and given.delta is not None:
             raise InvalidParameter("--delta is of Algorithms 3 and 4, not of the adaptive attack: leave it out")
 
-    def _check_simulated(self, given: Namespace) -> None:
+    def _check_simulated(self, given: SimpleNamespace) -> None:
         if given.epsilon is None:
             raise InvalidParameter("--epsilon is needed: the budget of the simulated system (or give --oracle)")
         refuse(given, OF_OWN, "is of your own system: give --oracle, or --ask FILE, too")
@@ -134,8 +135,10 @@ class Options(AttackOptions):
         return reconstruct(oracle, copies=self.copies or 1)
 
 
-def run(arguments: Namespace) -> int:
+def run(arguments: SimpleNamespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
+    shared.require_one(arguments, "adaptive", "support")
+    shared.require_one(arguments, "copies", "beta")
     options = settings_of(Options, arguments)
     options.require_own_system()
     if options.column and not options.data:
@@ -332,44 +335,47 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         "attack threshold_testing --oracle mine.py:system --cells 100",
         "attack threshold_testing --cells 100 --ask questions.csv",
     )
-    parser = command(commands, family.name, summary=family.summary, run=run, examples=examples)
-    parser.description = (
-        "Asks private threshold testing about a histogram, simulated or of your own, and guesses every count from the "
-        "answers."
+    parameters = [
+        *shared.data("the histogram (default: visits to a doctor, `randhie`); with --oracle, to compare with"),
+        Option("--epsilon", type=number, help="the whole budget ε of the simulated system"),
+        Option("--epsilon2", type=_positive, help="ε₂ of the query noise (default inf: none)"),
+        Option(
+            "--adaptive",
+            is_flag=True,
+            help="compare sums of cells chosen from the answers so far (always with --oracle)",
+        ),
+        Option(
+            "--support",
+            type=whole,
+            metavar="K",
+            help="every count from 0 to K occurs: only Algorithm 3, with all of ε; not with --adaptive",
+        ),
+        Option("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)"),
+        Option(
+            "--beta",
+            type=number,
+            help="so many copies that all majorities are right with probability 1 − β (Theorem 3.5); not with --copies",
+        ),
+        Option("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)"),
+        Option("--share", type=number, help="share of ε for the threshold, the rest for noisy totals (default 0.5)"),
+        Option("--repeat", type=whole, help="number of attacks (default 10)"),
+        *oracle_options("an int8 array, −1, 0 or +1 for each cell,", "True if this sum of cells reaches the threshold"),
+        Option("--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"),
+        Option("--epsilon1", type=number, help="ε₁ of your system's threshold noise, if you know it"),
+        shared.PLOT,
+        *shared.common(max_time=MAX_TIME, workers="number of threads, one attack on each (default: all cores)"),
+    ]
+    commands.add_command(
+        Command(
+            family.name,
+            summary=family.summary,
+            run=run,
+            parameters=parameters,
+            examples=examples,
+            description="Asks private threshold testing about a histogram, simulated or of your own, and guesses every "
+            "count from the answers.",
+        )
     )
-    cli_options.data(parser, "the histogram (default: visits to a doctor, `randhie`); with --oracle, to compare with")
-    parser.add_argument("--epsilon", type=number, help="the whole budget ε of the simulated system")
-    parser.add_argument(
-        "--epsilon2", type=_positive, default=math.inf, help="ε₂ of the query noise (default inf: none)"
-    )
-    how = parser.add_mutually_exclusive_group()
-    how.add_argument(
-        "--adaptive",
-        action="store_true",
-        help="compare sums of cells chosen from the answers so far (always with --oracle)",
-    )
-    how.add_argument(
-        "--support", type=whole, metavar="K", help="every count from 0 to K occurs: only Algorithm 3, with all of ε"
-    )
-    votes = parser.add_mutually_exclusive_group()
-    votes.add_argument("--copies", type=whole, help="copies of each query, for finite ε₂ (default 1; adaptive: by ε₂)")
-    votes.add_argument(
-        "--beta", type=number, help="so many copies that all majorities are right with probability 1 − β (Theorem 3.5)"
-    )
-    parser.add_argument("--delta", type=number, help="θ = ⌈ln(1/δ)/ε₁⌉, not adaptive (default 0.05)")
-    parser.add_argument(
-        "--share", type=number, help="share of ε for the threshold, the rest for noisy totals (default 0.5)"
-    )
-    parser.add_argument("--repeat", type=whole, help="number of attacks (default 10)")
-    oracle_options(
-        parser, "an int8 array, −1, 0 or +1 for each cell,", "True if this sum of cells reaches the threshold"
-    )
-    parser.add_argument(
-        "--cells", type=whole, metavar="N", help="cells of your system's histogram (default: of --data)"
-    )
-    parser.add_argument("--epsilon1", type=number, help="ε₁ of your system's threshold noise, if you know it")
-    cli_options.plot(parser)
-    cli_options.common(parser, max_time=MAX_TIME, workers="number of threads, one attack on each (default: all cores)")
 
 
 def _positive(text: str) -> float:

@@ -1,0 +1,239 @@
+"""Commands, options and arguments of the command line, as click has them, and how help shows them."""
+
+import contextlib
+import shlex
+import sys
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any, ClassVar, Final
+
+import click
+from click.shell_completion import CompletionItem
+
+from dpwitness.checks import exit_error, near
+from dpwitness.cli.console import EXIT_CODES, INTERRUPTED, TERMINATED, UNEXPECTED, show
+
+
+@dataclass(frozen=True)
+class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
+    """The type of an argument that names files: its value stays the text.
+
+    `written`: what was there is replaced, so that no other argument may name it; `kept`: what was there is read, and
+    goes on. `files`: those that a text names.
+    """
+
+    name = "file"
+    written: bool = False
+    kept: bool = False
+    files: Callable[[str], Sequence[str]] = lambda text: (text,)
+
+    def shell_complete(self, ctx: click.Context, param: click.Parameter, incomplete: str) -> list[CompletionItem]:
+        """Let the shell complete the name of a file."""
+        return [CompletionItem(incomplete, type="file")]
+
+
+def _module(place: str) -> Sequence[str]:
+    return (place if place.endswith(".py") else f"{place.replace('.', '/')}.py",)
+
+
+def _code(text: str) -> Sequence[str]:
+    place = text.rpartition(":")[0]
+    return _module(place) if place else ()
+
+
+def _program(text: str) -> Sequence[str]:
+    try:
+        return shlex.split(text)
+    except ValueError:  # its reader says what is wrong
+        return ()
+
+
+READ: Final = FileType()
+WRITTEN: Final = FileType(written=True)
+KEPT: Final = FileType(kept=True)
+#: package.module or path/file.py; that and the name of an object; the words of a command line.
+MODULE: Final = FileType(files=_module)
+CODE: Final = FileType(files=_code)
+PROGRAM: Final = FileType(files=_program)
+#: A text in which a file stands behind a mark: zcdp:0.5 names none, profile:FILE and age=@FILE do.
+CLAIM: Final = FileType(files=lambda text: text.split(":", 1)[1:])
+VALUES: Final = FileType(files=lambda text: text.split("=@", 1)[1:])
+
+
+class Option(click.Option):
+    """An option below a title of the help.
+
+    `several`: it takes all values up to the next option, as `--epsilon 0.5 1 2`; click has it as one given repeatedly.
+    """
+
+    def __init__(self, *names: str, title: str = "options", several: bool = False, **settings: Any) -> None:
+        super().__init__(names, **({"multiple": several} | settings))
+        self.title, self.several = title, several
+        if self.metavar is None and not self.is_flag and not isinstance(self.type, click.Choice):
+            self.metavar = str(self.name).upper()
+
+
+class Argument(click.Argument):
+    """An argument without a name, with its line in the help."""
+
+    title: ClassVar[str] = "arguments"
+
+    def __init__(self, name: str, metavar: str, help: str, **settings: Any) -> None:
+        super().__init__([name], metavar=metavar, **settings)
+        self.line = help
+
+    def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
+        """What it is called and its line."""
+        return str(self.metavar), self.line
+
+
+def _show_help(context: click.Context, _: click.Parameter, asked: bool) -> None:
+    if asked and not context.resilient_parsing:
+        show(context.get_help())
+        context.exit()
+
+
+HELP: Final = Option(
+    "--help", is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="show this help and exit"
+)
+#: Columns of help on a wider terminal.
+WIDTH: Final = {"max_content_width": 120}
+TRACEBACK: Final = Option("--traceback", is_flag=True, expose_value=False, help="show the traceback of an error")
+
+
+class _Shown(click.Command):
+    """How the help of a command looks: its options below their titles."""
+
+    def get_help_option(self, ctx: click.Context) -> click.Option:
+        """One whose text is printed as a result is, so that a failure shows."""
+        return HELP
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write what it takes, by titles."""
+        titles: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None:
+                titles.setdefault(getattr(parameter, "title", "options"), []).append(record)
+        for title, records in titles.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
+
+
+class Command(_Shown):
+    """A command: a function of the parsed arguments that returns the exit code, with examples and codes in its help.
+
+    `summary`: one line, for lists of commands and the top of the help, where there is no `description`. `examples`:
+    command lines without their first word; `exits`: the exit codes besides 70, 130 and 143. What user code prints
+    while it runs goes to standard error.
+    """
+
+    def __init__(
+        self,
+        name: str,
+        *,
+        summary: str,
+        run: Callable[[SimpleNamespace], int],
+        parameters: Sequence[click.Parameter],
+        examples: Sequence[str],
+        exits: Sequence[int] = (0, 2),
+        description: str = "",
+    ) -> None:
+        text = description or f"{summary[0].upper()}{summary[1:]}."
+        super().__init__(name, params=[*parameters, TRACEBACK], help=text, short_help=summary, context_settings=WIDTH)
+        self.run, self.examples, self.exits = run, examples, exits
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse words, in which an option may have several values."""
+        return super().parse_args(ctx, args if ctx.resilient_parsing else [*self._spread(ctx, deque(args))])
+
+    def _spread(self, context: click.Context, words: deque[str]) -> Iterator[str]:
+        """The words, with an option that takes several values before each of them."""
+        options = {name: one for one in self.params if isinstance(one, Option) and not one.is_flag for name in one.opts}
+        while words:
+            word = words.popleft()
+            yield word
+            option = options.get(word)
+            if word == "--":
+                yield from words
+                return
+            if option is None:
+                continue
+            values = [words.popleft() for _ in range(min(option.nargs, len(words)))]
+            if len(values) < option.nargs or any(value.startswith("--") for value in values):
+                needs = "a value" if option.nargs == 1 else f"{option.nargs} values"
+                raise click.BadOptionUsage(word, f"option {word!r} needs {needs}", context)
+            yield from values
+            while option.several and words and not words[0].startswith("-"):
+                yield from (word, words.popleft())
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run it."""
+        arguments = arguments_of(ctx)
+        try:
+            with contextlib.redirect_stdout(sys.stderr):
+                return self.run(arguments)
+        except SystemExit as error:  # of the user's code, while it was imported or ran
+            named = [getattr(arguments, option, None) for option in ("target", "mechanism", "outcome", "oracle")]
+            whose = " or ".join(filter(None, [*named, *getattr(arguments, "imports", [])])) or self.name
+            raise exit_error(str(whose), error) from error
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write examples, which are not wrapped since they are copied, and exit codes."""
+        with formatter.section("examples"):
+            for line in self.examples:
+                formatter.write(f"  $ dpwitness {line}\n")
+        with formatter.section("exit codes"):
+            codes = (*self.exits, UNEXPECTED, INTERRUPTED, TERMINATED)
+            formatter.write_dl([(str(code), EXIT_CODES[code]) for code in codes])
+
+
+def arguments_of(context: click.Context) -> SimpleNamespace:
+    """The parsed arguments: of a command its name, of an attack that of its family, and what it takes."""
+    return SimpleNamespace(
+        **{"command": context.info_name, "attack": context.info_name, "context": context} | context.params
+    )
+
+
+class Group(_Shown, click.Group):
+    """Commands below a word, in their order; without any of them the help is printed."""
+
+    def __init__(self, name: str, *, summary: str, parameters: Sequence[click.Parameter] = ()) -> None:
+        super().__init__(
+            name, params=[*parameters, TRACEBACK], help=f"{summary[0].upper()}{summary[1:]}.", short_help=summary,
+            context_settings=WIDTH, invoke_without_command=True, callback=self._overview,
+            subcommand_metavar="COMMAND …",
+        )  # fmt: skip
+
+    @staticmethod
+    def _overview() -> None:
+        context = click.get_current_context()
+        if context.invoked_subcommand is None:
+            show(context.get_help())
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """The names of the commands."""
+        return [*self.commands]
+
+    def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
+        """Find a command; of one that there is not say which is near."""
+        name, known = args[0], self.list_commands(ctx)
+        if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
+            meant = near(name, known, most=1) or f"; there are {', '.join(known)}"
+            raise click.UsageError(f"no such command {name!r}{meant}", ctx)
+        return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands, a line each, and the options."""
+        with formatter.section("commands"):
+            commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
+            formatter.write_dl([(name, one.get_short_help_str(1_000) if one else "") for name, one in commands])
+        super().format_options(ctx, formatter)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Say where the options of a command are."""
+        formatter.write_paragraph()
+        last = f"`{ctx.command_path} COMMAND --help` has the options of a command, examples and exit codes."
+        formatter.write_text(last)

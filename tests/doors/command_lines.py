@@ -1,0 +1,21 @@
+"""The commands of the program, and command lines as they are parsed."""
+
+from dpwitness.cli.command import arguments_of
+from dpwitness.cli.commands import program
+
+
+def commands(above=None, words=()):
+    """All commands, as the words that call them and themselves."""
+    above = program() if above is None else above
+    for name in above.list_commands(None):
+        inner = above.get_command(None, name)
+        yield (*words, name), inner
+        if hasattr(inner, "commands"):
+            yield from commands(inner, (*words, name))
+
+
+def parsed(line):
+    """The arguments of a command line, whose first words are those of a command."""
+    found = dict(commands())
+    words = tuple(line[:2]) if line[0] == "attack" else (line[0],)
+    return arguments_of(found[words].make_context(words[-1], [*line[len(words) :]]))
