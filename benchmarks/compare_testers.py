@@ -3,7 +3,7 @@
 Each mechanism of `testers/mechanisms.py` claims 0.7-DP, and each tester is asked at level .05 whether that holds.
 Another tester runs with the Python of an environment that is made with pip when it is first needed, from a checkout
 that is given with `--source`. The CPU time is that of the process and its children, without its imports.
-`docs/comparison.md` has the table.
+`benchmarks/RESULTS.md` has the table.
 """
 
 import argparse

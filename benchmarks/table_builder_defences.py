@@ -4,7 +4,7 @@ python benchmarks/table_builder_defences.py [--seed 1] [--runs 10] [--json FILE]
 
 Sections 2.2, 6, 7 and 9, and a table that is differentially private as the row to compare with. The system answers
 counts of doctor's visits in the RAND health insurance experiment (statsmodels), of people with five more attributes.
-The table of docs/attacks.md is of the defaults; half a minute.
+The table of benchmarks/RESULTS.md is of the defaults; half a minute.
 """
 
 import argparse
@@ -542,7 +542,7 @@ def _plain(
 
 
 def markdown(rows: Sequence[dict[str, Any]]) -> str:
-    """The table as `docs/attacks.md` has it."""
+    """The table as `benchmarks/RESULTS.md` has it."""
     lines = [
         "| Defence | Attack on this defence | Questions per value | Right as published "
         "| Right by two-partitions | Right by this attack | Theory |",

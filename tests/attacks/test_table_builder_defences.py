@@ -286,7 +286,7 @@ def test_each_defence_is_a_line():
 @with_all_seeds
 def test_the_table_of_defences_is_as_documented():
     rows = measure(1)
-    assert markdown(rows) in (FOLDER / "docs" / "attacks.md").read_text()
+    assert markdown(rows) in (FOLDER / "benchmarks" / "RESULTS.md").read_text()
     for row in rows:
         if row["predicted"] is not None:  # ten runs, whose values share the base set's count
             assert row["right"] == pytest.approx(row["predicted"], abs=0.12)
