@@ -14,7 +14,6 @@ html_static_path = ["_static"]
 html_css_files = ["wide.css"]
 html_show_sourcelink = False
 html_copy_source = False
-exclude_patterns = ["generated/*"]
 myst_heading_anchors = 3
 autodoc_typehints = "none"
 numpydoc_show_class_members = False
@@ -49,7 +48,7 @@ def commands():
 
 
 def write_reference(app):
-    """Write the text of `--help` and the list of the public names, which the reference pages include."""
+    """Write what pages include: the text of `--help`, the list of the public names, and the measured results."""
     import dpwitness as dpw
 
     folder = Path(app.srcdir) / "generated"
@@ -62,6 +61,7 @@ def write_reference(app):
         assert done.stdout, command
         parts.append(f"## `{' '.join(['dpwitness', *words])}`\n\n```text\n{done.stdout}```\n")
     (folder / "commands.txt").write_text("\n".join(parts))
+    (folder / "measured.md").write_text((Path(app.srcdir).parent / "benchmarks" / "RESULTS.md").read_text())
     names = [name for name in sorted(dpw.__all__) if name != "testing"]  # a module: reference.md lists its functions
     parts, left = [], {name: getattr(dpw, name) for name in names}
     for heading, rooms in GROUPS.items():
@@ -73,6 +73,11 @@ def write_reference(app):
     (folder / "names.txt").write_text("\n".join(parts))
 
 
+def link_results(app, docname, source):
+    """Links to the measured results, which lie outside of docs/, lead to the copy that `write_reference` writes."""
+    source[0] = source[0].replace("](../benchmarks/RESULTS.md", "](generated/measured.md")
+
+
 def mark_attributes(app, what, name, obj, options, lines):
     """Mark lists of attributes such as coef_,intercept_ as literal; bare, docutils takes each for a link."""
     lines[:] = [re.sub(r"(?<![`'\"\w])(\w+_,\w+_)(?![`'\"\w])", r"``\1``", line) for line in lines]
@@ -82,3 +87,4 @@ def setup(app):
     """Have the reference written before the pages are read."""
     app.connect("autodoc-process-docstring", mark_attributes)
     app.connect("builder-inited", write_reference)
+    app.connect("source-read", link_results)

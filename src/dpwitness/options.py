@@ -253,7 +253,7 @@ class MachineOptions(TypedDict, total=False):
         "Executor | None",
         Option(
             "an executor of `concurrent.futures` that makes the runs, such as `ProcessPoolExecutor(8)`",
-            "Executors of loky, joblib, Dask and MPI work too, and one for Ray (docs/clusters.md). Others than Dask's "
+            "Executors of loky, joblib, Dask and MPI work too, and one for Ray (docs/effort.md). Others than Dask's "
             "must not repeat a task themselves if a process dies (Ray: `max_retries=0`), which would select among runs "
             "that no seed repeats. The executor stays open. The same seed gives the same counts.",
         ),

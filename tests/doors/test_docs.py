@@ -47,25 +47,22 @@ NOT_RUN = {
         "stands in the start files of shells; test_commands.py completes in real ones"
     ),
     (
-        "museum.md",
+        "comparison.md",
         "$ python -m museum --list",
     ): "makes environments with other packages; test_museum.py runs the command",
     ("comparison.md", "$ python benchmarks/compare_testers.py --tool dpwitness"): (
         "takes minutes, and checkouts of other testers; test_compared_testers.py looks at the mechanisms"
     ),
-    ("comparison.md", "$ python benchmarks/curator_attack.py"): (
-        "takes a minute; test_curator_attack.py checks the mechanisms"
-    ),
-    ("clusters.md", "$ pip install '.[cluster]'"): "needs a Dask scheduler at an address",
-    ("clusters.md", "# on_ray.py"): "needs Ray",
-    ("clusters.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (
+    ("effort.md", "$ pip install '.[cluster]'"): "needs a Dask scheduler at an address",
+    ("effort.md", "# on_ray.py"): "needs Ray",
+    ("effort.md", "$ dpwitness check svt --epsilon 1 --cluster tcp://scheduler:8786 --runs 1e12 --max-time 24h"): (
         "needs a cluster, for a day"
     ),
     **dict.fromkeys(
         (
-            ("sql.md", "# clinic.py"),
+            ("command.md", "# clinic.py"),
             (
-                "sql.md",
+                "command.md",
                 "$ dpwitness check clinic.py:noisy_count --python smartnoise/bin/python --epsilon 1 "
                 "--pair '[[1, 30], [7, 30], [7, 45], [7, 60]]' '[[1, 30]]' --runs 1000 --seed 1",
             ),
@@ -73,25 +70,15 @@ NOT_RUN = {
         "needs smartnoise-sql in an environment of its own, and half a minute",
     ),
     **dict.fromkeys(
-        (("sql.md", "# clinic_test.py"), ("sql.md", "connection.execute(")),
+        (("command.md", "# clinic_test.py"), ("command.md", "connection.execute(")),
         "needs another database; test_databases.py does the same",
     ),
     ("sweep.md", "$ dpwitness sweep diffprivlib.tools --output sweep.jsonl"): "takes ten minutes",
-    **dict.fromkeys(
-        (
-            ("command.md", "#include <iostream>"),
-            ("command.md", "use std::io::{stdin, stdout, BufRead, BufWriter, Write};"),
-            ("command.md", "package main"),
-            ("command.md", "epsilon <- as.numeric(commandArgs(trailingOnly = TRUE)[1])"),
-            ("command.md", "while read -r request; do"),
-        ),
-        "is a server in another language; test_command.py runs those that this machine has the tools for",
-    ),
     ("command.md", "$ dpwitness check --command './release 3' --seeded --epsilon 1 --pair '[1, 1]' '[1]'"): (
         "needs a compiled program; the block above runs the same by dpw.command"
     ),
     (
-        "remote.md",
+        "command.md",
         "$ dpwitness check release.py:noisy_count --python old/bin/python --epsilon 1 --pair '[1, 1]' '[1]'",
     ): ("needs another environment; the block above runs the same by dpw.remote"),
 }
