@@ -496,7 +496,13 @@ class FeatureEvent(Event):
         if math.isnan(low):
             return None
         places = [place_text(column, noun) for column in self.feature.columns]
-        orders = {(-1, -1): "below", (-1, 0): "at most", (0, 0): "equal to", (0, 1): "at least", (1, 1): "above"}
+        orders: dict[tuple[float, float], str] = {
+            (-1, -1): "below",
+            (-1, 0): "at most",
+            (0, 0): "equal to",
+            (0, 1): "at least",
+            (1, 1): "above",
+        }
         match self.feature.name:
             case "order" if max(low, -1) == -1 and min(high, 1) == 1:
                 return f"{places[0]} and {places[1]} present"
