@@ -30,7 +30,7 @@ from dpwitness.errors import (
     MechanismRaised,
 )
 from dpwitness.events import Event, Noun
-from dpwitness.events.event import NO_NUMBER
+from dpwitness.events.event import LONGEST_TEXT, NO_NUMBER
 from dpwitness.evidence import MOST_RUNS
 from dpwitness.files import as_utf8
 from dpwitness.machine import Deadline
@@ -320,7 +320,8 @@ class Problem:
 
     def described(self, event: Event) -> str:
         """An event in plain English, with the texts that numbers encode and the names of entries."""
-        return event.describe(self.noun, self.mechanism.label)
+        text = event.describe(self.noun, self.mechanism.label)
+        return text if len(text) <= LONGEST_TEXT else f"{text[: LONGEST_TEXT - 1]}…"
 
     @property
     def noun(self) -> Noun:

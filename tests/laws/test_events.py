@@ -1,4 +1,5 @@
 import json
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -23,6 +24,7 @@ from dpwitness.events import (
 )  # fmt: skip
 from dpwitness.events.counting import members_of
 from dpwitness.events.event import Noun
+from dpwitness.problem import Problem
 from dpwitness.runs.shards import tally_of_rows
 from dpwitness.search.cuts import CutCells
 from reference import in_set
@@ -142,6 +144,22 @@ def test_events_in_plain_english(event, text):
     assert event.describe("answer") == text
 
 
+def test_of_a_box_with_long_ends_one_side_is_told():
+    sides = [Interval(coordinate=k, low=-0.2940763601682844, high=0.2771208894369578) for k in range(3)]
+    told = "first answer from −0.2940763601682844 to below 0.2771208894369578 and"
+    assert Box(sides).describe("answer") == f"{told} 2 more entries in a range"
+    assert Box(sides[:2]).describe("answer") == f"{told} 1 more entry in a range"
+
+
+def test_no_text_of_an_event_is_longer_than_a_line():
+    problem = SimpleNamespace(noun=Noun("answer"), mechanism=SimpleNamespace(label=lambda value: None))
+    text = Problem.described(problem, OutcomeSet(np.arange(80.0)[None]))
+    assert text.startswith("answers (0, 1, 2, ")
+    assert text.endswith("…")
+    assert len(text) == 100
+    assert Problem.described(problem, OutcomeSet([[1.0, 2.0]])) == "answers (1, 2)"
+
+
 #: Entries that have names.
 NAMED = Noun("answer", places={k: f"answer {k}" for k in range(8)})
 
@@ -154,7 +172,7 @@ def test_a_set_of_many_long_outcomes_lists_a_few(noun):
     assert text.startswith("one of 1555 outcomes: ")
     assert "0.125" in text
     assert text.endswith("…")
-    assert len(text) < 250
+    assert len(text) < 200
     assert (
         OutcomeSet(np.full((2, 80), [[0.5], [0.25]])).describe().endswith(", 0.25), …")
     )  # one is listed, however long

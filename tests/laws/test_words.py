@@ -176,16 +176,15 @@ def test_places_are_said_by_the_names_of_their_entries():
 
 
 def test_names_with_commas_stand_between_semicolons():
-    noun = Noun("value", {c: f"value {c // 2 + 1}, value {c % 2 + 1}" for c in range(4)})
+    noun = Noun("value", {c: f"a {c // 2 + 1}, b {c % 2 + 1}" for c in range(4)})
     score = ScoreThreshold((2, 3, 0), [[0.0]] * 3, [[0.0, 1.0, 0.0]] * 3, 0.5)
-    assert score.describe(noun) == "learned score of value 2, value 1; value 2, value 2; value 1, value 1 above 0.5"
+    assert score.describe(noun) == "learned score of a 2, b 1; a 2, b 2; a 1, b 1 above 0.5"
     outcomes = OutcomeSet([[1.0, 2.0], [1.0, 3.0]])
     assert outcomes.describe(noun) == (
-        "one of 2 outcomes: exactly value 1, value 1 1; value 1, value 2 2 or exactly value 1, value 1 1; "
-        "value 1, value 2 3"
+        "one of 2 outcomes: exactly a 1, b 1 1; a 1, b 2 2 or exactly a 1, b 1 1; a 1, b 2 3"
     )
     total = FeatureEvent(feature=Feature(name="sum", columns=(1,)), within=Interval(coordinate=0, low=2))
-    assert total.describe(noun) == "sum of (value 1, value 1; value 1, value 2) at least 2"
+    assert total.describe(noun) == "sum of (a 1, b 1; a 1, b 2) at least 2"
 
 
 @pytest.mark.parametrize(

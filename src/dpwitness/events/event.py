@@ -130,6 +130,8 @@ def of_one_width(x: Rows, y: Rows, least: int = 0) -> tuple[Rows, Rows]:
     return widen(x, width), widen(y, width)
 
 
+#: LONGEST_TEXT is the number of characters of the longest text of an event: a line of a verdict holds it.
+LONGEST_TEXT: Final = 100
 #: LARGEST is the largest finite float.
 LARGEST: Final = float(np.finfo(np.float64).max)
 #: COLUMNS is the number of columns that an event may name: an outcome has at most 10,000 entries.

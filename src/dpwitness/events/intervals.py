@@ -15,6 +15,7 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.events.encoding import LEAST_NUMBER, NESTED, Rows, is_code, is_exception, is_length
 from dpwitness.events.event import (
     LARGEST,
+    LONGEST_TEXT,
     NO_NUMBER,
     Column,
     Event,
@@ -277,4 +278,8 @@ class Box(Event):
 
     @override
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        return " and ".join(side.describe(noun, label) for side in self.sides)
+        texts = [side.describe(noun, label) for side in self.sides]
+        every, more = " and ".join(texts), len(texts) - 1
+        if len(every) <= LONGEST_TEXT or not more:
+            return every
+        return f"{texts[0]} and {more} more {'entry' if more == 1 else 'entries'} in a range"

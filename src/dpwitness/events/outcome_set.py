@@ -141,9 +141,9 @@ class OutcomeSet(Event):
         return f"one of {len(self.rows)} outcomes: {self._few(texts, ', ')}"
 
     def _few(self, texts: Sequence[str], between: str) -> str:
-        """The first outcomes, at least one, in about 160 characters; "…" where the set has more."""
+        """The first outcomes, at least one, in about 70 characters; "…" where the set has more."""
         ends = accumulate(len(text) + len(between) for text in texts)
-        few = texts[: max(1, sum(end <= 160 for end in ends))]
+        few = texts[: max(1, sum(end <= 70 for end in ends))]
         return between.join([*few, *(["…"] if len(few) < len(self.rows) else [])])
 
     def texts(self, noun: str = "value", label: Label | None = None) -> list[str]:
