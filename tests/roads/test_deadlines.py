@@ -274,7 +274,7 @@ def test_a_second_attempt_has_the_time_that_the_first_left(error, monkeypatch):
             raise error
 
     given = []
-    monkeypatch.setattr(problem, "in_time", lambda task, seconds, what: (given.append(seconds), task())[1])
+    monkeypatch.setattr(problem, "within_seconds", lambda task, seconds, what: (given.append(seconds), task())[1])
     statement = Statement(mechanism=lambda rng, q, size: q[0] + rng.laplace(size=size), claim=1.0, neighbours=PAIRS)
     work_on(statement, Effort(workers=1), work)
     assert clocks[0] == clocks[1]
