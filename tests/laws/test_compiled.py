@@ -914,7 +914,7 @@ def own_cache(tmp_path, monkeypatch):
     """An empty folder for machine code."""
     folder = tmp_path / "cache"
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(folder))
-    monkeypatch.setattr(driver, "LOADED", {})  # as in a new process
+    monkeypatch.setattr(driver, "DRIVERS", {})  # as in a new process
     return folder
 
 
@@ -947,7 +947,7 @@ def test_a_damaged_file_of_the_cache_is_written_anew(own_cache, monkeypatch, dam
     for file in kept():
         file.write_bytes(damage)
     for loads in (0, 1):
-        monkeypatch.setattr(driver, "LOADED", {})
+        monkeypatch.setattr(driver, "DRIVERS", {})
         again = as_mechanism(mechanism, np.array([1.0]))
         assert isinstance(again, CompiledMechanism)
         assert again._fill.stats.cache_hits.total() == loads
@@ -991,7 +991,7 @@ def test_a_planted_module_is_not_executed(tmp_path, monkeypatch):
     as_mechanism(mechanism, np.array([1.0]))
     for file in cache_folder().glob("_dpwitness_driver_*.py"):
         file.write_text("raise SystemExit('planted')\n")
-    monkeypatch.setattr(driver, "LOADED", {})
+    monkeypatch.setattr(driver, "DRIVERS", {})
     assert isinstance(as_mechanism(mechanism, np.array([1.0])), CompiledMechanism)
 
 

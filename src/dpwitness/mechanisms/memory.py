@@ -12,7 +12,7 @@ from typing import Final
 
 import numpy as np
 
-from dpwitness.mechanisms.compiled.reach import KNOWN, names, root_of, variables
+from dpwitness.mechanisms.compiled.reach import KNOWN_PACKAGES, names, root_of, variables
 from dpwitness.mechanisms.libraries import library_of
 
 #: The folders of the standard library, by both of their names, which may differ for an interpreter behind links.
@@ -60,8 +60,8 @@ def _is_data(value: object) -> bool:
 
 
 def _is_known(package: str) -> bool:
-    """Whether a package is installed with Python, and is not the user's file of the same name, or is one of `KNOWN`."""
-    if package in KNOWN or package in sys.builtin_module_names:
+    """Whether a package is in `KNOWN_PACKAGES`, or is installed with Python and not a user's file of its name."""
+    if package in KNOWN_PACKAGES or package in sys.builtin_module_names:
         return True
     file = getattr(sys.modules.get(package), "__file__", None)
     return package in sys.stdlib_module_names and file is not None and _is_of_python(file)

@@ -23,7 +23,7 @@ from dpwitness.mechanisms.columns import Columns, OutputTraits
 from dpwitness.mechanisms.command import OutsideFunction
 from dpwitness.mechanisms.compiled.compare import first_difference, require_same
 from dpwitness.mechanisms.compiled.driver import Refused, reason
-from dpwitness.mechanisms.compiled.mechanism import RAGGED, CompiledMechanism
+from dpwitness.mechanisms.compiled.mechanism import RAGGED_REASON, CompiledMechanism
 from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.mechanism import InputConversion, Mechanism
 from dpwitness.mechanisms.python import Outcome, PythonMechanism, VectorisedMechanism
@@ -151,7 +151,7 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
         )
     shapes = twin.flat_shapes
     if difference is None and len(shapes) > 1 and not requirements.by_position:
-        difference = f"{runs_as_python}: {RAGGED}"
+        difference = f"{runs_as_python}: {RAGGED_REASON}"
     require_same(difference)
     compiled.nested, compiled.shape = bool(shapes), next(iter(shapes)) if len(shapes) == 1 else None
     return compiled

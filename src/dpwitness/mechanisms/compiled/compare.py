@@ -19,32 +19,23 @@ from dpwitness.events.encoding import TEXTS, Rows
 from dpwitness.mechanisms.mechanism import Mechanism, Order, PairedRuns
 from dpwitness.neighbours import Pair, shown
 
-#: Paired runs that are compared before a mechanism is used, and the seconds after which there are fewer.
-RUNS: Final = 16
-SECONDS: Final = 0.25
-#: Seconds for comparing the pairs of a search.
-SECONDS_OF_PAIRS: Final = 0.01
-#: Runs with the event on D alone, and on D′, that are compared before a verdict.
-EACH: Final = 8
+#: Seconds of a comparison one run at a time, after which it makes no more runs.
+COMPARISON_SECONDS: Final = 0.25
 #: The relative difference of two real numbers that are one outcome: compiled exponentials round otherwise.
-ROUNDING: Final = 1e-9
-#: The part of the spread of outcomes by which two of them may differ. Outcomes that differ relatively by less begin
-#: with the same digits.
-SMALL: Final = 1e-6
-#: Outcomes that begin with the same digits, from which it is told how far they vary.
-FEWEST_ALIKE: Final = 4
-#: Numbers that the outcomes of one input may hold, where such runs are looked for.
-ROOM: Final = 1 << 20
-#: The growth of calls that make many compared runs.
-GROWTH: Final = 4
+RELATIVE_ROUNDING: Final = 1e-9
+#: The share of the spread of outcomes by which compiled code may differ from Python, and the relative difference of
+#: outcomes that begin with the same digits.
+SPREAD_SHARE: Final = 1e-6
+#: Numbers of the outcomes of one input that are in memory at once.
+MOST_NUMBERS: Final = 1 << 20
 
 
-def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs: int = RUNS) -> str | None:
-    """Compare up to `runs` runs of both inputs in about `SECONDS`.
+def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs: int = 16) -> str | None:
+    """Compare up to `runs` runs of both inputs in about `COMPARISON_SECONDS`; None if all outcomes are the same.
 
-    Says in one line how the first that differs does, None where all are the same.
+    Otherwise the line says which run differs first, and how.
     """
-    end, rng = time.perf_counter() + SECONDS, np.random.Generator(np.random.SFC64(0))
+    end, rng = time.perf_counter() + COMPARISON_SECONDS, np.random.Generator(np.random.SFC64(0))
     all_runs = PairedRuns.d_first(pair, runs, coupled=False)
     return _difference_one_by_one(compiled, plain, all_runs, rng, range(runs), end)
 
@@ -52,7 +43,7 @@ def first_difference(compiled: Mechanism, plain: Mechanism, pair: Pair, *, runs:
 def difference_in_many(
     compiled: Mechanism, plain: Mechanism, pair: Pair, rng: np.random.Generator, seconds: float
 ) -> str | None:
-    """Compare as many runs of both inputs as Python makes in about so many seconds, many a call; as `first_difference`.
+    """Compare the runs of both inputs that Python makes in about `seconds`, many runs a call; as `first_difference`.
 
     A path of probability p that Python alone takes is missed by N runs with probability (1 − p)^N.
     """
@@ -67,12 +58,12 @@ def difference_in_many(
             rows = compiled.pair_outcomes(runs, rng)
             with np.errstate(all="ignore"):  # a hash that wraps on purpose is no error in compiled code either
                 expected = plain.pair_outcomes(runs, own)
-        except CompiledDisagrees as error:  # what it raised Python did not
+        except CompiledDisagrees as error:  # it raised an error that Python did not raise
             return str(error)
         except MechanismError:  # in which run, on which side?
             rng.bit_generator.state = state
             return _difference_one_by_one(compiled, plain, runs, rng, range(n), math.inf)
-        if made.size < ROOM:
+        if made.size < MOST_NUMBERS:
             width = max(made.shape[2], rows.shape[2])
             made = np.concatenate([widen(made, width), widen(rows, width)], axis=1)
         if (difference := _difference(compiled.name, runs, range(n), rows, expected, made)) is not None:
@@ -80,27 +71,27 @@ def difference_in_many(
         done += n
         now = time.perf_counter()
         of_run = min(of_run, (now - began) / n)  # a call has costs of its own, and the machine may be busy
-        n = int(min(GROWTH * n, (deadline - now) / of_run, max(ROOM // rows.shape[2], 1)))
+        n = int(min(4 * n, (deadline - now) / of_run, max(MOST_NUMBERS // rows.shape[2], 1)))
     return None
 
 
 def require_same(difference: str | None) -> None:
-    """Raise `CompiledDisagrees` for what one of these found."""
+    """Raise `CompiledDisagrees` with a difference, unless it is None."""
     if difference is not None:
         raise CompiledDisagrees(difference)
 
 
 class Agreement:
-    """Compares compiled code with Python on the pairs of a search, a run of each, as long as that takes little time."""
+    """Compares compiled code with Python on the pairs of a search, one run of each, for 0.01 s in all."""
 
     def __init__(self) -> None:
         self._pairs: set[frozenset[Hashable]] = set()
-        self._left = SECONDS_OF_PAIRS
+        self._left = 0.01  # seconds
         self._difference: str | None = None
         self._lock = threading.Lock()
 
     def require(self, compiled: Mechanism, pair: Pair) -> None:
-        """Raise `CompiledDisagrees` where they differ on this pair, or did on one before."""
+        """Raise `CompiledDisagrees` if they differ on this pair, or differed on an earlier pair."""
         if compiled.plain is None:
             return
         with self._lock:
@@ -121,23 +112,23 @@ def difference_in_event(
     *,
     coupled: bool = True,
 ) -> str | None:
-    """Compare runs that fell into an event, found at the beginning of streams of paired runs; as `first_difference`.
+    """Compare up to 16 runs that fell into an event, 8 of them on D alone; as `first_difference`.
 
-    `streams`: the generator of each, and which side of its runs comes first; all that there are, since the first run
-    with the event may be far. Compiled code that is wrong on rare paths alone is caught where it matters: in the runs
-    that are evidence.
+    `streams`: the generator of each stream of paired runs, and which side of its runs comes first; all streams, since
+    the first run with the event may be far. Compiled code that is wrong on rare paths alone is caught where it matters:
+    in the runs that are evidence.
     """
     began = time.perf_counter()
     for rng, order in streams:
         start = rng.bit_generator.state
-        n = min(len(order), max(ROOM // max(compiled.width, 1), EACH))
+        n = min(len(order), max(MOST_NUMBERS // max(compiled.width, 1), 8))
         runs = PairedRuns(pair=pair, order=order[:n], coupled=coupled)
         rows = compiled.pair_outcomes(runs, rng)
         here, there = contains(rows[0]), contains(rows[1])
-        chosen = {*np.flatnonzero(here & ~there)[:EACH].tolist(), *np.flatnonzero(there)[:EACH].tolist()}
+        chosen = {*np.flatnonzero(here & ~there)[:8].tolist(), *np.flatnonzero(there)[:8].tolist()}
         rng.bit_generator.state = start
         if chosen:
-            return _difference_one_by_one(compiled, plain, runs, rng, sorted(chosen), began + SECONDS, rows)
+            return _difference_one_by_one(compiled, plain, runs, rng, sorted(chosen), began + COMPARISON_SECONDS, rows)
     return f"{compiled.name} runs as plain Python: no run with the event was found again, to compare it with Python"
 
 
@@ -150,7 +141,7 @@ def _difference_one_by_one(
     deadline: float,
     outcomes: Rows | None = None,
 ) -> str | None:
-    """Compare the runs of these numbers one after the other; `rng` is at the beginning of all `runs`.
+    """Compare the runs `numbers` one after the other; `rng` is at the beginning of all `runs`.
 
     `outcomes`: further outcomes of compiled code, of shape (2, n, width), which show how far they vary.
     """
@@ -163,7 +154,7 @@ def _difference_one_by_one(
                 compiled.pair_outcomes(runs.part(done, run), rng)
             own.bit_generator.state = state = rng.bit_generator.state
             rows = compiled.pair_outcomes(runs.part(run, run + 1), rng)
-        except CompiledDisagrees as error:  # what it raised Python did not
+        except CompiledDisagrees as error:  # it raised an error that Python did not raise
             return str(error)
         done, sides = run + 1, [rows[0], rows[1]]
         for side in (1, 0) if runs.order[run] else (0, 1):
@@ -201,11 +192,11 @@ def _difference(
 
 
 def differing(rows: Rows, expected: Rows, outcomes: Rows) -> NDArray[np.bool_]:
-    """Which rows are another outcome than those expected; all arrays of shape (n, width), `outcomes` of any n.
+    """The rows that are another outcome than expected, as flags; shape (n, width), `outcomes` of any n.
 
     Flags, texts, lengths and whole numbers are exact; reals may differ relatively by 10⁻⁹, and by less than the noise.
-    Noise may be smaller than the last digits of a large number: of outcomes that begin with the same digits it is seen
-    how far they vary. Where they do not, the number is a constant of this input.
+    Noise may be smaller than the last digits of a large number: at least four outcomes that begin with the same digits
+    show how far it varies. If they do not vary, the number is a constant of this input.
     """
     unlike: NDArray[np.bool_] = ~((rows == expected) | (np.isnan(rows) & np.isnan(expected)))
     exact = np.isin(rows, [*TEXTS]) | np.isin(expected, [*TEXTS]) | ~(np.isfinite(rows) & np.isfinite(expected))
@@ -214,13 +205,13 @@ def differing(rows: Rows, expected: Rows, outcomes: Rows) -> NDArray[np.bool_]:
         at = np.flatnonzero((unlike & ~exact)[:, column])
         a, b = rows[at, column], expected[at, column]
         ordered = np.sort(outcomes[np.isfinite(outcomes[:, column]), column])
-        first = np.searchsorted(ordered, a - SMALL * np.abs(a))
-        end = np.searchsorted(ordered, a + SMALL * np.abs(a), side="right")
+        first = np.searchsorted(ordered, a - SPREAD_SHARE * np.abs(a))
+        end = np.searchsorted(ordered, a + SPREAD_SHARE * np.abs(a), side="right")
         # A few may be near by chance, and nearer than the noise is wide.
-        alike = end - first >= max(FEWEST_ALIKE, len(ordered) // 16)
+        alike = end - first >= max(4, len(ordered) // 16)
         ends = np.append(ordered, 0.0)
         spread = np.where(alike, ends[end - 1] - ends[first], math.inf)
-        allowed = np.minimum(ROUNDING * np.maximum(np.abs(a), np.abs(b)), SMALL * spread)
+        allowed = np.minimum(RELATIVE_ROUNDING * np.maximum(np.abs(a), np.abs(b)), SPREAD_SHARE * spread)
         unlike[at, column] = np.abs(a - b) > allowed
     return np.asarray(unlike.any(axis=1))
 

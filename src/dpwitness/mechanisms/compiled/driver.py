@@ -20,8 +20,9 @@ from typing import Any, Final
 from dpwitness import jit
 from dpwitness.events import encoding
 from dpwitness.machine import cache_folder, private_folder
-from dpwitness.mechanisms.compiled.reach import INLINED, digest, enters_python, is_numba, rebuilt
+from dpwitness.mechanisms.compiled.reach import INLINE_OPTIONS, digest, enters_python, is_numba, rebuilt
 
+#: The text of the module that runs one mechanism on both inputs.
 DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to delete.
 
 `order[i]` is 1 where D′ comes first in paired run i.
@@ -66,8 +67,8 @@ def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position
     return longest
 '''
 
-#: The module of a function that is called as it is.
-ALONE = '''"""Runs one function; written by dpwitness, safe to delete."""
+#: The text of the module that runs one function.
+FUNCTION_MODULE = '''"""Runs one function; written by dpwitness, safe to delete."""
 from dpwitness.mechanisms.compiled.driver import WAITING
 
 function = WAITING.pop("{key}")
@@ -77,14 +78,10 @@ def call(*values):
     return function(*values)
 '''
 
-#: Colours and weights of letters, which numba writes wherever colorama is installed.
-STYLE: Final = re.compile(r"\x1b\[[0-9;]*m")
-#: Beginnings of lines of numba's messages that say where, not why.
-WHERE: Final = (
+#: The beginnings of lines of numba's messages that say where it failed, not why.
+PLACE_LINES: Final = (
     "Failed in", "During", "File ", "raised from", "There are", "- Of which", ">>>", "^", "- Resolution failure",
 )  # fmt: skip
-#: Letters of a reason.
-LONGEST_REASON: Final = 160
 
 
 class Refused(Exception):
@@ -93,24 +90,25 @@ class Refused(Exception):
 
 def reason(message: str) -> str:
     """The line of numba's message that says why, with the call that numba has no code for."""
-    lines = [line.strip() for line in STYLE.sub("", message).splitlines()]
-    why = next((line for line in lines if line and not line.startswith(WHERE)), "no reason given")
+    # Without colours, which numba writes wherever colorama is installed.
+    lines = [line.strip() for line in re.sub(r"\x1b\[[0-9;]*m", "", message).splitlines()]
+    why = next((line for line in lines if line and not line.startswith(PLACE_LINES)), "no reason given")
     if why.startswith("No implementation of function") and "place" in why:
         return "it returns something else than numbers and flags"
     calls = [line[4:] for line in lines if line.startswith(">>> ")]
     if calls and why.endswith(":"):
         why = f"{why} {calls[0]}"
-    return why if len(why) <= LONGEST_REASON else f"{why[: LONGEST_REASON - 1]}…"
+    return why if len(why) <= 160 else f"{why[:159]}…"
 
 
-#: Mechanisms on their way into a driver module that is just being imported, by fingerprint.
+#: The mechanisms of driver modules that are being imported, by fingerprint.
 WAITING: dict[str, object] = {}
-#: Drivers that were loaded in this process, by their files.
-LOADED: dict[Path, Any] = {}
+#: The drivers that this process has loaded, by their files.
+DRIVERS: dict[Path, Any] = {}
 
 
 def load_driver(mechanism: Callable[..., object], arguments: list[str]) -> Any:
-    """Return the `fill` of a mechanism (see `DRIVER`), with its machine code from the cache where it is there.
+    """Return the `fill` of a mechanism (see `DRIVER`), with its machine code from the cache if it is there.
 
     `arguments`: the expressions to call it with, in order. Numba compiles, and may refuse, when it is first called.
     """
@@ -118,8 +116,8 @@ def load_driver(mechanism: Callable[..., object], arguments: list[str]) -> Any:
 
 
 def compiled(function: Callable[..., object]) -> Any:
-    """A function with all that it calls as machine code, which holds no GIL, from the cache where it is there."""
-    return _loaded(function, ALONE, "call", "")
+    """A function with all that it calls as machine code, without the GIL, from the cache if it is there."""
+    return _loaded(function, FUNCTION_MODULE, "call", "")
 
 
 def _loaded(function: Callable[..., object], text: str, name: str, call: str) -> Any:
@@ -132,14 +130,14 @@ def _loaded(function: Callable[..., object], text: str, name: str, call: str) ->
     except OSError:  # a full disk, or a folder that has just been removed
         path = _written(private_folder(), module, text)
     # The key holds every value and function that is reached: in one process the same key is the same machine code.
-    if complete and path in LOADED:
-        return LOADED[path]
+    if complete and path in DRIVERS:
+        return DRIVERS[path]
     run = getattr(_module(machine_code(function), module, path, key), name)
     run = jit.with_numba().njit(nogil=True)(run)
     if path.parent != private_folder():
         run = jit.kept(run, path.parent)
     if complete:
-        LOADED[path] = run
+        DRIVERS[path] = run
     return run
 
 
@@ -154,7 +152,7 @@ def _module(mechanism: Any, name: str, path: Path, key: str) -> pytypes.ModuleTy
 
 
 def _written(folder: Path, name: str, text: str) -> Path:
-    """The file of a driver module; one that holds anything else is written anew. Raises `OSError`."""
+    """The file of a driver module; a file with another text is written anew. Raises `OSError`."""
     path, own = folder / f"{name}.py", text.encode()
     if not path.exists() or path.read_bytes() != own:
         partial = path.with_suffix(f".{os.getpid()}.tmp")
@@ -164,22 +162,22 @@ def _written(folder: Path, name: str, text: str) -> Path:
 
 
 def machine_code(mechanism: Any) -> Any:
-    """A function as numba is to compile it: as it is now, anew, with all that it calls, and with bounds checks.
+    """A function as numba is to compile it: anew, with its present globals and callees, and with bounds checks.
 
-    A numba function that was compiled before holds the globals of then; and out of bounds it reads what lies there.
-    Raises `Refused` for one that enters numba's `objmode`.
+    A numba function that was compiled before holds its earlier globals, and reads any memory out of bounds. Raises
+    `Refused` for a function that enters numba's `objmode`.
     """
     numba = jit.with_numba()
 
     def remake(copy: pytypes.FunctionType, options: Mapping[str, object]) -> Any:
         if enters_python(copy):
-            # Python code may keep something from run to run, of which nothing is seen in compiled code.
+            # Python code may keep an object from run to run that compiled code does not show.
             raise Refused("it enters objmode, which is plain Python within machine code")
         return numba.jit(**{**options, "boundscheck": True})(copy)
 
     function = getattr(mechanism, "py_func", mechanism)
     copy = rebuilt(function, remake, helpers=True)
-    return remake(copy, mechanism.targetoptions if is_numba(mechanism) else INLINED)
+    return remake(copy, mechanism.targetoptions if is_numba(mechanism) else INLINE_OPTIONS)
 
 
 @cache
@@ -192,7 +190,7 @@ def _own_code() -> tuple[bytes, ...]:
 
 
 def fingerprint(function: Callable[..., object], text: str) -> tuple[str, bool]:
-    """Hash a module's text, and a function with all that it reaches; whether machine code may be kept by that name."""
+    """The hash of a module's text and of all that a function reaches; whether it may name machine code on disk."""
     code = hashlib.sha256()
     for part in (*_own_code(), text, sys.version, version("numba"), version("numpy")):
         code.update(repr(part).encode())

@@ -22,11 +22,12 @@ from dpwitness.mechanisms.outcomes import FlatShape, flat_names
 from dpwitness.mechanisms.signature import Signature, own_copy
 from dpwitness.neighbours import Data, Pair, as_array
 
+#: The number of the run before the first run has begun.
 NOT_STARTED: Final = np.int64(2**62)
-#: Held while plain Python runs in the place of machine code, of which several threads may ask at once.
-_PYTHON: Final = threading.Lock()
-#: Why an outcome is not left to machine code.
-RAGGED: Final = (
+#: A lock under which one thread at a time runs plain Python in the place of machine code.
+_PYTHON_LOCK: Final = threading.Lock()
+#: The reason for which lists of different lengths run as plain Python.
+RAGGED_REASON: Final = (
     "the lists that it returns have different lengths, so that the values of a compiled outcome have no names; to make "
     "it fast: return one list of numbers, or lists that are always as long"
 )
@@ -35,7 +36,7 @@ RAGGED: Final = (
 class CompiledMechanism(Mechanism):
     """A plain function as machine code; several threads may run it.
 
-    `nested`: whether its outcomes hold more than single values; `shape`: that of them all, which names their entries.
+    `nested`: whether its outcomes hold more than single values; `shape`: their common shape, which names their entries.
     """
 
     shard = 16_384
@@ -60,7 +61,7 @@ class CompiledMechanism(Mechanism):
         self._fill = load_driver(signature.function, self._arguments)
 
     def __getstate__(self) -> dict[str, object]:
-        """Everything but machine code and what the interpreter runs: another process compiles for itself."""
+        """Return the state without machine code and plain Python: another process compiles for itself."""
         return {name: value for name, value in vars(self).items() if name not in ("_fill", "plain")}
 
     def __setstate__(self, state: dict[str, object]) -> None:
@@ -81,7 +82,7 @@ class CompiledMechanism(Mechanism):
 
     @override
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        """For a few runs: it makes as many again that it throws away."""
+        """Fill rows with a few runs; it makes the same number of runs again and throws them away."""
         both = np.empty((2, *rows.shape))
         runs = PairedRuns(pair=Pair(data, data), order=np.zeros(len(rows), np.uint8), coupled=False, start=start)
         length = self.fill_pair(runs, rng, both)
@@ -89,9 +90,9 @@ class CompiledMechanism(Mechanism):
         return length
 
     def compile_for(self, pair: Pair, seconds: float = math.inf) -> None:
-        """Run it once on both inputs: numba compiles when first called.
+        """Run the mechanism once on both inputs, so that numba compiles it.
 
-        Raises `Refused`, also where numba compiles for more than so many seconds, and as all mechanisms do.
+        Raises `Refused`, also if numba compiles for more than `seconds`, and as all mechanisms do.
         """
         plain = getattr(self.signature.function, "py_func", self.signature.function)
         if plain.__code__.co_flags & inspect.CO_VARKEYWORDS:  # numba's own words are "AssertionError"
@@ -105,7 +106,7 @@ class CompiledMechanism(Mechanism):
 
     @override
     def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        """The generator must be an SFC64, coupled or not. Raises `TypeError`, and as all mechanisms do.
+        """Fill rows with runs of both inputs, from an SFC64 generator. Raises `TypeError`, and as all mechanisms do.
 
         Raises `CompiledDisagrees` for inputs that machine code cannot take, unlike those it was compiled for.
         """
@@ -139,14 +140,14 @@ class CompiledMechanism(Mechanism):
             self._raise_as_python(runs, at % n, rng, failure)
         if self.shape is not None and not self.shape.fits(rows):
             if not self._of_file:  # whose event stands by position
-                raise CompiledDisagrees(f"{self.name} runs as plain Python: {RAGGED}")
+                raise CompiledDisagrees(f"{self.name} runs as plain Python: {RAGGED_REASON}")
             self.shape = None
         return self.check_length(length, runs.start)
 
     def _raise_as_python(
         self, runs: PairedRuns, run: int, rng: np.random.Generator, failure: MechanismRaised
     ) -> NoReturn:
-        """Raise what Python raises in a run in which machine code raised `failure`; `rng` is at the first run's state.
+        """Raise the error of Python in the run in which machine code raised `failure`; `rng`: at the first run's state.
 
         Raises `CompiledDisagrees` where Python raises nothing: numba has x / 0 raise where NumPy's numbers give inf.
         """
@@ -154,7 +155,7 @@ class CompiledMechanism(Mechanism):
         if run:
             self.pair_outcomes(runs.part(0, run), rng)
         state, row = rng.bit_generator.state, np.empty((1, max(self.width, 1)))
-        with _PYTHON:
+        with _PYTHON_LOCK:
             try:
                 for side in (1, 0) if runs.order[run] else (0, 1):
                     if runs.coupled:
@@ -166,10 +167,10 @@ class CompiledMechanism(Mechanism):
 
 
 def _arrays(pair: Pair) -> list[NDArray[Any] | np.generic]:
-    """Both inputs as arrays of one kind, or numbers. Raises `Refused` for anything else."""
+    """Both inputs as arrays of one kind, or numbers. Raises `Refused` for other inputs."""
     left, right = (as_array(data) for data in pair.sides)
     if left is None or right is None or left.ndim != right.ndim:
-        raise Refused("its inputs are no numeric arrays of as many axes")
+        raise Refused("its inputs are not numeric arrays with the same number of axes")
     if left.dtype != right.dtype:
         left, right = left.astype(np.float64), right.astype(np.float64)
     return [array[()] if array.ndim == 0 else array for array in (left, right)]

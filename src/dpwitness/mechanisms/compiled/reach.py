@@ -1,9 +1,8 @@
-"""What a function reaches: every value and function that its code names, through module attributes too.
+"""The values and functions that the code of a function names, through module attributes too.
 
-`digest` hashes it, so that machine code is stored for just that; `rebuilt` makes a copy in which every numba function
-on the way is made anew, so that nothing that was compiled for other values is used, and the mechanism's plain helpers
-are compiled along; `constants` hashes the values
-alone, to compare them between processes.
+`digest` hashes them, so that machine code is stored for exactly these; `rebuilt` makes a copy in which every numba
+function on the way is made anew, so that no code compiled for other values is used, and the plain helpers of the
+mechanism are compiled along; `constants` hashes the values alone, to compare them between processes.
 """
 
 import dis
@@ -17,23 +16,26 @@ from typing import Any, Final
 
 import numpy as np
 
-#: Packages whose functions are known by name and version.
-KNOWN = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "scipy"})
-#: The module whose functions are compiled along with whatever calls them.
-NOISE: Final = "dpwitness.noise"
-#: How numba compiles plain functions: they hold no GIL, are called by compiled code alone, and inlined there.
-INLINED: Final[dict[str, object]] = {
+#: The packages whose functions are identified by name and version.
+KNOWN_PACKAGES = frozenset({"builtins", "cmath", "math", "numba", "numpy", "operator", "scipy"})
+#: The module whose functions are compiled along with their callers.
+NOISE_MODULE: Final = "dpwitness.noise"
+#: The options with which numba compiles plain functions: without the GIL, for compiled callers alone, and inlined.
+INLINE_OPTIONS: Final[dict[str, object]] = {
     **{"nopython": True, "nogil": True, "forceinline": True},
     **{"no_cpython_wrapper": True, "no_cfunc_wrapper": True},
 }
 
+#: A variable and the attributes read from it.
 Path = tuple[str, ...]
+#: Whether a walk is still within a function, by the function's id.
 Seen = dict[int, bool]
-EMPTY = object()
+#: The mark of a variable that is not bound yet.
+UNBOUND = object()
 
 
 def is_numba(value: object) -> bool:
-    """Whether it is a function that numba compiles."""
+    """Whether a value is a function that numba compiles."""
     return _is_of(value, "numba.core.dispatcher", "Dispatcher")
 
 
@@ -44,19 +46,20 @@ def _is_of(value: object, module: str, name: str) -> bool:
 
 
 def root_of(value: object) -> str:
-    """The package that a function or a class says it is of; of one made by `exec` it may be nothing that is a text."""
+    """The name of the package of a function or a class; after `exec` it may be the text of any object."""
     return str(value.__module__).partition(".")[0]
 
 
-#: Instructions that load a global variable, and one of a function round it; in the body of a class too.
-GLOBAL: Final = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
-FREE: Final = frozenset(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"))
+#: The instructions that load a global variable, also in the body of a class.
+GLOBAL_LOADS: Final = frozenset(("LOAD_GLOBAL", "LOAD_NAME", "LOAD_FROM_DICT_OR_GLOBALS"))
+#: The instructions that load a variable of an enclosing function, also in the body of a class.
+FREE_LOADS: Final = frozenset(("LOAD_DEREF", "LOAD_CLASSDEREF", "LOAD_FROM_DICT_OR_DEREF"))
 
 
 def names(code: pytypes.CodeType, local: frozenset[str] = frozenset()) -> Iterator[Path]:
     """Every global or free variable that the code loads, with the attributes read from it: ("config", "SCALE").
 
-    `local`: variables of functions round it. Those are free in a function or comprehension inside, but no globals.
+    `local`: variables of enclosing functions, which are free in a function or comprehension inside, but not global.
     """
     local |= frozenset(code.co_cellvars)
     chain: list[str] = []
@@ -66,7 +69,7 @@ def names(code: pytypes.CodeType, local: frozenset[str] = frozenset()) -> Iterat
         elif step.opname not in ("CACHE", "EXTENDED_ARG", "NOP", "PUSH_NULL"):
             if chain:
                 yield tuple(chain)
-            loads = step.opname in GLOBAL or (step.opname in FREE and step.argval not in local)
+            loads = step.opname in GLOBAL_LOADS or (step.opname in FREE_LOADS and step.argval not in local)
             chain = [step.argval] if loads else []
     if chain:
         yield tuple(chain)
@@ -77,23 +80,23 @@ def names(code: pytypes.CodeType, local: frozenset[str] = frozenset()) -> Iterat
 
 def _loads_globally(code: pytypes.CodeType, name: str) -> bool:
     """Whether code, or a function inside it, loads a global variable of that name."""
-    loads = any(step.opname in GLOBAL and step.argval == name for step in dis.get_instructions(code))
+    loads = any(step.opname in GLOBAL_LOADS and step.argval == name for step in dis.get_instructions(code))
     return loads or any(_loads_globally(part, name) for part in code.co_consts if isinstance(part, pytypes.CodeType))
 
 
 def variables(function: pytypes.FunctionType) -> dict[str, object]:
-    """The globals and free variables of a function, by name; `EMPTY` for a variable that is not bound yet."""
+    """The globals and free variables of a function, by name; `UNBOUND` for a variable that is not bound yet."""
     known = dict(function.__globals__)
     for name, cell in zip(function.__code__.co_freevars, function.__closure__ or (), strict=True):
         try:
             known[name] = cell.cell_contents
         except ValueError:
-            known[name] = EMPTY
+            known[name] = UNBOUND
     return known
 
 
 def enters_python(function: pytypes.FunctionType, seen: frozenset[object] = frozenset()) -> bool:
-    """Whether code of the function stands under `numba.objmode`, or of one that is called as it was compiled."""
+    """Whether the function, or a callee that stays as it was compiled, has code under `numba.objmode`."""
     known, seen = variables(function), seen | {function}
     for name, *attributes in set(names(function.__code__)):
         value: Any = known.get(name)
@@ -102,7 +105,7 @@ def enters_python(function: pytypes.FunctionType, seen: frozenset[object] = froz
                 value = getattr(value, attribute, None)
         if _is_of(value, "numba.core.withcontexts", "_ObjModeContextType"):
             return True
-        # Others are remade, and asked themselves.
+        # Other callees are made anew, and looked at then.
         as_it_is = is_numba(value) and not value._can_compile and value.py_func not in seen
         if as_it_is and enters_python(value.py_func, seen):
             return True
@@ -110,9 +113,9 @@ def enters_python(function: pytypes.FunctionType, seen: frozenset[object] = froz
 
 
 def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
-    """Hash everything that decides what a function does; and whether all of it could be told.
+    """The hash of everything that decides the results of a function; whether it holds all of it.
 
-    Where it could not, machine code must not be kept: the same hash may stand for other code next time.
+    If not, machine code must not be kept: the same hash may stand for other code next time.
     """
     reached = hashlib.sha256()
     complete = True
@@ -127,11 +130,11 @@ def digest(function: Callable[..., object]) -> tuple[bytes, bool]:
 
 
 def _function(value: Any, seen: Seen, *, root: bool = False) -> Iterator[bytes | str | None]:
-    """A Python function, or one that numba compiles; `seen`: whether the walk is still within a function, by its id."""
+    """The parts of a function of Python or numba; `seen`: whether the walk is still within a function, by its id."""
     if is_numba(value):
         yield repr(sorted((k, str(v)) for k, v in value.targetoptions.items()))
         if not root and not value._can_compile:
-            yield None  # compiled for the globals of then, which nothing tells
+            yield None  # compiled for earlier globals, which are not known
     function = getattr(value, "py_func", value)
     if id(function) in seen:
         if seen[id(function)]:
@@ -154,15 +157,15 @@ def _function(value: Any, seen: Seen, *, root: bool = False) -> Iterator[bytes |
 
 
 def _reached(value: object, attributes: Path, seen: Seen) -> Iterator[bytes | str | None]:
-    """A value, or what is read from it while it is a module."""
+    """The parts of a value, or of the attribute that is read from a module."""
     while isinstance(value, pytypes.ModuleType):
-        if value.__name__.partition(".")[0] in KNOWN:
+        if value.__name__.partition(".")[0] in KNOWN_PACKAGES:
             yield f"{value.__name__} {getattr(value, '__version__', '')}"
             return
         if not attributes:
-            yield None  # a module as a whole: what is read from it later is not known
+            yield None  # a whole module, of which later reads are not known
             return
-        value, attributes = getattr(value, attributes[0], EMPTY), attributes[1:]
+        value, attributes = getattr(value, attributes[0], UNBOUND), attributes[1:]
     yield from _value(value, seen)
 
 
@@ -175,7 +178,7 @@ def _code(code: pytypes.CodeType, seen: Seen) -> Iterator[bytes | str | None]:
 
 
 def _value(value: object, seen: Seen) -> Iterator[bytes | str | None]:
-    """The bytes of a value that numba takes for a constant; None for what cannot be told."""
+    """The bytes of a value that numba takes for a constant; None for a value of unknown content."""
     if is_numba(value):
         yield from _function(value, seen)
     elif isinstance(value, enum.Enum):
@@ -197,7 +200,7 @@ def _value(value: object, seen: Seen) -> Iterator[bytes | str | None]:
     ):
         yield f"{getattr(value, '__module__', '')} {getattr(value, '__qualname__', value)}"
     elif isinstance(value, pytypes.FunctionType):
-        if root_of(value) in KNOWN:
+        if root_of(value) in KNOWN_PACKAGES:
             yield f"{value.__module__}.{value.__qualname__}"
         else:
             yield from _function(value, seen)
@@ -213,17 +216,18 @@ def _class(value: type, seen: Seen) -> Iterator[bytes | str | None]:
             yield from _value(member.value, seen)
     elif issubclass(value, tuple) and hasattr(value, "_fields"):
         yield repr(value._fields)
-    elif root_of(value) not in KNOWN and not issubclass(value, BaseException):
+    elif root_of(value) not in KNOWN_PACKAGES and not issubclass(value, BaseException):
         yield None
 
 
+#: A function that makes the replacement of a copy, which numba compiles with the given options.
 Remake = Callable[[pytypes.FunctionType, dict[str, object]], object]
 
 
 def rebuilt(function: pytypes.FunctionType, remake: Remake, *, helpers: bool = False) -> Any:
     """A copy of a function that calls copies of all numba functions that it reaches.
 
-    `remake(copy, options)` makes what stands in the place of a function that numba compiles with `options`. `helpers`:
+    `remake(copy, options)` makes the replacement of a function that numba compiles with `options`. `helpers`:
     plain functions of the function's own package, and of `dpwitness.noise`, are remade too. The caller's own objects
     stay as they are.
     """
@@ -256,7 +260,7 @@ class _Rebuilder:
         for name in {*paths, *cells} & set(known):
             value = self._value(known[name], paths.get(name, set()))
             if name in cells:
-                if value is not EMPTY:
+                if value is not UNBOUND:
                     cells[name].cell_contents = value
             else:
                 space[name] = value
@@ -266,14 +270,14 @@ class _Rebuilder:
         if is_numba(value) and value._can_compile:
             return self._remade(value.py_func, value.targetoptions)
         if self._package is not None and isinstance(value, pytypes.FunctionType):
-            if value.__module__ == NOISE or root_of(value) == self._package:
-                return self._remade(value, INLINED)
+            if value.__module__ == NOISE_MODULE or root_of(value) == self._package:
+                return self._remade(value, INLINE_OPTIONS)
             return value
-        if isinstance(value, pytypes.ModuleType) and value.__name__.partition(".")[0] not in KNOWN:
+        if isinstance(value, pytypes.ModuleType) and value.__name__.partition(".")[0] not in KNOWN_PACKAGES:
             space = {}
             for name in {path[0] for path in attributes if path}:
                 inner = {path[1:] for path in attributes if path and path[0] == name}
-                old = getattr(value, name, EMPTY)
+                old = getattr(value, name, UNBOUND)
                 new = self._value(old, inner)
                 if new is not old:
                     space[name] = new
@@ -290,7 +294,7 @@ class _Rebuilder:
 
 
 def constants(function: Callable[..., object]) -> str | None:
-    """Return a digest of the module-level numbers and arrays that a function and those it calls use; None without any.
+    """A digest of the module-level numbers and arrays that a function and its callees use; None without any.
 
     They are compiled into it. Unlike in `digest`, neither code nor names of modules count: it is the same in every
     process that loads the function. This package's own modules are left out: they draw nothing when they are imported.
@@ -303,13 +307,13 @@ def constants(function: Callable[..., object]) -> str | None:
         if not isinstance(plain, pytypes.FunctionType) or id(plain) in seen:
             return
         seen.add(id(plain))
-        if root_of(plain) in KNOWN | {"dpwitness"}:
+        if root_of(plain) in KNOWN_PACKAGES | {"dpwitness"}:
             return
         there = variables(plain)
         for path in sorted(set(names(plain.__code__))):
             value = there.get(path[0])
             for attribute in path[1:]:
-                if not isinstance(value, pytypes.ModuleType) or value.__name__.partition(".")[0] in KNOWN:
+                if not isinstance(value, pytypes.ModuleType) or value.__name__.partition(".")[0] in KNOWN_PACKAGES:
                     break
                 value = getattr(value, attribute, None)
             if isinstance(value, np.ndarray):

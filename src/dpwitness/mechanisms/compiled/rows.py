@@ -1,7 +1,7 @@
 """Outcomes as rows, in compiled code: as `dpwitness.events.encoding` writes them, an entry of a row for each number.
 
-Numba chooses by type what `place` is; a type that is listed nowhere below is refused by its typing. Numba wants the
-annotations of `place` and of all that stands for it alike: also those of `_place`, which is given their types.
+Numba chooses the implementation of `place` by type, and refuses a type that is not listed below. Numba wants equal
+annotations of `place`, of all its implementations, and of `_place`, which is given their types.
 """
 
 from collections.abc import Callable
@@ -25,7 +25,9 @@ from dpwitness.events.encoding import (
 )
 from dpwitness.jit import inlined
 
-NEGATIVE_ZERO_BITS: Final = -(1 << 63)  # of −0, as a whole number
+#: The bits of −0.0 as an integer of 64 bits.
+NEGATIVE_ZERO_BITS: Final = -(1 << 63)
+#: The mask of the low bits of an integer of 64 bits, which are its second entry.
 LOW_MASK: Final = (1 << LOW_BITS) - 1
 
 
@@ -53,7 +55,7 @@ def borrow(typing_context: Any, value: Any) -> Any:
 
 @intrinsic
 def present(typing_context: Any, value: Any) -> Any:
-    """Return the value of an optional that is known to be there."""
+    """Return the value of an optional that is known to have one."""
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         inner = context.cast(builder, arguments[0], value, value.type)
@@ -90,7 +92,7 @@ def place(rows: Rows, i: int, j: int, value: Any) -> int:
 
 
 def _whole(rows: Rows, i: int, j: int, value: Any) -> int:
-    """A whole number of 64 bits: those that a float cannot hold take two entries."""
+    """Write an integer of 64 bits, which takes two entries if a float cannot hold it."""
     if -EXACT_INTEGER_LIMIT < value < EXACT_INTEGER_LIMIT:
         if j < rows.shape[1]:
             rows[i, j] = value
@@ -131,7 +133,7 @@ def _optional(rows: Rows, i: int, j: int, value: Any) -> int:
 
 
 def _floats(rows: Rows, i: int, j: int, value: Any) -> int:
-    """An array of floats, the common case, by itself: one call an entry would cost 20 ns each."""
+    """Write an array of floats in one loop: one call an entry would cost 20 ns each."""
     room = rows.shape[1] - j  # `min` would be another function to compile
     for k in range(len(value) if len(value) < room else room):
         rows[i, j + k] = real(value[k])
@@ -145,7 +147,7 @@ def _sequence(rows: Rows, i: int, j: int, value: Any) -> int:
 
 
 def _nested_sequence(rows: Rows, i: int, j: int, value: Any) -> int:
-    """A sequence inside one is its length and its entries."""
+    """Write sequences within a sequence, each as its length and its entries."""
     for k in range(len(value)):
         j = place(rows, i, place(rows, i, j, nested_length(len(value[k]))), value[k])
     return j
@@ -163,13 +165,13 @@ def _nested_tuple(rows: Rows, i: int, j: int, value: Any) -> int:
     return place(rows, i, place(rows, i, place(rows, i, j, nested_length(len(value[0]))), value[0]), value[1:])
 
 
-#: What has entries of its own.
-SEVERAL: Final = types.Array | types.List | types.ListType | types.BaseTuple
+#: The types of values that have entries of their own.
+SEQUENCE_TYPES: Final = types.Array | types.List | types.ListType | types.BaseTuple
 
 
 @overload(place, jit_options={"forceinline": True})
 def _place(rows: Rows, i: int, j: int, value: Any) -> Callable[..., Any] | None:
-    """What `place` is for a type; None for one that is no outcome."""
+    """The implementation of `place` for a type; None for a type that is not an outcome."""
     if isinstance(value, types.Integer):
         return _whole if _untyped(value).bitwidth == 64 else _small
     for kind, code in (
@@ -185,9 +187,9 @@ def _place(rows: Rows, i: int, j: int, value: Any) -> Callable[..., Any] | None:
     if isinstance(value, types.Array) and isinstance(value.dtype, types.Float):
         return _floats
     if isinstance(value, types.Array | types.List | types.ListType | types.UniTuple):
-        return _nested_sequence if isinstance(value.dtype, SEVERAL) else _sequence
+        return _nested_sequence if isinstance(value.dtype, SEQUENCE_TYPES) else _sequence
     if isinstance(value, types.BaseTuple):
         if len(value) == 0:
             return _empty_tuple
-        return _nested_tuple if isinstance(_untyped(value)[0], SEVERAL) else _tuple
+        return _nested_tuple if isinstance(_untyped(value)[0], SEQUENCE_TYPES) else _tuple
     return None

@@ -1,4 +1,4 @@
-"""Objects of DP libraries taken as they are: a file a library, with one `LIBRARY` derived from `library.Library`.
+"""Objects of DP libraries as mechanisms: one file a library, with one `LIBRARY` derived from `library.Library`.
 
 Other packages name theirs in the entry point group `dpwitness.libraries`.
 """
@@ -17,15 +17,12 @@ from dpwitness.mechanisms.libraries.objects import LIBRARY as OBJECTS
 from dpwitness.mechanisms.libraries.opendp import LIBRARY as OPENDP
 from dpwitness.neighbours import as_relation
 
-__all__ = ["GROUP", "Library", "library_of", "registered"]
+__all__ = ["LIBRARY_GROUP", "Library", "library_of", "registered"]
 
-GROUP: Final = "dpwitness.libraries"
-#: The defaults, for objects of no library.
+#: The entry-point group of libraries.
+LIBRARY_GROUP: Final = "dpwitness.libraries"
+#: The library of objects that no library recognises: the defaults.
 NO_LIBRARY: Final = Library()
-
-
-#: The methods of a library.
-METHODS: Final = ("recognises", "function", "claim", "delta", "may_remember", "neighbours")
 
 
 def _named(name: str, library: Library) -> Library:
@@ -41,16 +38,16 @@ def _named(name: str, library: Library) -> Library:
         return as_relation(found) if method == "neighbours" and found is not None else found
 
     named = copy.copy(library)
-    for method in METHODS:
+    for method in ("recognises", "function", "claim", "delta", "may_remember", "neighbours"):
         setattr(named, method, partial(asked, method))
     return named
 
 
 @cache
 def registered() -> tuple[Library, ...]:
-    """Return all libraries, those of other packages first; one that is broken is left out with a warning."""
+    """All libraries, those of other packages first; a broken library is left out with a warning."""
     theirs = []
-    for point in sorted(entry_points(group=GROUP), key=lambda point: point.name):
+    for point in sorted(entry_points(group=LIBRARY_GROUP), key=lambda point: point.name):
         try:
             library = point.load()
         except (Exception, SystemExit) as error:
@@ -59,15 +56,15 @@ def registered() -> tuple[Library, ...]:
             if isinstance(library, Library):
                 theirs.append(_named(point.name, library))
                 continue
-            why = f"is no object of a class derived from Library but {brief(library)}"
+            why = f"is {brief(library)}, and must be an object of a class derived from Library"
         warnings.warn(f"the library {point.name!r} ({point.value}) {why}; it is left out", stacklevel=2)
     return (*theirs, OPENDP, OBJECTS)
 
 
 def library_of(thing: object) -> Library:
-    """Return the library that an object is of; one with the defaults of `Library` for an object of none.
+    """The library of an object; `NO_LIBRARY` if no library recognises it.
 
-    A library that fails is left out with a warning: it must not hide objects of others.
+    A library that fails is left out with a warning: it must not hide objects of other libraries.
     """
     if inspect.isroutine(thing):
         return NO_LIBRARY

@@ -11,33 +11,33 @@ import numpy as np
 from dpwitness.claims import ApproxDP, Claim
 from dpwitness.neighbours import Relation, pairs
 
-#: ε in nats at which a privacy profile is read off an object.
+#: Values of ε (nats) at which a privacy profile is read off an object.
 EPSILONS: Final = (0.0, *np.geomspace(0.05, 25.0, 40).tolist())
-#: The largest ε of a profile, in nats.
+#: The largest ε of a claim, in nats: e^ε overflows a double beyond it.
 LARGEST_EPSILON: Final = 700.0
 
 
 class Library:
-    """How the objects of one library are taken as mechanisms.
+    """The methods by which objects of a library become mechanisms.
 
-    A library is a class derived from this one. Every method has a default, which is right for a callable object that
-    says its ε and δ (nats) in the attributes `epsilon` and `delta`, and its sensitivity in `sensitivity`. None of them
-    imports the library: a user who gives an object of it has imported it.
+    A library is a class derived from this one. Every method has a default, which is right for a callable object with
+    the attributes `epsilon` (nats), `delta` and `sensitivity`. No method imports the library: a user who gives its
+    object has imported it.
     """
 
     #: Whether a claim of its objects is for a distance between inputs, given as `d_in`.
     takes_distance = False
 
     def recognises(self, thing: object) -> bool:
-        """Whether an object is of this library."""
+        """Whether an object belongs to this library."""
         raise NotImplementedError
 
     def function(self, thing: Any) -> Callable[..., object]:
-        """Return what runs the object once: a function of the input, a number or an array."""
+        """Return the function that runs the object once on an input, a number or an array."""
         return thing  # type: ignore[no-any-return]  # the object itself is callable
 
     def claim(self, thing: object, d_in: object = None) -> Claim | None:
-        """Return the object's claim; None where it makes none.
+        """Return the object's claim; None for an object without a claim.
 
         Parameters
         ----------
@@ -49,7 +49,7 @@ class Library:
         Raises
         ------
         InvalidClaim
-            For a claim that makes no sense, or that is stated in a measure of privacy loss that cannot be tested.
+            For an invalid claim, or a claim in a measure of privacy loss that cannot be tested.
         """
         epsilon, delta = getattr(thing, "epsilon", None), getattr(thing, "delta", 0.0)
         if inspect.isroutine(thing) or not isinstance(epsilon, numbers.Real):
@@ -57,24 +57,24 @@ class Library:
         return ApproxDP(float(epsilon), float(delta) if isinstance(delta, numbers.Real) else 0.0)
 
     def delta(self, thing: object, d_in: object = None) -> float:
-        """Return the δ that an object claims, for a test whose ε was given; 0.0 where it claims none.
+        """Return the δ that an object claims, for a test whose ε was given; 0.0 without a claim.
 
-        Raises `InvalidClaim` where it is not known: a test at δ = 0 would refute what the object never claimed.
+        Raises `InvalidClaim` if δ is not known: a test at δ = 0 would refute another claim than the object's.
         """
         claim = self.claim(thing, d_in)
         return 0.0 if claim is None else float(getattr(claim, "delta", 0.0))
 
     def may_remember(self, thing: object) -> bool:
-        """Whether an object may keep something from run to run, as noise that was drawn once."""
+        """Whether an object may keep noise, drawn once, from run to run."""
         return True
 
     def neighbours(self, thing: object) -> Relation | None:
-        """Return which inputs the object's claim calls neighbours; None where it does not say."""
+        """Return the relation of the object's claim; None if the claim does not state it."""
         return None
 
 
 def falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
-    """The pairs (ε, δ) that claim something, with δ falling in ε: a pair claims as much of every larger ε."""
+    """The pairs (ε, δ) with δ falling in ε: a pair also claims its δ for every larger ε."""
     profile: list[tuple[float, float]] = []
     least = 1.0
     for epsilon, delta in sorted((max(e, 0.0), max(d, 0.0)) for e, d in pairs if not math.isnan(e + d)):
@@ -85,7 +85,7 @@ def falling(pairs: Iterable[tuple[float, float]]) -> list[tuple[float, float]]:
 
 
 def of_sensitivity(thing: object) -> Relation | None:
-    """Return the pair of 0 and an object's sensitivity, for one that randomises a number; None without any."""
+    """The pair of 0 and the sensitivity of an object that randomises a number; None without a sensitivity."""
     sensitivity = getattr(thing, "sensitivity", None)
     if not isinstance(sensitivity, int | float) or not 0 < sensitivity < math.inf:
         return None
@@ -93,5 +93,5 @@ def of_sensitivity(thing: object) -> Relation | None:
 
 
 def number(value: object) -> object:
-    """Return an array of one entry as that entry, and anything else as it is."""
+    """The entry of an array with one entry; any other value as it is."""
     return value.item() if isinstance(value, np.ndarray) and value.size == 1 else value

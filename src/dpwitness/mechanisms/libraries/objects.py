@@ -14,15 +14,15 @@ from dpwitness.neighbours import Relation
 
 
 class Objects(Library):
-    """Objects with one of these methods; `.epsilon`, `.delta` (nats) and `.sensitivity` are theirs.
+    """Objects with a method that runs them; their claim is in `.epsilon` (nats), `.delta` and `.sensitivity`.
 
     diffprivlib has `.randomise(x)`, python-dp `.add_noise(x)` and `.quick_result(list)`, which begins anew with each
-    list. Estimators, as scikit-learn and diffprivlib have them, have `.fit(X, y)`; what is released of a fit is for the
-    user to name, as `outcome="coef_,intercept_"`.
+    list. Estimators of scikit-learn and diffprivlib have `.fit(X, y)`; the user names the released attributes of a fit,
+    as `outcome="coef_,intercept_"`.
     """
 
     def recognises(self, thing: object) -> bool:
-        """Whether it has one of the methods, and is not called itself, as a network is that has `.fit` too."""
+        """Whether an object has one of the methods, and is not callable itself, as a network with `.fit` is."""
         if hasattr(thing, "randomise"):
             return True
         if inspect.isclass(thing):
@@ -42,13 +42,13 @@ class Objects(Library):
         return _fit(thing)
 
     def neighbours(self, thing: object) -> Relation | None:
-        """Return 0 and its sensitivity; None for one that selects, and for an estimator."""
+        """Return the pair of 0 and the sensitivity; None for an object that selects, and for an estimator."""
         takes_number = any(hasattr(thing, name) for name in ("randomise", "add_noise", "quick_result"))
         return of_sensitivity(thing) if takes_number and not hasattr(thing, "utility") else None
 
 
 def _selection(thing: Any) -> Callable[..., object]:
-    """A function that makes a mechanism like `thing` with other utilities, and selects.
+    """A function that selects by a mechanism like `thing` with other utilities.
 
     `Exponential` and `PermuteAndFlip` of diffprivlib are private about their list of utilities, so this is their input.
     """
@@ -64,7 +64,7 @@ def _selection(thing: Any) -> Callable[..., object]:
 def _fit(thing: Any) -> Callable[..., object]:
     """A function that fits a copy of an estimator to one array, or to the two of a tuple (X, y), and returns it.
 
-    A copy, because a fit may leave behind what the next one starts from, and accountants count every one.
+    A copy, because the next fit may start from the state of a fit, and accountants count every fit.
     """
     try:
         labels = inspect.signature(thing.fit).parameters.get("y")
@@ -83,7 +83,7 @@ def _fit(thing: Any) -> Callable[..., object]:
 
 
 def _without_record(thing: Any) -> dict[int, object]:
-    """A memo for copies, with a new accountant in the place of one of diffprivlib that refuses nothing.
+    """A memo for copies, with a new accountant in the place of an unlimited accountant of diffprivlib.
 
     The default one records all that was ever spent in a process: a copy of its list would take longer with every fit.
     """
@@ -94,4 +94,5 @@ def _without_record(thing: Any) -> dict[int, object]:
     return {} if limited else {id(accountant): type(accountant)()}
 
 
+#: The library of all such objects.
 LIBRARY = Objects()

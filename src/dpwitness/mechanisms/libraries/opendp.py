@@ -15,10 +15,10 @@ from dpwitness.errors import InvalidClaim, InvalidParameter
 from dpwitness.frames import LAZY_POLARS, POLARS
 from dpwitness.mechanisms.libraries.library import EPSILONS, Library, falling
 
-#: The feature without which no function of the user's can be part of a measurement.
-USERS_OWN: Final = "honest-but-curious"
+#: The feature without which no function of the user can be part of a measurement.
+USER_FEATURE: Final = "honest-but-curious"
 #: The carrier type of plans on frames of Polars.
-LAZY: Final = "LazyFrame"
+LAZY_CARRIER: Final = "LazyFrame"
 
 
 class OpenDP(Library):
@@ -27,21 +27,21 @@ class OpenDP(Library):
     takes_distance = True
 
     def recognises(self, thing: object) -> bool:
-        """Whether it is a measurement."""
+        """Whether an object is a measurement."""
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_carrier_type")
 
     def function(self, thing: Any) -> Callable[..., object]:
-        """Return the measurement, of an input of its carrier type; of a plan on a LazyFrame what it releases."""
+        """Return the measurement as a function of its carrier type; for a plan on a LazyFrame, of its release."""
         carrier = str(thing.input_carrier_type)
-        if carrier == LAZY:
+        if carrier == LAZY_CARRIER:
             return lambda value: thing(in_carrier(value, carrier)).collect()  # OpenDP lets it be collected once
         return lambda value: thing(in_carrier(value, carrier))
 
     def claim(self, thing: Any, d_in: object = None) -> Claim:
         """Return `map(d_in)`. Raises `InvalidClaim` without a distance, and for a loss that is not one claim.
 
-        Of a smoothed max-divergence, which is a whole curve δ(ε), pairs are read off; and of δ-approximate ρ-zCDP, from
-        what it implies.
+        A smoothed max-divergence, a whole curve δ(ε), makes a profile of its pairs; δ-approximate ρ-zCDP a profile of
+        the pairs that it implies.
         """
         if d_in is None:
             raise InvalidClaim(
@@ -65,8 +65,8 @@ class OpenDP(Library):
         if measure.startswith("SmoothedMaxDivergence"):
             return _profile(loss.delta)
         raise InvalidClaim(
-            f"the measurement states its loss as {measure} ({loss!r}), which is no claim by itself: give claim=…, such "
-            "as RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
+            f"the measurement states its loss as {measure} ({loss!r}), which is not a claim by itself: give claim=…, "
+            "such as RenyiDP(alpha, measurement.map(d_in)(alpha)), or epsilon=… and delta=…"
         )
 
     def delta(self, thing: Any, d_in: object = None) -> float:
@@ -83,9 +83,9 @@ class OpenDP(Library):
         return float(delta)
 
     def may_remember(self, thing: object) -> bool:
-        """Return False: measurements cannot be changed. Only a function of the user's inside of one may remember."""
-        features = getattr(sys.modules.get("opendp.mod"), "GLOBAL_FEATURES", (USERS_OWN,))
-        return USERS_OWN in features
+        """Return False, as measurements do not change, unless a function of the user may be part of one."""
+        features = getattr(sys.modules.get("opendp.mod"), "GLOBAL_FEATURES", (USER_FEATURE,))
+        return USER_FEATURE in features
 
 
 def delta_of_approximate_zcdp(rho: float, delta: float, epsilon: float) -> float:
@@ -99,7 +99,7 @@ def delta_of_approximate_zcdp(rho: float, delta: float, epsilon: float) -> float
 
 
 def _profile(delta: Callable[[float], float]) -> PrivacyProfile:
-    """The privacy profile that a function gives at `EPSILONS`; rounding may leave steps up, which claim nothing."""
+    """The privacy profile of a function δ(ε) at `EPSILONS`; rounding may leave steps up, which claim nothing."""
     return PrivacyProfile(falling((epsilon, float(delta(epsilon))) for epsilon in EPSILONS))
 
 
@@ -109,20 +109,20 @@ def is_pure(measurement: Any) -> bool:
 
 
 def as_distance(measurement: object, d_in: object) -> object:
-    """Return a distance as its metric counts: 1.0 records are 1."""
+    """A distance in the type of its metric: 1.0 records are 1."""
     counted = str(getattr(measurement, "input_distance_type", ""))[:1] in ("i", "u")
     return int(d_in) if counted and isinstance(d_in, float) and d_in.is_integer() else d_in
 
 
 def in_carrier(value: Any, carrier: str) -> object:
-    """Return an input of numbers, flags, texts or bits as OpenDP wants it; any other as it is.
+    """An input of numbers, flags, texts or bits in the type that OpenDP takes; any other input as it is.
 
     `carrier`: its carrier type, such as f64, bool, Vec<i32>, HashMap<String, i32> or BitVector, which is bits packed
     into bytes, the first one lowest. A missing number (None) is NaN among floats. A DataFrame of Polars becomes a
     LazyFrame. Raises `InvalidParameter` for several values where it takes one, for one where it takes a list, and for
-    what is no frame of Polars where it takes one.
+    any object but a frame of Polars where it takes a frame.
     """
-    if carrier == LAZY:
+    if carrier == LAZY_CARRIER:
         if not (POLARS.holds(value) or LAZY_POLARS.holds(value)):
             raise InvalidParameter(
                 f"the measurement takes a LazyFrame of Polars, not a {type(value).__name__}: "
@@ -150,9 +150,10 @@ def in_carrier(value: Any, carrier: str) -> object:
 
 
 def scalar_kind(carrier: str) -> Callable[[Any], Any] | None:
-    """Return what makes a value of an atomic carrier type; None for the type of anything else."""
+    """The function that makes a value of an atomic carrier type; None for any other type."""
     known: dict[str, Callable[[Any], Any]] = {"f32": float, "f64": float, "bool": bool, "String": str}
     return known.get(carrier, int if re.fullmatch(r"[iu](\d+|size)", carrier) else None)
 
 
+#: The library of measurements.
 LIBRARY = OpenDP()
