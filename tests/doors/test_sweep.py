@@ -362,7 +362,7 @@ def test_a_thing_that_cannot_be_looked_at_is_not_swept(tmp_path):
 
 def test_a_module_that_claims_nothing_is_refused(tmp_path, capsys):
     assert main(["sweep", written(tmp_path, "empty", "def f(data): ...")]) == 2
-    assert "nothing that it defines carries a claim" in capsys.readouterr().err
+    assert "no name that it defines carries a claim" in capsys.readouterr().err
     assert main(["sweep", "xml.dom"]) == 2
     assert "; modules within: xml.dom." in capsys.readouterr().err
     for wrong in (["sweep", "no_such_module_here"], ["sweep", str(tmp_path / "gone.py")]):
@@ -570,7 +570,7 @@ def test_a_case_is_refuted_only_under_all_that_its_claim_may_mean(refuted, tmp_p
         return violation if refuted[len(asked) - 1] else passed
 
     monkeypatch.setattr(sys.modules[dpw.check.__module__], "check", check)
-    monkeypatch.setenv(worker.CASE, "")  # the case's own process sets it
+    monkeypatch.setenv(worker.CASE_VARIABLE, "")  # the case's own process sets it
     found = checked(case.to_json())
     assert found.status == ("refuted" if all(refuted) else "not refuted"), found.why
     adjacencies = ("add-remove", "replace-one")

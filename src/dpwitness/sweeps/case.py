@@ -8,7 +8,7 @@ from dpwitness.codec import JsonFields
 from dpwitness.results.text import exceeded
 from dpwitness.results.verdict import Verdict
 
-#: The statuses of cases, in their order in the table.
+#: STATUSES has the statuses of cases, in their order in the table.
 REFUTED, NOT_REFUTED, NOT_RUN = STATUSES = ("refuted", "not refuted", "not run")
 
 
@@ -26,7 +26,7 @@ class CaseResult(JsonFields):
 
     @property
     def status(self) -> str:
-        """The status, as the table names it."""
+        """The status of the case, as the table names it."""
         return NOT_RUN if self.verdict is None else REFUTED if self.verdict.refuted else NOT_REFUTED
 
     @property

@@ -32,12 +32,8 @@ from dpwitness.results.verdict import Verdict
 from dpwitness.sweeps.case import NOT_REFUTED, REFUTED, STATUSES, CaseResult
 from dpwitness.sweeps.describers import Recipe, describer_of
 
-#: Seeds of cases lie below.
-SEEDS: Final = 1 << 62
-#: Seconds beside its own that the process of a case has: to start, to import and to compile.
-GRACE: Final = 60.0
-#: Each case has one core: libraries of linear algebra take all that they find, and cases run side by side.
-THREADS: Final = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+#: GRACE_SECONDS is the time in seconds that a case's process has beside its own, to start, to import and to compile.
+GRACE_SECONDS: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +43,7 @@ class Case(Recipe, JsonFields):
     name: str  # the module, the name in it, and the label
     place: str  # package.module:name, from which the thing is loaded
     describer: str  # which makes the mechanism
-    alpha: Alpha  # its share of the sweep's α: the probability of a false alarm of this case
+    alpha: Alpha  # the probability of a false alarm of this case, its share of the sweep's α
     max_time: float
     seed: Count
     records: str | None = None  # a CSV file of records to start from
@@ -55,7 +51,7 @@ class Case(Recipe, JsonFields):
     def __str__(self) -> str:
         return self.name
 
-    def check(self, *, grace: float = GRACE) -> Verdict:
+    def check(self, *, grace: float = GRACE_SECONDS) -> Verdict:
         """Check the case in a new process, and return the verdict at its share of α.
 
         `grace`: seconds that the process has in addition, to start, to import and to compile. Raises the
@@ -69,15 +65,17 @@ class Case(Recipe, JsonFields):
             raise errors.MechanismError(text)
         return found.verdict
 
-    def run(self, *, grace: float = GRACE, stop: Callable[[], bool] = lambda: False) -> CaseResult:
-        """As `check`, but return a result also for a case that cannot be run.
+    def run(self, *, grace: float = GRACE_SECONDS, stop: Callable[[], bool] = lambda: False) -> CaseResult:
+        """Check the case in a new process, and return its result, also for a case that cannot be run.
 
         `stop` is called repeatedly; once it returns True the process is killed, and `KeyboardInterrupt` is raised.
         """
         if self.refused:
             return CaseResult(case=self.name, error=InvalidParameter.__name__, why=self.refused)
         path = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
-        environment = {**dict.fromkeys(THREADS, "1"), **os.environ, "PYTHONPATH": path}
+        # One core a case: libraries of linear algebra take all cores, and cases run side by side.
+        threads = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+        environment = {**threads, **os.environ, "PYTHONPATH": path}
         child = Child([sys.executable, "-m", "dpwitness.sweeps.worker"], env=environment)
         try:
             (answer,) = child.ask(json.dumps(self.to_json()).encode() + b"\n", 1, self.max_time + grace, stop)
@@ -114,13 +112,13 @@ class Sweep(JsonFields):
         digest = ""
         if records is not None:  # an integer would be taken for an open file, and closed
             checks.kind("records", records, (str, Path), "the path of a CSV file", InvalidParameter)
-            read_frame(records)  # now, and not in each process
+            read_frame(records)  # errors are raised now, and not in each process
             digest = hashlib.sha256(read_text(records).encode()).hexdigest()
         found = [one for name in names for one in recipes_of(name)]
         if not found:
             inside = pkgutil.iter_modules(getattr(sys.modules.get(names[0]), "__path__", ()), f"{names[0]}.")
             within = ", ".join([one.name for one in inside][:8])
-            said = "nothing that it defines carries a claim or has a parameter epsilon"
+            said = "no name that it defines carries a claim or has a parameter epsilon"
             raise InvalidParameter(f"{', '.join(names)}: {said}" + (f"; modules within: {within}" if within else ""))
         number: Counter[str] = Counter()  # results are known by names: the second case of a name gets a number
         cases = []
@@ -149,9 +147,9 @@ class Sweep(JsonFields):
 
 
 def seed_of(seed: int, name: str) -> int:
-    """The seed of a case, which other cases do not change."""
+    """The seed of a case by its name, below 2^62; other cases do not change it."""
     digest = hashlib.sha256(f"{seed} {name}".encode()).digest()
-    return int.from_bytes(digest[:8], "big") % SEEDS
+    return int.from_bytes(digest[:8], "big") % (1 << 62)
 
 
 def stem_of(module: str) -> str:
@@ -171,7 +169,7 @@ def recipes_of(module: str) -> Iterator[tuple[str, str, Recipe]]:
                 replace(one, settings=json.loads(json.dumps(dict(one.settings))))
                 for one in found[1].recipes(thing, place)
             ] or [Recipe(refused="it cannot be described: there is no recipe")]
-        except Exception as error:  # of an unexpected signature: the case is listed, and not run
+        except Exception as error:  # for an unexpected signature the case is listed, and not run
             recipes = [Recipe(refused=f"it cannot be described: {on_one_line(error)}")]
         yield from ((place, found[0], one) for one in recipes)
 
@@ -181,7 +179,7 @@ def names_of(module: ModuleType) -> Iterator[tuple[str, object]]:
     listed = getattr(module, "__all__", None)
     seen: set[int] = set()
     for name in sorted({name for name in (vars(module) if listed is None else listed) if isinstance(name, str)}):
-        with suppress(Exception):  # of a name that is listed and not there, or a thing that fails when it is looked at
+        with suppress(Exception):  # a listed name may be missing, and a thing may fail when it is inspected
             thing = getattr(module, name)
             home = (getattr(thing, "__module__", None) if callable(thing) else None) or module.__name__
             own = not name.startswith("_") and f"{home}.".startswith(f"{module.__name__}.")
@@ -197,7 +195,7 @@ def sweep(
     seed: int | None = None,
     records: str | None = None,
 ) -> list[Case]:
-    """List what claims privacy in modules, as cases: `@pytest.mark.parametrize("case", …, ids=str)`.
+    """List the names in modules that claim privacy, as cases: `@pytest.mark.parametrize("case", …, ids=str)`.
 
     This imports the modules, which runs their code.
 
@@ -225,22 +223,22 @@ def sweep(
     UnknownTarget
         For a module that cannot be imported.
     InvalidParameter
-        For settings that make no sense, and if nothing in the modules states a claim.
+        For settings that make no sense, and if no name in the modules states a claim.
     """
     effort = Effort(alpha=alpha, max_time=checks.seconds("max_time", max_time), seed=seed)
     return list(Sweep.of(modules, effort, records).cases)
 
 
 def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, dict[str, CaseResult]]:
-    """The sweep that a file holds, and its results by name. Raises `InvalidData` for that of another sweep.
+    """The sweep that a file holds, and its results by name. Raises `InvalidData` for the file of another sweep.
 
-    The seed is that of the file, unless one was given: cases that were cut off draw the runs that they would have had.
+    Without a given seed the file's seed is used: cases that were cut off draw the runs that they would have had.
     """
     try:
         first, *lines = map(json_value, filter(str.strip, read_text(path).splitlines()))
-        given = first["sweep"]  # type: ignore[index]  # what is no object raises
+        given = first["sweep"]  # type: ignore[index]  # another type raises
     except (ValueError, LookupError, TypeError) as error:
-        raise InvalidData(f"{shown(path)} is no file of a sweep; choose another --output") from error
+        raise InvalidData(f"{shown(path)} is not the file of a sweep; choose another --output") from error
     before: Sweep = read_result(Sweep, "sweep", given)
     if not seed_given:
         cases = (replace(case, seed=seed_of(before.seed, case.name)) for case in wanted.cases)
@@ -255,7 +253,7 @@ def results_in(path: str, wanted: Sweep, *, seed_given: bool) -> tuple[Sweep, di
     code = dict(before.code)
     for name, now in wanted.code.items():
         then = code.get(name, now)
-        code[name] = then if now in then.split(", ") else f"{then}, {now}"  # a file with results of both names both
+        code[name] = then if now in then.split(", ") else f"{then}, {now}"  # both versions have results
     return replace(wanted, code=code), {one.case: one for one in results}
 
 
@@ -306,14 +304,9 @@ def run(
     return wanted, [results[case.name] for case in wanted.cases if case.name in results], interrupted
 
 
-#: Columns of the table.
-WIDTH: Final = 80
-#: Characters of the reason why a case was not run: an error of a library may be pages long.
-LONGEST_REASON: Final = 160
-
-
 def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = False) -> str:
-    """A line of numbers, the table, and below it the report of each violation."""
+    """The text of a sweep, 80 columns wide: a line of numbers, the table, and the report of each violation."""
+    width = 80
     left, cases = len(sweep.cases) - len(results), "1 case" if len(sweep.cases) == 1 else f"{len(sweep.cases)} cases"
     ordered = sorted(results, key=lambda one: STATUSES.index(one.status))
     counted = Counter(one.status for one in results)
@@ -321,21 +314,21 @@ def text_of(sweep: Sweep, results: Sequence[CaseResult], *, interrupted: bool = 
     common = f"{stem_of(sweep.modules[0])}." if len(sweep.modules) == 1 else ""
     rows = []
     for one in ordered:
-        shown = textwrap.shorten(one.told, LONGEST_REASON, placeholder=" …")
+        shown = textwrap.shorten(one.told, 160, placeholder=" …")  # errors of libraries may have pages
         rows.append((one.case.removeprefix(common), one.status, "; ".join(filter(None, (shown, one.adjacency)))))
     lines = [
         f"{cases} of {', '.join(sweep.modules)}: {head}" + (f", {left} left" if left else ""),
         f"α = {sweep.alpha:g} for all of them, {sweep.alpha / len(sweep.cases):.3g} a case; seed {sweep.seed}",
         *(["interrupted: the same command with the same --output goes on"] if interrupted and left else []),
         "",
-        table(("CASE", "RESULT", "WHAT IT SHOWS"), rows, width=WIDTH),
+        table(("CASE", "RESULT", "WHAT IT SHOWS"), rows, width=width),
     ]
     given = {case.name: case.settings.get("parameters", {}) for case in sweep.cases}
     for one in ordered:
         if one.status == REFUTED:
             values = ", ".join(f"{name}={brief(value)}" for name, value in given[one.case].items())
             head = f"{one.case}; neighbours: {one.adjacency}" + (f"; parameters: {values}" if values else "")
-            lines += ["", *textwrap.wrap(head, WIDTH, subsequent_indent="  "), str(one.verdict)]
+            lines += ["", *textwrap.wrap(head, width, subsequent_indent="  "), str(one.verdict)]
     if counted[NOT_REFUTED]:
         lines += ["", "Not refuted is no proof of privacy."]
     return "\n".join(lines)

@@ -1,6 +1,6 @@
 """The process of one case: `python -m dpwitness.sweeps.worker` reads a request, a line of JSON, and answers it.
 
-It is started for one case and killed after it.
+The process is started for one case and killed after it.
 """
 
 import inspect
@@ -25,13 +25,8 @@ from dpwitness.mechanisms.signature import GENERATOR_NAMES, Signature
 from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, Recipe, registered
 
-#: The environment variable that holds the case as JSON, and the number of the attempt that is run.
-CASE: Final = "DPWITNESS_SWEEP_CASE"
-#: Pairs that an attempt is tried on, and pairs among which the smallest is looked for.
-TRIAL_PAIRS: Final = 6
-FIRST_PAIRS: Final = 40
-#: The part of the time of a case after which no further attempt is tried.
-TRIAL_SHARE: Final = 0.25
+#: CASE_VARIABLE is the environment variable that holds the case as JSON, and the number of the attempt that is run.
+CASE_VARIABLE: Final = "DPWITNESS_SWEEP_CASE"
 
 
 def answered(case: dict[str, Any]) -> dict[str, object]:
@@ -39,7 +34,7 @@ def answered(case: dict[str, Any]) -> dict[str, object]:
     warnings.simplefilter("ignore")
     try:
         return checked(case).to_json()
-    except BaseException as error:  # of the module and the mechanism: panics of Rust and exits are no `Exception`
+    except BaseException as error:  # panics of Rust and exits are not an `Exception`
         return CaseResult(case=case["name"], error=type(error).__name__, why=on_one_line(error)).to_json()
 
 
@@ -51,16 +46,17 @@ def checked(case: dict[str, Any]) -> CaseResult:
     from dpwitness.api.check import check  # not above: each new process that loads the mechanism would import it
     from dpwitness.sweeps import worker  # by the name by which such a process loads it, and not as __main__
 
-    number, attempt = first_that_runs(attempts_of(case), time.monotonic() + TRIAL_SHARE * case["max_time"])
+    # Attempts are tried in a quarter of the time of the case.
+    number, attempt = first_that_runs(attempts_of(case), time.monotonic() + 0.25 * case["max_time"])
     mechanism, outcome = (own := attempt.mechanism), None
     if "<locals>" in getattr(own, "__qualname__", "<locals>"):  # a new process cannot load it by its name
-        os.environ[CASE] = json.dumps({"case": case, "attempt": number})
+        os.environ[CASE_VARIABLE] = json.dumps({"case": case, "attempt": number})
         worker.chosen.cache_clear()
         outcome = worker.all_of
         mechanism = worker.drawn if GENERATOR_NAMES & set(inspect.signature(own).parameters) else worker.released
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
-    # Refuted is what is refuted under each relation: so each is tested at the whole share of α.
+    # A claim is refuted only if it is refuted under each relation, so each is tested at the whole share of α.
     verdicts = [
         check(
             mechanism,
@@ -86,7 +82,7 @@ def checked(case: dict[str, Any]) -> CaseResult:
 
 
 def attempts_of(case: dict[str, Any]) -> Iterator[Attempt]:
-    """The attempts at a case. Raises whatever loading the thing and making the mechanism raises."""
+    """The attempts at a case. Raises every error of loading the thing and of making the mechanism."""
     thing, describer = load_object(case["place"]), registered()[case["describer"]]
     records = None if case["records"] is None else read_frame(case["records"])
     return describer.attempts(thing, Recipe(label=case["label"], settings=case["settings"]), records)
@@ -94,8 +90,8 @@ def attempts_of(case: dict[str, Any]) -> Iterator[Attempt]:
 
 @cache
 def chosen() -> Attempt:
-    """The attempt that this process runs, by the environment."""
-    asked = json.loads(os.environ[CASE])
+    """The attempt of this process, by the environment."""
+    asked = json.loads(os.environ[CASE_VARIABLE])
     return next(islice(attempts_of(asked["case"]), asked["attempt"], None))
 
 
@@ -117,7 +113,7 @@ def all_of(output: object) -> object:
 def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Attempt]:
     """The first attempt that runs on some of its own pairs, and its number. Raises `InvalidParameter`.
 
-    No outcome decides which one it is: only whether it runs, and how many entries it returns.
+    The outcomes do not decide the choice: only whether the attempt runs, and the number of entries it returns.
     """
     said = ""
     for number, attempt in enumerate(attempts):
@@ -131,17 +127,17 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
 
 
 def trial(attempt: Attempt) -> str:
-    """Why an attempt does not run on half of the first inputs of its relation; empty if it does."""
+    """The reason why an attempt does not run on half of the first inputs of its relation; empty if it does."""
     signature, rng = Signature.of(attempt.mechanism, attempt.parameters), np.random.default_rng(0)
-    first = list(islice(attempt.relations[0].candidates(), FIRST_PAIRS))
+    first = list(islice(attempt.relations[0].candidates(), 40))
     smallest = sorted(first, key=lambda pair: sum(map(length, pair.sides)))[:1] if attempt.strict else []
-    inputs = [side for pair in [*smallest, *first[:TRIAL_PAIRS]] for side in pair.sides]
+    inputs = [side for pair in [*smallest, *first[:6]] for side in pair.sides]
     said, lengths = "", []
     for side in inputs:
         try:
             with warnings.catch_warnings(record=True, action="always") as warned:
                 output = signature.call(side, rng, 1)
-            # diffprivlib says so where a default is taken from the data: that is no claim of privacy.
+            # diffprivlib warns where a default comes from the data: it then claims no privacy.
             if leaks := [one.message for one in warned if one.category.__name__ == "PrivacyLeakWarning"]:
                 return f"it warns that it leaks: {leaks[0]}"
             if output is None:
@@ -151,7 +147,7 @@ def trial(attempt: Attempt) -> str:
             said = said or class_and_text(error)
             if attempt.strict:
                 return said
-    several = {of_input for of_input, _ in lengths} - {1}
+    several = {records for records, _ in lengths} - {1}
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
         return "it returns an entry for each record: its claim is about one record, and not about a dataset"
     enough = lengths and 2 * len(lengths) >= len(inputs)
@@ -159,7 +155,7 @@ def trial(attempt: Attempt) -> str:
 
 
 def length(value: Any) -> int:
-    """How many entries a value has; 1 for a number."""
+    """The number of entries of a value; 1 for a number."""
     value = value[0] if isinstance(value, tuple) and hasattr(value[0], "shape") else value  # features and labels
     return len(value) if isinstance(value, list | tuple) or np.ndim(value) else 1
 

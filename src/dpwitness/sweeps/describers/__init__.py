@@ -1,4 +1,4 @@
-"""Describers: what a name of a module is as a mechanism. One file a library, with one `DESCRIBER`.
+"""Describers, which turn a name of a module into mechanisms. One file a library, with one `DESCRIBER`.
 
 Packages name their describers in the entry point group `dpwitness.describers`, this one too. The first that describes a
 thing is asked, those of other packages before those of this one, and `signatures` last.
@@ -10,24 +10,20 @@ from dataclasses import dataclass, field
 from functools import cache
 from importlib import import_module
 from importlib.metadata import entry_points
-from typing import Any, Final, Protocol
+from typing import Any, Protocol
 
 from dpwitness.checks import on_one_line
 from dpwitness.claims import Claim
 from dpwitness.neighbours import Relation
 
-GROUP: Final = "dpwitness.describers"
-#: The describer that is asked last.
-LAST: Final = "signatures"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Recipe:
-    """How a describer makes a mechanism of a thing, before anything is made."""
+    """The recipe by which a describer makes a mechanism of a thing later, in another process."""
 
-    label: str = ""  # tells the recipe from others of the same thing, as bounds=(0, 10)
+    label: str = ""  # distinguishes the recipes of one thing, as bounds=(0, 10)
     settings: Mapping[str, Any] = field(default_factory=dict)  # JSON values for the describer in another process
-    refused: str = ""  # why the recipe cannot be run; empty if it can be tried
+    refused: str = ""  # the reason why the recipe cannot be run; empty if it can be tried
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,18 +37,18 @@ class Attempt:
 
     mechanism: Callable[..., Any]  # a function as `check` takes it
     claim: Claim
-    relations: tuple[Relation, ...]  # all that the claim may mean: only what is refuted under each is refuted
-    adjacency: str  # the same for people
+    relations: tuple[Relation, ...]  # all that the claim may mean; it is refuted only if it is under each
+    adjacency: str  # the relations, for people
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism, ε among them
     of_records: bool = False
     strict: bool = False
 
 
 class Describer(Protocol):
-    """Knows what the names of one library are as mechanisms."""
+    """Describes the names of one library as mechanisms."""
 
     def describes(self, thing: object, place: str) -> bool:
-        """Whether it knows the thing; `place`: the module and the name, as package.module:name. Runs nothing."""
+        """Whether it knows the thing, without running it; `place`: module and name, as package.module:name."""
 
     def recipes(self, thing: object, place: str) -> Sequence[Recipe]:
         """The recipes of the thing, at least one, and the same in every process."""
@@ -60,8 +56,8 @@ class Describer(Protocol):
     def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
         """The attempts that the recipe may mean, the most likely first: the first that runs is checked.
 
-        This is called in a new process. `records`: a DataFrame of records to start from; None if the user gave none.
-        Raises whatever making the mechanism raises.
+        The method is called in a new process. `records`: a DataFrame of records to start from; None if the user gave
+        no records. Raises every error of making the mechanism.
         """
 
 
@@ -69,17 +65,18 @@ class Describer(Protocol):
 def registered() -> dict[str, Describer]:
     """Return all describers by name, in the order in which they are asked; a broken one is left out with a warning."""
     found: dict[str, Describer] = {}
-    for point in sorted(entry_points(group=GROUP), key=lambda one: (one.value.startswith("dpwitness."), one.name)):
+    points = entry_points(group="dpwitness.describers")
+    for point in sorted(points, key=lambda one: (one.value.startswith("dpwitness."), one.name)):
         try:
             describer = point.load()
             found |= {point.name: describer} if describer.describes and describer.recipes and describer.attempts else {}
         except (Exception, SystemExit) as error:
             _warn(f"the describer {point.name!r} ({point.value}) cannot be loaded: {on_one_line(error)}")
-    return found | {LAST: import_module(f"{__name__}.{LAST}").DESCRIBER}
+    return found | {"signatures": import_module(f"{__name__}.signatures").DESCRIBER}
 
 
 def describer_of(thing: object, place: str) -> tuple[str, Describer] | None:
-    """Return the describer of a module's name, by its own name; None if nothing shows a claim."""
+    """Return the name and the describer of a module's name; None if no describer finds a claim."""
     for name, one in registered().items():
         try:
             if one.describes(thing, place):

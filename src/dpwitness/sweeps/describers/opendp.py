@@ -1,7 +1,7 @@
 """OpenDP: constructors of measurements, whose claim is `map(d_in)`, and of transformations, with OpenDP's own noise.
 
-Inputs and neighbours follow from the input domain and the input metric of what a constructor makes, and for plans on
-frames of Polars from the margin that is declared. A transformation is followed by a measurement of OpenDP for numbers
+Inputs and neighbours follow from the input domain and the input metric of the constructed object, and for plans on
+frames of Polars from the declared margin. A transformation is followed by a measurement of OpenDP for numbers
 as far apart as its map says; both together claim their map. A transformation to a dataset claims nothing by itself.
 """
 
@@ -21,36 +21,35 @@ from dpwitness.neighbours import Relation, categories, flags, integers, numbers,
 from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.sweeps.describers.signatures import EMPTY, named_after
 
-#: A relation whose pairs are at a distance of d_in, that distance, and the description for people.
+#: Neighbours is a relation whose pairs are at a distance of d_in, that distance, and the description for people.
 Neighbours = tuple[Relation, Any, str]
-#: The largest integer of 32 bits.
-LARGEST: Final = 2**31 - 1
-#: The noisy count from which on a key is released.
-THRESHOLD: Final = 4
-#: The most rows of a frame.
+#: LARGEST_INT32 is the largest integer of 32 bits.
+LARGEST_INT32: Final = 2**31 - 1
+#: KEY_THRESHOLD is the noisy count from which on a key is released.
+KEY_THRESHOLD: Final = 4
+#: MOST_ROWS is the largest number of rows of a frame.
 MOST_ROWS: Final = 20
 
-#: Values by carrier type, from low to high; any two of them are neighbours where the metric is discrete.
-ATOMS: Final[Mapping[str, list[Any]]] = {
+#: ATOM_VALUES has values by carrier type, from low to high; any two are neighbours where the metric is discrete.
+ATOM_VALUES: Final[Mapping[str, list[Any]]] = {
     "f64": [0.0, 1.0, 5.0], "i32": [0, 1, 5], "String": ["a", "b", "c"], "bool": [False, True],
     "BitVector": [[0] * 8, [1] * 8, [1] + [0] * 7],
 }  # fmt: skip
-#: Values of the parameters of constructors that no atom decides.
-VALUES: Final[Mapping[str, list[Any]]] = {
+#: CONSTRUCTOR_VALUES has values for parameters of constructors that do not depend on the atom.
+CONSTRUCTOR_VALUES: Final[Mapping[str, list[Any]]] = {
     "output_measure": ["max_divergence", "zero_concentrated_divergence"], "scale": [1.0], "prob": [0.75], "f": [0.95],
     "alpha": [0.5], "k": [2], "threshold": [3], "size": [5], "size_limit": [20], "leaf_count": [4],
     "branching_factor": [2], "d_in": [1.0], "d_out": [[1.0, 1e-3]], "constant": [1.0], "TIA": ["String"],
 }  # fmt: skip
-#: The constructor of plans, and what is declared of a frame, by name: without an invariant only the number of its rows.
-PLAN: Final = "make_private_lazyframe"
+#: MARGINS has the declarations about a frame, by name: without an invariant only the number of rows.
 MARGINS: Final[Mapping[str, Mapping[str, Any]]] = {
     "no margin": {},
     "at most 20 rows": {"max_length": MOST_ROWS},
     "length known": {"max_length": MOST_ROWS, "invariant": "lengths"},
     "by key": {"by": ("key",), "max_length": MOST_ROWS, "max_groups": MOST_ROWS},
 }
-#: Rows of a frame to start from. NaN comes only in columns that hold it at the start.
-ROWS: Final = {"x": [math.nan, 1.0, None], "n": [None, 0, 5], "text": ["1", "x", ""], "key": ["a", "b", "a"]}
+#: FIRST_ROWS has the rows of a frame to start from; later NaN comes only in columns that hold it here.
+FIRST_ROWS: Final = {"x": [math.nan, 1.0, None], "n": [None, 0, 5], "text": ["1", "x", ""], "key": ["a", "b", "a"]}
 
 
 def spaces(dp: Any) -> dict[str, tuple[str, Any, Any]]:
@@ -89,12 +88,12 @@ class OpenDP:
         return str(type(thing).__module__).startswith("opendp.") and hasattr(thing, "input_metric")
 
     def recipes(self, thing: Any, place: str) -> Sequence[Recipe]:
-        """A recipe for each input space, or plan, and values of parameters that make something with a map."""
+        """A recipe for each input space, or plan, and parameters that give an object with a map."""
         if not inspect.isroutine(thing):
             return [Recipe()]
         found: dict[str, Recipe] = {}
         refused = ""
-        with warnings.catch_warnings(action="ignore"):  # of constructors that will be gone one day
+        with warnings.catch_warnings(action="ignore"):  # deprecated constructors warn
             for recipe in choices(thing):
                 if recipe.refused:
                     return [recipe]
@@ -104,12 +103,12 @@ class OpenDP:
                         found[recipe.label] = recipe
                 except KeyboardInterrupt:
                     raise
-                except BaseException as error:  # of a constructor: panics of Rust are no Exception
+                except BaseException as error:  # panics of Rust are not an Exception
                     refused = first_line(error) if is_ours(error) or not refused else refused
         return [*found.values()] or [Recipe(refused=refused)]
 
     def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
-        """The measurement, or the transformation with noise. Raises whatever OpenDP raises."""
+        """The attempt at the measurement, or at the transformation with noise. Raises every error of OpenDP."""
         with warnings.catch_warnings(action="ignore"):
             measurement, relation, d_in, adjacency = made(thing, recipe)
         run = LIBRARY.function(measurement)
@@ -135,7 +134,7 @@ def choices(thing: Any) -> Iterator[Recipe]:
 
     The space of a constructor without an input domain is "".
     """
-    if thing.__name__ == PLAN:
+    if thing.__name__ == "make_private_lazyframe":
         for query, margin in product(queries_of(prelude()), MARGINS):
             yield Recipe(label=f"{query}; {margin}", settings={"query": query, "margin": margin})
         return
@@ -144,9 +143,9 @@ def choices(thing: Any) -> Iterator[Recipe]:
     needed = [name for name, one in own.items() if one.default is EMPTY and name not in of_space]
     known = {name: atom for name, (atom, *_) in spaces(prelude()).items()}
     for space, atom in known.items() if {"input_domain", "domain"} & set(own) else [("", "f64"), ("", "i32")]:
-        low, _, high = edges = ATOMS[atom]
+        low, _, high = edges = ATOM_VALUES[atom]
         ends = [(low, high), (type(low)(-1), high)]
-        values = {**VALUES, "bounds": ends, "TOA": [atom], "categories": [edges], "candidates": [edges]}
+        values = {**CONSTRUCTOR_VALUES, "bounds": ends, "TOA": [atom], "categories": [edges], "candidates": [edges]}
         if unknown := [name for name in needed if name not in values]:
             yield Recipe(refused=f"no value is known for its parameter {unknown[0]!r}")
         for chosen in product(*(values[name] for name in needed)):
@@ -157,7 +156,7 @@ def choices(thing: Any) -> Iterator[Recipe]:
 
 
 def made(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
-    """The measurement of a recipe, and its neighbours. Raises whatever OpenDP raises."""
+    """The measurement of a recipe, and its neighbours. Raises every error of OpenDP."""
     dp, settings = prelude(), recipe.settings
     if "margin" in settings:
         return plan_of(dp, thing, **settings), *frames_of(settings["margin"])
@@ -175,12 +174,14 @@ def made(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
 def neighbours_of(thing: Any) -> Neighbours:
     """Neighbours by the input domain and the input metric. Raises `InvalidParameter` if they are not known."""
     if not hasattr(thing, "input_domain"):
-        raise InvalidParameter("it is post-processing, which claims nothing")
+        raise InvalidParameter("it is post-processing, which makes no claim")
     domain, metric, carrier = map(str, (thing.input_domain, thing.input_metric, thing.input_domain.carrier_type))
     kind, whole = metric.partition("(")[0], not ("f64" in carrier or "f32" in carrier)
     one = 1 if whole else 1.0
     if kind == "AbsoluteDistance":
-        values: tuple[float, ...] = (0, -1, 4, 100, LARGEST - 1) if whole else (0.0, -1.0, 0.5, 4.0, 100.0, 2.0**52)
+        values: tuple[float, ...] = (0.0, -1.0, 0.5, 4.0, 100.0, 2.0**52)
+        if whole:
+            values = (0, -1, 4, 100, LARGEST_INT32 - 1)
         inside = [(value, value + one) for value in values]
         if inside := [pair for pair in inside if all(map(thing.input_domain.member, pair))]:
             return pairs(*inside), one, "numbers that differ by 1"
@@ -193,8 +194,8 @@ def neighbours_of(thing: Any) -> Neighbours:
     if kind in ("L01InfDistance", "L02InfDistance"):
         dicts: Any = ({"a": one}, {}), ({"a": one, "b": 3 * one}, {"b": 3 * one}), ({"a": 3 * one}, {"a": 2 * one})
         return pairs(*dicts, ({"a": one, "b": one}, {"b": one})), (1, one, one), "one value of a dict moves by 1"
-    if kind == "DiscreteDistance" and carrier in ATOMS:
-        return pairs(*combinations(ATOMS[carrier], 2)), 1, "any two values"
+    if kind == "DiscreteDistance" and carrier in ATOM_VALUES:
+        return pairs(*combinations(ATOM_VALUES[carrier], 2)), 1, "any two values"
     record = record_of(domain, carrier.removeprefix("Vec<")[:-1])
     if kind not in ("SymmetricDistance", "InsertDeleteDistance", "ChangeOneDistance") or record is None:
         raise InvalidParameter(f"no neighbours are known for {domain} and {metric}")
@@ -212,20 +213,20 @@ def record_of(domain: str, atom: str) -> Any:
         low, high = (float(bounds[1]), float(bounds[2])) if bounds else (-10.0, 10.0)
         return numbers(low, high, clipped=bounds is None, missing="nan=true" in domain)
     if atom in ("i32", "i64"):
-        return integers(*map(int, bounds.groups())) if bounds else integers(-LARGEST - 1, LARGEST)
+        return integers(*map(int, bounds.groups())) if bounds else integers(-LARGEST_INT32 - 1, LARGEST_INT32)
     return {"String": categories("a", "b", "c", "1", "a,1", ""), "bool": flags()}.get(atom)
 
 
 def with_noise(dp: Any, made: Any, d_in: Any) -> Any:
-    """A measurement as it is; a transformation followed by one of OpenDP, of the scale of its map.
+    """The measurement as it is, or the transformation with OpenDP's noise at the scale of its map.
 
-    Raises `InvalidParameter` for a transformation to a dataset, and whatever OpenDP raises.
+    Raises `InvalidParameter` for a transformation to a dataset, and every error of OpenDP.
     """
     if hasattr(made, "output_measure"):
         return made
     metric, d_out = str(made.output_metric).partition("(")[0], made.map(d_in)
     if metric == "L01InfDistance":
-        return made >> dp.m.then_laplace_threshold(scale=float(d_out[1]), threshold=THRESHOLD)
+        return made >> dp.m.then_laplace_threshold(scale=float(d_out[1]), threshold=KEY_THRESHOLD)
     if metric == "LInfDistance":
         return made >> dp.m.then_noisy_max(dp.max_divergence(), scale=float(d_out))
     if metric not in ("AbsoluteDistance", "L1Distance", "L2Distance"):
@@ -259,7 +260,7 @@ def queries_of(dp: Any) -> dict[str, Any]:
 
 
 def plan_of(dp: Any, thing: Any, query: str, margin: str) -> Any:
-    """What a constructor makes of a query on frames of which a margin is known. Raises what OpenDP raises."""
+    """The measurement of a query on frames with a known margin. Raises every error of OpenDP."""
     import polars as pl
 
     real, whole, text = (dp.atom_domain(T=one) for one in ("f64", "i64", "String"))
@@ -268,16 +269,16 @@ def plan_of(dp: Any, thing: Any, query: str, margin: str) -> Any:
     if declared := MARGINS[margin]:
         by = [pl.col(name) for name in declared.get("by", ())]
         domain = dp.with_margin(domain, dp.polars.Margin(**{**declared, "by": by}))
-    frame, aggregate = pl.LazyFrame(ROWS), queries_of(dp)[query]
+    frame, aggregate = pl.LazyFrame(FIRST_ROWS), queries_of(dp)[query]
     if "by" not in declared:
         return thing(domain, dp.symmetric_distance(), dp.max_divergence(), frame.select(aggregate))
     # Keys are released where their noisy count is large enough, so each group is counted.
     plan = frame.group_by("key").agg(*([] if query == "len" else [dp.len(scale=2.0)]), aggregate)
-    return thing(domain, dp.symmetric_distance(), dp.approximate(dp.max_divergence()), plan, threshold=THRESHOLD)
+    return thing(domain, dp.symmetric_distance(), dp.approximate(dp.max_divergence()), plan, threshold=KEY_THRESHOLD)
 
 
 def frames_of(margin: str) -> Neighbours:
-    """Frames that keep what a margin declares, with numbers beyond the bounds of the queries, null and NaN."""
+    """The neighbours among frames that keep a margin, with numbers beyond the queries' bounds, null and NaN."""
     import polars as pl
 
     columns: dict[str, Any] = {
@@ -288,9 +289,10 @@ def frames_of(margin: str) -> Neighbours:
     }
     known = "invariant" in MARGINS[margin]
     adjacency, d_in = ("replace-one", 2) if known else ("add-remove", 1)  # replaced: one removed and one added
-    size, base = (int(known), MOST_ROWS), pl.LazyFrame(ROWS)
+    size, base = (int(known), MOST_ROWS), pl.LazyFrame(FIRST_ROWS)
     relation = records(columns, adjacency=adjacency, size=size, base=base, form="polars-lazy")
     return relation, d_in, adjacency + (", length kept" if known else "")
 
 
+#: DESCRIBER is the describer of OpenDP.
 DESCRIBER = OpenDP()

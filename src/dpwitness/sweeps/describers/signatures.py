@@ -25,58 +25,60 @@ from dpwitness.neighbours import Relation, categories, integers, numbers, pairs,
 from dpwitness.sweeps.describers import Attempt, Recipe
 from dpwitness.targets import target_of
 
+#: Parameters has the parameters of a function by name.
 Parameters = Mapping[str, inspect.Parameter]
+#: EMPTY stands for a default or an annotation that a parameter does not have.
 EMPTY: Final = inspect.Parameter.empty
-VARIABLE: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
+#: VARIADIC_KINDS has the kinds of *args and **kwargs, which need no value.
+VARIADIC_KINDS: Final = (inspect.Parameter.VAR_POSITIONAL, inspect.Parameter.VAR_KEYWORD)
 
-#: The ε that mechanisms are asked for (nats), and the δ for a parameter of that name without a default.
-EPSILON: Final = 1.0
-DELTA: Final = 1e-3
-#: The parameter for bounds of the labels of a regression, and its value: labels must not be taken for features.
-BOUNDS_Y: Final = "bounds_y"
-RANGE_Y: Final = (0.0, 1.0)
-#: Names of parameters for a pair of bounds, and for each end of a pair.
-BOUNDS: Final = ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", BOUNDS_Y)
-ENDS: Final = (
+#: TESTED_EPSILON is the ε in nats at which mechanisms are tested.
+TESTED_EPSILON: Final = 1.0
+#: LABEL_RANGE has the bounds of the labels of a regression, unlike those of features, which labels are not.
+LABEL_RANGE: Final = (0.0, 1.0)
+#: BOUNDS_NAMES has the names of parameters for a pair of bounds.
+BOUNDS_NAMES: Final = ("bounds", "range", "limits", "clip", "bounds_X", "bounds_x", "bounds_y")
+#: END_NAMES has the names of the two parameters for the ends of a pair of bounds.
+END_NAMES: Final = (
     ("lower", "upper"), ("low", "high"), ("lower_bound", "upper_bound"), ("min_value", "max_value"),
     ("minimum", "maximum"), ("lo", "hi"), ("clip_min", "clip_max"), ("a_min", "a_max"),
 )  # fmt: skip
-#: Values of bounds: from zero, and of both signs with the lower end the smaller.
-RANGES: Final = ((0.0, 5.0), (-1.0, 4.0))
-SENSITIVITIES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens")
-#: Names of parameters that may restrict the data of a claim, or spend a budget of their own: a value would be a guess.
-LIMITS: Final = re.compile(
+#: SENSITIVITY_NAMES has the names of parameters for a sensitivity.
+SENSITIVITY_NAMES: Final = ("sensitivity", "global_sensitivity", "l1_sensitivity", "l2_sensitivity", "sens")
+#: LIMIT_NAMES matches names of parameters that may restrict the data of a claim, or spend a budget of their own, so
+#: that a value would be a guess.
+LIMIT_NAMES: Final = re.compile(
     r"norm(?![a-z])|bound|budget|(?:^|_)(?:eps(?:ilons?)?|deltas?|sens(?:itivit(?:y|ies))?)(?![a-z])"
 )
-#: Further names that may restrict the data, unless the default is a count, as max_iter=100, or what it clips to.
-MAXIMA: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
-#: Names of parameters for a single number, for data, and for labels.
-SINGLE: Final = ("value", "true_value", "true_count", "answer", "count", "x")
-DATA: Final = (
-    *SINGLE, "data", "array", "sample", "samples", "values", "records", "X", "xs", "df", "frame", "dataset", "scores",
-    "utilities", "queries", "answers", "counts", "column", "items", "texts", "a", "arr", "seq", "inputs",
+#: MAXIMUM_NAMES matches further names that may restrict the data, unless the default is a count, as max_iter=100, or a
+#: bound to clip to.
+MAXIMUM_NAMES: Final = re.compile(r"(?:^|_)max(?:imum)?(?:_|$)|clip")
+#: NUMBER_NAMES has the names of parameters for a single number.
+NUMBER_NAMES: Final = ("value", "true_value", "true_count", "answer", "count", "x")
+#: DATA_NAMES has the names of parameters for data.
+DATA_NAMES: Final = (
+    *NUMBER_NAMES, "data", "array", "sample", "samples", "values", "records", "X", "xs", "df", "frame", "dataset",
+    "scores", "utilities", "queries", "answers", "counts", "column", "items", "texts", "a", "arr", "seq", "inputs",
 )  # fmt: skip
-LABELS: Final = ("y", "labels", "target", "targets")
-#: Values of parameters without a default, by name, then by the type of their annotation.
-VALUES: Final[Mapping[str, Any]] = {
+#: LABEL_NAMES has the names of parameters for labels.
+LABEL_NAMES: Final = ("y", "labels", "target", "targets")
+#: PARAMETER_VALUES has values for parameters without a default, by name.
+PARAMETER_VALUES: Final[Mapping[str, Any]] = {
     "k": 2, "n": 10, "bins": 5, "n_bins": 5, "threshold": 0.5, "quantile": 0.5, "quant": 0.5, "q": 0.5, "percent": 50,
     "percentile": 50, "alpha": 0.5, "n_clusters": 2, "n_components": 1, "dimension": 2, "cutoff": 1,
     "categories": ["a", "b", "c"], "domain": ["a", "b", "c"],
 }  # fmt: skip
-OF_TYPES: Final[Mapping[object, Any]] = {int: 2, float: 1.0, bool: False, str: "a"}
-#: Names of methods that release something of data; the first that a class has is called.
-METHODS: Final = (
+#: METHOD_NAMES has the names of methods that release something of data; the first that a class has is called.
+METHOD_NAMES: Final = (
     "fit", "randomise", "randomize", "privatise", "privatize", "add_noise", "release", "quick_result", "answer",
     "estimate", "sanitize", "sanitise", "run", "__call__",
 )  # fmt: skip
-#: Attributes of a fitted estimator that describe the fit and are not learned from the data.
-NOT_LEARNED: Final = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")
-#: The adjacencies that a claim about records may mean.
+#: ADJACENCIES has the adjacencies that a claim about records may mean.
 ADJACENCIES: Final = ("add-remove", "replace-one")
 
 
 def as_number(value: Any) -> tuple[object, ...]:
-    """An input as one number, and not an array of one."""
+    """The input as one number, without its array."""
     return (number(value),)
 
 
@@ -90,7 +92,8 @@ def learned(estimator: object) -> dict[str, object]:
     """The numbers and arrays that a fitted estimator has under public names that end with _."""
     known, kinds = vars(estimator).items(), int | float | np.ndarray | np.generic
     named = {name: value for name, value in known if name.endswith("_") and not name.startswith("_")}
-    return {name: value for name, value in named.items() if name not in NOT_LEARNED and isinstance(value, kinds)}
+    of_the_fit = ("n_features_in_", "feature_names_in_", "n_iter_", "n_outputs_", "labels_")  # not learned from data
+    return {name: value for name, value in named.items() if name not in of_the_fit and isinstance(value, kinds)}
 
 
 def named_after(thing: Any, function: Any) -> Callable[..., object]:
@@ -115,12 +118,13 @@ class Signatures:
         """One recipe for each choice of bounds; one that is refused if a parameter has no known value."""
         if target_of(thing) is not None:
             return [Recipe()]
-        taken = [Taking(thing, ends, self.values(thing, ends)) for ends in RANGES]
+        bounds = ((0.0, 5.0), (-1.0, 4.0))  # from zero, and of both signs with the lower end the smaller
+        taken = [Taking(thing, ends, self.values(thing, ends)) for ends in bounds]
         if unknown := taken[0].unknown:
             why = ", which may restrict its claim" if may_restrict(unknown[0]) else ""
             return [Recipe(refused=f"no value is known for its parameter {unknown[0]!r}{why}")]
         if taken[0].data is None:
-            return [Recipe(refused="nothing that takes data is known of it")]
+            return [Recipe(refused="no parameter or method that takes data is known of it")]
         found = [
             Recipe(label=f"{one.ends[0]:g} to {one.ends[1]:g}", settings={"ends": one.ends, "parameters": one.given})
             for one in taken
@@ -128,15 +132,15 @@ class Signatures:
         return found if taken[0].bounded else [replace(found[0], label="")]
 
     def attempts(self, thing: Any, recipe: Recipe, records: Any = None) -> Iterator[Attempt]:
-        """Records in several forms; numbers first where there is a sensitivity or a single value."""
+        """The attempts at records in several forms; numbers first for a sensitivity or a single value."""
         if mark := target_of(thing):
             states = mark.states or (lambda epsilon: ApproxDP(epsilon, mark.delta))
             yield Attempt(
                 mechanism=thing,
-                claim=states(EPSILON),
+                claim=states(TESTED_EPSILON),
                 relations=(mark.neighbours,),
                 adjacency=f"{mark.neighbours!s:.80}",
-                parameters={mark.claim: EPSILON},
+                parameters={mark.claim: TESTED_EPSILON},
             )
         else:
             ends = tuple(recipe.settings["ends"])
@@ -159,14 +163,14 @@ class Taking:
         of_method = parameters_of(getattr(thing, self.method), bound=True) if self.method else {}
         self.taking = of_method if self.made else self.own
         self.all, self.data = {**self.taking, **self.own}, data_of(self.taking)
-        labels = [name for name in LABELS if name in self.taking]
+        labels = [name for name in LABEL_NAMES if name in self.taking]
         self.inputs = [str(self.data), *labels[:1]]
         self.labelled = any(self.taking[name].default is EMPTY for name in labels)
-        self.of_number = self.data in SINGLE or (self.data and self.taking[self.data].annotation in (float, int))
-        pairs_of_ends = [names for names in ENDS if set(names) <= set(self.all)]
-        self.bounded = bool(pairs_of_ends or set(BOUNDS) & set(self.all))
+        self.of_number = self.data in NUMBER_NAMES or (self.data and self.taking[self.data].annotation in (float, int))
+        pairs_of_ends = [names for names in END_NAMES if set(names) <= set(self.all)]
+        self.bounded = bool(pairs_of_ends or set(BOUNDS_NAMES) & set(self.all))
         epsilon = max(EPSILON_NAMES & set(self.all), key=len, default="")  # beside epsilon, eps is something else
-        known = {**dict.fromkeys(BOUNDS, ends), BOUNDS_Y: RANGE_Y, epsilon: EPSILON}
+        known = {**dict.fromkeys(BOUNDS_NAMES, ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
         known |= {name: end for names in pairs_of_ends for name, end in zip(names, ends, strict=True)}
         self.given, self.unknown = filled(self.all, {str(self.data), *labels}, {**known, **values})
         drawn = GENERATOR_NAMES & set(self.all)
@@ -189,7 +193,7 @@ class Taking:
         delta = {**{name: one.default for name, one in self.all.items()}, **self.given}.get("delta", 0.0)
         return Attempt(
             mechanism=named_after(self.thing, run),
-            claim=ApproxDP(EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
+            claim=ApproxDP(TESTED_EPSILON, float(delta) if isinstance(delta, int | float) and 0 <= delta < 1 else 0.0),
             relations=tuple(relations),
             adjacency=adjacency,
             **more,
@@ -202,7 +206,7 @@ class Taking:
         them.
         """
         (low, high), bounded, attempt = self.ends, self.bounded, self.attempt
-        if set(SENSITIVITIES) & set(self.all):
+        if set(SENSITIVITY_NAMES) & set(self.all):
             values = [low, low + 1, high - 1] if bounded else [0.0, 1.0, -1.0, 0.5, 10.0]
             for kind in (float, int):
                 near = pairs(*((kind(one), kind(one) + 1) for one in values))
@@ -237,7 +241,7 @@ class Taking:
                 relations = [records(base=given, adjacency=one, form=form) for one in ADJACENCIES]
                 yield self.attempt(relations, f"{told}, of the records given", inputs_of, of_records=True)
         # A mechanism is right to refuse few records or a single class: all attempts but the last are strict.
-        added = [inputs_of, partial(with_public, low)] if labelled and BOUNDS_Y not in self.all else [inputs_of]
+        added = [inputs_of, partial(with_public, low)] if labelled and "bounds_y" not in self.all else [inputs_of]
         sizes = (1, 4) if self.made else (1,)
         choices = [*product(sizes, [True], added), (sizes[-1], False, inputs_of)]
         for domains, form, base in self.forms():
@@ -265,10 +269,10 @@ class Taking:
         if self.labelled:
             steps = np.linspace(0.0, 1.0, 10)
             features = low + (high - low) * steps
-            if BOUNDS_Y not in self.all:  # else a regression
+            if "bounds_y" not in self.all:  # else a regression
                 plane = np.stack([features, features[-np.arange(10)]], axis=1)
                 yield [((real, real), categories(0, 1)) for real in reals], "xy", (plane, [0, 1] * 5)
-            labels = [numbers(*RANGE_Y, clipped=clipped) for clipped in clippings]
+            labels = [numbers(*LABEL_RANGE, clipped=clipped) for clipped in clippings]
             domains = [((real,), label) for real, label in zip(reals, labels, strict=True)]
             yield domains, "xy", (features[:, None], steps)
             return
@@ -288,19 +292,19 @@ def filled(own: Parameters, inputs: Container[str], known: Mapping[str, Any]) ->
     found: dict[str, Any] = {}
     unknown: list[str] = []
     for name, one in own.items():
-        if name in inputs or one.kind in VARIABLE or name in GENERATOR_NAMES | SIZE_NAMES:
+        if name in inputs or one.kind in VARIADIC_KINDS or name in GENERATOR_NAMES | SIZE_NAMES:
             continue
         if name in known:
             found[name] = known[name]
         elif name in DELTA_NAMES:
-            found |= {name: DELTA} if one.default is EMPTY else {}
-        elif name in SENSITIVITIES:
-            # Whatever its default: the numbers move by 1. Some mechanisms accept only integers.
+            found |= {name: 1e-3} if one.default is EMPTY else {}
+        elif name in SENSITIVITY_NAMES:
+            # The numbers move by 1, for any default. Some mechanisms accept only integers.
             found[name] = 1 if isinstance(one.default, int) else 1.0
         elif one.default is not EMPTY:
             unknown += [name] if may_restrict(name, one.default) else []
         else:
-            found[name] = VALUES.get(name, annotated(one.annotation))
+            found[name] = PARAMETER_VALUES.get(name, annotated(one.annotation))
             if found[name] is None or (may_restrict(name) and isinstance(found[name], int | float)):
                 unknown.append(name)
     return found, unknown
@@ -309,10 +313,10 @@ def filled(own: Parameters, inputs: Container[str], known: Mapping[str, Any]) ->
 def may_restrict(name: str, default: object = EMPTY) -> bool:
     """Whether a parameter may restrict the data of the claim, or spend a budget, by its name and its default."""
     if default is EMPTY:
-        return bool(LIMITS.search(name) or MAXIMA.search(name))
+        return bool(LIMIT_NAMES.search(name) or MAXIMUM_NAMES.search(name))
     if isinstance(default, bool) or not isinstance(default, int | float) or "clip" in name:
         return False
-    return bool(LIMITS.search(name) or (isinstance(default, float) and MAXIMA.search(name)))
+    return bool(LIMIT_NAMES.search(name) or (isinstance(default, float) and MAXIMUM_NAMES.search(name)))
 
 
 def annotated(annotation: object) -> object:
@@ -322,7 +326,8 @@ def annotated(annotation: object) -> object:
         return arguments[0]
     if origin in (typing.Union, types.UnionType):
         return next((value for value in map(annotated, arguments) if value is not None), None)
-    return OF_TYPES.get(annotation)
+    values: dict[object, Any] = {int: 2, float: 1.0, bool: False, str: "a"}
+    return values.get(annotation)
 
 
 def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
@@ -336,16 +341,18 @@ def parameters_of(thing: Any, *, bound: bool = False) -> Parameters:
 
 def data_of(own: Parameters) -> str | None:
     """The name of the parameter that takes data: one of the usual names, else the first without a default."""
-    other = {*EPSILON_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITIES, *BOUNDS, *LABELS, *VALUES}
-    other |= {name for names in ENDS for name in names}
-    free = [name for name, one in own.items() if one.default is EMPTY and one.kind not in VARIABLE]
-    return next((name for name in free if name in DATA), next((name for name in free if name not in other), None))
+    other = {*EPSILON_NAMES, *DELTA_NAMES, *GENERATOR_NAMES, *SIZE_NAMES, *SENSITIVITY_NAMES, *BOUNDS_NAMES}
+    other |= {*LABEL_NAMES, *PARAMETER_VALUES}
+    other |= {name for names in END_NAMES for name in names}
+    free = [name for name, one in own.items() if one.default is EMPTY and one.kind not in VARIADIC_KINDS]
+    return next((name for name in free if name in DATA_NAMES), next((name for name in free if name not in other), None))
 
 
 def method_of(thing: object) -> str | None:
     """The method of a class that releases something of data."""
-    own = (name for name in METHODS if callable(getattr(thing, name, None)))
+    own = (name for name in METHOD_NAMES if callable(getattr(thing, name, None)))
     return next((name for name in own if data_of(parameters_of(getattr(thing, name), bound=True)) is not None), None)
 
 
+#: DESCRIBER is the describer of signatures.
 DESCRIBER = Signatures()
