@@ -1,7 +1,7 @@
 """The pytest plugin: `assert_private`, the marker `dp`, one false-alarm budget for the whole session.
 
-This module is imported by every pytest run of the environment, so it needs nothing but pytest and the standard library;
-`dpwitness.plugin`, which does the work, is imported by the first test that asserts something.
+Every pytest run of the environment imports this module, so it needs only pytest and the standard library; the first
+assertion imports `dpwitness.plugin`, which does the work.
 """
 
 import hashlib
@@ -25,24 +25,22 @@ from _dpwitness_session import BITS, PROFILES, SMALLEST_ALPHA, Session
 if TYPE_CHECKING:
     from dpwitness.plugin.asserter import Asserter
 
+#: V is the type of an option's value.
 V = TypeVar("V")
+#: D is the type of an option's default.
 D = TypeVar("D")
 
-#: Seconds within which SIGTERM is one signal, however often it is sent.
-ONE_SIGNAL = 0.5
-#: The options that name a file which is written at the end.
-FILES = ("report", "sarif", "report_html")
-#: A pyproject.toml that may have settings: `[tool.dpwitness]`, or a table `tool` with whatever is in it.
-HAS_SETTINGS = re.compile(
-    rb"""tool["']?\s*\.\s*["']?dpwitness|^\s*\[\s*["']?tool["']?\s*\]|^\s*["']?tool["']?\s*=""", re.MULTILINE
-)
-RETRIES = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
+#: FILE_OPTIONS has the options that name a file which is written at the end.
+FILE_OPTIONS = ("report", "sarif", "report_html")
+#: RETRY_REASON is the reason why a dp test that may run twice fails.
+RETRY_REASON = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
 
-
+#: SESSION is the key of the shared state in the configuration's stash.
 SESSION = pytest.StashKey[Session]()
-#: Of each test that α is divided over: whether it has begun.
+#: BEGUN is the key, in the stash of each test that α is divided over, of whether it has begun.
 BEGUN = pytest.StashKey[bool]()
 
+#: OPTIONS has the help texts of the options by name.
 OPTIONS = {
     "alpha": "probability of a false alarm in the whole session (default 1e-6)",
     "runs": "maximum number of paired confirm runs of one assertion (default: of the profile)",
@@ -61,14 +59,14 @@ OPTIONS = {
 
 
 def _time(text: str) -> float:
-    """A time as the command line has it, in seconds. Raises `ValueError`."""
-    from dpwitness.checks import seconds  # only where one was given
+    """The seconds of a time such as "30s". Raises `ValueError`."""
+    from dpwitness.checks import seconds  # only where a time is given
 
     return seconds("dp_max_time", text)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """Each option has an ini twin of the same name."""
+    """Add the options; each has an ini setting of the same name."""
     group = parser.getgroup("dpwitness", "tests of differential privacy")
     for name, text in OPTIONS.items():
         key = f"dp_{name.replace('-', '_')}"
@@ -84,7 +82,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def _option(
     config: pytest.Config, key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D
 ) -> V | D:
-    """An option of the command line, else of the ini file, else the default. Raises `pytest.UsageError`."""
+    """The value on the command line, else in the ini file, else the default. Raises `pytest.UsageError`."""
     text = config.getoption(key, None)
     text = config.getini(key) or None if text is None else text
     if text is None:
@@ -99,7 +97,7 @@ def _option(
 
 
 def _bits(text: str) -> bool | str:
-    """What `bits` of an assertion is. Raises `ValueError`."""
+    """The value of `bits` of a check, by its setting. Raises `ValueError`."""
     if text not in BITS:
         raise ValueError(text)
     return BITS[text]
@@ -109,9 +107,11 @@ def _project(config: pytest.Config) -> dict[str, Any]:
     """The settings `[tool.dpwitness]` of the project's pyproject.toml. Raises `pytest.UsageError`."""
     path = config.rootpath / "pyproject.toml"
     try:
-        if not HAS_SETTINGS.search(path.read_bytes()):  # one that only needs us must not import anything
+        # `[tool.dpwitness]`, or a table `tool`; a project without either must not import dpwitness.
+        settings = rb"""tool["']?\s*\.\s*["']?dpwitness|^\s*\[\s*["']?tool["']?\s*\]|^\s*["']?tool["']?\s*="""
+        if not re.search(settings, path.read_bytes(), re.MULTILINE):
             return {}
-    except OSError:  # there is none
+    except OSError:  # no such file
         return {}
     from dpwitness.errors import BadInput
     from dpwitness.project import project_of
@@ -135,7 +135,7 @@ def pytest_configure(config: pytest.Config) -> None:
     project = _project(config)
 
     def given(key: str, kind: Callable[[str], V], valid: Callable[[V], bool], what: str, default: D) -> Any:
-        """As `_option`; the project's setting of that name comes before the default."""
+        """The value of `_option`; the project's setting of that name comes before the default."""
         return _option(config, key, kind, valid, what, project.get(key.removeprefix("dp_"), default))
 
     ci = os.environ.get("CI", "").lower() not in ("", "0", "false")
@@ -181,7 +181,7 @@ def pytest_configure(config: pytest.Config) -> None:
         workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
     )
     others: dict[str, str] = {}
-    for option in FILES if not worker else ():
+    for option in FILE_OPTIONS if not worker else ():
         if (path := getattr(config.stash[SESSION], option)) is not None:
             from dpwitness.errors import InvalidData
             from dpwitness.files import check_writable, overwrites
@@ -200,14 +200,14 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
-    """Give an xdist worker the seed of the session, and how often each test runs in it."""
+    """Give an xdist worker the seed of the session, and the number of times that each test runs."""
     node.workerinput["dpwitness_seed"] = node.config.stash[SESSION].seed
     if node.config.getoption("dist", "no") == "each":
         node.workerinput["dpwitness_times"] = node.workerinput["workercount"]
 
 
 def pytest_report_header(config: pytest.Config) -> str:
-    """Say what the verdicts will depend on."""
+    """The header: profile, seed and α, on which the verdicts depend."""
     session = config.stash[SESSION]
     return f"dpwitness: profile {session.profile}, --dp-seed={session.seed}, α = {session.alpha:g} for the session"
 
@@ -235,7 +235,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
                     what = f"unknown key {unknown[0]!r}" if unknown else "a value without a name"
                     session.refused = f"{item.nodeid}: the marker dp has {what}; it takes {', '.join(known)}"
         if _is_retried(item):
-            session.refused = f"{item.nodeid}: {RETRIES}; take it from under pytest-rerunfailures or flaky"
+            session.refused = f"{item.nodeid}: {RETRY_REASON}; exclude it from pytest-rerunfailures or flaky"
     session.family = session.family_given or max(tests, _collected_before(config, tests))
     if session.family < tests:
         session.refused = (
@@ -248,7 +248,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _collected_before(config: pytest.Config, tests: int) -> int:
-    """How many dp tests the same arguments collected without --lf, which does not even collect what did not fail."""
+    """The number of dp tests that the same arguments collected without --lf, which collects only failed tests."""
     cache, worker = getattr(config, "cache", None), getattr(config, "workerinput", {"workerid": "gw0"})["workerid"]
     if cache is None or not tests:
         return 0
@@ -276,7 +276,7 @@ def _is_configured(config: pytest.Config, name: str) -> bool:
     """Whether an ini file or `-o` gives a number of retries; the command line's 0 overrides it."""
     try:
         value = config.getini(name)
-    except ValueError:  # no plugin that is loaded knows it
+    except ValueError:  # no loaded plugin has this setting
         return False
     return getattr(config.option, name, None) is None and str(value).strip() not in ("", "0", "None")
 
@@ -298,7 +298,7 @@ def assert_private(request: pytest.FixtureRequest) -> "Asserter":
             pytrace=False,
         )
     if request.node.stash[BEGUN] or _is_retried(request.node):
-        pytest.fail(f"{RETRIES}; this one was run a second time, or would be", pytrace=False)
+        pytest.fail(f"{RETRY_REASON}; this one was run a second time, or would be", pytrace=False)
     request.node.stash[BEGUN] = True
     _end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter
@@ -320,7 +320,7 @@ def _end_on_sigterm(config: pytest.Config) -> None:
         if session.terminated is None:
             session.terminated = time.monotonic()
             raise KeyboardInterrupt
-        if time.monotonic() - session.terminated > ONE_SIGNAL:  # `timeout` sends it twice
+        if time.monotonic() - session.terminated > 0.5:  # `timeout` sends the signal twice at once
             signal.signal(number, signal.SIG_DFL)
             os.kill(os.getpid(), number)
 
@@ -343,7 +343,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 
 def _fitted(line: str, terminal: "pytest.TerminalReporter") -> str:
-    """A line that wraps between words where a person watches, below its own beginning."""
+    """The line, wrapped between words and indented on a terminal; unchanged elsewhere."""
     if not terminal.isatty:
         return line
     indent = " " * (len(line) - len(line.lstrip()) + 4)
@@ -357,14 +357,14 @@ def _fitted(line: str, terminal: "pytest.TerminalReporter") -> str:
 
 
 class VerdictCollector:
-    """Takes the verdicts from the reports, on the controller or in the only process."""
+    """Collects the verdicts from the reports, on the controller or in the only process."""
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
         self.session = config.stash[SESSION]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        """Keep what a report carries."""
+        """Keep the records of a report."""
         self.session.ran = True
         if carried := getattr(report, "dpwitness", None):
             self.session.records += json.loads(carried)
@@ -377,21 +377,21 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     shared = session.config.stash.get(SESSION, None)
     if shared is None or hasattr(session.config, "workerinput"):
         return
-    shared.records += shared.pending  # of a test that was interrupted
+    shared.records += shared.pending  # the records of an interrupted test
     shared.pending.clear()
     shared.interrupted = session.exitstatus == pytest.ExitCode.INTERRUPTED or shared.terminated is not None
     if shared.terminated is not None:
         session.exitstatus = 128 + signal.SIGTERM
-    # A session without a test, as of --collect-only, leaves the files of an earlier one as they are.
-    if shared.records or (shared.ran and any(getattr(shared, option) is not None for option in FILES)):
+    # A session without a test, such as --collect-only, leaves the files of an earlier one as they are.
+    if shared.records or (shared.ran and any(getattr(shared, option) is not None for option in FILE_OPTIONS)):
         from dpwitness.plugin.ledger import write_files
 
-        if write_files(shared):  # as a disk that is full by now: the summary still has the verdicts
+        if write_files(shared):  # the disk may be full: the summary still has the verdicts
             session.exitstatus = session.exitstatus or pytest.ExitCode.USAGE_ERROR
 
 
 def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter", config: pytest.Config) -> None:
-    """Print the ledger, where something was asserted."""
+    """Print the ledger, if a test asserted privacy."""
     session = config.stash[SESSION]
     for why in session.unwritten:
         terminalreporter.line(f"ERROR: {why}", red=True)

@@ -1,22 +1,23 @@
-"""What all dp tests of one pytest session share, and what its settings may be.
+"""The state that all dp tests of one pytest session share, and the values of its settings.
 
-It is imported by every session, so it needs the standard library alone.
+Every session imports this module, so it needs the standard library alone.
 """
 
 from dataclasses import dataclass, field
 from typing import Any
 
-#: For one assertion: paired confirm runs, seconds, and which multiple of the claim a pass is to detect.
+#: PROFILES has for each profile the limits of an assertion, in paired confirm runs and in seconds, and the multiple of
+#: the claim that a pass has to detect.
 PROFILES = {"dev": (1_000_000, 10.0, 1.1), "ci": (4_000_000, 60.0, 1.05), "nightly": (100_000_000, 600.0, 1.01)}
-#: The least α: 1/α, and that of every share of it, must be a number.
+#: SMALLEST_ALPHA is the smallest α of a session: 1/α must be a finite float, for every share of α too.
 SMALLEST_ALPHA = 1e-300
-#: What `bits` of a check is, by its setting.
+#: BITS has the values of the option `bits` of a check, by setting.
 BITS: dict[str, bool | str] = {"report": True, "strict": "strict", "off": False}
 
 
 @dataclass
 class Session:
-    """What all dp tests of one pytest session share."""
+    """The state that all dp tests of one pytest session share."""
 
     profile: str
     seed: int
@@ -28,17 +29,17 @@ class Session:
     sarif: str | None
     report_html: str | None
     database: str | None
-    options: tuple[str, ...]  # those that repeat the session, besides its seed
+    options: tuple[str, ...]  # the options that repeat the session, besides its seed
     suppress: tuple[str, ...]
     family_given: int | None
     bits: bool | str = True
-    errors: str | None = None  # of the project; what an exception is, where a test does not say
+    errors: str | None = None  # the project's setting, for tests without their own
     workers: int | None = None
     family: int = 0
     refused: str | None = None
-    pending: list[dict[str, Any]] = field(default_factory=list)  # of the test that runs, not yet on a report
+    pending: list[dict[str, Any]] = field(default_factory=list)  # records of the running test, not yet on a report
     records: list[dict[str, Any]] = field(default_factory=list)
-    unwritten: list[str] = field(default_factory=list)  # why there is no report
-    terminated: float | None = None  # when SIGTERM came
-    ran: bool = False  # whether any test did
+    unwritten: list[str] = field(default_factory=list)  # reasons why files could not be written
+    terminated: float | None = None  # the time of SIGTERM
+    ran: bool = False  # whether any test ran
     interrupted: bool = False  # whether tests were left out

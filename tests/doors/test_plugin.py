@@ -1080,7 +1080,7 @@ def test_saved_inputs_that_are_no_neighbours_are_not_replayed(project, pytester)
     test.write_text(test.read_text().replace("0.5 / epsilon", "1 / epsilon"))
     result = run("--dp-seed=2")
     result.assert_outcomes(passed=1)
-    result.stdout.fnmatch_lines(["    .dpwitness/* holds inputs that are no neighbours; it was not replayed"])
+    result.stdout.fnmatch_lines(["    .dpwitness/* holds inputs that are not neighbours; it was not replayed"])
 
 
 @pytest.mark.campaign

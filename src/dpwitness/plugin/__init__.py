@@ -1,4 +1,4 @@
-"""What the plugin `_dpwitness_pytest` imports when a test first asserts privacy; `Asserter` types its fixture."""
+"""The classes that the plugin `_dpwitness_pytest` imports with the first assertion; `Asserter` types its fixture."""
 
 from dpwitness.plugin.asserter import Asserter, HealthCheckFailed, PrivacyViolation
 

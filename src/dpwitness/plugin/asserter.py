@@ -1,6 +1,6 @@
-"""The callable behind the fixture `assert_private`, how a test of privacy fails, and the witnesses of earlier sessions.
+"""The callable behind the fixture `assert_private`, the errors of a failed test, and the witnesses of earlier sessions.
 
-These are one JSON file an assertion (`Database`): replayed first, and kept when the mechanism is mended.
+A witness has one JSON file for each assertion (`Database`). It is replayed first, and kept when the mechanism is fixed.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any, Final
+from typing import Any
 
 import pytest
 from typing_extensions import Unpack
@@ -50,13 +50,10 @@ from dpwitness.results.verdict import NotRefuted, Verdict, Violation
 from dpwitness.results.witness import DATABASE_FORMAT, Witness
 from dpwitness.runs import Runner
 
-#: So many candidates identify a relation that has no JSON.
-SHOWN: Final = 1000
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saved:
-    """What the database holds for an assertion; `witness` is None where there is nothing to replay."""
+    """The database's file for an assertion; `witness` is None where no witness is to be replayed."""
 
     path: Path | None = None
     value: Mapping[str, Any] | None = None
@@ -64,7 +61,7 @@ class Saved:
     note: str | None = None
 
     def replay(self, problem: Problem, effort: Effort) -> Verdict:
-        """Count its event on fresh runs at the claim of today. Raises `MechanismError`."""
+        """The verdict on fresh runs of the saved event, at the claim of today. Raises `MechanismError`."""
         assert self.witness is not None
         needed = runs_needed(problem.claim, effort.alpha)
         runs = max(min(effort.runs, max(10 * self.witness.counts.runs, 100_000)), needed)
@@ -81,16 +78,16 @@ class Saved:
                 seed=effort.seed,
                 workers=effort.workers,
             )
-        finally:  # the check that follows is of the same mechanism, and need not write rows as an earlier file has them
+        finally:  # the check that follows uses the same mechanism, without the layout of an earlier file
             problem.mechanism.begin(None, by_position=False)
 
     def open_question(self, replayed: NotRefuted) -> str | None:
-        """Why a replay that does not refute leaves open whether the mechanism is mended; None where it does not."""
+        """The reason why a replay that does not refute leaves open whether the mechanism is fixed; None without one."""
         assert self.witness is not None
         witness, counts = self.witness, replayed.counts
         if replayed.claim != witness.claim:
             return f"refuted {witness.claim}, and does not refute {replayed.claim}"
-        if counts.hits in (0, counts.runs):  # as of outcomes that have other entries now
+        if counts.hits in (0, counts.runs):  # outcomes may have other entries now
             return f"was not seen again: its event happened in {'all' if counts.hits else 'none'} of the runs on D"
         seen = lower_bound(bet_on(witness.counts, witness.claim, witness.estimate), witness.claim, alpha=witness.alpha)
         if replayed.detectable <= seen:
@@ -100,7 +97,7 @@ class Saved:
 
 
 class Database:
-    """The files of one test; none where the folder is None."""
+    """The files of one test; without a folder it saves and loads no file."""
 
     def __init__(self, root: Path, folder: str | None, test: str) -> None:
         self._folder = None if folder is None else root / folder
@@ -108,7 +105,7 @@ class Database:
         self._test = test
 
     def shown(self, path: Path) -> str:
-        """A path as people read it: from the project's root, where it lies below."""
+        """The path from the project's root; for a path elsewhere, the whole path."""
         return str(path.relative_to(self._root)) if path.is_relative_to(self._root) else str(path)
 
     def _path(self, assertion: int) -> Path | None:
@@ -120,7 +117,7 @@ class Database:
         return self._folder / f"{name}-{digest}.json"
 
     def load(self, assertion: int, relation: Relation, data: Data | None = None) -> Saved:
-        """Read what is saved; it is replayed only as long as its inputs are neighbours by today's relation and data.
+        """The saved file of an assertion; its witness only if its inputs are neighbours by today's relation and data.
 
         Raises `InvalidWitness` for a damaged file.
         """
@@ -136,17 +133,19 @@ class Database:
             raise InvalidWitness(f"{path}: {error}") from error
         except ValueError as error:
             raise InvalidWitness(f"{path} is damaged ({error}): delete it, or restore it") from error
-        if witness.unreadable_inputs:  # of an earlier version
+        if witness.unreadable_inputs:  # saved by an earlier version
             return Saved(path=path, note=f"{self.shown(path)} holds inputs that no file can hold; it was not replayed")
         # A pair that was adjacent then may not be now: its replay could fail a correct mechanism.
         if value.get("neighbours") != _fingerprint(relation, data):
             return Saved(path=path, note=f"{self.shown(path)} was saved for another relation and was not replayed")
         if not adjacent(relation, witness.pair, data):
-            return Saved(path=path, note=f"{self.shown(path)} holds inputs that are no neighbours; it was not replayed")
+            return Saved(
+                path=path, note=f"{self.shown(path)} holds inputs that are not neighbours; it was not replayed"
+            )
         return Saved(path=path, value=value, witness=witness)
 
     def save(self, assertion: int, relation: Relation, data: Data | None, witness: Witness) -> Path | None:
-        """Keep a witness; return where.
+        """Write a witness to its file, and return the path; None without a folder.
 
         Raises `OSError` or `InvalidData` where it cannot be written, `InvalidWitness` where it could not be read back.
         """
@@ -161,7 +160,7 @@ class Database:
         return path
 
     def mark(self, saved: Saved, status: str) -> str | None:
-        """Keep a witness under its present status, "refutes" or "fixed"; return what to report of a fixed one.
+        """Write a witness's present status, "refutes" or "fixed"; returns a note about a fixed one.
 
         Raises `OSError` or `InvalidData` where it cannot be written.
         """
@@ -181,10 +180,10 @@ def _write(path: Path, test: str, assertion: int, status: str, neighbours: str, 
 
 
 def _fingerprint(relation: Relation, data: Data | None) -> str:
-    """What the relation is, and D: of a relation that does not write itself down, as far as its pairs show it."""
+    """A digest of the relation and of D; a relation without JSON is identified by its first 1,000 candidates."""
     written = relation_to_json(relation)
     if written is None:
-        candidates = islice(proposed_pairs(relation, data), SHOWN)
+        candidates = islice(proposed_pairs(relation, data), 1000)
         written = {
             type(relation).__name__: [[input_to_json(pair.data), input_to_json(pair.neighbour)] for pair in candidates]
         }
@@ -202,7 +201,7 @@ class PrivacyViolation(AssertionError):
 
 
 class HealthCheckFailed(DPWitnessError):
-    """The assertion would say nothing, or something wrong; `name` is the health check that says so."""
+    """The assertion would be worthless or wrong; `name` is the health check that failed."""
 
     def __init__(self, name: str, text: str) -> None:
         super().__init__(f"{name}: {text}; if this is intended, pass suppress=[{name!r}]")
@@ -240,9 +239,9 @@ class Asserter:
             whose = text_of(getattr(mechanism, "__name__", mechanism))
             failure = exit_error(whose, error)
             self._record_error(str(failure), called)
-        except KeyboardInterrupt:  # nothing is concluded, and the report says that the session was interrupted
+        except KeyboardInterrupt:  # no verdict: the report says that the session was interrupted
             raise
-        except BaseException as error:  # of the user's code, as by pytest.skip or pytest-timeout, or a fault of ours
+        except BaseException as error:  # of the user's code, of pytest.skip or pytest-timeout, or our own
             self._record_error(on_one_line(error), called)
             raise
         else:
@@ -252,7 +251,7 @@ class Asserter:
             if isinstance(verdict, NotRefuted):
                 return verdict
             failure = PrivacyViolation(self._text(verdict, note, replayed), verdict)
-        # Our own frames would only hide the user's; what the user's own code raised is shown from its frame on.
+        # Our own frames would only hide the user's; an error of the user's code is shown from its frame on.
         cause = failure.__cause__ if isinstance(failure, MechanismRaised) else None
         if cause is not None and cause.__traceback__ is not None:
             cause = cause.with_traceback(cause.__traceback__.tb_next)
@@ -260,23 +259,22 @@ class Asserter:
 
     @property
     def _alpha(self) -> float:
-        """The share of this assertion: 6/(π²k²) of the test's for the k-th, so that any number of them may follow."""
+        """The α of this assertion: 6/(π²k²) of the test's share for its k-th, so that any number may follow."""
         return self._session.alpha / self._session.family * 6 / (math.pi * self._count) ** 2
 
     def _seed(self, role: str) -> int:
-        """A seed that depends on the session's, the test and the assertion, not on the order of the tests."""
+        """A seed from the session's seed, the test, the assertion and a role, independent of the order of tests."""
         text = json.dumps([self._session.seed, self._item.nodeid, self._count, role])
         return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=8).digest())
 
     def _all_settings(self, settings: Mapping[str, object]) -> dict[str, object]:
-        """Settings of the markers, outermost first, and of the call."""
+        """The settings of the session, of the markers from the outermost, and of the call; later ones win."""
         session = self._session
         merged: dict[str, Any] = {
             name: getattr(session, name) for name in ("runs", "max_time", "detectable_ratio", "bits")
         }
-        of_project = {"errors": session.errors}
-        merged |= {name: value for name, value in of_project.items() if value is not None}
-        for mark in reversed(list(self._item.iter_markers("dp"))):  # one may be put on a test while it runs
+        merged |= {} if session.errors is None else {"errors": session.errors}
+        for mark in reversed(list(self._item.iter_markers("dp"))):  # a marker may be added while the test runs
             merged.update(mark.kwargs)
         merged.update(settings)
         known = list(options_of("assert_private"))
@@ -288,7 +286,7 @@ class Asserter:
         return merged
 
     def _assert(self, function: object, settings: dict[str, Any]) -> tuple[Verdict, str | None, bool]:
-        """Replay what is saved, else look for something new; a note for people; whether it was the replay."""
+        """The verdict of the replay, else of a check; a note for people; and whether it is of the replay."""
         suppressed = settings.get("suppress") or ()
         if not isinstance(suppressed, Collection):
             raise InvalidParameter(f"suppress={brief(suppressed)} must be the name of a check, or a list of names")
@@ -299,7 +297,7 @@ class Asserter:
         effort = Effort.of({**settings, **own})
         require_budget(statement.stated.claim, effort)
         with warnings.catch_warnings():
-            # Whether it is too slow to be tested is for the health checks to say.
+            # The health checks report a mechanism that is too slow.
             warnings.simplefilter("ignore", SlowMechanism)
             return work_on(
                 statement, effort, lambda problem, runner: self._assert_of(problem, runner, effort, suppressed)
@@ -308,7 +306,7 @@ class Asserter:
     def _assert_of(
         self, problem: Problem, runner: Runner, effort: Effort, suppressed: Collection[str]
     ) -> tuple[Verdict, str | None, bool]:
-        """What is left of an assertion when it is prepared."""
+        """The result of `_assert` for a prepared problem, after the health checks."""
         notes = []
         too_slow = before_search.time_needed(problem, runner, effort.alpha)
         for finding in (*((too_slow,) if too_slow else ()), *before_search.all_findings(problem, runner)):
@@ -320,12 +318,12 @@ class Asserter:
             saved = self._not_replayed(saved, 'was saved with bits="strict" and was not replayed')
         note = saved.note
         if saved.witness is not None:
-            effort = replace(effort, alpha=effort.alpha / 2)  # half for the witness, half for what may be new
+            effort = replace(effort, alpha=effort.alpha / 2)  # half for the witness, half for the check
             assert saved.path is not None
             place = self._database.shown(saved.path)
             try:
                 replayed = saved.replay(problem, replace(effort, seed=self._seed("replay")))
-            except MechanismError as error:  # the check that follows says whether it works at all
+            except MechanismError as error:  # the check that follows shows whether the mechanism works
                 note = f"the witness in {place} could not be replayed: {on_one_line(error)}"
             else:
                 if isinstance(replayed, Violation):
@@ -342,7 +340,7 @@ class Asserter:
                 raise
             raise HealthCheckFailed("too_slow", str(error)) from error
         if isinstance(verdict, Violation):
-            self._save(problem, verdict)  # now: a time limit of the test may end the process while it shrinks
+            self._save(problem, verdict)  # now, as a time limit of the test may end the process while it shrinks
             verdict, trouble = _shrink(verdict, problem.mechanism, effort)
             return verdict, _all_notes(note, trouble, self._save(problem, verdict)), False
         if verdict.ended != "interrupted":
@@ -354,29 +352,29 @@ class Asserter:
         return verdict, note, False
 
     def _not_replayed(self, saved: Saved, why: str) -> Saved:
-        """A saved witness that today's settings leave out, with a note that says so."""
+        """The saved file without its witness, which today's settings leave out, and with a note."""
         assert saved.path is not None
         return replace(saved, witness=None, note=f"{self._database.shown(saved.path)} {why}")
 
     def _save(self, problem: Problem, verdict: Violation) -> str | None:
-        """Save a witness and return a note about it. The violation stays, even if the file cannot be written."""
+        """Save a witness and return a note about it. The violation stands, even if the file cannot be written."""
         try:
             path = self._database.save(self._count, problem.relation, problem.data, verdict.witness)
         except INTERRUPTS:
             raise
-        except BaseException as error:  # of any other kind: what was proved is not lost to it
+        except BaseException as error:  # a proved violation is not lost to any other error
             return f"the witness could not be saved: {on_one_line(error)}"
         return None if path is None else f"saved in {self._database.shown(path)}: the next session replays it first"
 
     def _mark(self, saved: Saved, status: str) -> str | None:
-        """Keep a saved witness under its present status; what to say of it, the trouble with writing it included."""
+        """Write a saved witness's status and return a note about it, or about the file that cannot be written."""
         try:
             return self._database.mark(saved, status)
         except (OSError, InvalidData) as error:
             return f"its file could not be marked as {status}: {on_one_line(error)}"
 
     def _record_verdict(self, verdict: Verdict, note: str | None, called: object, source: object) -> None:
-        """Record a verdict; one that cannot be written down, as by a class of the user's that fails, in a line."""
+        """Record a verdict; where it cannot be written, as a class of the user's fails, record the error."""
         try:
             record = {
                 **verdict.to_json(),
@@ -401,18 +399,18 @@ class Asserter:
         self._record({"verdict": kind, "reason": reason, "claim": None, "place": called})
 
     def _record(self, record: dict[str, Any]) -> None:
-        """Onto the test's report: for the ledger, and the properties of the test in JUnit files."""
+        """Add a record to the test's report, for the ledger and for the test's properties in JUnit files."""
         entry = {"test": self._item.nodeid, "assertion": self._count, **record, "alpha": self._alpha}
         self._session.pending.append(entry)
         properties = {"claim": record["claim"], "verdict": record["verdict"], "shown": shown(entry)}
         if "runs" in record:
             properties |= {"runs": f"{record['runs']['confirm']}", "seed": f"{record['seed']}"}
         properties["alpha"] = f"{self._alpha:.3g}"
-        of = "" if self._count == 1 else f".{self._count}"
-        self._item.user_properties += [(f"dpwitness{of}.{key}", text) for key, text in properties.items() if text]
+        number = "" if self._count == 1 else f".{self._count}"
+        self._item.user_properties += [(f"dpwitness{number}.{key}", text) for key, text in properties.items() if text]
 
     def _text(self, verdict: Violation, note: str | None, replayed: bool) -> str:
-        """The witness in plain English, and how to see it again: the α of the whole session decides when it stops."""
+        """The witness in plain English, and the command that repeats it with the session's α, which ends the runs."""
         session = self._session
         seed = [f"--dp-seed={session.seed}"] if verdict.reproducible else []
         again = ["pytest", self._item.nodeid, *seed, *session.options]
@@ -428,13 +426,13 @@ class Asserter:
 
 
 def _shrink(found: Violation, mechanism: Mechanism, effort: Effort) -> tuple[Violation, str | None]:
-    """A smaller witness if there is one. If shrinking fails, the violation stays, and a note says so."""
+    """The violation with a smaller witness if one is found; if shrinking fails, the violation as it was, and a note."""
     max_time = min(SHRINK_TIME, effort.max_time)
     try:
         return shrink(found, mechanism, runs=effort.runs, max_time=max_time, workers=effort.workers), None
     except KeyboardInterrupt:
         return replace(found, ended="interrupted"), None
-    except BaseException as error:  # of any kind, as by pytest-timeout: what was proved is not lost to it
+    except BaseException as error:  # a proved violation is not lost to any error, such as pytest-timeout
         return found, f"the witness could not be made smaller: {on_one_line(error)}"
 
 

@@ -1,4 +1,4 @@
-"""The summary of a session: what was asserted, what it cost and what it would have caught."""
+"""The summary of a session: its assertions, the α that they spent, and the parameters that they would have caught."""
 
 import math
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from dpwitness.results.text import at_least, at_most
 
 
 def lines(session: Session) -> list[str]:
-    """Give the ledger for people."""
+    """The lines of the ledger for people."""
     records = session.records
     spent = math.fsum(record["alpha"] for record in records)
     tests = len({record["test"] for record in records})
@@ -51,7 +51,7 @@ def lines(session: Session) -> list[str]:
 
 
 def _alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
-    """The records, those together that one line can say: passes of one test and one claim, without a note."""
+    """The records in groups of one line each: passes of one test and one claim, without a note, share a line."""
     groups: dict[object, list[dict[str, Any]]] = {}
     for place, record in enumerate(records):
         plain = record["verdict"] == "not-refuted" and record["detectable"] is not None
@@ -63,7 +63,7 @@ def _alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
 
 
 def _range(parameter: str, values: list[float | None], shown: Callable[[float], str]) -> str:
-    """A parameter that is at least this, from the least of several values to the largest; None: nothing is shown."""
+    """The text of a parameter's lower bounds, from the least to the largest; None is a value without a bound."""
     found = [value for value in values if value is not None]
     if not found:
         return "nothing"
@@ -71,16 +71,16 @@ def _range(parameter: str, values: list[float | None], shown: Callable[[float], 
 
 
 def annotations(session: Session, root: Path) -> list[str]:
-    """The lines that let GitHub Actions mark what was refuted; none anywhere else."""
+    """The lines by which GitHub Actions marks violations; empty elsewhere."""
     if not github.runs_here():
         return []
     return [github.annotation(record, root) for record in session.records if record["verdict"] == "violated"]
 
 
 def write_files(session: Session) -> bool:
-    """Write the files that were asked for, and the summary of a step of GitHub Actions.
+    """Write the requested files, and the summary of a step of GitHub Actions; returns whether a requested file failed.
 
-    Whether one that was asked for could not be written; why is then among `session.unwritten`.
+    The reasons are added to `session.unwritten`.
     """
     failed = False
     files: list[tuple[str, str | None, Callable[[str], None]]] = [
