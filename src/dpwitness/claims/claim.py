@@ -61,7 +61,7 @@ class Claim(Protocol):
         """The least parameter of the family that allows (p, q), infinite where no parameter does. Broadcasts."""
 
     def half_plane(self, p: Numbers | None = None, q: Numbers | None = None) -> HalfPlane:
-        """A half-plane that contains the region, whatever the estimate (p, q) is.
+        """A half-plane that contains the region, for every estimate (p, q).
 
         For an estimate outside the region it is the half-plane against which evidence grows fastest; for one inside,
         and for None (no estimate), any supporting half-plane will do. Broadcasts over arrays.

@@ -81,7 +81,7 @@ def contacts_at(order: Numbers, epsilon: Numbers, q_log_odds: Floats) -> tuple[F
 
 def log_odds_below(epsilon: float) -> Floats:
     """Log-odds of q < e^−ε, the q at which D_α can reach ε; ascending."""
-    highest = -np.log(np.expm1(np.maximum(epsilon, 1e-12)))  # of e^−ε
+    highest = -np.log(np.expm1(np.maximum(epsilon, 1e-12)))  # the log-odds of e^−ε
     top = min(float(highest), HIGHEST_LOG_ODDS - 2) - 1e-6
     return np.linspace(min(LEAST_LOG_ODDS, top - 30), top, BOUNDARY_POINTS)
 

@@ -82,7 +82,7 @@ class GaussianDP(CurvedClaim):
         mu = np.asarray(parameters, np.float64)
         z = np.maximum(hints[0], -(600.0 + mu**2 / 2) / np.maximum(mu, 1e-9))  # a slope above e^700 would overflow
         log_slope, allowed = -z * mu - mu**2 / 2, ndtr(z + mu)
-        # The errors of an exponential and of Φ are relative, and grow with the size of what is exponentiated.
+        # The errors of an exponential and of Φ are relative, and grow with the size of the exponent.
         error = 1e-14 * (4 + np.abs(log_slope) + (z + mu) ** 2 / 2 * (z + mu < 0) + z**2 / 2 * (z < 0))
         below = np.exp(np.minimum(log_slope + log_ndtr(z), 0.0))
         intercept = np.maximum(allowed - below, 0.0) + error * allowed

@@ -76,7 +76,7 @@ Rows = NDArray[np.float64]
 
 
 def entries(value: object) -> list[float]:
-    """The entries of one number, flag, text or None. Raises `TypeError` for anything else."""
+    """The entries of one number, flag, text or None. Raises `TypeError` for other types."""
     if value is None:
         return [NONE]
     if isinstance(value, bool | np.bool_):
@@ -128,7 +128,7 @@ def text_code(text: str) -> float:
 
 
 def symbol(kind: str, content: str = "") -> float:
-    """An entry that says of what kind a value is, or, by a text that tells it from others of its kind, which one."""
+    """The entry of a kind of value; with a text that distinguishes values of the kind, the entry of one value."""
     return SYMBOL - _hash(f"{kind}\0{content}")
 
 

@@ -110,7 +110,7 @@ class Event(Counted, Protocol):
         return iter(())
 
     def describe(self, noun: str = "value", label: Label | None = None) -> str:
-        """The set in plain English; `noun` is what one entry is called, `label` gives the text behind a number."""
+        """The set in plain English; `noun` is the word for one entry, `label` gives the text behind a number."""
 
     def to_json(self) -> dict[str, object]:
         """The event as JSON, with `kind` under the key "kind"; for a dataclass, its fields."""
@@ -147,7 +147,7 @@ ORDINALS: Final = (
 
 
 class Noun(str):
-    """The word for one entry of an outcome, with what is known of the entries of a mechanism's outcomes.
+    """The word for one entry of an outcome, with facts about the entries of a mechanism's outcomes.
 
     `places`: names by coordinate, such as "column 'age', row 2", where outcomes have keys. `flags`: whether 0 and 1 are
     the answers ⊥ and ⊤. `mixed`: the coordinates whose entries are not all numbers, and a text for the others:
@@ -235,7 +235,7 @@ def outcome_text(outcome: Sequence[float], label: Label, noun: Noun | None = Non
 def whole_texts(outcome: Sequence[float], noun: Noun, label: Label | None) -> dict[int, str | None]:
     """The texts of values that take several entries, by coordinate: at the first entry the text, at others None.
 
-    The last entry of such a value is the code of the exact value.
+    The last entry of each such value is the code of the exact value.
     """
     others = defaultdict[int, list[int]](list)
     for c in sorted(noun.parts):
@@ -245,7 +245,7 @@ def whole_texts(outcome: Sequence[float], noun: Noun, label: Label | None) -> di
     for first, further in others.items():
         *numbers, code = [outcome[c] for c in (first, *further)]
         if is_code(code) and all(LEAST_NUMBER <= number < math.inf for number in numbers):
-            count = sum(map(int, numbers)) if len(numbers) > 1 else numbers[0]  # of whole numbers from 2^53 on
+            count = sum(map(int, numbers)) if len(numbers) > 1 else numbers[0]  # integers from 2^53 on have two entries
             exact, unit = label(code) if label else None, noun.date_unit(first)
             if exact is None or exact.startswith(("datetime64", "timedelta64")):
                 exact = date_text(count, unit) if unit else exact and f"{number_text(count)} {exact}"

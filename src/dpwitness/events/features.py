@@ -1,4 +1,4 @@
-"""Features of an outcome: numbers computed from its entries, which may show what no single entry shows.
+"""Features of an outcome: numbers computed from its entries, which may show differences that no single entry shows.
 
 One or two entries show differences, order, residues and the bits of a float beside their own values; all together show
 sums, extremes and their places, lengths and counts of a value.
@@ -210,7 +210,7 @@ def _gap(entries: Rows, number: float) -> Rows:
 
 
 def _rank(entries: Rows, number: float) -> Rows:
-    """One more than the number of smaller entries; NaN where the entry is not a number."""
+    """The rank of an entry from 1: one more than the number of smaller entries; NaN where it is not a number."""
     columns = _columns(entries)
     own = columns[int(number) - 1]
     return np.where(np.isnan(own), np.nan, 1.0 + _count(columns < own))

@@ -175,7 +175,7 @@ def _binomial_power(counts: Counts, values: Floats, log_shares: Floats, threshol
         table = np.stack([hits, both, others - both, most - hits], axis=1)
         return np.asarray(np.logaddexp.reduce(table @ values + log_shares, axis=1) >= threshold)
 
-    # The fewest hits that refute, as each hit raises the wealth; one more than possible where none suffices.
+    # The fewest hits that refute, as each hit raises the wealth; one more than possible where no number suffices.
     low, needed = np.full_like(others, -1), np.where(refuted(most), most, most + 1)
     while np.any(needed - low > 1):
         middle = (low + needed) // 2
@@ -284,7 +284,7 @@ class OnCells:
         most = self.family.largest_divergence(order, claim.parameter)
         # A Gaussian's divergence grows as the square of the power; what cells show of it, no faster.
         reached = max(self.divergence_seen(counts), most) * power**2
-        # Clipped: what is allowed grows exponentially, up to infinity, which no interpolation follows.
+        # Clipped: the allowed divergence grows exponentially, up to infinity, which no interpolation follows.
         return lambda parameter: min(max(self.family.largest_divergence(order, parameter) - reached, -1.0), 1.0)
 
     def share_shown(self, counts: Counts, claim: Claim) -> float:

@@ -97,15 +97,15 @@ def best_bet(p: ArrayLike, q: ArrayLike, plane: HalfPlane, both: Numbers | None 
     bet = np.minimum(_best_without_intercept(cells, 1 / np.maximum(slope, 1.0)), high)
     if not np.any(intercept):
         return bet
-    # The zero of a falling slope, by Newton's steps in a shrinking bracket, for thousands of events at once, which none
-    # of scipy's bracketing solvers does.
+    # The zero of a falling slope, by Newton's steps in a shrinking bracket, for thousands of events at once, unlike
+    # scipy's bracketing solvers.
     low = np.where(sum(c * x / (1 + high * x) for c, x in zip(cells, values, strict=True)) > 0, high, 0.0)
     bet = np.maximum(bet, low)
     for _ in range(30):
         terms = [x / (1 + bet * x) for x in values]
         rise = sum(c * t for c, t in zip(cells, terms, strict=True))
         low, high = np.where(rise > 0, bet, low), np.where(rise > 0, high, bet)
-        with np.errstate(over="ignore"):  # of slopes from e³⁵⁰ on, where nothing grows
+        with np.errstate(over="ignore"):  # slopes from e³⁵⁰ on, where no bet grows
             fall = sum(c * t * t for c, t in zip(cells, terms, strict=True))
         step = bet + rise / np.maximum(fall, 1e-300)
         before, bet = bet, np.where((step >= low) & (step <= high), step, (low + high) / 2)

@@ -367,7 +367,7 @@ class Comparison:
                 continue
             for numbers in np.array(standard).reshape(2, self.pairs, draw.size).transpose(2, 0, 1):
                 columns.append(Column(draw, draw.family, numbers))
-                if draw.family == "uniform" and np.all((numbers > 0) & (numbers < 1)):  # as in a sampler
+                if draw.family == "uniform" and np.all((numbers > 0) & (numbers < 1)):  # a hand-written sampler
                     centred = numbers - 0.5
                     columns.append(Column(draw, "Laplace", -np.sign(centred) * np.log1p(-2 * np.abs(centred))))
         return columns

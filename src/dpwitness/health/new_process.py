@@ -116,7 +116,7 @@ class Request:
     `number`: the number of the process, since each draws from streams of its own.
     """
 
-    kind: type[Any]  # of mechanism
+    kind: type[Any]  # the class of the mechanism
     function: Place | OutsideFunction | SqlFunction | LegacyGenerator  # a LegacyGenerator or SqlFunction holds places
     outcome: Place | Attributes | None
     errors: str

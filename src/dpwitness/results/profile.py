@@ -76,7 +76,7 @@ class Profile(Result):
     witness: Witness | None = None
     search_runs: int
     ended: str  # why the confirm runs ended: "runs", "time", "interrupted", "cluster lost" or "failed"
-    versions: dict[str, str] = field(default_factory=versions)  # what the numbers depend on
+    versions: dict[str, str] = field(default_factory=versions)  # the versions that the numbers depend on
 
     @property
     def band(self) -> ProfileBand:

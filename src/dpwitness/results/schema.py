@@ -26,7 +26,7 @@ class TranscriptLine:
         family: str
         seed: Seed
 
-    id: int  # from 1
+    id: int  # the number of the question, from 1
     question: Any
     answer: float | None
     attack: Attack | None = field(default=None, metadata={"json": "sparse"})

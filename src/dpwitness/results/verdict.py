@@ -117,11 +117,11 @@ class Result(Displayed, CheckedFields):
     """The fields of every result; `str` gives the report, as the command line prints it, `repr` one line."""
 
     mechanism: str
-    parameters: dict[str, Any]  # as JSON values for people; see `Witness.parameters` for the mechanism's own
+    parameters: dict[str, Any]  # JSON values for people; `Witness.parameters` has the mechanism's own
     seed: Seed
     reproducible: bool  # False: the mechanism draws its own randomness
     seconds: float
-    notes: tuple[str, ...] = ()  # what a reader should know before trusting it
+    notes: tuple[str, ...] = ()  # facts that a reader should know before trusting the result
 
     @property
     def call(self) -> str:
@@ -149,7 +149,7 @@ class WitnessedResult(Result):
     tested: ClassVar[bool] = True
 
     witness: Witness  # in `NotRefuted`: the best candidate, which did not refute
-    epsilon_lower_bound: float  # of the parameter of the claim's family; ε in nats
+    epsilon_lower_bound: float  # a bound of the parameter of the claim's family; ε in nats
     search_runs: Count
     epoch_runs: Count = 0  # runs that were bets and chose the next ones
     #: The reason why the confirm runs ended: "refuted", "runs", "time", "interrupted", "cluster lost" or "failed"; a

@@ -119,7 +119,7 @@ class Witness(CheckedFields):
     the input that the user gave, one of the pair (None: the user gave no input). If outcomes have keys, `layout` has
     the entries that the event uses; `texts` has the texts behind numbers of the event. `by_position`: the witness is of
     a compiled mechanism, or from an older file without layouts. `explanation`: the line of code that may leak, which is
-    not evidence; None if it is not clear. `outcome`, `errors`, `python`: the check's values of these options, as on a
+    not evidence; None if it is not clear. `outcome`, `errors`, `python`: the check's values of the options, as on a
     command line; a replay keeps to `errors`.
     """
 

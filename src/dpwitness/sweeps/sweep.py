@@ -42,7 +42,7 @@ class Case(Recipe, JsonFields):
 
     name: str  # the module, the name in it, and the label
     place: str  # package.module:name, from which the thing is loaded
-    describer: str  # which makes the mechanism
+    describer: str  # the name of the describer that makes the mechanism
     alpha: Alpha  # the probability of a false alarm of this case, its share of the sweep's α
     max_time: float
     seed: Count
@@ -93,7 +93,7 @@ class Case(Recipe, JsonFields):
 class Sweep(JsonFields):
     """The cases of a sweep, fixed before the first run; each has an equal share of α."""
 
-    modules: tuple[str, ...]  # as they were named
+    modules: tuple[str, ...]  # the names that the user gave
     alpha: Alpha  # the probability that any case is refuted although it satisfies its claim
     max_time: float
     seed: Seed

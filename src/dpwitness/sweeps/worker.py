@@ -44,7 +44,7 @@ def checked(case: dict[str, Any]) -> CaseResult:
     Raises whatever the module, its describer and the mechanism raise.
     """
     from dpwitness.api.check import check  # not above: each new process that loads the mechanism would import it
-    from dpwitness.sweeps import worker  # by the name by which such a process loads it, and not as __main__
+    from dpwitness.sweeps import worker  # by the name by which a new process loads it, not as __main__
 
     # Attempts are tried in a quarter of the time of the case.
     number, attempt = first_that_runs(attempts_of(case), time.monotonic() + 0.25 * case["max_time"])

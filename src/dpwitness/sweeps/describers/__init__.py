@@ -39,7 +39,7 @@ class Attempt:
     claim: Claim
     relations: tuple[Relation, ...]  # all that the claim may mean; it is refuted only if it is under each
     adjacency: str  # the relations, for people
-    parameters: Mapping[str, Any] = field(default_factory=dict)  # of the mechanism, ε among them
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # the mechanism's parameters, ε among them
     of_records: bool = False
     strict: bool = False
 

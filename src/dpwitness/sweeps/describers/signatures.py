@@ -118,7 +118,7 @@ class Signatures:
         """One recipe for each choice of bounds; one that is refused if a parameter has no known value."""
         if target_of(thing) is not None:
             return [Recipe()]
-        bounds = ((0.0, 5.0), (-1.0, 4.0))  # from zero, and of both signs with the lower end the smaller
+        bounds = ((0.0, 5.0), (-1.0, 4.0))  # from zero; and with both signs, the lower end nearer to 0
         taken = [Taking(thing, ends, self.values(thing, ends)) for ends in bounds]
         if unknown := taken[0].unknown:
             why = ", which may restrict its claim" if may_restrict(unknown[0]) else ""
@@ -276,7 +276,7 @@ class Taking:
             domains = [((real,), label) for real, label in zip(reals, labels, strict=True)]
             yield domains, "xy", (features[:, None], steps)
             return
-        if self.thing.__name__.startswith("nan"):  # as NumPy's: they ignore missing values, some in one form alone
+        if self.thing.__name__.startswith("nan"):  # like NumPy's, which ignore missing values, some in one form alone
             missing = [numbers(low, high, clipped=clipped, missing=True) for clipped in clippings]
             yield from ((missing, form, None) for form in ("array", "list"))
         whole, texts = integers(int(low), int(high)), categories("a", "b", "c")
