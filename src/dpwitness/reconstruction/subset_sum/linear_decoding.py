@@ -1,9 +1,7 @@
 """Linear decoding: bits from noisy sums of random subsets, by a linear program or by least squares.
 
 Dinur & Nissim, Revealing information while preserving privacy, PODS 2003, Theorem 3: bits that miss no answer by more
-than its error are nearly the secret. The linear program finds those whose largest error is smallest; an interior-point
-method solves it on the constraints that bind (Mehrotra, SIAM J. Optim. 2(4), 1992), so that one step costs one matrix
-of n × n, whatever the number of constraints.
+than its error are nearly the secret. The linear program finds those whose largest error is smallest.
 
 Behind normal errors a least-squares fit has normal errors of known size about each bit. That a bit is 0 or 1 and
 nothing in between turns the fit into a probability, and these probabilities sharpen the fit: expectation propagation
@@ -20,6 +18,7 @@ from typing import Final, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.optimize import linprog
 from scipy.special import expit
 
 from dpwitness.errors import AttackStopped, InvalidParameter
@@ -167,103 +166,26 @@ class Subsets:
             yield rows, self.rows(rows).astype(kind)
 
 
-#: Relative gap between the program and its dual at which it is solved.
-GAP: Final = 1e-7
-REST: Final = 1e-5
-#: Steps at most; 12 to 20 are what it takes.
-PROGRAM_STEPS: Final = 100
-#: Added to the diagonal, in parts of its largest entry: near a solution weights differ by more than a float resolves.
-RIDGE: Final = 1e-13
-#: How much of the way to the border a step goes.
-STEP: Final = 0.995
-
-
-#: A solution inside: values x, the error E, slacks s ≥ 0 of all inequalities and their multipliers z ≥ 0.
-_Point: TypeAlias = tuple[Floats, float, Floats, Floats]
-
-
 def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
     """The smallest E with |matrix·x − answers| ≤ E for an x in [0, 1]ⁿ: x, shape (n,), and E, in counts.
 
-    `matrix`: who is in which subset, ones and zeros, shape (t, n). Where many x have that E, this one is amid them.
-    Raises `InvalidParameter` where rounding errors keep the method from an end.
+    `matrix`: who is in which subset, ones and zeros, shape (t, n). Raises `InvalidParameter` where rounding errors keep
+    the solver (HiGHS) from an end.
     """
     rows, people = matrix.shape
-    x = np.full(people, 0.5)
-    error = float(np.abs(matrix @ x - answers).max()) * 1.1 + 1.0
-    multipliers = np.concatenate([np.full(2 * rows, 0.5 / rows), np.full(2 * people, 1.0 / people)])
-    point = x, error, _slacks(matrix, answers, x, error), multipliers
-    failure = InvalidParameter(
-        f"the linear program of {rows} answers was not solved: are they of a size with the sums?"
+    error = np.ones((rows, 1))
+    found = linprog(
+        np.append(np.zeros(people), 1.0),
+        A_ub=np.block([[matrix, -error], [-matrix, -error]]),
+        b_ub=np.concatenate([answers, -answers]),
+        bounds=[(0, 1)] * people + [(0, None)],
+        method="highs-ipm",
     )
-    for _ in range(PROGRAM_STEPS):
-        try:
-            following = _step(matrix, answers, point)
-        except np.linalg.LinAlgError as singular:
-            raise failure from singular
-        if following is None:
-            return np.clip(point[0], 0.0, 1.0), point[1]
-        point = following
-    raise failure
-
-
-def _slacks(matrix: Floats, answers: Floats, x: Floats, error: float) -> Floats:
-    """Of E ≥ Qx − a and E ≥ a − Qx, one a row each, and of x ≥ 0 and 1 − x ≥ 0, one a person, in this order."""
-    residual = matrix @ x - answers
-    return np.concatenate([error - residual, error + residual, x, 1 - x])
-
-
-def _step(matrix: Floats, answers: Floats, point: _Point) -> _Point | None:
-    """Where one predictor and corrector step leads; None where the point is a solution."""
-    from scipy.linalg import cho_factor, cho_solve  # 0.3 s
-
-    (rows, people), (x, error, s, z) = matrix.shape, point
-    above, below, low, high = np.split(z, [rows, 2 * rows, 2 * rows + people])
-    # What is left of the derivatives of E − z·s by x and by E, which vanish at a solution.
-    by_x, by_error = matrix.T @ (above - below) - low + high, 1 - above.sum() - below.sum()
-    gap = float(s @ z)
-    # No solution has a smaller error than this one by more than the gap and what x, in [0, 1], and E make of the rest,
-    # which rounding errors keep from 0, and which grows with every step that is too many.
-    rest, scale = float(np.abs(by_x).sum()) + abs(by_error) * error, max(1.0, error)
-    if gap <= GAP * scale and (rest <= REST * scale or gap <= 1e-3 * GAP * scale):
-        return None
-    weights = z / s
-    w_above, w_below, w_low, w_high = np.split(weights, [rows, 2 * rows, 2 * rows + people])
-    normal = (matrix.T * (w_above + w_below)) @ matrix
-    diagonal = np.diag_indices(people)
-    normal[diagonal] += w_low + w_high
-    normal[diagonal] += RIDGE * normal[diagonal].max()
-    factor = cho_factor(normal, check_finite=False)
-    column = -(matrix.T @ (w_above - w_below))  # of E beside the matrix of x
-    solved = cho_solve(factor, column, check_finite=False)
-    corner = (w_above + w_below).sum() - column @ solved
-
-    def towards(target: Floats) -> tuple[Floats, float, Floats, Floats]:
-        """The step after which s·z, to first order, has moved by `target`: of x, E, s and z."""
-        q = target / s
-        q_above, q_below, q_low, q_high = np.split(q, [rows, 2 * rows, 2 * rows + people])
-        right = -(matrix.T @ (q_above - q_below)) + q_low - q_high - by_x
-        first = cho_solve(factor, right, check_finite=False)
-        d_error = float((q_above.sum() + q_below.sum() - by_error - column @ first) / corner)
-        dx = first - solved * d_error
-        moved = matrix @ dx
-        ds = np.concatenate([d_error - moved, d_error + moved, dx, -dx])
-        return dx, d_error, ds, q - weights * ds
-
-    _, _, ds, dz = towards(-s * z)
-    reached = float((s + _longest(s, ds) * ds) @ (z + _longest(z, dz) * dz))
-    aim = (reached / gap) ** 3 * gap / len(s)
-    dx, d_error, ds, dz = towards(aim - s * z - ds * dz)
-    length = min(1.0, STEP * _longest(s, ds))
-    x, error = x + length * dx, error + length * d_error
-    # Slacks afresh: rounding errors do not add up.
-    return x, error, _slacks(matrix, answers, x, error), z + min(1.0, STEP * _longest(z, dz)) * dz
-
-
-def _longest(values: Floats, change: Floats) -> float:
-    """How far one may go, at most 1, until a value is 0."""
-    falling = change < 0
-    return min(1.0, float((-values[falling] / change[falling]).min())) if falling.any() else 1.0
+    if not found.success or found.x is None:
+        raise InvalidParameter(
+            f"the linear program of {rows} answers was not solved: are they of a size with the sums?"
+        )
+    return np.clip(found.x[:-1], 0.0, 1.0), float(found.x[-1])
 
 
 #: Steps of expectation propagation at most; most fits take fewer than 10, and later steps change little.
@@ -419,8 +341,8 @@ def polynomial_adversary(
 
         a_j − E ≤ Σ_{i ∈ q_j} c_i ≤ a_j + E,  0 ≤ c_i ≤ 1
 
-    this takes one for the smallest E for which there is any. It lies in the middle of the solutions for the true E, so
-    it rounds better than a corner does, and E need not be known. Only some n of the t constraints bind: the program
+    this takes one for the smallest E for which there is any, so E need not be known. Only some n of the t constraints
+    bind: the program
     starts from the worst of a least-squares fit and takes in what its solution violates until nothing is violated. That
     solves the whole program, and no more than some 3n rows of it are ever in memory as numbers.
 
@@ -459,6 +381,8 @@ def polynomial_adversary(
     )
 
 
+#: Added to the diagonal, in parts of its largest entry: near a solution weights differ by more than a float resolves.
+RIDGE: Final = 1e-13
 #: Reweighted fits at most, and values that move by less are final.
 FITS: Final = 40
 FINAL: Final = 1e-3
