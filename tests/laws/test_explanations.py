@@ -18,7 +18,7 @@ import pytest
 
 import broken
 import dpwitness as dpw
-from dpwitness.api import check as api_check
+from dpwitness.api import verdict as verdict_module
 from dpwitness.claims import ApproxDP, GaussianDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
@@ -563,7 +563,7 @@ def test_a_violation_says_where(verdict):
 
 
 def test_it_changes_nothing_else(verdict, monkeypatch):
-    monkeypatch.setattr(api_check, "explained", lambda *_: None)
+    monkeypatch.setattr(verdict_module, "explained", lambda *_: None)
     without = dpw.check(
         broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
     )
@@ -576,7 +576,7 @@ def test_an_interruption_keeps_the_verdict(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(api_check, "explained", interrupted)
+    monkeypatch.setattr(verdict_module, "explained", interrupted)
     verdict = dpw.check(
         broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
     )

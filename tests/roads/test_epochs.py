@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.api import check as epochs_module
+from dpwitness.api import epochs as epochs_module
 from dpwitness.candidate import Candidate
 from dpwitness.errors import BudgetTooSmall, DependentRuns, InvalidOutcome, MechanismError, MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval
@@ -270,7 +270,7 @@ def counted(rng, data, broken):
 def test_where_nothing_was_won_a_leak_at_large_counts_alone_is_looked_for():
     settings = {"neighbours": dpw.queries(1), "parameters": {"broken": True}, "outcome": released}
     problem, runner = prepare(counted, claim=1.0, **settings)
-    epochs = epochs_module._epochs_of(problem, runner, Effort(runs=20_000), ())
+    epochs = epochs_module.epochs_of(problem, runner, Effort(runs=20_000), ())
     epochs.bet(100)
     usual = {course.pair.key for course in epochs.courses}
     assert epochs.best.pair.data[0] < 100
@@ -289,10 +289,10 @@ def test_where_nothing_was_won_a_leak_at_large_counts_alone_is_looked_for():
 
 def test_no_place_is_kept_for_unusual_pairs_where_there_are_none_or_no_search_runs():
     problem, runner = prepare(many_numbers, neighbours=[([0.0], [1.0]), ([0.0], [2.0])])
-    assert epochs_module._epochs_of(problem, runner, Effort(runs=64), ()).kept == 0
+    assert epochs_module.epochs_of(problem, runner, Effort(runs=64), ()).kept == 0
     problem, runner = prepare(many_numbers, neighbours=dpw.queries(1))
-    assert epochs_module._epochs_of(problem, runner, Effort(runs=64, search_runs=0), ()).kept == 0
-    assert epochs_module._epochs_of(problem, runner, Effort(runs=64), ()).kept == 1
+    assert epochs_module.epochs_of(problem, runner, Effort(runs=64, search_runs=0), ()).kept == 0
+    assert epochs_module.epochs_of(problem, runner, Effort(runs=64), ()).kept == 1
 
 
 @pytest.mark.campaign
@@ -372,7 +372,7 @@ def test_the_wealth_of_pairs_that_were_never_bet_on_counts(pairs):
     """The e-value is the mean over all places from the start: leaving those out that bet nothing would lift it."""
     given = [([0.0], [float(k + 1)]) for k in range(pairs)]
     problem, runner = prepare(many_numbers, neighbours=given)
-    epochs = epochs_module._epochs_of(problem, runner, Effort(runs=64), ())
+    epochs = epochs_module.epochs_of(problem, runner, Effort(runs=64), ())
     epochs.bet(64)
     assert epochs.places > pairs - (pairs == 1)
     shares = sum(len(course.epochs) for course in epochs.courses) + epochs.wealth.unused
@@ -399,7 +399,7 @@ class One(Relation):
 
 def test_no_more_pairs_are_bet_on_than_have_a_share_of_the_wealth():
     problem, runner = prepare(many_numbers, neighbours=One())
-    epochs = epochs_module._epochs_of(problem, runner, Effort(runs=64), ())
+    epochs = epochs_module.epochs_of(problem, runner, Effort(runs=64), ())
     epochs.bet(64)
     assert epochs.varied
     assert len(epochs.courses) <= epochs.places
@@ -408,7 +408,7 @@ def test_no_more_pairs_are_bet_on_than_have_a_share_of_the_wealth():
 def test_an_epoch_takes_about_as_long_as_learning_from_it_where_time_counts():
     """16 runs of .1 ms; one where the user counts runs, or each takes 2 ms; two where each takes long."""
     problem, runner = prepare(many_numbers, neighbours=[([0.0], [1.0])])
-    epochs = epochs_module._epochs_of(problem, runner, Effort(runs=64), ())
+    epochs = epochs_module.epochs_of(problem, runner, Effort(runs=64), ())
 
     def least(seconds, **effort):
         epochs.problem = SimpleNamespace(mechanism=SimpleNamespace(cost=Cost(seconds_per_run=seconds)))

@@ -10,9 +10,10 @@ from scipy import stats
 
 import dpwitness as dpw
 import running
-from dpwitness.api import check as check_module
-from dpwitness.api.check import _until_settled, confirm_candidate, in_epochs
+from dpwitness.api import verdict as verdict_module
+from dpwitness.api.epochs import in_epochs
 from dpwitness.api.loop import EvidenceCourse, confirm_events
+from dpwitness.api.verdict import confirm_candidate, until_settled
 from dpwitness.candidate import Candidate
 from dpwitness.claims import ApproxDP
 from dpwitness.errors import (
@@ -450,7 +451,7 @@ def test_more_runs_of_plain_python_than_say_more_are_made_for_those_who_ask_for_
 
     def why(mechanism, **given):
         problem = running.problem(mechanism, BITS)
-        return _until_settled(problem, estimate, Effort(**given), EvidenceCourse())((counts,))[0]
+        return until_settled(problem, estimate, Effort(**given), EvidenceCourse())((counts,))[0]
 
     plain = as_mechanism(responds, np.array([0]), outcome=float)
     assert why(plain) == "converged"
@@ -535,7 +536,7 @@ def test_confirm_runs_share_their_draws_where_the_bet_was_made_for_that(monkeypa
         asked.append(coupled)
         raise MechanismTimeout("enough")
 
-    monkeypatch.setattr(check_module, "confirm_events", confirm)
+    monkeypatch.setattr(verdict_module, "confirm_events", confirm)
     problem, ready = running.prepare(half_noise, neighbours=[([0.0], [1.0])])
     candidate = Candidate(pair=problem.first, event=HALF, estimate=Estimate(p=0.5, q=0.1, both=both))
     with pytest.raises(MechanismTimeout):

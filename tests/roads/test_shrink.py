@@ -27,8 +27,8 @@ from dpwitness import (
 from dpwitness.algorithms.noise_addition import histogram_wrong_scale
 from dpwitness.algorithms.sparse_vector import isvt1, isvt2, isvt4
 from dpwitness.api import replay as shrinking
-from dpwitness.api.check import confirm_candidate
 from dpwitness.api.replay import _shrinking_seed, replay, shrink, smallest
+from dpwitness.api.verdict import confirm_candidate
 from dpwitness.claims import ApproxDP, HalfPlane
 from dpwitness.errors import CompiledDiffers, CompiledDisagrees, InvalidNeighbours, InvalidParameter, MechanismRaised
 from dpwitness.evidence import Estimate, growth_rate, log_e_value

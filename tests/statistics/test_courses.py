@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dpwitness as dpw
-from dpwitness.api.check import in_epochs
+from dpwitness.api.epochs import in_epochs
 from dpwitness.events import Interval
 from dpwitness.evidence.counts import NO_COUNTS
 from dpwitness.evidence.portfolio import Epoch

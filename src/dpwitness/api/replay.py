@@ -16,9 +16,9 @@ from typing import Annotated, Any, Final, cast
 import numpy as np
 from typing_extensions import Unpack
 
-from dpwitness.api.check import confirm_candidate, require_budget
 from dpwitness.api.door import public
 from dpwitness.api.loop import work_on
+from dpwitness.api.verdict import confirm_candidate, require_budget
 from dpwitness.candidate import Candidate, Estimate
 from dpwitness.checks import brief
 from dpwitness.claims import ApproxDP, Claim, is_claim

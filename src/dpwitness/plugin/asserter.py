@@ -19,9 +19,10 @@ import pytest
 from typing_extensions import Unpack
 
 from _dpwitness_session import Session
-from dpwitness.api.check import check_problem, require_budget
+from dpwitness.api.check import check_problem
 from dpwitness.api.loop import work_on
 from dpwitness.api.replay import replay, shrink
+from dpwitness.api.verdict import require_budget
 from dpwitness.checks import INTERRUPTS, brief, exit_error, json_value, near, on_one_line, text_of
 from dpwitness.codec import UnknownKind
 from dpwitness.errors import (

@@ -1,0 +1,380 @@
+"""A check that bets from the first run on, since its runs are expensive: epochs on many pairs, then one candidate.
+
+The portfolios of each pair are those of `search.epochs`; this file shares the wealth among pairs, hands out epochs, and
+ends with a verdict.
+"""
+
+import math
+from collections.abc import Hashable, Iterable
+from dataclasses import dataclass, field, replace
+from itertools import chain, islice
+from typing import Final
+
+import numpy as np
+
+from dpwitness.api.floating_point import LEAST_RUNS, leak_of_bits, unless_proved, with_leak
+from dpwitness.api.loop import Confirmation, EvidenceCourse, confirm_events
+from dpwitness.api.verdict import Evidence, until_settled, verdict_of
+from dpwitness.candidate import Candidate, Estimate
+from dpwitness.claims import Claim
+from dpwitness.claims.renyi import bounds_divergences
+from dpwitness.errors import ClusterLost, InvalidNeighbours, MechanismRaised, MechanismTimeout
+from dpwitness.events import Event, Interval
+from dpwitness.evidence import MOST_RUNS, Counts, bet_on, runs_to_detect
+from dpwitness.evidence.portfolio import Wealth
+from dpwitness.health import before_search
+from dpwitness.health.dependence import Series, Shards, series_of
+from dpwitness.mechanisms.mechanism import Cost
+from dpwitness.neighbours import Pair
+from dpwitness.problem import Effort, Problem
+from dpwitness.results.verdict import Verdict, Violation
+from dpwitness.runs import Runner
+from dpwitness.search.cells import Aim, better_by_rows
+from dpwitness.search.costs import Costs, affordable_runs
+from dpwitness.search.epochs import PairWealth, next_pair, runs_of_next_epoch
+from dpwitness.search.objectives import GrowthAt
+from dpwitness.search.pairs import (
+    SCREENING_PART,
+    SCREENING_RUNS,
+    Search,
+    SearchedPair,
+    different,
+    made_in_time,
+    proposed,
+    refuse_constant,
+)
+
+#: Seconds of a run above which every run is evidence: 10⁵ search runs would take minutes.
+EXPENSIVE: Final = 50e-6
+#: The most pairs of a check in epochs.
+MOST_PAIRS: Final = 32
+#: The most pairs of a slow mechanism.
+MOST_PAIRS_IF_SLOW: Final = 12
+#: The most pairs of a very slow mechanism.
+MOST_PAIRS_IF_VERY_SLOW: Final = 4
+#: Seconds of a run above which a mechanism is very slow.
+VERY_SLOW: Final = 0.5
+#: The part of a shard, 1 in 16, that an epoch has at least: runs that take about as long as choosing the next bet.
+EPOCH_PART_OF_SHARD: Final = 16
+#: Epochs of the runs that the user gives, at least.
+LEAST_EPOCHS: Final = 256
+#: Places of the wealth kept for variations of the best pair.
+VARIATIONS: Final = 4
+#: Runs of every other pair before variations of the best pair are added.
+RUNS_BEFORE_VARIATIONS: Final = 4
+#: Places of the wealth kept for unusual pairs: each takes .15 nats at most off all others.
+UNUSUAL_PLACES: Final = 1
+#: The part of the affordable runs, 1 in 8, that unusual pairs get where nothing was won.
+UNUSUAL_PART: Final = 8
+#: The share of the time that is left behind the bets on unusual pairs.
+LEFT_BY_UNUSUAL: Final = 0.42
+#: Log wealth, in nats, above which the bets of the epochs go on without unusual pairs.
+WON_NATS: Final = 1.0
+#: The part of the runs of the detectable parameter asked for, 1 in 4, that the search gets.
+SEARCH_PART: Final = 4
+#: Runs with one outcome that show a constant mechanism: another outcome of 1 % is missed by 300 in one check of twenty.
+CONSTANT_RUNS: Final = 1_000
+#: The share of the time that is left behind the look at last bits, which takes a few per cent.
+LEFT_BY_BITS: Final = 0.36
+
+
+def in_epochs(cost: Cost, effort: Effort) -> bool:
+    """Whether a check bets from the first run on: the user asks for no search runs, or runs are expensive."""
+    if effort.search_runs is not None:
+        return effort.search_runs == 0
+    return not cost.cheap_in_bulk and cost.seconds_per_run > EXPENSIVE
+
+
+def enough_search(claim: Claim, effort: Effort) -> int:
+    """Search runs that suffice for the detectable parameter that the user asks for; `MOST_RUNS` without one."""
+    ratio = effort.detectable_ratio
+    if ratio is None or ratio * claim.parameter <= claim.parameter:
+        return MOST_RUNS
+    return -(-runs_to_detect(claim, ratio, alpha=effort.level) // SEARCH_PART)
+
+
+def check_in_epochs(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> Verdict:
+    """Bet from the first run on, and learn from each run the bets of the next: no run is thrown away.
+
+    For half of the runs, or of the time, the portfolios of `search.epochs` are renewed before every epoch; or until
+    every pair had its part of the runs that bring the detectable parameter to the one the user wants. Where nothing was
+    won until then, unusual pairs are screened. Then the best candidate is fixed, and the other half of the runs gives
+    the parameter that a test of its event alone would have detected. All bets together are one e-value.
+    """
+    epochs = epochs_of(problem, runner, effort, notes)
+    leak = None
+    try:
+        epochs.bet(max(effort.runs // 2, 1))
+        if epochs.ended == "runs" and epochs.candidate is None:  # too few on each pair to choose by: nothing to test
+            epochs.bet(effort.runs)
+        if epochs.ended == "runs":
+            epochs.bet_on_unusual()
+        if epochs.ended == "runs":
+            leak = epochs.leak_of_bits()
+    except KeyboardInterrupt:
+        if not epochs.runs:
+            raise
+        epochs.ended = "interrupted"
+    except ClusterLost as error:
+        if not epochs.runs:
+            raise
+        epochs.ended, epochs.lost = "cluster lost", error
+    if not epochs.runs:
+        raise MechanismTimeout(
+            f"{problem.mechanism.name} did not finish its first runs in time: give a larger max_time"
+        )
+    refuse_constant(problem.mechanism, epochs.courses, late=epochs.runs < CONSTANT_RUNS)
+    candidate = epochs.candidate
+    if candidate is None and epochs.late and epochs.ended == "runs":
+        epochs.ended = "time"  # not two runs of any pair
+    if epochs.ended != "runs" or candidate is None:
+        return with_leak(epochs.end(candidate), leak, effort)
+    return with_leak(unless_proved(lambda: epochs.bet_all_on(candidate), leak, effort), leak, effort)
+
+
+def epochs_of(problem: Problem, runner: Runner, effort: Effort, notes: tuple[str, ...]) -> "Epochs":
+    """A share of the wealth for each of the relation's first pairs, some for variations, one for an unusual pair."""
+    cost = problem.mechanism.cost
+    most = MOST_PAIRS
+    if cost.slow:
+        most = MOST_PAIRS_IF_VERY_SLOW if cost.seconds_per_run > VERY_SLOW else MOST_PAIRS_IF_SLOW
+    attacked = proposed(problem, effort.runs)
+    events: dict[frozenset[Hashable], list[Event]] = {}
+    for candidate in attacked:
+        events.setdefault(candidate.pair.key, []).append(candidate.event)
+    made = made_in_time(problem.candidates(), runner.searching())
+    pairs = list(islice(different(chain((found.pair for found in attacked), made)), most))
+    if not pairs:
+        raise InvalidNeighbours("the relation proposes no pair of inputs")
+    # Of slow mechanisms what each run took is known from the epochs: none is made to be timed alone.
+    costs = Costs(runner.searching(), affordable_runs(problem, runner), timing=not cost.slow)
+    courses = [
+        PairWealth(pair=pair, index=k, proposals=tuple(events.get(pair.key, ())), cost=costs.of(pair))
+        for k, pair in enumerate(pairs)
+    ]
+    searched = not cost.slow and effort.search_runs is None  # with runs that are no evidence
+    kept = UNUSUAL_PLACES if searched and next(problem.unusual(), None) is not None else 0
+    places = len(pairs) + (VARIATIONS if len(pairs) > 1 else 0) + kept
+    return Epochs(problem, runner, effort, notes, costs, courses, places, kept, numbered=len(pairs))
+
+
+@dataclass(slots=True)
+class Epochs:
+    """The pairs of a check in epochs, the wealth on each, and why the epochs ended."""
+
+    problem: Problem
+    runner: Runner
+    effort: Effort
+    notes: tuple[str, ...]
+    costs: Costs
+    courses: list[PairWealth]
+    places: int  # pairs that have a share of the wealth, used or not
+    kept: int = 0  # of these, for unusual pairs
+    runs: int = 0
+    searched: int = 0  # paired runs that are no evidence
+    varied: bool = False
+    numbered: int = 0  # pairs: no number is used twice, also not that of a pair that was left out
+    ended: str = "runs"
+    lost: ClusterLost | None = None
+    late: bool = False  # whether an epoch ended with fewer runs than it should have
+    course: EvidenceCourse = field(default_factory=EvidenceCourse)
+
+    @property
+    def wealth(self) -> Wealth:
+        """The wealth so far."""
+        accounts = tuple(tuple(epochs) for course in self.courses for epochs in course.epochs)
+        return Wealth(accounts=accounts, unused=2 * (self.places - len(self.courses)))
+
+    @property
+    def best(self) -> PairWealth:
+        """The pair with the strongest evidence against the claim."""
+        return max(self.courses, key=lambda course: (max(course.wealth, course.promise), course.runs))
+
+    @property
+    def candidate(self) -> Candidate | None:
+        """The candidate for the runs that are left: of the best pair, unless all of its outcomes are equal."""
+        best = self.best
+        candidate = best.candidate(self.problem.claim, self._planned(best.cost))
+        if candidate is not None and best.tells(candidate.event):
+            return candidate
+        return next(filter(None, (course.ordinary() for course in self.courses)), candidate)
+
+    def _planned(self, cost: float) -> int:
+        """The number of runs that are left, and fit in the time at the cost of a run."""
+        return int(max(min(self.effort.runs - self.runs, self.costs.affordable / cost), 1))
+
+    def _later_counts(self, candidate: Candidate) -> tuple[tuple[Event, Counts], ...]:
+        """The counts of events that were chosen earlier in later runs of the candidate's pair; empty for a new pair."""
+        of_pair = (course for course in self.courses if course.pair.key == candidate.pair.key)
+        return next((course.later_counts(candidate) for course in of_pair), ())
+
+    def _course_of(self, candidate: Candidate) -> PairWealth:
+        return next(course for course in self.courses if course.pair.key == candidate.pair.key)
+
+    @property
+    def series(self) -> tuple[Series, ...]:
+        """All runs in the order of time."""
+        return series_of((course.pair, course.x, course.y, course.turns) for course in self.courses)
+
+    def bet(self, most: int, left: float = 0.5) -> None:
+        """Bet until the claim is refuted, `most` runs are made in all, or the share `left` of the time is left.
+
+        Without evidence against the claim it also ends once all pairs have the runs of the detectable parameter.
+        """
+        claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
+        enough = enough_search(claim, self.effort)
+        runner, least = self.runner.betting(left), self._least_of_epoch
+        while self.runs < most:
+            course = next_pair(self.courses)
+            n = min(runs_of_next_epoch(course, least), most - self.runs)
+            try:
+                made = course.advance(runner, claim, n, self.problem.mechanism.label)
+            except MechanismRaised as error:
+                self._leave_out(course, error)
+                continue
+            self.runs += made
+            log_wealth = self._log_wealth()
+            self.course.add(self.runs, log_wealth)
+            runner.report("search", self.runs, most, f"log e-value {log_wealth:.1f} of {threshold:.1f}")
+            if log_wealth >= threshold:
+                self.ended = "refuted"
+                return
+            if made < n:
+                self.late = True
+                if runner.deadline is not None and not runner.deadline.left:
+                    self.ended = "time"  # a run that had begun did not end: what is bet now would know that
+            if made < n or course.full:
+                return
+            if log_wealth <= 0 and min(course.runs for course in self.courses) >= enough:
+                return
+            if not self.varied and min(course.runs for course in self.courses) >= RUNS_BEFORE_VARIATIONS:
+                self.varied = True
+                self._add(self.problem.variations(self.best.pair), min(VARIATIONS, self._free - self.kept))
+
+    @property
+    def _least_of_epoch(self) -> int:
+        """The least runs of an epoch: 2 of a slow mechanism, else runs that take as long as learning from them.
+
+        It is 1 where the user wants no search runs, and so cares for runs and not for time.
+        """
+        cost = self.problem.mechanism.cost
+        if cost.slow:
+            return 2
+        if self.effort.search_runs is not None:
+            return 1
+        return max(min(cost.shard // EPOCH_PART_OF_SHARD, self.effort.runs // LEAST_EPOCHS), 1)
+
+    @property
+    def _free(self) -> int:
+        """Places without a pair."""
+        return self.places - len(self.courses)
+
+    def _add(self, pairs: Iterable[Pair], most: int) -> None:
+        """Give at most `most` of the pairs a place each, where they have none yet."""
+        for pair in islice(different(pairs, (course.pair for course in self.courses)), max(most, 0)):
+            self.courses.append(PairWealth(pair=pair, index=self.numbered, cost=self.costs.of(pair)))
+            self.numbered += 1
+
+    def bet_on_unusual(self) -> None:
+        """Bet on the best unusual pairs, where nothing was won on the others.
+
+        They are chosen by a few runs of each, which are no evidence.
+        """
+        if not self.kept or self._log_wealth() > WON_NATS:
+            return
+        most = int(min(self.effort.runs, self.costs.affordable)) // UNUSUAL_PART
+        objective = GrowthAt(claim=self.problem.claim, log_threshold=math.log(1 / self.effort.level))
+        runner = self.runner.searching(LEFT_BY_UNUSUAL)
+        known = (course.pair for course in self.courses)
+        pairs = list(different(made_in_time(self.problem.unusual(), runner), known))
+        state = Search(runner=runner, objective=objective, budget=most)
+        searched = [SearchedPair(pair, k) for k, pair in enumerate(pairs)]
+        best = state.screened(searched, most // SCREENING_PART, SCREENING_RUNS)
+        self.searched += state.spent
+        before = len(self.courses)
+        self._add((one.pair for one in best if one.value > 0), self._free)
+        self.runner.tried.pairs -= len(self.courses) - before  # these are counted with all that are bet on
+        self.bet(self.runs + most, LEFT_BY_UNUSUAL)
+
+    def _leave_out(self, course: PairWealth, error: MechanismRaised) -> None:
+        """Leave out a pair that cannot be run and had no bet: its place keeps its wealth.
+
+        Raises the error where the pair had a bet, and where no pair is left.
+        """
+        if course.runs or len(self.courses) == 1:
+            raise error
+        self.runner.leave_out(error)
+        self.courses = [other for other in self.courses if other is not course]
+
+    def leak_of_bits(self) -> Violation | None:
+        """The violation by the last bits of the outcomes so far, proved on fresh runs; None without one."""
+        seen = ((c.pair, c.x, c.y) for c in self.courses if c.runs >= LEAST_RUNS)
+        runner, cost = self.runner.searching(LEFT_BY_BITS), min(course.cost for course in self.courses)
+        return leak_of_bits(self.problem, runner, self.effort, seen, self._planned(cost))
+
+    def bet_all_on(self, candidate: Candidate) -> Verdict:
+        """Bet all of the wealth on one candidate, in the runs and the time that are left."""
+        claim, wealth, runs = self.problem.claim, self.wealth, max(self.effort.runs - self.runs, 1)
+        fixed = self._on_cells(candidate, runs)
+        before = wealth.log_e_value(claim)
+        look = until_settled(self.problem, fixed.estimate, self.effort, self.course, (self.runs, before))
+        try:
+            done = confirm_events(self.runner, fixed.pair, (fixed.event,), runs, coupled=fixed.coupled, look=look)
+        except MechanismTimeout:  # not one run more: what was bet until then is the evidence
+            self.ended = "time"
+            return self.end(candidate)
+        done.shards.series, done.shards.chosen = self.series, self._later_counts(fixed)
+        wealth = replace(wealth, last=bet_on(done.totals[0], claim, fixed.estimate))
+        return self._verdict(fixed, done, wealth, self.runs + done.totals[0].runs)
+
+    def end(self, candidate: Candidate | None) -> Verdict:
+        """The verdict without further runs: the claim is refuted, or the check was interrupted."""
+        if candidate is None:  # no event looked good: take the event that there is a first value
+            even = Estimate(p=0.5, q=0.5, both=0.5)
+            candidate = Candidate(pair=self.best.pair, event=Interval(coordinate=0), estimate=even)
+        counts = self._course_of(candidate).counts(candidate)
+        done = Confirmation(
+            runner=self.runner, pair=candidate.pair, events=(candidate.event,), totals=(counts,),
+            shards=Shards(series=self.series, chosen=self._later_counts(candidate)), ended=self.ended, lost=self.lost,
+        )  # fmt: skip
+        done.shards.add(done.totals)
+        return self._verdict(candidate, done, self.wealth, self.runs)
+
+    def _on_cells(self, candidate: Candidate, runs: int) -> Candidate:
+        """The candidate, or a bet on cells of the outcomes so far if that looks better."""
+        claim, threshold = self.problem.claim, math.log(1 / self.effort.level)
+        if not bounds_divergences(claim):
+            return candidate
+        aim = Aim(claim=claim, planned=runs, log_threshold=threshold, of_bound=False)
+        objective = GrowthAt(claim=claim, planned=runs, log_threshold=threshold)
+        return better_by_rows(*self._course_of(candidate).outcomes_of(candidate), candidate, aim, objective)
+
+    def _verdict(self, candidate: Candidate, done: Confirmation, wealth: Wealth, made: int) -> Verdict:
+        """The verdict by the evidence of all bets."""
+        mechanism = self.problem.mechanism
+        slow_notes: tuple[str, ...] = ()
+        if mechanism.cost.slow:  # of others it is known without these runs
+            slow_notes = before_search.ignored_throughout(mechanism, ((c.x, c.y) for c in self.courses))
+            sides = ((data, rows) for c in self.courses for data, rows in zip(c.pair.sides, (c.x, c.y), strict=True))
+            slow_notes += before_search.same_throughout(sides)
+        tried = self.runner.tried
+        tried.pairs += sum(course.runs > 0 for course in self.courses)
+        tried.events += sum(course.compared for course in self.courses)
+        seen = next((course for course in self.courses if course.pair.key == candidate.pair.key), None)
+        evidence = Evidence(
+            candidate=candidate,
+            confirmation=done,
+            bet=wealth,
+            course=self.course,
+            outcomes=None if seen is None else seen.outcomes_of(candidate),
+            runs_made=made,
+            search_runs=self.searched,
+            epoch_runs=self.runs,
+            pass_notes=slow_notes,
+        )
+        return verdict_of(self.problem, self.effort, evidence, self.notes)
+
+    def _log_wealth(self) -> float:
+        """The logarithm of the mean wealth of all places; those that are not used keep theirs."""
+        logs = [course.wealth for course in self.courses] + [0.0] * (self.places - len(self.courses))
+        return float(np.logaddexp.reduce(logs)) - math.log(self.places)

@@ -1,0 +1,199 @@
+"""The verdict of confirm runs: evidence of a candidate, the moment to stop, and what a violation or a pass says."""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from dpwitness.api.loop import (
+    Confirmation,
+    EvidenceCourse,
+    Totals,
+    bound_so_far,
+    confirm_events,
+    result_fields,
+    uninterrupted,
+    witness_of,
+)
+from dpwitness.api.outputs import drawn_outputs, outputs_of
+from dpwitness.candidate import Candidate, Estimate
+from dpwitness.claims import Claim
+from dpwitness.errors import BudgetTooSmall, RunsEnded
+from dpwitness.evidence import (
+    MOST_RUNS,
+    EProcess,
+    bet_on,
+    detectable_parameter,
+    log_e_value,
+    lower_bound,
+    runs_needed,
+    why_enough,
+)
+from dpwitness.evidence.portfolio import level_left
+from dpwitness.health import findings
+from dpwitness.health.explanation import explained
+from dpwitness.mechanisms.mechanism import Rows
+from dpwitness.mechanisms.resolve import example_of
+from dpwitness.problem import Effort, Problem
+from dpwitness.results.verdict import ABORTED_ENDS, Course, NotRefuted, Verdict, Violation
+from dpwitness.runs import Runner
+
+#: Runs from which on it is asked whether a pass has enough runs.
+FIRST_ASKED: Final = 64
+#: Runs from which on that is asked where runs are nearly free: they take a tenth of a second.
+FIRST_ASKED_IF_CHEAP: Final = 1 << 20
+#: The growth of the runs after which that is asked again.
+ASKING_GROWTH: Final = 1.1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evidence:
+    """A candidate, its counts, all bets, and the course of their evidence.
+
+    `outcomes`: of D and of D′ in earlier runs, if kept; `runs_made`: all runs with a bet, those of epochs among them;
+    `search_runs` and `epoch_runs`: the runs before the last bet; `pass_notes`: notes for a pass alone.
+    """
+
+    candidate: Candidate
+    confirmation: Confirmation
+    bet: EProcess
+    course: EvidenceCourse
+    runs_made: int
+    outcomes: tuple[Rows, Rows] | None = None
+    search_runs: int = 0
+    epoch_runs: int = 0
+    pass_notes: tuple[str, ...] = ()
+
+
+def confirm_candidate(
+    problem: Problem,
+    runner: Runner,
+    effort: Effort,
+    candidate: Candidate,
+    *,
+    spent: int = 0,
+    notes: tuple[str, ...] = (),
+) -> Verdict:
+    """Fresh runs of a fixed candidate until the claim is refuted or the runs are over; `spent`: search runs.
+
+    Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
+    """
+    claim, estimate, course = problem.claim, candidate.estimate, EvidenceCourse()
+    look = until_settled(problem, estimate, effort, course)
+    done = confirm_events(runner, candidate.pair, (candidate.event,), effort.runs, coupled=candidate.coupled, look=look)
+    (counts,) = done.totals
+    evidence = Evidence(
+        candidate=candidate,
+        confirmation=done,
+        bet=bet_on(counts, claim, estimate),
+        course=course,
+        runs_made=counts.runs,
+        search_runs=spent,
+    )
+    return verdict_of(problem, effort, evidence, notes)
+
+
+def until_settled(
+    problem: Problem,
+    estimate: Estimate | None,
+    effort: Effort,
+    course: EvidenceCourse,
+    earlier: tuple[int, float] = (0, 0.0),
+) -> Callable[[Totals], tuple[str, str]]:
+    """The function that ends confirm runs of one event once the claim is refuted, or a pass has enough runs.
+
+    `course` gets the evidence after each look; `earlier`: the runs and the log e-value of earlier bets.
+    """
+    runs_before, before = earlier
+    claim, alpha, ratio = problem.claim, effort.level, effort.detectable_ratio
+    threshold, left, asked_next = math.log(1 / alpha), level_left(alpha, before), FIRST_ASKED
+    if problem.mechanism.cost.cheap_in_bulk:
+        asked_next = FIRST_ASKED_IF_CHEAP
+    if ratio is None and (problem.mechanism.cost.cheap_in_bulk or not effort.limits_by_default):
+        ratio = 1.0  # runs are nearly free, or the user has said how many to make
+
+    shown = bound_so_far(claim, estimate, effort, alpha=alpha)
+
+    def look(totals: Totals) -> tuple[str, str]:
+        nonlocal asked_next
+        (counts,) = totals
+        log_e, why = before + log_e_value(counts, claim, estimate), ""
+        course.add(runs_before + counts.runs, log_e)
+        if log_e >= threshold:
+            why = "refuted"
+        elif ratio != 1 and counts.runs >= asked_next:
+            asked_next = math.ceil(ASKING_GROWTH * counts.runs)
+            why = why_enough(bet_on(counts, claim, estimate), claim, log_e, alpha=left, ratio=ratio)
+        return why, ", ".join(filter(None, (shown(totals), f"log e-value {log_e:.1f} of {threshold:.1f}")))
+
+    return look
+
+
+def verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tuple[str, ...]) -> Verdict:
+    """The verdict of the evidence, after the health checks of its counts.
+
+    Raises `DependentRuns` where the claim would be refuted by runs that are not independent.
+    """
+    claim, alpha, level, bet = problem.claim, effort.alpha, effort.level, evidence.bet
+    log_e = bet.log_e_value(claim)
+    refuted = log_e >= math.log(1 / level)
+    done = evidence.confirmation.examine(against=refuted)
+    (counts,) = done.totals
+    explanation, outputs, tried = None, None, done.runner.tried
+    try:
+        if refuted:
+            explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
+        if evidence.outcomes is not None:
+            outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
+        if outputs is None and done.ended not in ABORTED_ENDS:
+            outputs = drawn_outputs(problem, done.runner, evidence.candidate)
+    except KeyboardInterrupt:  # the verdict is there
+        done = replace(done, ended="interrupted")
+    except BaseException as error:  # of any other kind, as by pytest-timeout: what was proved is not lost to it
+        if isinstance(error, RunsEnded) or not refuted:
+            raise
+    grown = evidence.course.ending(evidence.runs_made, log_e)
+    course = Course(pairs=tried.pairs, events=tried.events, evidence=grown, outputs=outputs)
+
+    def verdict() -> Verdict:
+        witness = witness_of(problem, done.runner, alpha, evidence.candidate, counts)
+        common: dict[str, Any] = {
+            **result_fields(problem.mechanism, done),
+            "witness": replace(witness, explanation=explanation),
+            "claim": claim,
+            "alpha": alpha,
+            "log_e_value": log_e,
+            "epsilon_lower_bound": lower_bound(bet, claim, alpha=level),
+            "search_runs": evidence.search_runs,
+            "epoch_runs": evidence.epoch_runs,
+            "runs_made": evidence.runs_made,
+            "course": course,
+            "notes": (*notes, *done.notes, *findings.notes_on_counts(counts)),
+        }
+        if refuted:
+            return Violation(**common, seconds=done.runner.seconds)
+        detectable = detectable_parameter(bet, claim, alpha=level)
+        passed = NotRefuted(**common, detectable_epsilon=detectable, seconds=done.runner.seconds)
+        return with_notes(passed, *evidence.pass_notes, *findings.notes_on_pass(passed))
+
+    return uninterrupted(verdict)
+
+
+def with_notes(verdict: Verdict, *notes: str) -> Verdict:
+    """The verdict with further notes behind its own."""
+    return replace(verdict, notes=(*verdict.notes, *notes))
+
+
+def require_budget(claim: Claim, effort: Effort) -> None:
+    """Raise `BudgetTooSmall` where not even the clearest violation could be refuted."""
+    needed = runs_needed(claim, effort.level)
+    if needed >= MOST_RUNS:
+        raise BudgetTooSmall(
+            f"claim={claim}: no test can refute it: even the clearest violation at alpha={effort.alpha:g} would need "
+            "more than 10^18 runs"
+        )
+    if effort.runs < needed:
+        raise BudgetTooSmall(
+            f"runs={effort.runs} is too small: even the clearest violation of {claim} at "
+            f"alpha={effort.alpha:g} needs {needed} runs; give at least that many"
+        )
