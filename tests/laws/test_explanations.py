@@ -422,7 +422,7 @@ def collect_garbage(rng):
 
 def test_a_run_with_a_callback_of_the_garbage_collector_ends_in_time(monkeypatch):
     """An exception in such a callback is dropped, and tracing with it: the run went on for ever."""
-    monkeypatch.setattr(health, "SECONDS", 0.2)
+    monkeypatch.setattr(health, "RECORDING_SECONDS", 0.2)
     pair, names = Pair([1.0], [2.0]), {"sleep": time.sleep}
     running = runner_of(Stops(collect_garbage), pair)
     # Of a library: its end is called when the time is over.
