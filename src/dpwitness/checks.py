@@ -1,4 +1,4 @@
-"""Checks of single values. The message is a line that names the value and says what it must be."""
+"""Checks of single values. A message is one line: the name, the value, and the values that are allowed."""
 
 import difflib
 import json
@@ -79,7 +79,7 @@ def json_value(text: str, deepest: int = DEEPEST_LEVEL, **read: Any) -> object:
 
 
 def escaped(text: str, keep: Callable[[str], bool]) -> str:
-    """The text with characters that cannot be printed escaped as in JSON, apart from those that `keep` names."""
+    """The text with unprintable characters escaped as in JSON, except the characters for which `keep` is true."""
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or keep(c) else json.dumps(c)[1:-1] for c in text)
@@ -96,7 +96,7 @@ def near(name: object, known: Iterable[object], most: int = 3, *, prefix: str = 
 
 
 def kind(name: str, value: object, wanted: type | tuple[type, ...], what: str, error: type[ValueError]) -> Any:
-    """The value if it is of a type. Raises `error`, which says what it must be."""
+    """The value if it is of a type. Raises `error`, whose message says `what` it must be."""
     if not isinstance(value, wanted):
         raise error(f"{name}={brief(value)} must be {what}")
     return value

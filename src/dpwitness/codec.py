@@ -342,7 +342,7 @@ def _place(thing: Any) -> tuple[str, str]:
 
 
 class Family:
-    """The classes of one protocol, told apart by their `kind`, those of other packages among them."""
+    """The classes of one protocol, told apart by their `kind`; other packages may add classes."""
 
     __slots__ = ("kinds",)
 

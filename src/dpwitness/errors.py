@@ -3,14 +3,14 @@
     DPWitnessError
     ├── BadInput (also a ValueError)      an argument of the caller cannot be used
     │   ├── InvalidClaim                  ε or δ out of range
-    │   ├── InvalidNeighbours             a pair of inputs, or a relation, that makes no sense
-    │   ├── InvalidData                   a file that cannot be read or written, or does not hold what it must
+    │   ├── InvalidNeighbours             an invalid pair of inputs or relation
+    │   ├── InvalidData                   a file that cannot be read or written, or has an invalid content
     │   ├── InvalidParameter              a setting, or a parameter that the mechanism lacks, needs or rejects
     │   ├── InvalidWitness                a witness or a result that cannot be read back
     │   ├── UnknownTarget                 no mechanism has the name
     │   ├── UnknownAttack                 no attack has the name
     │   ├── BudgetTooSmall                too few runs to refute anything
-    │   └── AttackStopped                 the questions or the time allowed ended before the attack had what it needs
+    │   └── AttackStopped                 the questions or the time ended before the attack had enough answers
     ├── OracleFailed (also a RuntimeError)     the system under attack raised, or its answer was invalid
     ├── ClusterLost (also a ConnectionError)   no cluster answers, or it does not answer any more
     └── MechanismError (also a RuntimeError)   the mechanism misbehaved while it ran
@@ -46,23 +46,23 @@ class BadInput(DPWitnessError, ValueError):
 
 
 class InvalidClaim(BadInput):
-    """An ε or a δ out of range."""
+    """An ε or a δ is out of range."""
 
 
 class InvalidNeighbours(BadInput):
-    """A pair of inputs, or a relation, that makes no sense."""
+    """A pair of inputs, or a relation, is invalid."""
 
 
 class InvalidData(BadInput):
-    """A file that cannot be read or written, or that does not hold what it must."""
+    """A file cannot be read or written, or its content is invalid."""
 
 
 class InvalidParameter(BadInput):
-    """A setting that makes no sense, or a parameter that the mechanism lacks, needs or rejects."""
+    """A setting is invalid, or the mechanism lacks, needs or rejects a parameter."""
 
 
 class InvalidWitness(BadInput):
-    """A file or a JSON value from which no witness, or no result, can be read back."""
+    """A file or a JSON value holds no witness, or no result, that can be read."""
 
 
 class UnknownTarget(BadInput):
@@ -78,7 +78,7 @@ class BudgetTooSmall(BadInput):
 
 
 class AttackStopped(BadInput):
-    """The questions or the time allowed to an attack ended before it had what it needs.
+    """The questions or the time of an attack ended before it had enough answers.
 
     `answers`: the answers that it had so far to its last questions.
     """

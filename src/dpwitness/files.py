@@ -275,7 +275,7 @@ def read_frame(path: str | Path) -> Any:
 
 
 def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64] | NDArray[np.float64]:
-    """One column of a CSV file as a read-only array; integers stay integers.
+    """A column of a CSV file as a read-only array; integers stay integers.
 
     A first line that is not all numbers is a header. Of several columns, where none is named, the one called "count",
     else the last. Raises `InvalidData` for a missing or empty column, for text and for empty cells, with the line.
@@ -300,7 +300,7 @@ def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64
 
 
 def _cell(name: str, line: int, cell: str) -> int | float:
-    """The number in a cell. Raises `InvalidData`, with the line, for anything else."""
+    """The number in a cell. Raises `InvalidData`, with the line, for any other cell."""
     value = number_in(cell)
     if value is None:
         what = f"{cell!r} is not a finite number" if cell else "there is no value"

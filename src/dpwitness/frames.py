@@ -79,10 +79,10 @@ class Frames(ABC):
         """
         columns = self._columns(self.blank(data))
         types = {f"the type of column {name!r}": self._type(column) for name, column in columns}
-        return {"their columns": f"{[name for name, _ in columns]}", **types, **self._besides(data)}
+        return {"their columns": f"{[name for name, _ in columns]}", **types, **self._other_properties(data)}
 
     def columns(self, data: Frame) -> dict[Any, list[Value]]:
-        """The values of each column, by name. Missing values are None; those of pandas stay as they are.
+        """The values of each column, by name. Missing values are None, but pandas' missing values stay as they are.
 
         Raises `InvalidNeighbours` for two columns of one name, and for times that `datetime` cannot hold.
         """
@@ -193,7 +193,7 @@ class Frames(ABC):
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
         """A frame of columns; all else is as in a blank."""
 
-    def _besides(self, data: Frame) -> dict[str, str]:
+    def _other_properties(self, data: Frame) -> dict[str, str]:
         """The part of the schema that no column holds."""
         return {}
 
@@ -266,7 +266,7 @@ class PandasFrames(Frames):
         if hasattr(index, "step"):
             index = type(index)(index.start, index.start + n * index.step, index.step, name=index.name)
         else:
-            index = _continued(index if labels is None else labels, n + len(without)).delete([*without])
+            index = _extend_labels(index if labels is None else labels, n + len(without)).delete([*without])
         return frame.set_axis(index)
 
     @override
@@ -298,7 +298,7 @@ class PandasFrames(Frames):
                 f"a {kind.__name__} cannot be made of a DataFrame ({brief(str(error))}): give pandas.DataFrame(…)"
             ) from error
 
-    def _besides(self, data: Frame) -> dict[str, str]:
+    def _other_properties(self, data: Frame) -> dict[str, str]:
         index, names = data.index, data.columns
         counted = f"from {index.start} in steps of {index.step}" if hasattr(index, "step") else "none"
         named = list(index.names) if index.nlevels > 1 else index.name
@@ -331,7 +331,7 @@ class PandasFrames(Frames):
 
     @override
     def to_json(self, data: Frame, write: Cell) -> dict[str, object] | None:
-        """A DataFrame or a Series; None also for a class that is derived from one of them."""
+        """A DataFrame or a Series as JSON values; None also for a class derived from either."""
         pd, written = self.module(), super().to_json(data, write)
         index = self._index_to_json(data.index, write)
         if type(data) not in (pd.DataFrame, pd.Series) or index is None or written is None:
@@ -400,7 +400,7 @@ class PandasFrames(Frames):
         return pd.Series([read(item) for item in items], dtype=kind)
 
     def _index_to_json(self, index: Any, write: Cell) -> dict[str, object] | None:
-        """An index; None for one of several levels, or of a class that does not follow from the type of its labels."""
+        """An index as JSON values; None for several levels, or a class that its labels do not determine."""
         pd = self.module()
         if isinstance(index, pd.RangeIndex):
             return {"range": [index.start, index.stop, index.step], "name": write(index.name)}
@@ -435,7 +435,7 @@ def dtype_text(dtype: Any) -> str:
     return f"string[{storage}]" if str(dtype) == "string" and storage else str(dtype)
 
 
-def _continued(labels: Any, n: int) -> Any:
+def _extend_labels(labels: Any, n: int) -> Any:
     """The first n labels of an index, and behind its last one further labels of the same kind, each different.
 
     Numbers, times and periods go on from the greatest label, texts are numbered; labels of other kinds, and labels that
@@ -443,7 +443,7 @@ def _continued(labels: Any, n: int) -> Any:
     """
     pd, have = import_module("pandas"), len(labels)
     if n > have:
-        following = _following(labels, n - have) if labels.is_unique else None
+        following = _next_labels(labels, n - have) if labels.is_unique else None
         if following is not None:
             more = labels.append(pd.Index(following, dtype=labels.dtype, name=labels.name))
             labels = pd.Index(more, dtype=labels.dtype)  # again: pandas may make texts of objects
@@ -460,7 +460,7 @@ def _continued(labels: Any, n: int) -> Any:
     return labels
 
 
-def _following(labels: Any, n: int) -> list[Value] | None:
+def _next_labels(labels: Any, n: int) -> list[Value] | None:
     """Further labels, n of them; None for a kind of labels that has no next one."""
     pd, kind = import_module("pandas"), labels.inferred_type
     if kind in ("string", "empty"):
@@ -601,12 +601,12 @@ class ArrowFrames(Frames):
 
     def _frame(self, columns: Mapping[Any, Column], blank: Frame = None) -> Frame:
         pa, arrays = self.module(), [array for _, array in columns.values()]
-        metadata = None if blank is None else _of_rows(blank.schema.metadata, len(arrays[0]) if arrays else 0)
+        metadata = None if blank is None else _with_row_count(blank.schema.metadata, len(arrays[0]) if arrays else 0)
         schema = pa.schema([field.with_name(name) for name, (field, _) in columns.items()], metadata=metadata)
         return pa.Table.from_arrays(arrays, schema=schema)
 
-    def _besides(self, data: Frame) -> dict[str, str]:
-        return {"their metadata": f"{_of_rows(data.schema.metadata, 0)}"}
+    def _other_properties(self, data: Frame) -> dict[str, str]:
+        return {"their metadata": f"{_with_row_count(data.schema.metadata, 0)}"}
 
     def _dictionary(self, array: Any) -> Any:
         """The values of all chunks of a dictionary; None for an array of another type."""
@@ -717,7 +717,7 @@ def _are_texts(metadata: object) -> bool:
     return isinstance(metadata, Mapping) and all(isinstance(text, str) for text in metadata.values())
 
 
-def _of_rows(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
+def _with_row_count(metadata: dict[bytes, bytes] | None, rows: int) -> dict[bytes, bytes] | None:
     """The metadata of a table with the number of its rows, which pandas notes there for an index that counts rows."""
     try:
         kept = json.loads((metadata or {})[b"pandas"])

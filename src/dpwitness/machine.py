@@ -60,7 +60,7 @@ def _refusal(folder: Path) -> str | None:
     """The reason why a folder, which is made if it does not exist, is not used; None if it is used."""
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        if not only_ours(folder):
+        if not is_user_owned(folder):
             return f"others can write to it, or to what leads to it; use a folder of your own (chmod go-w {folder})"
         return None if os.access(folder, os.W_OK) else "it is read-only; use a folder that you can write to"
     except OSError as error:
@@ -87,7 +87,7 @@ def numba_writes_to(folder: Path) -> Iterator[None]:
         numba.config.CACHE_DIR = before  # type: ignore[attr-defined]
 
 
-def only_ours(folder: Path) -> bool:
+def is_user_owned(folder: Path) -> bool:
     """Whether a folder is the user's own, and only the user and root can change it or what leads to it."""
     if not hasattr(os, "getuid"):
         return True  # access lists instead of owners and modes: a user's folders are the user's
@@ -175,7 +175,7 @@ class Deadline:
 
     @property
     def closed(self) -> bool:
-        """Whether no run may begin any more, while those that have begun are waited for."""
+        """Whether no run may begin any more, while running runs are waited for."""
         return self.patience > 0 and self._open <= 0
 
     @property
@@ -259,8 +259,8 @@ _filters: list[Sequence[Any]] = []
 
 
 @contextmanager
-def warnings_by_these_filters() -> Iterator[None]:
-    """Let `warn` go by the filters of the context's beginning: a mechanism may change those of the process."""
+def keep_warning_filters() -> Iterator[None]:
+    """Keep the present filters of warnings for `warn`: a mechanism may change the filters of the process."""
     _filters.append(_filters[0] if _filters else [*warnings.filters])
     try:
         yield

@@ -105,7 +105,7 @@ class Effort:
 
     @property
     def elsewhere(self) -> bool:
-        """Whether other processes than those that this process starts make the runs."""
+        """Whether an executor or a cluster of the user makes the runs."""
         return self.executor is not None or self.cluster is not None
 
     @property
@@ -275,7 +275,7 @@ class Problem:
         return self.accepted or next(proposed_pairs(self.relation, self.data))
 
     def candidates(self) -> Iterator[Pair]:
-        """The relation's pairs, before them those of the attack that the user names.
+        """The pairs of the attack that the user names, then the pairs of the relation.
 
         Raises `InvalidNeighbours` at the first that the relation does not contain.
         """
@@ -504,7 +504,7 @@ def _pool(mechanism: Mechanism, effort: Effort) -> Dispatcher | None:
 
 
 def _centre(mechanism: Mechanism) -> float:
-    """The finite value that a mechanism compares with, by the names of its parameters; 0.0 if none."""
+    """The finite value with which a mechanism compares, by the names of its parameters; 0.0 without one."""
     values = mechanism.signature.parameters
     given = (value for name in ("threshold", "theta", "T") if isinstance(value := values.get(name), int | float))
     return next((float(value) for value in given if abs(value) <= sys.float_info.max), 0.0)

@@ -38,7 +38,7 @@ def between(low: float, high: float, *, open_: bool) -> Callable[[str, object], 
 
 
 def one_of(*names: str) -> Callable[[str, object], str]:
-    """A reader of one of several texts."""
+    """A reader of a text that must be among `names`."""
 
     def read(name: str, value: object) -> str:
         if not isinstance(value, str) or value not in names:

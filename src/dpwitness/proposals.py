@@ -80,7 +80,7 @@ class AttackFamily:
 
 
 def registered() -> dict[str, EntryPoint]:
-    """All registered families by name, not loaded: ours, and those of other installed packages."""
+    """All registered families by name, not loaded: ours, and families of other installed packages."""
     return {point.name: point for point in sorted(entry_points(group=ATTACK_GROUP), key=lambda point: point.name)}
 
 

@@ -48,7 +48,7 @@ MOST_OBJECTS: Final = 1000
 TESTED_PAIRS: Final = 20
 
 
-def _laws_of(what: str) -> Callable[[F], F]:
+def _naming_class(what: str) -> Callable[[F], F]:
     """A decorator that adds the name of the checked object to errors; `what`: its kind."""
 
     def naming_it(check: F) -> F:
@@ -64,7 +64,7 @@ def _laws_of(what: str) -> Callable[[F], F]:
     return naming_it
 
 
-@_laws_of("claim")
+@_naming_class("claim")
 def check_claim(claim: Claim) -> None:
     """Test a claim: half-planes contain its region, the region grows with the parameter, and its JSON is read back.
 
@@ -98,13 +98,13 @@ def check_claim(claim: Claim) -> None:
 
 
 def _check_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q: Floats) -> None:
-    """Compare members of a claim's family: at 0, at its own parameter, and at those that estimates (p, q) reach."""
+    """Compare members of a claim's family: at 0, at its own parameter, and at parameters reached by (p, q)."""
     reached = _numbers("reached(p, q) of arrays", lambda: claim.reached(p, q), p.shape)
     assert np.all(reached >= 0), f"reached(p, q)={reached.min():g} must not be negative"
     beyond = np.flatnonzero((reached > parameter) & (reached < math.inf) & (q > 0))
     beyond = beyond[:: max(len(beyond) // 3, 1)]
     parameters = np.unique([0.0, parameter / 2, parameter, *reached[beyond]])
-    members: dict[float, Claim] = {x: _asked(f"at({x:.3g})", partial(claim.at, x)) for x in parameters.tolist()}
+    members: dict[float, Claim] = {x: _ask(f"at({x:.3g})", partial(claim.at, x)) for x in parameters.tolist()}
     for x, member in members.items():
         found = _numbers(f"the parameter of at({x:.3g})", partial(getattr, member, "parameter"))
         same = math.isclose(found, x, rel_tol=ROUNDING, abs_tol=ROUNDING)
@@ -137,7 +137,7 @@ def _boundary(claim: Claim) -> Floats:
 
 def _planes(what: str, ask: Callable[[], HalfPlane], allowed: Floats, shape: tuple[int, ...] = ()) -> HalfPlane:
     """The half-planes of a claim, as arrays of a shape; each contains the region of the claim at `RATES`."""
-    given = _asked(what, ask)
+    given = _ask(what, ask)
     slope = _numbers(f"the slope of {what}", lambda: given.slope, shape)
     intercept = _numbers(f"the intercept of {what}", lambda: given.intercept, shape)
     allowed = np.broadcast_to(allowed, (*shape, len(RATES)))
@@ -152,7 +152,7 @@ def _planes(what: str, ask: Callable[[], HalfPlane], allowed: Floats, shape: tup
     return HalfPlane(slope, intercept)
 
 
-@_laws_of("event")
+@_naming_class("event")
 def check_event(event: Event, rows: Floats | None = None) -> None:
     """Test an event: it decides about each row by itself and by the first `width` entries, and its JSON is read back.
 
@@ -161,7 +161,7 @@ def check_event(event: Event, rows: Floats | None = None) -> None:
     names = [name for name in (*vars(Counted), *vars(Event), "kind") if not name.startswith("_")]
     lacking = [name for name in names if name not in dir(event)]
     assert not lacking, f"it lacks {', '.join(lacking)}: let its class inherit dpwitness.events.Event"
-    width: int = _asked("width", lambda: index(event.width))
+    width: int = _ask("width", lambda: index(event.width))
     assert 0 <= width <= COLUMNS, f"width={width} must be a whole number from 0 to {COLUMNS}"
     if rows is None:
         rng, codes = np.random.default_rng(0), [TRUE, FALSE, NONE, NOT_A_NUMBER, text_code("a"), math.inf, math.nan]
@@ -173,7 +173,7 @@ def check_event(event: Event, rows: Floats | None = None) -> None:
     alone = np.array_equal(found, [*inside[:1], *inside[order]])
     assert alone, "contains must look at each row alone, and give the same each time"
     if is_partition(event):
-        cells = [_asked("cell_of", partial(event.cell_of, part)) for part in parts]
+        cells = [_ask("cell_of", partial(event.cell_of, part)) for part in parts]
         fits = np.array_equal(event.inside[np.concatenate(cells)], found)
         assert fits, "cell_of must look at each row alone, and give a cell `inside` for the rows that it contains"
     further = np.where(np.isnan(rows), rows, 0.25)  # whether there are further entries may be looked at
@@ -182,7 +182,7 @@ def check_event(event: Event, rows: Floats | None = None) -> None:
     assert same, f"width={width} is too small: contains looks at the values of further entries"
     _numbers("complexity", lambda: list(event.complexity), (2,))
     for name in ("simpler", "rounded"):
-        for one in _some(name, getattr(event, name)):
+        for one in _objects(name, getattr(event, name)):
             other = callable(getattr(one, "contains", None)) and one != event
             assert other, f"{name} gave {brief(one)}: it must give other events"
     _texts({"describe()": event.describe})
@@ -194,13 +194,13 @@ def _members(event: Event, rows: Floats) -> NDArray[np.bool_]:
     """The rows that an event contains, as flags; it cannot change the rows."""
     rows = rows.copy()
     rows.flags.writeable = False
-    found: Any = _asked("contains", lambda: event.contains(rows))
+    found: Any = _ask("contains", lambda: event.contains(rows))
     fits = isinstance(found, np.ndarray) and found.dtype == np.bool_ and found.shape == (len(rows),)
     assert fits, f"contains gave {brief(found)} for {len(rows)} rows: it must give an array of one bool a row"
     return np.asarray(found)
 
 
-@_laws_of("relation")
+@_naming_class("relation")
 def check_relation(relation: Relation, data: object = None) -> None:
     """Test a relation: it contains its candidates, their variations and smaller steps, in either direction.
 
@@ -208,13 +208,13 @@ def check_relation(relation: Relation, data: object = None) -> None:
     `data`: D as a user gives it, which is then a side of every candidate.
     """
     relation = as_relation(relation)
-    given: Any = None if data is None else _asked("take", lambda: relation.take(data))
+    given: Any = None if data is None else _ask("take", lambda: relation.take(data))
     pairs = _pairs(relation, "candidates", given)
     again = [pair.key for pair in _pairs(relation, "candidates", given)]
     assert pairs, "candidates gave no pair"
     assert again == [pair.key for pair in pairs], "candidates must give the same pairs each time"
     twice = Pair(pairs[0].data, pairs[0].data)
-    assert not _asked("contains", lambda: relation.contains(twice)), f"contains must say no to {twice}"
+    assert not _ask("contains", lambda: relation.contains(twice)), f"contains must say no to {twice}"
     if data is None:
         _pairs(relation, "candidates", centre=2.0, scale=3.0)
         for pair in pairs[:: TESTED_PAIRS // 4]:
@@ -227,25 +227,25 @@ def check_relation(relation: Relation, data: object = None) -> None:
                 pair = steps[0]
     alternatives(relation)
     _texts({"str()": lambda: str(relation), "noun": lambda: relation.noun})
-    if _asked("to_json", relation.to_json) is not None:
+    if _ask("to_json", relation.to_json) is not None:
         read = _read_back(relation, relation_from_json)
         assert all(read.contains(pair, given) for pair in pairs), f"its JSON is read back as {read}, of other pairs"
 
 
 def _pairs(relation: Relation, method: str, *given: Any, **settings: float) -> list[Pair]:
     """The first pairs that a method of a relation gives, each within the relation, in either direction."""
-    pairs: Iterable[Pair] = _asked(method, lambda: getattr(relation, method)(*given, **settings))
-    found: list[Pair] = _asked(method, lambda: list(islice(pairs, TESTED_PAIRS)))
+    pairs: Iterable[Pair] = _ask(method, lambda: getattr(relation, method)(*given, **settings))
+    found: list[Pair] = _ask(method, lambda: list(islice(pairs, TESTED_PAIRS)))
     data = given[0] if method == "candidates" and given else None
     for pair in found:
         assert isinstance(pair, Pair), f"{method} gave {type(pair).__name__}: it must give pairs"
         for one in (pair, pair.swapped()):
-            contained = _asked("contains", partial(relation.contains, one, data))
+            contained = _ask("contains", partial(relation.contains, one, data))
             assert contained, f"contains must say yes to {one}, of its {method}, in either direction"
     return found
 
 
-@_laws_of("learner")
+@_naming_class("learner")
 def check_learner(learner: Learner) -> None:
     """Test a learner: it proposes the same events for the same outcomes, and each event passes `check_event`."""
     can = not isinstance(learner, type) and callable(getattr(learner, "propose", None))
@@ -256,7 +256,7 @@ def check_learner(learner: Learner) -> None:
     for (x, y), thorough in product((numbers, np.round(numbers), texts), (False, True)):
         found = []
         for sample in (sample_of(x, y), sample_of(x, y)):
-            proposals = _some("propose", partial(learner.propose, sample, objective, thorough=thorough))
+            proposals = _objects("propose", partial(learner.propose, sample, objective, thorough=thorough))
             for proposal in proposals:
                 right = isinstance(proposal, Proposal) and isinstance(proposal.swapped, int | np.bool_)
                 assert right, f"propose gave {brief(proposal)}: it must give objects of the class Proposal"
@@ -265,7 +265,7 @@ def check_learner(learner: Learner) -> None:
         assert found[0] == found[1], "propose must give the same events of the same outcomes each time"
 
 
-@_laws_of("attack")
+@_naming_class("attack")
 def check_attack(
     attack: Attack | AttackFamily,
     parameters: Mapping[str, Any] = MappingProxyType({}),
@@ -288,7 +288,7 @@ def check_attack(
     assert callable(attack), f"{brief(attack)} must be a function"
     found = []
     for _ in range(2):
-        candidates = _some("it", partial(attack, dict(parameters), data, claim, runs))
+        candidates = _objects("it", partial(attack, dict(parameters), data, claim, runs))
         for candidate in candidates:
             assert isinstance(candidate, Candidate), f"it gave {brief(candidate)}: it must give candidates"
             assert len(candidate.pair.key) == 2, f"it gave {candidate.pair}: the inputs of a pair must differ"
@@ -297,7 +297,7 @@ def check_attack(
     assert found[0] == found[1], "it must give the same candidates each time: it draws nothing at random"
 
 
-def _asked(what: str, ask: Callable[[], Any]) -> Any:
+def _ask(what: str, ask: Callable[[], Any]) -> Any:
     """The result of a method. Raises `InvalidParameter` if it raises."""
     try:
         with np.errstate(all="ignore"):
@@ -308,7 +308,7 @@ def _asked(what: str, ask: Callable[[], Any]) -> Any:
 
 def _numbers(what: str, ask: Callable[[], Any], shape: tuple[int, ...] = ()) -> Floats:
     """Numbers that a method gives, as an array of a shape, without NaN."""
-    value = _asked(what, ask)
+    value = _ask(what, ask)
     try:
         found = np.asarray(value)
         numbers = np.broadcast_to(found.astype(np.float64), shape) if found.dtype.kind in "fiu" else None
@@ -320,25 +320,25 @@ def _numbers(what: str, ask: Callable[[], Any], shape: tuple[int, ...] = ()) -> 
     return np.asarray(numbers)
 
 
-def _some(what: str, ask: Callable[[], Iterable[Any]]) -> list[Any]:
+def _objects(what: str, ask: Callable[[], Iterable[Any]]) -> list[Any]:
     """The objects that a method gives, at most `MOST_OBJECTS`."""
-    given = _asked(what, ask)
+    given = _ask(what, ask)
     assert isinstance(given, Iterable), f"{what} gave {brief(given)}: it must give a list, or yield"
-    found: list[Any] = _asked(what, lambda: list(islice(given, MOST_OBJECTS + 1)))
+    found: list[Any] = _ask(what, lambda: list(islice(given, MOST_OBJECTS + 1)))
     assert len(found) <= MOST_OBJECTS, f"{what} gave more than {MOST_OBJECTS:,} objects: let it give the best ones"
     return found
 
 
 def _texts(texts: Mapping[str, Callable[[], object]]) -> None:
     for what, ask in texts.items():
-        found = _asked(what, ask)
+        found = _ask(what, ask)
         assert isinstance(found, str), f"{what} is {brief(found)}: it must be a text"
 
 
 def _read_back(value: object, read: Callable[[object], Any]) -> Any:
     """A value that was written as JSON and read back: it has the same JSON."""
-    written = _asked("to_json", lambda: json.dumps(write_object(value), allow_nan=False))
-    again = _asked("from_json", lambda: read(json.loads(written)))
+    written = _ask("to_json", lambda: json.dumps(write_object(value), allow_nan=False))
+    again = _ask("from_json", lambda: read(json.loads(written)))
     same = json.dumps(write_object(again)) == written
     assert same, f"its JSON {brief(written)} is read back as {brief(again)}"
     return again

@@ -24,7 +24,7 @@ from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, NOT_A_NUMBER, TRUE
 from dpwitness.evidence.counts import Counts
 from dpwitness.health import refutation
 from dpwitness.jit import kernel
-from dpwitness.machine import cache_folder, only_ours, private_folder
+from dpwitness.machine import cache_folder, is_user_owned, private_folder
 from dpwitness.mechanisms.columns import OutputTraits
 from dpwitness.mechanisms.compiled import driver
 from dpwitness.mechanisms.compiled.compare import difference_in_event, difference_in_many, differing
@@ -862,7 +862,7 @@ def test_numpys_generator_and_numbas_agree_so_compiled_code_is_used(samplers):
 def test_a_cache_folder_that_others_can_write_to_is_not_used(tmp_path, monkeypatch):
     good = tmp_path / "good"
     monkeypatch.setenv("DPWITNESS_CACHE_DIR", str(good))
-    if only_ours(tmp_path):
+    if is_user_owned(tmp_path):
         assert cache_folder() == good
         assert good.stat().st_mode & 0o077 == 0
     bad = tmp_path / "bad"

@@ -194,7 +194,7 @@ def test_what_has_begun_here_ends_here_where_the_rest_goes_to_other_processes(mo
         gone.extend(range(first, work.count))
         return iter(gone)
 
-    monkeypatch.setattr(dispatcher, "_pays", lambda work, shards, deadline: shards < 30)
+    monkeypatch.setattr(dispatcher, "_saves_time", lambda work, shards, deadline: shards < 30)
     monkeypatch.setattr(dispatcher, "_do_there", do_there)
 
     class Work:
@@ -574,7 +574,7 @@ def test_a_process_ends_with_the_one_that_started_it(monkeypatch):
     monkeypatch.setattr(executors.os, "getppid", lambda: next(parents))
     monkeypatch.setattr(executors.os, "_exit", ended.append)
     monkeypatch.setattr(executors.time, "sleep", lambda seconds: None)
-    executors.end_with(7)
+    executors.end_with_parent(7)
     assert ended == [1]
 
 
@@ -614,13 +614,13 @@ def of_interrupts():
 @pytest.mark.skipif(not hasattr(signal, "pthread_sigmask"), reason="no masks of signals here")
 def test_an_interrupt_waits_while_a_process_begins_and_is_then_ignored(tmp_path, monkeypatch):
     """A terminal sends it to all processes: those that were importing printed a traceback each."""
-    begin, here, seen = executors._begin, of_interrupts(), tmp_path / "waits"
+    begin, here, seen = executors._prepare_process, of_interrupts(), tmp_path / "waits"
 
     def noted(parent):
         seen.write_text(str(of_interrupts()[0]))
         begin(parent)
 
-    monkeypatch.setattr(executors, "_begin", noted)
+    monkeypatch.setattr(executors, "_prepare_process", noted)
     place = Processes(1)
     try:
         assert place.submit(of_interrupts).result(60) == (False, signal.SIG_IGN)

@@ -646,7 +646,7 @@ def test_large_inputs_make_a_shard_no_longer_than_a_small_part_of_the_time(monke
     mechanism.shard = mechanism.cost.shard
     monkeypatch.setattr(mechanism, "shard_of", lambda pair: 16 * mechanism.shard)
     running = replace(runner(mechanism), max_time=max_time)
-    assert running._shard_of(Pair([0.5], [])) == shards * 65_536
+    assert running._shard_size(Pair([0.5], [])) == shards * 65_536
 
 
 def test_a_run_that_is_not_slow_has_shards_of_a_third_of_a_second_at_most():

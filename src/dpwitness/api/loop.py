@@ -25,7 +25,7 @@ from dpwitness.evidence import Counts, bet_on, lower_bound
 from dpwitness.health.dependence import Shards
 from dpwitness.health.new_process import refuse_inside
 from dpwitness.health.refutation import check_pass, check_refutation, require_same_in_python
-from dpwitness.machine import warn, warnings_by_these_filters
+from dpwitness.machine import keep_warning_filters, warn
 from dpwitness.mechanisms.compiled.compare import difference_in_event, first_difference, require_same
 from dpwitness.mechanisms.mechanism import Mechanism
 from dpwitness.mechanisms.resolve import Requirements
@@ -48,7 +48,7 @@ UNASKED: Final = "before it was asked whether its runs are independent of each o
 MOST_POINTS: Final = 64
 
 
-@warnings_by_these_filters()
+@keep_warning_filters()
 def work_on(
     statement: Statement, effort: Effort, work: Callable[[Problem, Runner], T], how: Requirements | None = None
 ) -> T:  # fmt: skip

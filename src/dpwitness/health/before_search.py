@@ -19,7 +19,7 @@ from dpwitness.evidence import runs_needed
 from dpwitness.health.dependence import MOST_NUMBERS, Series, refuse_series
 from dpwitness.health.findings import CHECK_SECONDS, NO_NOISE_OR_RARE, Finding, only_outcome
 from dpwitness.machine import Deadline
-from dpwitness.mechanisms.failures import described_on_both_inputs
+from dpwitness.mechanisms.failures import describe_both_inputs
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.mechanisms.python import PythonMechanism
 from dpwitness.neighbours import Data, Pair, input_key, proposed_pairs, shown
@@ -96,7 +96,7 @@ def _drawn(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Series]:
     try:
         return drawn(0), drawn(1)
     except MechanismRaised as error:
-        raise described_on_both_inputs(mechanism.fill, pair, error) from error.__cause__
+        raise describe_both_inputs(mechanism.fill, pair, error) from error.__cause__
 
 
 def deterministic_output(name: str, seen: tuple[Series, Series] | None) -> Finding | None:
@@ -258,7 +258,7 @@ def _same(runner: Runner, pair: Pair, number: int) -> int:
             else:
                 left, right = (mechanism.outcomes(data, generator(runner.seed, *key), n) for data in pair.sides)
         except MechanismRaised as error:
-            told = error if mechanism.cost.compiled else described_on_both_inputs(mechanism.fill, pair, error)
+            told = error if mechanism.cost.compiled else describe_both_inputs(mechanism.fill, pair, error)
             if not told.on_both_inputs:
                 raise told from error.__cause__
             return 0  # the search goes on without the pair, and says so

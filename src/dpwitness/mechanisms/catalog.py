@@ -25,7 +25,7 @@ PROGRAM_PREFIX = "command:"
 
 
 def registered() -> dict[str, EntryPoint]:
-    """All registered targets by name: ours, and those of other installed packages."""
+    """All registered targets by name: ours, and targets of other installed packages."""
     return {point.name: point for point in sorted(entry_points(group=TARGET_GROUP), key=lambda point: point.name)}
 
 

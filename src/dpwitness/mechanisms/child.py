@@ -96,7 +96,7 @@ class Child:
                     if b"\n" in block:
                         *lines, rest = rest.split(b"\n")
                         if len(lines) > answers - len(found):
-                            raise _too_many(answers, lines[answers - len(found)])
+                            raise _too_many_lines(answers, lines[answers - len(found)])
                         found += [_value(line, number) for number, line in enumerate(lines, len(found))]
                         end = time.monotonic() + seconds
                     if length > MOST_ANSWER_BYTES:
@@ -120,7 +120,7 @@ class Child:
             if not rest and not unsent and selector.select(0):
                 rest += os.read(self._output.fileno(), PIPE_BYTES)
             if rest or unsent:
-                raise _too_many(answers, rest)
+                raise _too_many_lines(answers, rest)
             return found
 
     def _send(self, unsent: memoryview, done: int, answers: int) -> memoryview:
@@ -185,7 +185,7 @@ def _value(line: bytes | bytearray, number: int) -> object:
 
 
 def _whole(digits: str) -> float:
-    """The value of a number without a point. "-0" is what programs write for the float -0.0.
+    """The value of a number without a point. Programs write "-0" for the float -0.0.
 
     Raises `ValueError` for more digits than Python reads.
     """
@@ -204,5 +204,5 @@ def _beginning(held: bytes | bytearray) -> str:
     return brief(held[:80].rstrip().decode(errors="replace"))
 
 
-def _too_many(answers: int, more: bytes | bytearray) -> MechanismCrashed:
+def _too_many_lines(answers: int, more: bytes | bytearray) -> MechanismCrashed:
     return MechanismCrashed(f"it wrote more than the {answers} lines asked for, as {_beginning(more)}")

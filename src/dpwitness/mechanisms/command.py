@@ -23,7 +23,7 @@ from dpwitness.frames import frames_of
 from dpwitness.mechanisms.catalog import PROGRAM_PREFIX
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.draws import Draws
-from dpwitness.mechanisms.failures import raised
+from dpwitness.mechanisms.failures import raised_error
 from dpwitness.mechanisms.mechanism import Order, Turns
 from dpwitness.mechanisms.outcomes import SINGLE_TYPES, ExceptionOutcome, Row
 from dpwitness.mechanisms.python import Outcome, Outputs, PythonMechanism, Side
@@ -58,7 +58,7 @@ class OutsideFunction(ABC):
         self._pid = os.getpid()
 
     @abstractmethod
-    def _started(self) -> Child:
+    def _start(self) -> Child:
         """Start a process."""
 
     @abstractmethod
@@ -86,7 +86,7 @@ class OutsideFunction(ABC):
         """Lend a process that no other thread uses; a process that an error interrupts in a run is killed."""
         if self._pid != os.getpid():  # a fork has the pipes of its parent
             self._idle, self._pid = [], os.getpid()
-        child = self._idle_child() or self._started()
+        child = self._idle_child() or self._start()
         try:
             yield child
         except BaseException:
@@ -128,7 +128,7 @@ class OutsideMechanism(PythonMechanism):
     def _outputs(self, sides: Sequence[Side], order: Order, start: int, row: Row) -> Sequence[Outputs]:
         single = SINGLE_TYPES if self._outcome is None else ()
         return [
-            [one if type(one) in single else self._held(one, start + i, row) for i, one in enumerate(answers)]
+            [one if type(one) in single else self._copy_output(one, start + i, row) for i, one in enumerate(answers)]
             for answers in self._answers(sides, order, start)
         ]
 
@@ -174,7 +174,7 @@ class Command(OutsideFunction):
         self.__signature__ = inspect.Signature([inspect.Parameter(name, word) for name in names])
 
     @override
-    def _started(self) -> Child:
+    def _start(self) -> Child:
         try:
             return Child(self.argv, cwd=self.folder)
         except (OSError, ValueError) as error:
@@ -296,7 +296,7 @@ class Seeds(Draws):
         self._seeds: list[list[int]] = drawn.tolist()
 
     def of_side(self, side: int, batch: int) -> list[int]:
-        """The seeds of one side. Requests for several runs may draw in another order on each side: none is shared."""
+        """The seeds of one side. Sides of several runs a request share no seeds: they may draw in another order."""
         return self._seeds[side if batch > 1 else 0]
 
 
@@ -357,7 +357,7 @@ class CommandMechanism(OutsideMechanism):
         for (k, run), answer in zip(made, answers, strict=True):
             reported = _error(answer)
             if reported is not None and self.errors != "outcome":
-                raise raised(self.name, ReportedError(reported), start + run, sides[k].data)
+                raise raised_error(self.name, ReportedError(reported), start + run, sides[k].data)
             outputs[k].append(answer if reported is None else ExceptionOutcome(reported))
         return outputs
 

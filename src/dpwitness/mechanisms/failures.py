@@ -15,7 +15,7 @@ from dpwitness.neighbours import Data, Pair, shown
 Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 
 
-def raised(name: str, error: BaseException, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
+def raised_error(name: str, error: BaseException, run: int, data: Data, *, used_up: bool = False) -> MechanismRaised:
     """The error for a mechanism that raised, with its name, the number of the run and the input."""
     text = next((line for line in text_of(error).splitlines() if line.strip()), "no message")
     if type(error).__module__.partition(".")[0] == "numba":  # whose first line says in which step of numba's, not why
@@ -45,7 +45,7 @@ def always_raises(run: Callable[[int], object], kind: type[BaseException]) -> bo
     return True
 
 
-def described_on_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
+def describe_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> MechanismRaised:
     """The error with how often each input of the pair raises: an exception on one side alone tells them apart.
 
     `fill` is that of a `Mechanism`; it is called for single runs.

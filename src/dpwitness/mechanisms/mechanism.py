@@ -45,7 +45,7 @@ class Cost:
 
     @property
     def slow(self) -> bool:
-        """Whether a hundred runs are too many to spend on anything but evidence."""
+        """Whether a hundred runs are too many to spend, except on evidence."""
         return self.seconds_per_run > SLOW_RUN_SECONDS
 
     @property

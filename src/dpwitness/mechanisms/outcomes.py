@@ -265,10 +265,10 @@ class Row:
 
         The outcomes are all numbers, all flags, all texts, or tuples or arrays of one length, at least 2, of these.
         """
-        values = self.uniform(outcomes)
-        return None if values is None else self.placed(values, several=type(outcomes[0]) in (tuple, np.ndarray))
+        values = self.uniform_entries(outcomes)
+        return None if values is None else self.place_entries(values, several=type(outcomes[0]) in (tuple, np.ndarray))
 
-    def placed(self, values: Rows, *, several: bool) -> Rows | None:
+    def place_entries(self, values: Rows, *, several: bool) -> Rows | None:
         """Entries of shape (n, k), of single values or of lists (`several`), as rows; None if one has no column."""
         count = values.shape[1]
         if self._learns:
@@ -284,7 +284,7 @@ class Row:
         rows[:, at] = values
         return rows
 
-    def uniform(self, outcomes: Sequence[Any]) -> Rows | None:
+    def uniform_entries(self, outcomes: Sequence[Any]) -> Rows | None:
         """The entries of many outcomes of one kind; None for outcomes of several kinds, see `rows`."""
         kinds = set(map(type, outcomes))
         if kinds <= NUMBER_TYPES:
@@ -304,7 +304,7 @@ class Row:
             return np.array([*map(codes.__getitem__, outcomes)]).reshape(-1, 1)
         if kinds in ({tuple}, {np.ndarray}) and len(outcomes[0]) > 1 and len(set(map(len, outcomes))) == 1:
             if kinds == {tuple}:
-                flat = self.uniform([*chain.from_iterable(outcomes)])
+                flat = self.uniform_entries([*chain.from_iterable(outcomes)])
                 return None if flat is None or flat.shape[1] > 1 else flat.reshape(len(outcomes), -1)
             dtypes = {outcome.dtype for outcome in outcomes}
             if len(dtypes) == 1 and dtypes.pop().itemsize <= 8:  # a long double takes two entries
@@ -350,7 +350,7 @@ class FlatRow(Row):
         self.length(length, node)
 
     @override
-    def placed(self, values: Rows, *, several: bool) -> Rows | None:
+    def place_entries(self, values: Rows, *, several: bool) -> Rows | None:
         return values
 
 

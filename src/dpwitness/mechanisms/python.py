@@ -28,7 +28,7 @@ from dpwitness.events.encoding import array_rows
 from dpwitness.machine import THREAD_STATE, Abandoned, end_if_abandoned
 from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.draws import Draws, global_states_restored, repeats
-from dpwitness.mechanisms.failures import always_raises, described_on_both_inputs, raised
+from dpwitness.mechanisms.failures import always_raises, describe_both_inputs, raised_error
 from dpwitness.mechanisms.mechanism import (
     LONGEST_ROW,
     InputConversion,
@@ -117,7 +117,7 @@ COMPARED_ITEMS: Final = 50_000
 COMPARISON_RUNS: Final = 128
 
 
-def _put(values: Rows, rows: Rows) -> int:
+def _copy_rows(values: Rows, rows: Rows) -> int:
     """Copy rows into rows of another width, cut off there; return the width of the source."""
     width = min(values.shape[-1], rows.shape[-1])
     rows[..., :width] = values[..., :width]
@@ -212,11 +212,11 @@ class PythonMechanism(Mechanism):
 
     @override
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
-        return _put(self.outcomes(data, rng, len(rows), start=start), rows)
+        return _copy_rows(self.outcomes(data, rng, len(rows), start=start), rows)
 
     @override
     def fill_pair(self, runs: PairedRuns, rng: np.random.Generator, rows: Rows) -> int:
-        return _put(self.pair_rows(runs, rng, 1)[1], rows)
+        return _copy_rows(self.pair_rows(runs, rng, 1)[1], rows)
 
     @override
     def outcomes(self, data: Data, rng: np.random.Generator, n: int, *, start: int = 0, least: int = 1) -> Rows:
@@ -234,7 +234,7 @@ class PythonMechanism(Mechanism):
         try:
             rows = self._rows(sides, runs.order, runs.start, runs.columns)
         except MechanismRaised as error:
-            raise described_on_both_inputs(self.fill, runs.pair, error) from error.__cause__
+            raise describe_both_inputs(self.fill, runs.pair, error) from error.__cause__
         longest = max(one.shape[1] for one in rows)
         return longest, np.stack([widen(one, max(width, longest)) for one in rows])
 
@@ -256,7 +256,7 @@ class PythonMechanism(Mechanism):
             # The settings of a run by np.seterr must not reach the code that reads its outcomes.
             with np.errstate(), global_states_restored() if self.draws_globally else nullcontext():
                 outputs = self._outputs(sides, order, start, row)
-                rows = [self._laid(own, row, start) for own in outputs]
+                rows = [self._write_rows(own, row, start) for own in outputs]
         except SystemExit as error:  # its code 0 would end a script as if all was well
             raise MechanismCrashed(str(exit_error(self.name, error))) from error
         finally:
@@ -271,7 +271,7 @@ class PythonMechanism(Mechanism):
         for side in sides:
             side.draws.remember()
         with self._shared_inputs(sides) as shared:
-            outputs = self._made(sides, order, start, shared, row)
+            outputs = self._make_all_runs(sides, order, start, shared, row)
         if outputs is None:
             # From now on each run gets a copy. These runs are made again, of the same draws: if a seed repeats them,
             # their outcomes are those of runs with copies from the first one on.
@@ -279,7 +279,7 @@ class PythonMechanism(Mechanism):
             for side in sides:
                 side.draws.rewind()
             self.run_count += sum(side.runs for side in sides)
-            outputs = self._made(sides, order, start, None, row)
+            outputs = self._make_all_runs(sides, order, start, None, row)
         assert outputs is not None  # only shared inputs are found changed
         return outputs
 
@@ -315,7 +315,7 @@ class PythonMechanism(Mechanism):
             return self.shard
         return self.shard * min(-(-max(map(items_of, pair.sides)) // COMPARED_ITEMS), 16)
 
-    def _made(
+    def _make_all_runs(
         self, sides: Sequence[Side], order: Order, start: int, shared: Sequence[SharedInput] | None, row: Row
     ) -> list[list[object]] | None:
         """The outputs of the runs of each side; None if a run changed a shared input."""
@@ -331,7 +331,7 @@ class PythonMechanism(Mechanism):
             part = turns[done : done + (min(max(seen, several // 64), several) if seen else 1)]
             done += len(part)
             try:
-                self._make(sides, part, start, shared, outputs, row)
+                self._make_runs(sides, part, start, shared, outputs, row)
             except MechanismError:
                 if shared is not None and self._changed(shared, len(part)):
                     return None
@@ -349,7 +349,7 @@ class PythonMechanism(Mechanism):
         self.seconds_aside += time.perf_counter() - started
         return changed
 
-    def _make(
+    def _make_runs(
         self,
         sides: Sequence[Side],
         turns: Sequence[int],
@@ -358,7 +358,7 @@ class PythonMechanism(Mechanism):
         outputs: list[list[object]],
         row: Row,
     ) -> None:
-        """Append the outputs of runs, or copies of them, see `_held`."""
+        """Append the outputs of runs, or copies of them, see `_copy_output`."""
         function, single = self.signature.function, SINGLE_TYPES if self._outcome is None else ()
         sources = [self.conversion.source(side.data) if shared is None else None for side in sides]
         inputs = [source and source() for source in sources] if shared is None else [one.value for one in shared]
@@ -380,7 +380,7 @@ class PythonMechanism(Mechanism):
                 except BaseException as error:
                     output = self._exception(error, sides, outputs, k, start + i)
                 # Without a call: a call for each output would take as long as this line.
-                append[k](output if type(output) in single else self._held(output, start + i, row))
+                append[k](output if type(output) in single else self._copy_output(output, start + i, row))
         self._note_ran_well(sides, outputs)
 
     def _exception(
@@ -395,7 +395,7 @@ class PythonMechanism(Mechanism):
         if self.errors == "outcome":
             return ExceptionOutcome(type(error).__qualname__)
         self._note_ran_well(sides, outputs)
-        raise raised(self.name, error, run, sides[k].data, used_up=self._used_up(error)) from error
+        raise raised_error(self.name, error, run, sides[k].data, used_up=self._used_up(error)) from error
 
     def _note_ran_well(self, sides: Sequence[Side], outputs: Sequence[Sequence[object]]) -> None:
         """Note an input on which a run did not raise."""
@@ -403,7 +403,7 @@ class PythonMechanism(Mechanism):
             if own:
                 self._ran_well = (side.data,)
 
-    def _held(self, output: Any, run: int, row: Row) -> object:
+    def _copy_output(self, output: Any, run: int, row: Row) -> object:
         """A copy of an output, or its entries, safe from later changes by the mechanism."""
         if type(output) is ExceptionOutcome:
             return row.written(output)
@@ -414,7 +414,7 @@ class PythonMechanism(Mechanism):
                 return tuple(output) if plain else output.copy()
         return self._entries(self._outcome_of(output, run), output, run, row)
 
-    def _laid(self, outputs: Outputs, row: Row, start: int) -> Rows:
+    def _write_rows(self, outputs: Outputs, row: Row, start: int) -> Rows:
         """The rows of one side."""
         rows = outputs if isinstance(outputs, np.ndarray) else row.rows(outputs)
         if rows is None:
@@ -488,12 +488,12 @@ class PythonMechanism(Mechanism):
             ) from error
 
 
-def _one_each(output: Any, n: int) -> bool:
+def _has_one_each(output: Any, n: int) -> bool:
     """Whether an output holds one item for each run."""
     return hasattr(output, "__len__") and getattr(output, "ndim", 1) > 0 and len(output) == n
 
 
-def _by_place(output: Any) -> Any:
+def _in_order(output: Any) -> Any:
     """The outcomes of several runs by place; pandas' values and rows are taken in order, whatever their index."""
     if hasattr(output, "iloc"):
         return output.to_dict("records") if output.ndim == 2 else output.tolist()
@@ -535,7 +535,7 @@ class VectorisedMechanism(PythonMechanism):
         except BaseException as error:
             if not is_failure(error):
                 raise
-            raise raised(self.name, error, start, data) from error
+            raise raised_error(self.name, error, start, data) from error
         masked = isinstance(output, np.ma.MaskedArray)  # entries below a mask are not released
         if self._outcome is None and isinstance(output, np.ndarray) and output.dtype.kind in "biuf" and not masked:
             if output.ndim not in (1, 2) or len(output) != n:
@@ -544,13 +544,13 @@ class VectorisedMechanism(PythonMechanism):
                     "return one row for each run"
                 )
             values = array_rows(output.reshape(n, -1))
-            placed = None if values is None else row.placed(values, several=output.ndim == 2)
+            placed = None if values is None else row.place_entries(values, several=output.ndim == 2)
             if placed is not None:
                 self.check_length(placed.shape[1], start)
                 return placed
         self._require_each(output, n, start)
-        output = _by_place(output)
-        return [self._held(output[i], start + i, row) for i in range(n)]
+        output = _in_order(output)
+        return [self._copy_output(output[i], start + i, row) for i in range(n)]
 
     def _run_singly(self, side: Side, start: int, row: Row) -> Outputs:
         """Make one run a call if exceptions are outcomes: an exception in one of several runs would end the others."""
@@ -567,12 +567,12 @@ class VectorisedMechanism(PythonMechanism):
                 outputs.append(row.written(ExceptionOutcome(type(error).__qualname__)))
             else:
                 self._require_each(output, 1, start + i)
-                outputs.append(self._held(_by_place(output)[0], start + i, row))
+                outputs.append(self._copy_output(_in_order(output)[0], start + i, row))
         return outputs
 
     def _require_each(self, output: object, n: int, start: int) -> None:
         """Raise `InvalidOutcome` unless the output is a sequence of one outcome for each run."""
-        if not hasattr(output, "__getitem__") or isinstance(output, Mapping) or not _one_each(output, n):
+        if not hasattr(output, "__getitem__") or isinstance(output, Mapping) or not _has_one_each(output, n):
             raise InvalidOutcome(
                 f"{self.name} returned {brief(output)} for {n} runs from {start} on: return an array or a list of one "
                 "outcome for each"

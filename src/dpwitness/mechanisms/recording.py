@@ -129,17 +129,17 @@ class Recorder:
         try:
             with global_states_restored(), warnings.catch_warnings():
                 warnings.simplefilter("ignore")  # they were shown when the runs were made
-                return self._recorded(call, bits)
+                return self._record(call, bits)
         finally:
             _LOCK.release()
 
-    def _recorded(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
+    def _record(self, call: Callable[[np.random.Generator], object], bits: np.random.BitGenerator) -> Recording:
         global _active
         self._seeds: Any = bits.seed_seq
         self.recording, self._inside, self._base = Recording(), False, sys._getframe()
         #: The generator from which `random.SystemRandom` draws.
         self.python = random.Random(self._number())
-        before, tracing = _put(self._replacements()), sys.gettrace()
+        before, tracing = _replace_values(self._replacements()), sys.gettrace()
         try:
             random.seed(self._number())
             np.random.seed(self._number())  # noqa: NPY002  # what the mechanism draws from
@@ -156,7 +156,7 @@ class Recorder:
             sys.settrace(tracing)
             _active = None
             del self._base  # the frame holds this object, and so the input
-            _put(before[::-1])  # a variable may have been replaced twice
+            _replace_values(before[::-1])  # a variable may have been replaced twice
         return self.recording
 
     def seed(self) -> Any:
@@ -290,7 +290,7 @@ def _recorder() -> Recorder | None:
     return _active if _active is not None and _active.thread == threading.get_ident() else None
 
 
-def _recorded(name: str, original: Callable[..., object]) -> Callable[..., object]:
+def _recording_function(name: str, original: Callable[..., object]) -> Callable[..., object]:
     """A function that draws as `original` does, and notes the draw."""
 
     @wraps(original)
@@ -301,7 +301,7 @@ def _recorded(name: str, original: Callable[..., object]) -> Callable[..., objec
     return drawing
 
 
-def _seeded(name: str) -> Callable[..., object]:
+def _seeded_method(name: str) -> Callable[..., object]:
     """A method of `random.SystemRandom` that draws from the seed: the operating system's numbers do not repeat."""
     original = getattr(random.SystemRandom, name)
 
@@ -335,11 +335,11 @@ _DRAWLESS_METHODS: Final = frozenset(
 _REPLACED: Final[list[tuple[Any, str, Any, Any]]] = [
     (np.random, "default_rng", _DEFAULT_RNG, _default_rng),
     *(
-        (random.SystemRandom, name, getattr(random.SystemRandom, name), _seeded(name))
+        (random.SystemRandom, name, getattr(random.SystemRandom, name), _seeded_method(name))
         for name in ("random", "getrandbits")
     ),
     *(
-        (module, name, function, _recorded(name, function))
+        (module, name, function, _recording_function(name, function))
         for module, owner in ((np.random, np.random.mtrand._rand), (random, random._inst))
         for name, function in vars(module).items()
         if name not in _DRAWLESS_METHODS and getattr(function, "__self__", None) is owner
@@ -347,7 +347,7 @@ _REPLACED: Final[list[tuple[Any, str, Any, Any]]] = [
 ]
 for _name in dir(np.random.Generator):
     if not _name.startswith("_") and _name not in _DRAWLESS_METHODS:
-        setattr(RecordingGenerator, _name, _recorded(_name, getattr(np.random.Generator, _name)))
+        setattr(RecordingGenerator, _name, _recording_function(_name, getattr(np.random.Generator, _name)))
 
 #: The code objects of the samplers of `dpwitness.noise`.
 _NOISE_CODES: Final = frozenset(getattr(noise, name).__code__ for name in NOISE_FAMILIES)
@@ -368,7 +368,7 @@ def _is_own(file: str, root: str | None) -> bool:
     return not (is_installed(place) or place.startswith(_PACKAGE_FOLDER))
 
 
-def _put(replacements: list[tuple[Any, str, object]]) -> list[tuple[Any, str, object]]:
+def _replace_values(replacements: list[tuple[Any, str, object]]) -> list[tuple[Any, str, object]]:
     """Replace values in modules, classes and dicts of variables; return the old values."""
     before = []
     for holder, name, value in replacements:

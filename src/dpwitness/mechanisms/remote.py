@@ -16,7 +16,7 @@ from dpwitness.errors import InvalidOutcome, InvalidParameter, MechanismCrashed,
 from dpwitness.mechanisms.child import Child, Unreadable
 from dpwitness.mechanisms.command import OutsideFunction, OutsideMechanism
 from dpwitness.mechanisms.draws import Draws
-from dpwitness.mechanisms.failures import raised
+from dpwitness.mechanisms.failures import raised_error
 from dpwitness.mechanisms.mechanism import Order
 from dpwitness.mechanisms.outcomes import ExceptionOutcome
 from dpwitness.mechanisms.python import Attributes, Outcome, Side
@@ -49,14 +49,14 @@ class RemoteFunction(OutsideFunction):
         self.python, self.place = python, place
         self.__name__ = self.__qualname__ = name
         self.__module__ = place
-        child, self.__signature__ = self._loaded()
+        child, self.__signature__ = self._load()
         self._idle.append(child)
 
     @override
-    def _started(self) -> Child:
-        return self._loaded()[0]
+    def _start(self) -> Child:
+        return self._load()[0]
 
-    def _loaded(self) -> tuple[Child, inspect.Signature]:
+    def _load(self) -> tuple[Child, inspect.Signature]:
         """An interpreter that has imported the function, and its signature.
 
         Raises `InvalidParameter` and `UnknownTarget`.
@@ -230,7 +230,7 @@ class RemoteMechanism(OutsideMechanism):
             (answer,) = self._ask(request, 1, self._remote.max_time * runs * len(sides), start)
             return self._remote.outcomes(answer, len(sides), runs)
         except RemoteException as error:
-            raise raised(self.name, error, start + error.run, sides[error.side].data) from error
+            raise raised_error(self.name, error, start + error.run, sides[error.side].data) from error
         except Unreadable as error:
             raise MechanismCrashed(
                 f"{self.name} on runs from {start} on: {self._remote.python} wrote {error}"

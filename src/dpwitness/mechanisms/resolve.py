@@ -1,4 +1,4 @@
-"""Turns what the user gives into a mechanism that runs compiled, as plain Python, or many runs a call."""
+"""Turns the user's function or object into a mechanism that runs compiled, as plain Python, or many runs a call."""
 
 import inspect
 import math
@@ -76,8 +76,8 @@ def as_mechanism(
     pair, requirements = Pair(data, data if neighbour is None else neighbour), requirements or Requirements()
     if isinstance(function, Mechanism):
         if requirements.interpreted and function.plain is not None:
-            return _measured(function.plain, pair, requirements)
-        return _begun(function, requirements)
+            return _measure(function.plain, pair, requirements)
+        return _apply_requirements(function, requirements)
     compilable = inspect.isfunction(getattr(function, "py_func", function))
     signature = Signature.of(function if compilable else called(function), parameters or {}, epsilon, delta)
     if signature.generator == LEGACY_NAME and not isinstance(function, OutsideFunction):
@@ -89,7 +89,7 @@ def as_mechanism(
         interpreted = requirements.interpreted or requirements.columns is not None
         if outcome is None and errors == "raise" and _takes_arrays(pair) and not interpreted:
             try:
-                return _measured(_compiled(signature, pair, requirements, compile_seconds), pair, requirements)
+                return _measure(_compiled(signature, pair, requirements, compile_seconds), pair, requirements)
             except Refused as error:
                 refused = reason(str(error))
             except CompiledDisagrees as error:
@@ -97,7 +97,7 @@ def as_mechanism(
                 interpreted = True
         if interpreted:
             signature = signature.interpreted()
-    plain = _measured(
+    plain = _measure(
         with_conversion(_kind_of(function, signature)(signature, outcome, errors=errors), pair), pair, requirements
     )
     if refused is not None:
@@ -135,7 +135,7 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
         compiled.compile_for(pair, seconds)
     except MechanismRaised as error:
         # `if data:` raises for arrays and not for lists as the user gave them; NumPy's numbers divide by 0.
-        if not _runs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
+        if not _accepts_inputs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
             raise
         raise CompiledDisagrees(
             f"{runs_as_python}: on arrays, compiled, it raises what it does not in Python"
@@ -180,14 +180,14 @@ def with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
     Both inputs are tried, since a mechanism may return before it comes to an operation that lists lack.
     """
     arrays = InputConversion.to_arrays(pair) if mechanism.converts else None
-    if arrays is not None and not _runs(mechanism, pair):
+    if arrays is not None and not _accepts_inputs(mechanism, pair):
         mechanism.conversion = arrays
-        if not _runs(mechanism, pair):  # neither: the error for the input as given is reported
+        if not _accepts_inputs(mechanism, pair):  # neither: the error for the input as given is reported
             mechanism.conversion = InputConversion()
     return mechanism
 
 
-def _runs(mechanism: PythonMechanism, pair: Pair) -> bool:
+def _accepts_inputs(mechanism: PythonMechanism, pair: Pair) -> bool:
     """Whether the mechanism runs on both inputs; the runs are thrown away."""
     errors, mechanism.errors = mechanism.errors, "raise"  # an exception here is no outcome yet
     rows = np.empty((1, max(mechanism.width, 8)))
@@ -201,15 +201,15 @@ def _runs(mechanism: PythonMechanism, pair: Pair) -> bool:
     return True
 
 
-def _measured(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> Mechanism:
-    _begun(mechanism, requirements).measure(pair)
+def _measure(mechanism: Mechanism, pair: Pair, requirements: Requirements) -> Mechanism:
+    _apply_requirements(mechanism, requirements).measure(pair)
     if isinstance(mechanism, PythonMechanism) and not (mechanism.reproducible or mechanism.cost.batched):
         slow = mechanism.cost.seconds_per_run > 500e-6  # to seed the generators takes 40 µs a run
         mechanism.draws_globally = slow and mechanism.repeats_if_seeded(pair)
     return mechanism
 
 
-def _begun(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
+def _apply_requirements(mechanism: Mechanism, requirements: Requirements) -> Mechanism:
     """The mechanism with the columns and texts of the requirements."""
     mechanism.begin(requirements.columns, by_position=requirements.by_position)
     mechanism.traits.adopt(OutputTraits(labels=dict(requirements.texts)))

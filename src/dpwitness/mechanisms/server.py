@@ -281,7 +281,7 @@ class Service:
                 arguments = {**parameters(), data: inputs[side]()}
                 own = words[side][32 * run : 32 * run + 32]
                 if own and (generator is not None or request["seed_globals"]):
-                    rngs[side] = _begun(rngs[side], own, request["seed_globals"])
+                    rngs[side] = _begin_generator(rngs[side], own, request["seed_globals"])
                 if generator is not None:
                     arguments[generator] = rngs[side]
                 try:
@@ -308,7 +308,7 @@ class Service:
         return {"outcomes": outcomes, "raises": raises}
 
 
-def _begun(rng: Any, words: bytes, seed_globals: bool) -> Any:
+def _begin_generator(rng: Any, words: bytes, seed_globals: bool) -> Any:
     """A generator that begins from 32 random bytes: NumPy's, or the standard library's where there is no NumPy."""
     if seed_globals:
         random.seed(words)
@@ -329,7 +329,7 @@ def _begun(rng: Any, words: bytes, seed_globals: bool) -> Any:
 
 
 def _described(parameter: inspect.Parameter) -> list[Any]:
-    """A parameter: its name, its kind, and a list of its default, which is empty where it has none."""
+    """The name of a parameter, its kind, and a list of its default, empty without a default."""
     if parameter.default is parameter.empty:
         return [parameter.name, parameter.kind.name, []]
     try:

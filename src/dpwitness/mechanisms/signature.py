@@ -1,4 +1,4 @@
-"""Which parameter of a function is the generator, the number of runs, the data; recognised by name."""
+"""The parameters of a function for the generator, the number of runs and the data, recognised by name."""
 
 import functools
 import inspect
@@ -70,7 +70,7 @@ class Signature:
         epsilon: float | None = None,
         delta: float | None = None,
     ) -> "Signature":
-        """Match a function, or anything callable, with the parameters given for it by name.
+        """Match a function, or a callable object, with the parameters given for it by name.
 
         `epsilon` (nats), `delta`: for the parameters so named that are not given. Raises `InvalidParameter` for a
         parameter that the function lacks or needs, for a function without data, and for a `size` or `n_samples` with
@@ -124,7 +124,7 @@ class Signature:
         )
 
     def __reduce__(self) -> tuple[object, ...]:
-        """Reduce to the user's own function, of which another process makes the copies."""
+        """Reduce to the user's own function, which another process copies again."""
         fields = {name: getattr(self, name) for name in self.__slots__ if name not in ("function", "original")}
         return _sent, (self.given_function, fields)
 
@@ -136,7 +136,7 @@ class Signature:
     def arguments(
         self, data: object, rng: np.random.Generator | None, size: int | None = None
     ) -> tuple[list[object], dict[str, object]]:
-        """The arguments of a call: those that must be given without a name, and the others by name."""
+        """The arguments of a call: the list without names, and the dict by name."""
         bound = {self.data: data, **self.parameters}
         if self.generator is not None:
             bound[self.generator] = rng
@@ -174,7 +174,7 @@ class LegacyGenerator:
 
 
 def declared_by(function: Any) -> tuple[Mapping[str, inspect.Parameter], tuple[str, ...]]:
-    """The parameters of a function, and the names of those that must be given without a name.
+    """The parameters of a function, and the names of parameters that must be given without a name.
 
     A wrapper that passes all parameters on (`functools.wraps`) has the parameters of the function behind it. It may
     read the first one by its place, as `functools.singledispatch` does: parameters up to the input are given without a

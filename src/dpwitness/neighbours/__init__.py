@@ -1,4 +1,4 @@
-"""Which inputs a claim calls neighbouring: relations, each a generator of candidate pairs and the judge of any pair.
+"""Relations: each proposes candidate pairs of inputs, and says whether a claim calls a pair neighbouring.
 
 A relation proposes a few pairs on which broken mechanisms show; the search spends most runs on the best of them. Every
 pair is used in both directions, so mirror images need not be listed.

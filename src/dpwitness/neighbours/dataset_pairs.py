@@ -1,4 +1,4 @@
-"""Pairs of datasets that differ in one group of records: those that break real code.
+"""Pairs of datasets that differ in one group of records, and that break real code.
 
 A slow mechanism sees the first few candidates only, so kinds of candidates come in turn. Most kinds are changes of
 single records without their unit; with units each record becomes a group of records, alike or different.
@@ -156,7 +156,7 @@ class Proposals:
         sizes = (500, 30, 5, 50, 256, 20, 4, 300, 64, 6, 16, 7, 8, 128, 200)
         for size in sizes if len(self.sizes) > 2 else ():
             if min(self.sizes) <= size <= max(self.sizes):
-                *others, last = self._drawn(size)
+                *others, last = self._draw(size)
                 yield self._change(others, last, high, "drawn at random")
 
     def _corners(self) -> list[Named]:
@@ -208,7 +208,7 @@ class Proposals:
         return named
 
     @property
-    def _what(self) -> str:
+    def _change_text(self) -> str:
         """The change of a record, for labels."""
         return "replaces another" if self.replace else "added"
 
@@ -223,7 +223,7 @@ class Proposals:
         """A record added, or put in the place of `before`; at the end unless `place` is given."""
         name, after = named
         where = "" if place is None else ", first" if place == 0 else ", in the middle"
-        label = f"{name} record {self._what}{where}, {len(others)} others {rest}"
+        label = f"{name} record {self._change_text}{where}, {len(others)} others {rest}"
         place = len(others) if place is None else min(place, len(others))
         return Change.of(others, [after], [before] if self.replace else [], place, label)
 
@@ -246,7 +246,7 @@ class Proposals:
     def _among_drawn(self) -> Iterator[Change]:
         """A record at an end, or odd, all others drawn at random."""
         for size, named, _ in self._sized(self._notable(1), VALUES_A_SIZE):
-            *others, last = self._drawn(size)
+            *others, last = self._draw(size)
             yield self._change(others, last, named, "drawn at random")
 
     def _outliers(self) -> Iterator[Change]:
@@ -265,7 +265,7 @@ class Proposals:
             yield self._change([middle] * (size - 1), middle, named, "ordinary", place)
 
     def _alone(self) -> Iterator[Change]:
-        """One record against no record, or another one; and each of a few values of a field in the place of another."""
+        """One record against no record or its opposite, and exchanges of two values of a field."""
         alone = (self._change([], self._opposite(named[1]), named, "") for named in self._notable(2))
         yield from in_turn((alone, self._exchanged()))
 
@@ -287,11 +287,11 @@ class Proposals:
         for size, ((rest, other), named), place in self._sized(tried, VALUES_A_SIZE, least=2):
             yield self._change([other] * (size - 1), self._opposite(named[1]), named, rest, place)
             if place is None:
-                mixed = [other if k % 2 else record for k, record in enumerate(self._drawn(size - 1))]
+                mixed = [other if k % 2 else record for k, record in enumerate(self._draw(size - 1))]
                 yield self._change(mixed, self._opposite(named[1]), named, f"drawn at random, half {rest}")
 
     def _single_fields(self) -> Iterator[Change]:
-        """One field at an end, a flipped label among them; also where no other record has the value.
+        """A record with one field at an end, such as a flipped label; also if no other record has the value.
 
         Without the record a class is then empty. The last field comes first: a label usually comes last.
         """
@@ -300,7 +300,7 @@ class Proposals:
     def _among_drawn_fields(self) -> Iterator[Change]:
         domains, paths = self.fields.domains, self.fields.paths
         for size in self.sizes:
-            *drawn, last = self._drawn(size)
+            *drawn, last = self._draw(size)
             for k in reversed(range(len(domains))[-CHANGED_FIELDS:]):
                 for value, other in permutations(domains[k].ends()[:2]):
                     name, record = setting(paths[k], value), with_value(last, k, value)
@@ -320,14 +320,14 @@ class Proposals:
             yield self._change([one] * (size - 1), before, (f"half {name}, half opposite", contrast), name)
 
     def _in_order(self) -> Iterator[Change]:
-        """Records in rising or falling order, those of the base first, one at an end in the middle of them."""
+        """A record at an end in the middle of records in rising or falling order, first of the base."""
         high, low = self._corners()[:2]
         tried = [(high, False), (low, True), (high, True), (low, False)]
         base = list(map(self.groups.stripped, self.base or ()))
         for named, falling in tried if len(base) > 1 else ():
             yield self._ordered(base, named, falling)
         for size, (named, falling), _ in self._sized(tried, least=3, large=True):
-            yield self._ordered(self._drawn(size), named, falling)
+            yield self._ordered(self._draw(size), named, falling)
 
     def _ordered(self, records: Sequence[Record], named: Named, falling: bool) -> Change:
         ordered = sorted(records, key=order_of, reverse=falling)
@@ -336,7 +336,7 @@ class Proposals:
         return self._change(others, ordered[place], named, f"in {'falling' if falling else 'rising'} order", place)
 
     def _among_equal(self) -> Iterator[Change]:
-        """All records equal, with one more or fewer, or one that is ordinary; or all opposite but one like it."""
+        """A record among equal records, or among opposite records with one that is equal to it."""
         tried = [(named, where) for named in self._corners() for where in ("", "behind", "before")]
         for size, (named, where), _ in self._sized(tried, large=True):
             one = named[1]
@@ -361,7 +361,7 @@ class Proposals:
         place = self.groups.place
         units = [*new, *([base[-1][place]] if self.replace and place is not None else [])]
         for turn, (name, first) in enumerate(self._notable(0) if units else ()):
-            label = f"{name} record {self._what}, {stay} others of the base"
+            label = f"{name} record {self._change_text}, {stay} others of the base"
             for shape in self._shapes(turn):
                 # At the end: rows of the base keep their labels.
                 group = self._group(first, units[turn % len(units)], shape.size, alike=shape.alike)
@@ -385,7 +385,7 @@ class Proposals:
             what = "at the opposite end" if self.replace else "removed"
             yield Change(rows=tuple(rows), label=f"{name} of the base {what}")
 
-    def _drawn(self, n: int) -> list[Record]:
+    def _draw(self, n: int) -> list[Record]:
         """Records as real data may hold them, the same ones every time; of the base where there is one."""
         if not self.base:
             return self.fields.draw(n)

@@ -124,7 +124,7 @@ class Steps:
         return change.edited(BOTH, lambda own: record if k is None else with_value(record, k, own[k]), label)
 
     def _with_value(self, change: Change, side: int, k: int, value: Value) -> Change:
-        """One field of the records of one side with one value."""
+        """The change with one value of one field in all records of one side."""
         label = setting(self.fields.paths[k], value) + (" in all others" if side == BOTH else "")
         return change.edited(side, lambda record: with_value(record, k, value), label)
 

@@ -125,7 +125,7 @@ def _check_flags(**flags: object) -> None:
         checks.kind(name, value, bool, "a bool", InvalidNeighbours)
 
 
-def _call(name: str, *arguments: str, **flags: bool) -> str:
+def _call_text(name: str, *arguments: str, **flags: bool) -> str:
     """The call that makes a domain, as text, without flags that are False."""
     return f"{name}({', '.join([*arguments, *(f'{flag}=True' for flag, is_set in flags.items() if is_set)])})"
 
@@ -212,7 +212,7 @@ class Categories(Listed):
     def __str__(self) -> str:
         shown = [repr(value) for value in self.values[:6]]
         more = [f"… {len(self.values) - len(shown)} more"] if len(self.values) > len(shown) else []
-        return _call("categories", *shown, *more, other=self.other, missing=self.missing)
+        return _call_text("categories", *shown, *more, other=self.other, missing=self.missing)
 
     @override
     def to_json(self) -> dict[str, object]:
@@ -303,7 +303,7 @@ class Text(Domain):
             raise InvalidNeighbours(f"max_length={brief(self.max_length)} must be a whole number of at least 1")
 
     def __str__(self) -> str:
-        return _call("text", str(self.max_length), missing=self.missing)
+        return _call_text("text", str(self.max_length), missing=self.missing)
 
     @override
     def to_json(self) -> dict[str, object]:
@@ -392,7 +392,7 @@ class Range(Domain):
 
     def __str__(self) -> str:
         ends = (f"{end:g}" if isinstance(end, float) else str(end) for end in (self.low, self.high))
-        return _call(self.kind, *ends, clipped=self.clipped, missing=self.missing)
+        return _call_text(self.kind, *ends, clipped=self.clipped, missing=self.missing)
 
     @override
     def to_json(self) -> dict[str, object]:

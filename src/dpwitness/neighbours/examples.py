@@ -115,7 +115,7 @@ def like(examples: Data) -> Like:
 
 
 def _domain_of_column(column: Any, categories: Sequence[Value], name: object) -> Domain:
-    """The domain of a column; `categories` are the only values that its type can hold, though few of them are there."""
+    """The domain of a column; `categories`: all values that its type can hold, also values that no record has."""
     what = f"column {brief(name)}"
     values = items(what, column, InvalidNeighbours)
     if categories and {type(value) for value in categories} <= {str, int, float, bool}:

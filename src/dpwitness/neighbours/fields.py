@@ -219,7 +219,7 @@ DOMAINS: Final[dict[str, tuple[Callable[..., Domain], AnyCodec, tuple[str, ...]]
 
 
 def _schema(definitions: Definitions) -> Schema:
-    """A domain, or parts each of which is a domain again."""
+    """The schema of a domain, or of parts that are domains again."""
     whole: Schema = {"$ref": "#/$defs/Domain"}
     if "Domain" not in definitions:
         definitions["Domain"] = {}  # it refers to itself

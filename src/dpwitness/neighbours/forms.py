@@ -126,7 +126,7 @@ class ListLayout(Layout):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordLayout(Layout):
-    """One record alone."""
+    """A single record, not in a dataset."""
 
     missing = (math.nan, None)
 
@@ -486,7 +486,7 @@ def usual_form(fields: Fields) -> str:
     return "array" if _is_numeric(fields) and fields.kind != "list" else "list"
 
 
-def form_meant(form: object, known: str | None) -> Any:
+def form_named(form: object, known: str | None) -> Any:
     """The form that a name means; `known` is the form of a base or of examples. Other names mean themselves."""
     if form == "pandas":
         return "dataframe"

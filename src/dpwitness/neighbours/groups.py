@@ -243,7 +243,7 @@ class Groups:
 def _merged(
     first: Sequence[Record], second: Sequence[Record], gone: Sequence[bool], new: Sequence[bool]
 ) -> Change | None:
-    """The change from the records of one group, if any, to those of another; None if other records differ."""
+    """The change from the group `gone` to the group `new`, which may be empty; None if other records differ."""
     rows: list[tuple[Record, int]] = []
     before = BEFORE if any(new) else AFTER  # a group of one dataset alone is added
     i = j = 0

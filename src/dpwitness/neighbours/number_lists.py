@@ -270,7 +270,7 @@ class Histogram(NumberList):
 
     @override
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
-        """One person more, or fewer, in the first, last, largest, smallest and middle cell.
+        """Pairs with one person more, or fewer, in the first, last, largest, smallest and middle cell.
 
         Raises `InvalidNeighbours` for data that are no list of whole counts.
         """
@@ -327,7 +327,7 @@ def histogram(length: int = 5, *, any_length: bool = False) -> Histogram:
 @written_by_fields
 @dataclass(frozen=True, slots=True)
 class Bits(NumberList):
-    """One bit a person, for `length` people; neighbours differ in one bit. `any_length`: as in `NumberList`."""
+    """Bits of `length` people, one each; neighbours differ in one bit. `any_length`: as in `NumberList`."""
 
     kind: ClassVar[str] = "bits"
 

@@ -17,7 +17,7 @@ from dpwitness.neighbours.dataset_steps import Steps
 from dpwitness.neighbours.domains import in_turn, plain
 from dpwitness.neighbours.examples import Like, from_strategy, is_strategy, like
 from dpwitness.neighbours.fields import DescribedFields, Fields, Record, fields_of
-from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_meant, form_of_data, usual_form
+from dpwitness.neighbours.forms import FORMS, Layout, check_form, form_named, form_of_data, usual_form
 from dpwitness.neighbours.groups import AFTER, BEFORE, Change, Groups, same_record
 from dpwitness.neighbours.inputs import Data, as_input, exact_key, require_shallow
 from dpwitness.neighbours.pair import Pair
@@ -123,7 +123,7 @@ class Records(Relation):
         object.__setattr__(self, "layout", self.layout.fitted(self.fields))
 
     def _require_bound(self, name: str, records: Sequence[Record]) -> None:
-        """Raise `InvalidNeighbours` for records of which a unit has more than it may."""
+        """Raise `InvalidNeighbours` if a unit has more records than `at_most`."""
         found = self._groups.too_many(records)
         if found is not None:
             raise InvalidNeighbours(f"{name} holds {found}: give data within the bound, or a larger at_most=")
@@ -294,7 +294,7 @@ class Records(Relation):
         cls, domain: Fields, adjacency: str | None, size: Size, form: str, unit: Unit = None,
         at_most: int | None = None, empty: object = OMITTED,
     ) -> "Records":  # fmt: skip
-        """Build it from what a file holds. Raises `InvalidNeighbours`."""
+        """Build the relation from the keys of a file. Raises `InvalidNeighbours`."""
         check_form(form, domain)
         relation = cls(
             fields=domain, adjacency=adjacency, size=size, form=form, layout=FORMS[form].usual(domain),
@@ -405,7 +405,7 @@ def records(
     example = given if isinstance(given, Like) else None
     fields = fields_of(given) if example is None else example.fields
     known = source or (None if example is None else example.form)
-    form = form_meant(form, known) or known or usual_form(fields)
+    form = form_named(form, known) or known or usual_form(fields)
     check_form(form, fields)
     layout = example.layout if example is not None and example.form == form else None
     flat = None

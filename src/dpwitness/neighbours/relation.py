@@ -31,7 +31,7 @@ T = TypeVar("T")
 
 
 class Relation(ABC):
-    """Which pairs of inputs are neighbours under a claim. A relation inherits this class and defines `candidates`.
+    """The pairs of inputs that are neighbours under a claim. A relation inherits this class and defines `candidates`.
 
     The search tries `candidates`, then `variations` of the best ones; a witness is shrunk by the steps of `smaller`.
     `contains` must accept all these pairs.
@@ -126,7 +126,7 @@ class Relation(ABC):
 
 
 @contextmanager
-def _asked(relation: Relation, method: str) -> Iterator[None]:
+def _naming_errors(relation: Relation, method: str) -> Iterator[None]:
     """Turn an exception of another package's relation into `InvalidNeighbours`; a fault of ours stays as it is."""
     try:
         yield
@@ -138,7 +138,7 @@ def _asked(relation: Relation, method: str) -> Iterator[None]:
         raise InvalidNeighbours(f"neighbours={brief(relation)}: its {method} raised {class_and_text(error)}") from error
 
 
-def _all_are(relation: Relation, method: str, wanted: type[T], given: Iterable[object]) -> Iterator[T]:
+def _check_all(relation: Relation, method: str, wanted: type[T], given: Iterable[object]) -> Iterator[T]:
     """The results of a method of a relation, each checked to be of a class. Raises `InvalidNeighbours`."""
     for one in given:
         if not isinstance(one, wanted):
@@ -149,15 +149,15 @@ def _all_are(relation: Relation, method: str, wanted: type[T], given: Iterable[o
         yield one
 
 
-def _proposed(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
+def _pairs_of(relation: Relation, method: str, *given: Any, **settings: Any) -> Iterator[Pair]:
     """The pairs of a method of a relation. Raises `InvalidNeighbours` where it raises, or gives other objects."""
-    with _asked(relation, method):
-        yield from _all_are(relation, method, Pair, getattr(relation, method)(*given, **settings))
+    with _naming_errors(relation, method):
+        yield from _check_all(relation, method, Pair, getattr(relation, method)(*given, **settings))
 
 
 def adjacent(relation: Relation, pair: Pair, data: Data | None = None) -> bool:
     """Whether a relation calls the two inputs of a pair adjacent; one of them must be `data` where data are given."""
-    with _asked(relation, "contains"):
+    with _naming_errors(relation, "contains"):
         return bool(relation.contains(pair, data))
 
 
@@ -181,19 +181,19 @@ def proposed_pairs(
     relation: Relation, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0
 ) -> Iterator[Pair]:
     """The candidates of a relation, not yet judged. Raises `InvalidNeighbours` where the relation raises."""
-    return _proposed(relation, "candidates", data, centre=centre, scale=scale)
+    return _pairs_of(relation, "candidates", data, centre=centre, scale=scale)
 
 
 def taken(relation: Relation, data: object) -> Data:
     """The user's data, in the form in which a relation takes them. Raises `InvalidNeighbours`."""
-    with _asked(relation, "take"):
+    with _naming_errors(relation, "take"):
         return relation.take(data)
 
 
 def alternatives(relation: Relation) -> tuple[Relation, ...]:
     """The relations of an open adjacency, each with its own verdict. Raises `InvalidNeighbours` for other objects."""
-    with _asked(relation, "alternatives"):
-        return tuple(_all_are(relation, "alternatives", Relation, relation.alternatives()))  # type: ignore[type-abstract]  # of isinstance alone
+    with _naming_errors(relation, "alternatives"):
+        return tuple(_check_all(relation, "alternatives", Relation, relation.alternatives()))  # type: ignore[type-abstract]  # of isinstance alone
 
 
 def adjacent_candidates(
@@ -213,7 +213,7 @@ def adjacent_candidates(
 
 def adjacent_unusual(relation: Relation, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
     """The unusual pairs of a relation that the relation contains."""
-    pairs = _proposed(relation, "unusual", centre=centre, scale=scale)
+    pairs = _pairs_of(relation, "unusual", centre=centre, scale=scale)
     return (pair for pair in pairs if adjacent(relation, pair))
 
 
@@ -221,15 +221,15 @@ def adjacent_variations(
     relation: Relation, pair: Pair, data: Data | None = None, *, scale: float = 1.0
 ) -> Iterator[Pair]:
     """The variations of a pair that the relation contains and, if data are given, that hold the data."""
-    return _staying(relation, _proposed(relation, "variations", pair, scale=scale), data)
+    return _within(relation, _pairs_of(relation, "variations", pair, scale=scale), data)
 
 
 def smaller(relation: Relation, pair: Pair, data: Data | None = None) -> Iterator[Pair]:
     """Shrinking steps of a pair within the relation; no steps if data are given, since data stay as they are."""
-    return iter(()) if data is not None else _staying(relation, _proposed(relation, "smaller", pair))
+    return iter(()) if data is not None else _within(relation, _pairs_of(relation, "smaller", pair))
 
 
-def _staying(relation: Relation, pairs: Iterator[Pair], data: Data | None = None) -> Iterator[Pair]:
+def _within(relation: Relation, pairs: Iterator[Pair], data: Data | None = None) -> Iterator[Pair]:
     """The pairs that a relation contains and that hold the data, if given."""
     return pairs if data is None and relation.judged else (pair for pair in pairs if adjacent(relation, pair, data))
 
@@ -302,7 +302,7 @@ def relation_to_json(relation: Relation | None) -> dict[str, object] | None:
     """A relation as JSON values; None where it cannot be written. Raises `InvalidNeighbours` if its `to_json` does."""
     if relation is None:
         return None
-    with _asked(relation, "to_json"):
+    with _naming_errors(relation, "to_json"):
         return relation.to_json()
 
 
@@ -419,7 +419,7 @@ def _checked_pair(given: Data, hint: str) -> Pair:
 def as_relation(given: Relation | Sequence[Data]) -> Relation:
     """A given relation, or a list of pairs as a relation. Raises `InvalidNeighbours` for any other object."""
     if isinstance(given, Relation):
-        with _asked(given, "adjacency"):
+        with _naming_errors(given, "adjacency"):
             name: object = given.adjacency
         if name is not None and not isinstance(name, str):
             raise InvalidNeighbours(

@@ -77,7 +77,7 @@ def dumped(content: object) -> bytes:
         return out.getvalue()
 
     try:
-        with _users_own_by_value():
+        with _pickle_users_code():
             return written()
     except Exception as first:  # whatever an object of the user's raises when it is written
         try:
@@ -96,7 +96,7 @@ _REGISTRY_LOCK: Final = threading.Lock()
 
 
 @contextmanager
-def _users_own_by_value() -> Iterator[None]:
+def _pickle_users_code() -> Iterator[None]:
     """Let functions and classes of the user's own files be written with everything that they reach, not by name."""
     import cloudpickle
 
@@ -207,8 +207,8 @@ def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -
     shards = range(first, end)
     try:
         with _LOADING_LOCK:
-            sent, first_runs, lock = _ready(mechanism, os.getpid())
-            ready = _work(sent, work)
+            sent, first_runs, lock = _load_mechanism(mechanism, os.getpid())
+            ready = _load_work(sent, work)
     except Exception as error:  # an import that fails, another version of a library: whatever keeps it from running
         why = str(error) if isinstance(error, CannotSend) else class_and_text(error)
         return Answer(shards=shards, worker=process_name(), refused=why)
@@ -228,9 +228,9 @@ def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -
 
 
 @lru_cache(4)
-def _ready(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, Any]:
+def _load_mechanism(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, Any]:
     """A mechanism that was sent, its first runs here, and a lock for all who run it; a fork, `process`, begins anew."""
-    package: SentMechanism = _loaded(content)
+    package: SentMechanism = _unpickle(content)
     if package.sender != process_name():  # threads of one process leave its global generators as they are
         if package.sender.partition(" ")[0] == _PROCESS_WORD and not package.mechanism.reproducible:
             raise CannotSend(
@@ -244,13 +244,13 @@ def _ready(content: bytes | Path, process: int) -> tuple[Mechanism, FirstRuns, A
 
 
 @lru_cache(4)
-def _work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
+def _load_work(mechanism: Mechanism, content: bytes | Path) -> ShardedRuns[Any]:
     """A piece of work that was sent, with its mechanism."""
-    work: ShardedRuns[Any] = _loaded(content)
+    work: ShardedRuns[Any] = _unpickle(content)
     return replace(work, mechanism=mechanism)
 
 
-def _loaded(content: bytes | Path) -> Any:
+def _unpickle(content: bytes | Path) -> Any:
     """An object that was sent as bytes, or as a file of this machine that holds the bytes."""
     if isinstance(content, bytes):
         return pickle.loads(content)
@@ -334,7 +334,7 @@ class Dispatcher:
         """Yield the results of all shards in order; None, once, as the last, where the deadline passes first."""
         first = 0
         # What has begun here ends here, so that no outcome decides whether it counts.
-        here = takewhile(lambda shard: not self._pays(work, work.count - shard, deadline), range(work.count))
+        here = takewhile(lambda shard: not self._saves_time(work, work.count - shard, deadline), range(work.count))
         for result in self._do_here(work, here, deadline):
             yield result
             if result is None:
@@ -343,7 +343,7 @@ class Dispatcher:
         if first < work.count and not (deadline is not None and deadline.closed):
             yield from self._do_there(work, first, deadline)
 
-    def _pays(self, work: ShardedRuns[Any], shards: int, deadline: Deadline | None) -> bool:
+    def _saves_time(self, work: ShardedRuns[Any], shards: int, deadline: Deadline | None) -> bool:
         """Whether sending the last shards of this work saves time."""
         if not self.away or self._pool.eager:
             return self.away
@@ -372,14 +372,14 @@ class Dispatcher:
 
     def _do_there(self, work: ShardedRuns[T], first: int, deadline: Deadline | None) -> Iterator[T | None]:
         """The results of shards from `first` on, made in other processes, or here if no other process can."""
-        content = self._published(work, deadline)
+        content = self._publish_work(work, deadline)
         if content is not None:
             with closing(self._answers(work, content, first, deadline)) as answers:
                 for answer in answers:
                     if answer is None:
                         yield None
                         return
-                    if not self._believed(answer):
+                    if not self._accept(answer):
                         break
                     yield from self._results(answer)
                     first = answer.shards.stop
@@ -387,7 +387,7 @@ class Dispatcher:
                     return
         yield from self._do_here(work, range(first, work.count), deadline)
 
-    def _stay(self, reason: str) -> None:
+    def _keep_here(self, reason: str) -> None:
         """Send nothing from now on, and say why, once."""
         self._refused = True
         where = "all cores of this machine" if self._mechanism.threads else "one core"
@@ -396,7 +396,7 @@ class Dispatcher:
             if note not in self._notes:
                 self._notes.append(note)
 
-    def _published(self, work: ShardedRuns[Any], deadline: Deadline | None) -> Any:
+    def _publish_work(self, work: ShardedRuns[Any], deadline: Deadline | None) -> Any:
         """A piece of work as the pool takes it, behind its mechanism; None where it stays here, or is late."""
         try:
             with self._lock:
@@ -404,9 +404,9 @@ class Dispatcher:
                     self._publish_mechanism(work, deadline)
                 if self._refused or self._sent is None:
                     return None
-            return self._pool.publish(dumped(replace(work, mechanism=None)))  # type: ignore[arg-type]  # until `_work`
+            return self._pool.publish(dumped(replace(work, mechanism=None)))  # type: ignore[arg-type]  # until `_load_work`
         except CannotSend as error:
-            self._stay(f"it cannot be sent to another process ({error})")
+            self._keep_here(f"it cannot be sent to another process ({error})")
             return None
 
     def _publish_mechanism(self, work: ShardedRuns[Any], deadline: Deadline | None) -> None:
@@ -426,7 +426,7 @@ class Dispatcher:
         if dumped(state) == before:
             self._sent = first_runs, self._pool.publish(dumped(package))
         else:
-            self._stay("it changes while it runs, so that it would not be the same in each process")
+            self._keep_here("it changes while it runs, so that it would not be the same in each process")
 
     def _answers(
         self, work: ShardedRuns[Any], content: Any, first: int, deadline: Deadline | None
@@ -444,19 +444,21 @@ class Dispatcher:
             with closing(ordered(self._pool, tasks, deadline, again=0 if once else WORKER_LOSSES)) as answers:
                 for answer in answers:
                     if answer is not None and once and self._pool.repeated(content):
-                        raise self._crashed(work, answer.shards, "another one made its runs again")
+                        raise self._crash_error(work, answer.shards, "another one made its runs again")
                     yield answer
         except WorkerLost as lost:
             if isinstance(lost.__cause__, CancelledError):
                 raise ClusterLost("the executor cancelled work that was on its way") from lost
             task: Any = lost.task
-            raise self._crashed(work, range(*task.args[-2:]), first_line(lost.__cause__ or lost)) from lost.__cause__
+            raise self._crash_error(
+                work, range(*task.args[-2:]), first_line(lost.__cause__ or lost)
+            ) from lost.__cause__
         except DPWitnessError:
             raise
         except Exception as error:  # what the runs raise comes back in an answer
             raise self._pool.failure(error) from error
 
-    def _crashed(self, work: ShardedRuns[Any], shards: range, how: str) -> MechanismCrashed:
+    def _crash_error(self, work: ShardedRuns[Any], shards: range, how: str) -> MechanismCrashed:
         runs = f"{shards.start * work.size} to {min(shards.stop * work.size, work.runs) - 1}"
         seeded = self._mechanism.reproducible or not work.role.evidence
         often = f"{WORKER_LOSSES} times, in the runs" if seeded else "in or beside runs that no seed repeats,"
@@ -466,13 +468,13 @@ class Dispatcher:
             "to see how it ends"
         )
 
-    def _believed(self, answer: Answer) -> bool:
+    def _accept(self, answer: Answer) -> bool:
         """Whether a process runs the mechanism as this one does; if not, the mechanism stays here from now on."""
         with self._lock:
             if self._refused or self._sent is None:
                 return False
             if answer.refused is not None:
-                self._stay(f"it cannot be run in another process ({answer.refused})")
+                self._keep_here(f"it cannot be run in another process ({answer.refused})")
                 return False
             if answer.worker in self._first_runs:
                 return True
@@ -480,15 +482,15 @@ class Dispatcher:
             self._first_runs[answer.worker] = answer.first_runs
             first = answer.first_runs
             if self._mechanism.reproducible and first.digest != self._sent[0].digest:
-                self._stay(
+                self._keep_here(
                     "in another process it returned something else from the same random numbers, so it keeps "
                     "something between runs, or the process is not like this one"
                 )
             elif not self._mechanism.reproducible and first in known:
                 if first.orders > 9 * math.log(10):  # by chance with a probability below 10⁻⁹
-                    self._stay("two processes returned the same in their first runs, so they draw the same noise")
+                    self._keep_here("two processes returned the same in their first runs, so they draw the same noise")
                 elif _may_hold_generator(self._mechanism):
-                    self._stay(
+                    self._keep_here(
                         "two processes returned the same in their first runs, which hardly vary: whether they draw the "
                         "same noise is not known"
                     )

@@ -278,14 +278,14 @@ class Processes(Pool):
                     self._loky = ProcessPoolExecutor(
                         self.workers,
                         timeout=60.0,  # a process without work ends
-                        initializer=_begin,
+                        initializer=_prepare_process,
                         initargs=(os.getpid(),),
                         env=threads_of_each(self.workers),
                     )
                     # An interrupt comes in the main thread and must not leave half of the start done: at exit Python
                     # would wait for ever for a thread of loky that nothing ends.
                     with ThreadPoolExecutor(1) as aside:
-                        aside.submit(_start, self._loky).result()
+                        aside.submit(_start_processes, self._loky).result()
                 executor = self._loky
             try:
                 future: Future[T] = executor.submit(task)
@@ -324,15 +324,15 @@ def threads_of_each(workers: int) -> dict[str, str]:
     return {name: threads for name in THREAD_VARIABLES if name not in os.environ}
 
 
-def _start(loky: Any) -> None:
-    """Start the processes of an executor. Ctrl-C waits in these until `_begin`, which comes behind their imports."""
+def _start_processes(loky: Any) -> None:
+    """Start the processes of an executor, in which Ctrl-C waits until their imports end and `_prepare_process` runs."""
     if hasattr(signal, "pthread_sigmask"):
         resource_tracker.ensure_running()  # first: in some CPythons its start lets Ctrl-C through again
         signal.pthread_sigmask(signal.SIG_BLOCK, (signal.SIGINT,))
     loky.submit(int)
 
 
-def _begin(parent: int) -> None:
+def _prepare_process(parent: int) -> None:
     """Prepare a process: ignore Ctrl-C, which is for the process that started it, and end with that process.
 
     A mechanism's prints go to standard error, since the standard output may be a command's, for its result.
@@ -341,11 +341,11 @@ def _begin(parent: int) -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if hasattr(signal, "pthread_sigmask"):
         signal.pthread_sigmask(signal.SIG_UNBLOCK, (signal.SIGINT,))
-    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
+    threading.Thread(target=end_with_parent, args=(parent,), daemon=True).start()
 
 
-def end_with(parent: int) -> None:
-    """End this process when the one that started it is gone: a killed process sends no message."""
+def end_with_parent(parent: int) -> None:
+    """End this process when its parent is gone: a killed process sends no message."""
     while os.getppid() == parent:
         time.sleep(0.5)
     os._exit(1)
@@ -371,7 +371,7 @@ class Cluster(Pool):
         self, client: "Client", name: str, settings: Mapping[str, Any] | None = None, *, local: bool = False
     ) -> None:
         self._client, self._name, self._local = client, name, local
-        with self._reached():
+        with self._require_answer():
             try:
                 client.wait_for_workers(1, timeout=CONNECT_SECONDS)
             except TimeoutError as error:
@@ -383,7 +383,7 @@ class Cluster(Pool):
         super().__init__(executor, max(workers, 1))
 
     @contextmanager
-    def _reached(self) -> Iterator[None]:
+    def _require_answer(self) -> Iterator[None]:
         """Raise `ClusterLost` if the scheduler does not answer a request of the context."""
         from distributed.comm.core import CommClosedError
 
@@ -392,28 +392,28 @@ class Cluster(Pool):
         except ClusterLost:
             raise
         except (OSError, CommClosedError, CancelledError, RuntimeError, ValueError) as error:
-            raise self._lost(first_line(error)) from error
+            raise self._lost_error(first_line(error)) from error
 
-    def _lost(self, why: str) -> ClusterLost:
+    def _lost_error(self, why: str) -> ClusterLost:
         return ClusterLost(f"the scheduler of the cluster {self._name} does not answer any more ({why})")
 
     @override
     def submit(self, task: Callable[[], T]) -> "Future[T]":
         assert isinstance(task, partial)  # whose arguments go by themselves: among them Dask finds what is published
-        with self._reached():
+        with self._require_answer():
             return self.executor.submit(task.func, *task.args)
 
     @override
     def publish(self, content: bytes) -> Any:
         """The bytes as the result of a task: each worker fetches it once, and a lost result is made again."""
-        with warnings.catch_warnings(), self._reached():
+        with warnings.catch_warnings(), self._require_answer():
             warnings.filterwarnings("ignore", "Sending large graph", UserWarning)  # large data are sent, and only once
             return self._client.submit(bytes, content, pure=False)
 
     @override
     def repeated(self, content: Any) -> bool:
-        with self._reached():
-            return bool(self._client.run_on_scheduler(_suspicious, content.key))  # type: ignore[no-untyped-call]  # as above
+        with self._require_answer():
+            return bool(self._client.run_on_scheduler(_lost_a_worker, content.key))  # type: ignore[no-untyped-call]  # as above
 
     @override
     def failure(self, error: Exception) -> DPWitnessError:
@@ -424,7 +424,7 @@ class Cluster(Pool):
                 f"several workers of the cluster {self._name} ended while they ran the mechanism: {first_line(error)}"
             )
         cancelled = isinstance(error, CancelledError)
-        return self._lost("what was on its way is cancelled") if cancelled else super().failure(error)
+        return self._lost_error("what was on its way is cancelled") if cancelled else super().failure(error)
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:
@@ -435,7 +435,7 @@ class Cluster(Pool):
         super().end(futures, patience)
         if self._local and not patience and self._client.status == "running":
             time.sleep(GRACE_SECONDS)
-            with suppress(ClusterLost), self._reached():  # the next task is refused, and says so
+            with suppress(ClusterLost), self._require_answer():  # the next task is refused, and says so
                 hung = [worker for worker, tasks in self._client.run(_executing).items() if tasks]
                 self._client.restart_workers(hung)
 
@@ -445,7 +445,7 @@ def _executing(dask_worker: Any) -> int:
     return len(dask_worker.state.executing)
 
 
-def _suspicious(content: str, dask_scheduler: Any) -> bool:
+def _lost_a_worker(content: str, dask_scheduler: Any) -> bool:
     """Whether a worker with a task of this published argument ended; called on the scheduler."""
     return any(task.suspicious for task in dask_scheduler.tasks[content].dependents)
 
@@ -479,11 +479,11 @@ def cluster_of(cluster: "str | Client | ClientExecutor", workers: int) -> Cluste
     with _CLIENTS_LOCK:
         key = (cluster, workers if cluster == "local" else 0)
         if key not in _CLIENTS or _CLIENTS[key].status != "running":
-            _CLIENTS[key] = _connected(cluster, workers)
+            _CLIENTS[key] = _connect(cluster, workers)
         return Cluster(_CLIENTS[key], cluster, local=cluster == "local")
 
 
-def _connected(address: str, workers: int) -> "Client":
+def _connect(address: str, workers: int) -> "Client":
     """A client of a scheduler; for "local" the scheduler starts processes of this machine, with one thread each."""
     from distributed import Client, LocalCluster
 

@@ -71,7 +71,7 @@ class Runner:
         """Seconds left for health checks of a result, at least 1: the first runs may have taken all of the time."""
         return max(self.due - time.monotonic(), 1.0)
 
-    def _made(self, work: ShardedRuns[T]) -> Iterator[T | None]:
+    def _results(self, work: ShardedRuns[T]) -> Iterator[T | None]:
         """The results of shards in order, made in parallel if the mechanism allows it; None at the deadline."""
         if self.pool is not None:
             return self.pool.map(work, self.deadline)
@@ -161,15 +161,15 @@ class Runner:
         then, and raises if there are none. Raises `CompiledDisagrees` as `Agreement`.
         """
         self.agreement.require(self.mechanism, pair)
-        rows, _ = self._drawn(pair, n, role, key, coupled=coupled, size=size)
+        rows, _ = self._draw(pair, n, role, key, coupled=coupled, size=size)
         if self.mechanism.grow():
-            rows, _ = self._drawn(pair, n, role, key, coupled=coupled, size=size)
+            rows, _ = self._draw(pair, n, role, key, coupled=coupled, size=size)
         if rows.shape[1] < (1 if partial_too else n):
             name = self.mechanism.name
             raise MechanismTimeout(f"{name} did not finish {n} search runs in time: give more time, or fewer runs")
-        return self._noted(rows)
+        return self._note_kinds(rows)
 
-    def _noted(self, rows: Rows) -> tuple[Rows, Rows]:
+    def _note_kinds(self, rows: Rows) -> tuple[Rows, Rows]:
         """Rows of each side; columns that hold exceptions or texts are noted, for the words of events."""
         columns = self.mechanism.columns
         if columns is not None and not columns.full:  # what stands behind them has no place of its own yet
@@ -185,7 +185,7 @@ class Runner:
                     kinds.update(np.unique(entries[exceptions]).tolist(), () if exceptions.all() else (None,))
         return x, y
 
-    def _drawn(
+    def _draw(
         self, pair: Pair, n: int, role: Role, key: tuple[int, ...], *, coupled: bool, size: int | None
     ) -> tuple[Rows, Turns]:
         """Rows of shape (2, n, width) by the present columns, and turns, of the runs before the deadline, if any."""
@@ -195,7 +195,7 @@ class Runner:
         shards = self._shards(pair, role, key, n, coupled, size)
         work = OutcomeRows(**shards, width=max(mechanism.width, 1))
         mechanism.traits.entries.clear()  # columns follow from these runs: others may have ended by the clock
-        for part in self._made(work):
+        for part in self._results(work):
             if part is None:
                 break
             needed = max(needed, part[0])
@@ -214,10 +214,10 @@ class Runner:
         """The arguments that all work of this runner has in common."""
         return {
             "mechanism": self.mechanism, "pair": pair, "seed": self.seed, "role": role, "key": key, "runs": n,
-            "size": size or self._shard_of(pair), "coupled": coupled, "columns": self.mechanism.columns,
+            "size": size or self._shard_size(pair), "coupled": coupled, "columns": self.mechanism.columns,
         }  # fmt: skip
 
-    def _shard_of(self, pair: Pair) -> int:
+    def _shard_size(self, pair: Pair) -> int:
         """Paired runs of a shard, at most 1/32 of the time if inputs are large: the deadline cuts a shard off."""
         mechanism = self.mechanism
         size, most = mechanism.shard_of(pair), self.max_time / 32
@@ -256,7 +256,7 @@ class Runner:
         width = EventCells.width_for(mechanism, events)
         work = EventCells(**self._shards(pair, role, key, n, True, size), width=width, events=events)
         total: Cells | None = None
-        for cells in self._made(work):
+        for cells in self._results(work):
             if cells is None:
                 if partial_too and total is not None:
                     break
@@ -276,9 +276,9 @@ class Runner:
         bet, outcomes would decide which runs count.
         """
         size = self.part_of(n)
-        rows, turns = self._drawn(pair, n, Role.EPOCH, key, coupled=True, size=size)
+        rows, turns = self._draw(pair, n, Role.EPOCH, key, coupled=True, size=size)
         counts = CountsTable(cells_of(events, *rows))
-        noted = self._noted(rows)
+        noted = self._note_kinds(rows)
         self.mechanism.grow()  # from the next epoch on
         return counts, *noted, turns
 
@@ -300,11 +300,11 @@ class Runner:
         """
         mechanism, events = self.mechanism, tuple(events)
         width = EventCells.width_for(mechanism, events)
-        size = self._shard_of(pair)
+        size = self._shard_size(pair)
         size *= mechanism.cost.shards_larger(size, max_runs)
         work = EventCells(**self._shards(pair, Role.CONFIRM, (), max_runs, coupled, size), width=width, events=events)
         totals = tuple(Counts() for _ in events)
-        for part in self._made(work):
+        for part in self._results(work):
             if part is None:
                 if not totals[0].runs:
                     raise MechanismTimeout(

@@ -84,7 +84,7 @@ class ShardedRuns(ABC, Generic[T_co]):
         turns = order(self.seed, self.role, *key, runs=min(self.size, self.runs - first))
         runs = PairedRuns(pair=self.pair, order=turns, coupled=self.coupled, start=first, columns=self.columns)
         before = mechanism.copies
-        made = self._made(runs, generator(self.seed, self.role, *key))
+        made = self._make(runs, generator(self.seed, self.role, *key))
         if self.role.evidence and mechanism.copies and not before and not mechanism.reproducible:
             raise DependentRuns(
                 f"{mechanism.name} changed its input in place, for the first time in runs that are evidence: let it "
@@ -93,7 +93,7 @@ class ShardedRuns(ABC, Generic[T_co]):
         return made
 
     @abstractmethod
-    def _made(self, runs: PairedRuns, rng: np.random.Generator) -> T_co:
+    def _make(self, runs: PairedRuns, rng: np.random.Generator) -> T_co:
         """Make the runs of one shard from its generator."""
 
 
@@ -102,7 +102,7 @@ class OutcomeRows(ShardedRuns[tuple[int, Rows, Turns]]):
     """Runs whose outcomes are returned as rows."""
 
     @override
-    def _made(self, runs: PairedRuns, rng: np.random.Generator) -> tuple[int, Rows, Turns]:
+    def _make(self, runs: PairedRuns, rng: np.random.Generator) -> tuple[int, Rows, Turns]:
         """Return the length of the longest outcome, rows of shape (2, runs, width), as wide at least, and the turns."""
         longest, rows = self.mechanism.pair_rows(runs, rng, self.width)
         return longest, rows, self.mechanism.turns(runs.order)
@@ -125,7 +125,7 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
         return asked if mechanism.compiled else max(mechanism.width, asked - 1, 1)
 
     @override
-    def _made(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
+    def _make(self, runs: PairedRuns, rng: np.random.Generator) -> Cells:
         """Return n10, n11, n01, n00 of every event, as an array of shape (events, 4 or more).
 
         For events made of k cells, the k·k table of cells on D and on D′ follows.

@@ -38,7 +38,7 @@ class Role(Enum):
 
 
 def generator(seed: int, role: Role, *key: int) -> np.random.Generator:
-    """The stream of a role and further numbers, SFC64: what coupled runs need."""
+    """The generator of a stream, named by a role and further numbers; SFC64, as coupled runs need."""
     return np.random.Generator(_bits(seed, role, *key))
 
 

@@ -1,4 +1,4 @@
-"""From a plain function to machine code: one driver module per mechanism, written once and cached on disk.
+"""Machine code of plain functions: one driver module per mechanism, written once and cached on disk.
 
 numba's on-disk cache never hits for a closure over a mechanism, but does for a small module that imports it. So each
 mechanism gets such a module, in a file named by a fingerprint of the mechanism and of everything it refers to (numba
@@ -112,15 +112,15 @@ def load_driver(mechanism: Callable[..., object], arguments: list[str]) -> Any:
 
     `arguments`: the expressions to call it with, in order. Numba compiles, and may refuse, when it is first called.
     """
-    return _loaded(mechanism, DRIVER, "fill", ", ".join(arguments))
+    return _load(mechanism, DRIVER, "fill", ", ".join(arguments))
 
 
 def compiled(function: Callable[..., object]) -> Any:
     """A function with all that it calls as machine code, without the GIL, from the cache if it is there."""
-    return _loaded(function, FUNCTION_MODULE, "call", "")
+    return _load(function, FUNCTION_MODULE, "call", "")
 
 
-def _loaded(function: Callable[..., object], text: str, name: str, call: str) -> Any:
+def _load(function: Callable[..., object], text: str, name: str, call: str) -> Any:
     """The function `name` of a module of this text, which runs `function`."""
     key, complete = fingerprint(function, text + call)
     module = f"_dpwitness_driver_{key}"

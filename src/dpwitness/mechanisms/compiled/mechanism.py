@@ -16,7 +16,7 @@ from dpwitness.machine import Overdue, compiled_within
 from dpwitness.mechanisms.columns import Columns
 from dpwitness.mechanisms.compiled.driver import Refused, load_driver, reason
 from dpwitness.mechanisms.draws import sfc64_state
-from dpwitness.mechanisms.failures import described_on_both_inputs, raised
+from dpwitness.mechanisms.failures import describe_both_inputs, raised_error
 from dpwitness.mechanisms.mechanism import Mechanism, PairedRuns, Rows
 from dpwitness.mechanisms.outcomes import FlatShape, flat_names
 from dpwitness.mechanisms.signature import Signature, own_copy
@@ -133,9 +133,9 @@ class CompiledMechanism(Mechanism):
             at = int(position[0])
             if at == NOT_STARTED:  # no run had begun: it was the compiler that raised
                 raise Refused(str(error) or type(error).__name__) from error
-            failure = raised(self.name, error, runs.start + at % n, runs.pair.sides[at // n])
+            failure = raised_error(self.name, error, runs.start + at % n, runs.pair.sides[at // n])
             if self.plain is None:  # asked by who compiles it
-                raise described_on_both_inputs(self.fill, runs.pair, failure) from error
+                raise describe_both_inputs(self.fill, runs.pair, failure) from error
             state[:] = before
             self._raise_as_python(runs, at % n, rng, failure)
         if self.shape is not None and not self.shape.fits(rows):
@@ -162,7 +162,7 @@ class CompiledMechanism(Mechanism):
                         rng.bit_generator.state = state
                     self.plain.fill(runs.pair.sides[side], rng, row, runs.start + run)
             except MechanismRaised as error:
-                raise described_on_both_inputs(self.plain.fill, runs.pair, error) from error
+                raise describe_both_inputs(self.plain.fill, runs.pair, error) from error
         raise CompiledDisagrees(f"{self.name} runs as plain Python, which does not raise: compiled, {failure}")
 
 

@@ -45,7 +45,7 @@ def _named(name: str, library: Library) -> Library:
 
 @cache
 def registered() -> tuple[Library, ...]:
-    """All libraries, those of other packages first; a broken library is left out with a warning."""
+    """All libraries, with other packages' libraries first; a broken library is left out with a warning."""
     theirs = []
     for point in sorted(entry_points(group=LIBRARY_GROUP), key=lambda point: point.name):
         try:
