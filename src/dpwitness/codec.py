@@ -352,7 +352,7 @@ class Family:
     def register(self, kind: Kind) -> None:
         """Add a class; a dataclass without `to_json` and `from_json` has the JSON of its fields.
 
-        Raises `ValueError` for an object that is no class whose `kind` is a text, and if another class has that `kind`.
+        Raises `ValueError` for an object that is not a class with a text `kind`, and if another class has that `kind`.
         """
         is_class, name = isinstance(kind, type), getattr(kind, "kind", None)
         if not is_class or not isinstance(name, str):

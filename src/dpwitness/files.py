@@ -62,19 +62,19 @@ def overwrites(path: str | Path, other: str | Path) -> bool:
         return os.path.samefile(path, "/dev/stdin" if str(other) == STDIN else other)
     except OSError:  # one of them does not exist
         return os.path.realpath(path) == os.path.realpath(other)
-    except ValueError:  # no file has such a name
+    except ValueError:  # a name that no file has
         return False
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write a file so that a reader sees the old content or all of the new, never a part.
 
-    An existing file keeps its mode, a symbolic link stays and what it points to is written; devices, FIFOs and the
+    An existing file keeps its mode, a symbolic link stays and its target is written; devices, FIFOs and the
     process's own streams, which cannot be replaced, are appended to. Raises `InvalidData` where that fails; an old file
     then stays as it was.
     """
     target, mode, replaceable = _destination(path)
-    # Half of a surrogate pair has no UTF-8 form; as \\udxxx it is what JSON has for it.
+    # Half of a surrogate pair has no UTF-8 form; as \\udxxx it is valid in JSON.
     data = content.encode(errors="backslashreplace") if isinstance(content, str) else content
     try:
         if replaceable:
@@ -287,7 +287,7 @@ def read_column(path: str | Path, column: str | None = None) -> NDArray[np.int64
     if not all(map(reads_as_number, rows[0][1])):
         header, rows = [cell.strip() for cell in rows[0][1]], rows[1:]
     if column is not None and column not in header:
-        known = ", ".join(header) or "none: the file has no header line"
+        known = ", ".join(header) or "no names, as the file has no header line"
         raise InvalidData(f"{name} has no column {column!r}; its columns: {known}")
     if not rows:
         of = f"column {column!r} of {name}" if column else name

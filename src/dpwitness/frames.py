@@ -169,7 +169,7 @@ class Frames(ABC):
             raise ValueError("the columns of a table must be of one length, and of different names")
         try:
             return self._frame({name: self._column_from_json(kind, items, read) for name, kind, items in columns})
-        except Exception as error:  # what a library raises for types, values and time zones that it does not know
+        except Exception as error:  # any error of a library for types, values and time zones that it does not know
             raise ValueError(f"a {self.noun} cannot be made of these columns: {one_line(error):.200}") from error
 
     def _column_to_json(self, column: Column, write: Cell) -> list[Any] | None:
@@ -357,7 +357,7 @@ class PandasFrames(Frames):
         try:
             names, index = [read(name) for name, _, _ in columns], self._index_from_json(value["index"], read)
             more = self._index_from_json(value["columns"], read) if "columns" in value else pd.Index(names)
-            hash((*names, *more, *index))  # an array is no name, and no label
+            hash((*names, *more, *index))  # an array is neither a name nor a label
             made = [self._column_from_json(dtype, items, read).set_axis(index) for _, dtype, items in columns]
             if kind == "series":
                 return made[0].rename(names[0])

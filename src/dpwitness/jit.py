@@ -46,7 +46,7 @@ def inlined(function: F) -> F:
 def kernel(function: F) -> F:
     """A function as machine code that holds no GIL, kept in the cache folder; numba compiles it for its first call.
 
-    Numba compiles anew where the function's file has changed: what the function calls and its constants stand there.
+    Numba compiles anew if the function's file has changed: its callees and constants stand there.
     """
     with _lock:
         if function not in _kernels:
@@ -81,5 +81,5 @@ def kept(dispatcher: Any, folder: Path) -> Any:
                 self.disable()  # type: ignore[no-untyped-call]
 
     with numba_writes_to(folder):
-        dispatcher._cache = KeptCode(dispatcher.py_func)  # type: ignore[no-untyped-call]  # what its option `cache` sets
+        dispatcher._cache = KeptCode(dispatcher.py_func)  # type: ignore[no-untyped-call]  # as its option `cache` sets it
     return dispatcher

@@ -61,7 +61,7 @@ def _refusal(folder: Path) -> str | None:
     try:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         if not is_user_owned(folder):
-            return f"others can write to it, or to what leads to it; use a folder of your own (chmod go-w {folder})"
+            return f"others can write to it, or to a folder above it; use a folder of your own (chmod go-w {folder})"
         return None if os.access(folder, os.W_OK) else "it is read-only; use a folder that you can write to"
     except OSError as error:
         return f"it cannot be made ({error.strerror or error}); use a folder that you can write to"

@@ -26,7 +26,7 @@ def exponential(rng: np.random.Generator, scale: float) -> float:
 def gumbel(rng: np.random.Generator, scale: float) -> float:
     """One draw from the Gumbel distribution, P(X ≤ x) = exp(−exp(−x/scale)).
 
-    The largest of scores + such noise is what the exponential mechanism draws.
+    The exponential mechanism draws the largest of scores + Gumbel noise.
     """
     x = rng.standard_exponential()
     return -scale * math.log(x) if x > 0 else math.inf

@@ -64,7 +64,7 @@ class Option:
     `text` is its help on the command line and the first sentence of the reference, which goes on with `more`. The
     command line has an option of its name where there is a `metavar`, where there are `choices`, and for a `flag`,
     which is true or false. `setting` is the key of `[tool.dpwitness]` in pyproject.toml that gives its default on the
-    command line; empty: none does.
+    command line; empty: no setting.
     """
 
     text: str
@@ -118,7 +118,7 @@ DetectableRatio: TypeAlias = Annotated[
 #: The option `search_runs`.
 SearchRuns: TypeAlias = Annotated[
     int | None,
-    Option("number of paired search runs", "They find the event and are no evidence."),
+    Option("number of paired search runs", "They find the event and are not evidence."),
 ]
 #: The option `bits`.
 BitsOption: TypeAlias = Annotated[
@@ -378,7 +378,7 @@ FUNCTIONS: Final[Mapping[str, tuple[Any, Mapping[str, Mapping[str, Any]]]]] = {
         CheckOptions,
         {
             "search_runs": {
-                "more": "They find the event and are no evidence. 0: it bets from the first run on, without them."
+                "more": "They find the event and are not evidence. 0: it bets from the first run on, without them."
             }
         },
     ),

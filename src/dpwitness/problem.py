@@ -354,8 +354,8 @@ def prepare(
     """Match function, parameters, relation and data; compile; set the clock.
 
     Everything that runs a mechanism is prepared here. `how`: the requirements from an earlier attempt; `began`,
-    `deadline`: its start, and the end of its time. Raises `BadInput` for what cannot be used, `MechanismError` when the
-    mechanism misbehaves on its first run.
+    `deadline`: its start, and the end of its time. Raises `BadInput` for an argument that cannot be used, and
+    `MechanismError` when the mechanism misbehaves on its first run.
     """
     began = time.monotonic() if began is None else began
     stated, function = statement.stated, cast("Callable[..., Any] | Mechanism", statement.mechanism)
@@ -538,7 +538,7 @@ def _from_here(file: Path) -> str:
 
 def _reference(function: object) -> str:
     function = getattr(plain_function(function), "py_func", plain_function(function))
-    module = getattr(function, "__module__", None) or "?"  # a function made by `exec` is of none
+    module = getattr(function, "__module__", None) or "?"  # a function made by `exec` may have no module
     script = getattr(sys.modules["__main__"], "__file__", None)
     if module == "__main__" and script is not None and os.path.isfile(script):  # by this name another process finds it
         module = _from_here(Path(script).resolve())

@@ -21,7 +21,7 @@ TABLE: Final = "dpwitness"
 PLUGIN_SETTINGS: Final[dict[str, str]] = {
     "profile": f"how hard the pytest plugin looks: {', '.join(PROFILES)}",
     "suppress": "health checks that the pytest plugin leaves out",
-    "database": "folder of saved witnesses; none: keep none",
+    "database": "folder of saved witnesses; none: keep no witnesses",
 }
 
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 ATTACK_GROUP: Final = "dpwitness.attacks"
 
 #: A generator of candidates: from the mechanism's parameters, D if the user gave one, the claim and the planned paired
-#: runs. It draws nothing at random and runs nothing; what it proposes is tried beside what the search finds.
+#: runs. It draws nothing at random and runs nothing; its proposals are tried beside the findings of the search.
 Attack = Callable[[Mapping[str, Any], Data | None, Claim, int], Iterable[Candidate]]
 #: The group of commands `dpwitness attack`, to which families add theirs.
 Commands: TypeAlias = "click.Group"
@@ -49,12 +49,12 @@ class AttackFamily:
         Generators of candidates by name. A target asks for one as `attack="family.generator"`, or as `attack="family"`
         where the family has no other.
     add_command
-        Adds `dpwitness attack NAME` to what it is given, the `click.Group` of `dpwitness attack`: a `click.Command` of
+        Adds `dpwitness attack NAME` to its argument, the `click.Group` of `dpwitness attack`: a `click.Command` of
         the family's name that returns the exit code. None: no command.
     default
         The name of the generator for the name of the family alone, as in `check(…, attack="family")`.
     relation
-        Which inputs are neighbours for mechanisms of the kind that the family attacks, if the user names none.
+        Which inputs are neighbours for mechanisms of the kind that the family attacks, if the user names no relation.
     """
 
     name: str

@@ -22,7 +22,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 class Target:
     """The facts of a mechanism: its claim (the name of its ε), its relation, its source, and its true ε.
 
-    `delta`: the δ that it claims if none is given, the default of its parameter of that name. `states`: the claim that
+    `delta`: the δ that it claims by default, the default of its parameter of that name. `states`: the claim that
     its ε stands for, if this is not (ε, δ)-DP. `flags`: whether its outcomes 0 and 1 are the answers ⊥ and ⊤.
     """
 

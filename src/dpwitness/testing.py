@@ -111,7 +111,7 @@ def _check_family(claim: Claim, parameter: float, allowed: Floats, p: Floats, q:
         assert same, f"the parameter of at({x:.3g}) is {found:.3g}: it must be the one given"
     regions = np.array([_boundary(member) for member in members.values()])
     same = np.allclose(regions[parameters == parameter], allowed, RELATIVE_ERROR, ROUNDING)
-    assert same, f"at({parameter:g}) must allow what the claim itself does, as that is its parameter"
+    assert same, f"at({parameter:g}) must allow the region of the claim itself, as that is its parameter"
     assert np.all(np.diff(regions, axis=0) >= -ROUNDING * regions[1:]), "at(x) must allow more for a larger x"
     for one, other in [(None, None), *zip(p[::37].tolist(), q[::37].tolist(), strict=True)]:
         what = "half_planes(x)" if one is None else f"half_planes(x, {one:.3g}, {other:.3g})"
@@ -275,7 +275,7 @@ def check_attack(
 ) -> None:
     """Test an attack, or each of a family: it proposes the same candidates each time, and their events are events.
 
-    `parameters`, `data`, `claim` and `runs` are what an attack is given.
+    `parameters`, `data`, `claim` and `runs` are the arguments of an attack.
     """
     if isinstance(attack, AttackFamily):
         assert str(attack.name).isidentifier(), f"name={attack.name!r} must be an identifier"

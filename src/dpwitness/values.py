@@ -5,7 +5,7 @@ an object with one key:
 
     {"float": "inf"}, {"float": "-inf"}, {"float": "nan"}, {"float": "-0.0"}
     {"tuple": [1, 2]}, {"set": [1, 2]}, {"frozenset": [1, 2]}
-    {"dict": {"name": 1}}, or {"items": [[1, "one"], [2, "two"]]} where a name is no text
+    {"dict": {"name": 1}}, or {"items": [[1, "one"], [2, "two"]]} where a name is not a text
     {"bytes": "AAEC"} in base 64
     {"scalar": 1, "dtype": "int8"}  of NumPy
     {"array": [[1.0, {"float": "inf"}]], "dtype": "float64"}; an array of several axes without entries has its "shape"

@@ -265,10 +265,10 @@ HOSTILE = {
     "is killed": ("os.kill(os.getpid(), signal.SIGKILL)", MechanismCrashed, "ended with signal 9 after 0 of 4"),
     "closes": ("os.close(0), os.close(1), time.sleep(60)", MechanismCrashed, "ended by closing its pipes"),
     "raises": ("1 / 0", MechanismCrashed, "ended with exit code 1 .*ZeroDivisionError: division by zero"),
-    "hangs": ("time.sleep(60)", MechanismTimeout, r"0 of 4 answers, then none for 0\.5 s, and was ended.*flush"),
+    "hangs": ("time.sleep(60)", MechanismTimeout, r"0 of 4 answers, then no answer for 0\.5 s, and was ended.*flush"),
     "hangs later": ("print(1, flush=True) if calls < 3 else time.sleep(60)", MechanismTimeout, "2 of 4 answers, then"),
     "drips": ("[(sys.stdout.write('1'), sys.stdout.flush(), time.sleep(0.1)) for _ in range(600)]", MechanismTimeout,
-              "0 of 4 answers, then none"),
+              "0 of 4 answers, then no answer"),
     # What is too much comes with the last line that was asked for, in one write: a later one may come after the read.
     "writes too much": ("print(1); calls == 4 and print(22)", MechanismCrashed, "4 lines asked for, as '22'"),
     "writes a part too much": ("print(1); calls == 4 and print(22, end='')", MechanismCrashed, "asked for, as '22'"),
@@ -457,7 +457,7 @@ LINES = {
     "no program": (["--command", "./no-such"], "'./no-such' cannot be run"),
     "a batch": (["--command", "cat", "--batch", "0"], "batch=0"),
     "ends": (["--command", "sh -c 'echo so >&2; exit 3'"], r"ended with exit code 3 \(so\) after 0 of"),
-    "hangs": (["--command", "sleep 60", "--max-time", "500ms"], r"(none for|within) 0\.5 s, and was ended"),
+    "hangs": (["--command", "sleep 60", "--max-time", "500ms"], r"(no answer for|within) 0\.5 s, and was ended"),
     "babbles": (["--command", "yes"], "'y"),
     "no JSON": (["--command", "sh -c 'while read -r x; do echo so; done'"], "wrote 'so', which is not JSON, on run 0"),
 }

@@ -303,7 +303,7 @@ def test_data_beyond_the_bound_are_refused_in_one_line():
         ({"person": integers(0, 9)}, {"unit": ["person"]}, r"unit=\['person'\] must be the field"),
         ((integers(0, 9),), {"unit": 1}, "unit=1 must be the field that says whose a record is; fields: 0$"),
         ((integers(0, 9),), {"unit": True}, "unit=True must be the field"),
-        (integers(0, 9), {"unit": 0}, "none: a record is one value"),
+        (integers(0, 9), {"unit": 0}, "no fields, as a record is one value"),
         ({"person": integers(0, 9, missing=True)}, {"unit": "person"}, "may be missing in its domain"),
         ({"person": (integers(0, 9), flags())}, {"unit": "person"}, "must be a field of single values"),
         ({"person": integers(0, 9)}, {"unit": "person", "at_most": 0}, "at_most=0 must be a whole number"),

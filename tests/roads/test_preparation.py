@@ -148,7 +148,7 @@ def test_a_partial_has_the_name_of_its_function():
     assert job(functools.partial(functools.partial(Carrier().randomise)), claim=1.0).mechanism.name == "randomise"
     made = MechanismFactory(lambda: functools.partial(Carrier().randomise))
     assert job(made, claim=1.0).mechanism.name == "randomise"
-    with pytest.raises(InvalidClaim, match="no claim to test: give epsilon=…, gaussian carries none itself"):
+    with pytest.raises(InvalidClaim, match="no claim to test: give epsilon=…, gaussian carries no claim itself"):
         stated_claim(functools.partial(gaussian, epsilon=1.0))
 
 

@@ -72,7 +72,7 @@ def load_code(name: str) -> Callable[..., object]:
 def load_object(name: str) -> object:
     """Return the object of a name in a file or a module; this runs the user's code.
 
-    Raises `UnknownTarget` where there is no such file, module or name, or where it raises while it is imported. A
+    Raises `UnknownTarget` for an unknown file, module or name, and for a module that raises while it is imported. A
     `SystemExit` passes.
     """
     place, _, attribute = name.rpartition(":")
@@ -105,7 +105,7 @@ def load_module(place: str) -> ModuleType:
             return importlib.import_module(place)
     except (*INTERRUPTS, SystemExit, UnknownTarget):
         raise
-    except BaseException as error:  # a panic of Rust's is no `Exception`
+    except BaseException as error:  # a panic of Rust is not an `Exception`
         raise UnknownTarget(f"{place} cannot be loaded: {class_and_text(error)}") from error
 
 
@@ -148,6 +148,6 @@ def _run_file(place: str) -> ModuleType:
         with _importable_from(str(path.parent)):
             spec.loader.exec_module(module)
     except BaseException:
-        del sys.modules[name]  # what was cut off in the middle must not be taken for the whole
+        del sys.modules[name]  # a module that was cut off in the middle must not be taken for the whole
         raise
     return module

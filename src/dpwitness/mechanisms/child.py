@@ -39,7 +39,7 @@ class Child:
         pipe = subprocess.PIPE
         process = subprocess.Popen(
             [*argv], bufsize=0, cwd=cwd, env=env, stdin=pipe, stdout=pipe, stderr=pipe,
-            start_new_session=True,  # Ctrl-C is for us: what was counted must be kept
+            start_new_session=True,  # Ctrl-C is for us: counts must be kept
         )  # fmt: skip
         assert process.stdin is not None
         assert process.stdout is not None
@@ -111,12 +111,14 @@ class Child:
                     raise KeyboardInterrupt
                 if len(found) < answers and time.monotonic() >= end:
                     self.end()
-                    late = f"it wrote {len(found)} of {answers} answers, then none for {seconds:g} s, and was ended"
+                    late = (
+                        f"it wrote {len(found)} of {answers} answers, then no answer for {seconds:g} s, and was ended"
+                    )
                     if answers == 1:
                         late = f"it did not answer within {seconds:g} s, and was ended"
                     raise MechanismTimeout(late + self._last_words())
-            # What comes later is found when the program is asked next. Answers that are taken for those of other runs
-            # until then show less, never more: the order of the sides is random.
+            # Later lines are found with the next request. Until then they may be taken for answers of other runs, which
+            # shows less, never more: the order of the sides is random.
             if not rest and not unsent and selector.select(0):
                 rest += os.read(self._output.fileno(), PIPE_BYTES)
             if rest or unsent:

@@ -135,8 +135,8 @@ def claim_of(accountant: Accountant) -> PrivacyProfile:
     epsilon, delta = profile[0]
     if epsilon == 0 and delta <= ASKED_DELTAS[-1]:
         raise InvalidClaim(
-            f"claim={type(accountant).__name__}: it states ε = 0 at δ = {delta:g}, as an accountant does that knows of "
-            "no runs: let it account for the mechanism first, or give claim=0 if that is what you claim"
+            f"claim={type(accountant).__name__}: it states ε = 0 at δ = {delta:g}, as an accountant does without a "
+            "composed mechanism: let it account for the mechanism first, or give claim=0 if that is your claim"
         )
     return PrivacyProfile(profile)
 
@@ -190,7 +190,7 @@ def stated_claim(
         if delta is not None:
             raise InvalidClaim(f"claim={claim} is the whole claim: leave delta={brief(delta)} out")
         return StatedClaim(claim=claim, epsilon=parameter, delta=None)
-    given = cast("float | None", epsilon if claim is None else claim)  # a number: it is no claim
+    given = cast("float | None", epsilon if claim is None else claim)  # a number, not a claim
     if given is not None:
         tested = _of_epsilon(thing, library, given, delta, d_in, own=claim is None)
         return StatedClaim(claim=tested, epsilon=parameter, delta=delta)
@@ -198,7 +198,7 @@ def stated_claim(
     if carried is None and not needed:
         carried = ApproxDP(0.0, 0.0)
     if carried is None:
-        raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries none itself")
+        raise InvalidClaim(f"no claim to test: give epsilon=…, {name} carries no claim itself")
     require_claim(carried)
     if delta is not None and getattr(carried, "delta", None) is None:
         raise InvalidClaim(

@@ -4,7 +4,7 @@ An outcome is a tree: an *entry* is a number at a node, under a key, a column an
 `Columns` give entries their coordinates and never move them; they are fixed before the runs whose rows they lay out, so
 that a row follows from the outcome alone, on both sides and in every process. An entry that an outcome lacks is NaN.
 Entries that the columns lack are two numbers behind them: their count, and one code for all of them. Between
-samples `extended` gives those entries columns of their own, until there are too many: keys that are random would fill
+samples `extended` gives those entries columns of their own, up to a limit: keys that are random would fill
 any memory.
 """
 
@@ -80,7 +80,7 @@ class Columns:
         self.root = Node((), "outcome")
         self._nodes: dict[Path, Node] = {(): self.root}
         for c, entry in enumerate(self.entries):
-            for depth in range(1, len(entry.path) + 1):  # a node within which others have columns may have none itself
+            for depth in range(1, len(entry.path) + 1):  # a node without columns may hold nodes with columns
                 node = self._nodes.setdefault(entry.path[:depth], Node(entry.path[:depth], ""))
             node = self._nodes[entry.path]
             node.name = node.name or entry.name

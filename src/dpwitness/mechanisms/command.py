@@ -1,6 +1,6 @@
 """A program of any language as a mechanism: it reads requests, a line of JSON each, and writes a line for each run.
 
-The page `docs/command.md` is the protocol. Nothing that a program writes is trusted: neither how much nor what.
+The page `docs/command.md` is the protocol. The output of a program is not trusted, neither its length nor its content.
 """
 
 import copy

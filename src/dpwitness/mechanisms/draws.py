@@ -61,7 +61,7 @@ class Draws:
             move(state, start + size * run, size)
             words = self._words[run, :4]  # type: ignore[index]  # there are some
             random.seed(int(words[0]) << 64 | int(words[1]))
-            np.random.seed(words.view(np.uint32))  # noqa: NPY002  # what the mechanism draws from
+            np.random.seed(words.view(np.uint32))  # noqa: NPY002  # the mechanism may draw from it
 
         return seed_all
 

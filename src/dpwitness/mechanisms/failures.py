@@ -54,12 +54,12 @@ def describe_both_inputs(fill: Fill, pair: Pair, error: MechanismRaised) -> Mech
         return error
     try:
         raised, runs = _raised_of_each(fill, pair)
-    except MechanismError:  # of another kind: what was raised first is reported
+    except MechanismError:  # of another kind: the first error is reported
         return error
     side = int(raised[1] > raised[0])
     often, here, there = raised[side], ("D", "D′")[side], ("D′", "D")[side]
     if not often or raised[1 - side]:
-        always = raised == [runs, runs]  # a mistake in the call, of which no outcome can be made
+        always = raised == [runs, runs]  # a mistake in the call, which cannot be an outcome
         result = MechanismRaised(str(error) if always else f"{error}; errors='outcome' counts exceptions as outcomes")
         result.on_both_inputs = always
         return result

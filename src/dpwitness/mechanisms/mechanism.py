@@ -1,6 +1,6 @@
 """The interface of every kind of mechanism: it fills rows with the outcomes of its runs.
 
-A user writes a plain function; `signature` recognises its parameters by name, and `resolve` chooses what runs it:
+A user writes a plain function; `signature` recognises its parameters by name, and `resolve` chooses how it runs:
 machine code (`compiled`), the interpreter, or the function itself, many runs a call (both in `python`).
 """
 
@@ -173,7 +173,7 @@ class Mechanism(ABC):
     plain: "Mechanism | None" = None
     #: "outcome" where a run that raises is an outcome; "raise" where it ends everything.
     errors = "raise"
-    #: Whether rows stand by position whatever outcomes hold: those of compiled code, and of files without a layout.
+    #: Whether rows of all outcomes stand by position, as rows of compiled code, and of files without a layout.
     by_position = False
     #: Whether each run gets a copy of its input, since a run has changed it.
     copies = False
@@ -193,7 +193,7 @@ class Mechanism(ABC):
         self.width = 0
         #: Runs so far in this process, if the interpreter makes them.
         self.run_count = 0
-        #: Coordinates at which samples had more than numbers: the codes of exceptions there, None for anything else.
+        #: The entries of samples besides numbers, by coordinate: codes of exceptions, and None for any other entry.
         self.mixed: dict[int, set[float | None]] = {}
         #: The traits of its outputs so far; empty for machine code.
         self.traits = OutputTraits()
@@ -210,7 +210,7 @@ class Mechanism(ABC):
         """Seconds of one run of one input of a pair, the least of several calls, and the length of the longest outcome.
 
         It takes a few milliseconds, or a few runs of a slow mechanism. The first run counts only where nothing else is
-        timed: it may import, compile and build what the others use. Raises as `fill` does.
+        timed: it may import, compile and build objects for later runs. Raises as `fill` does.
         """
         rng = np.random.Generator(np.random.SFC64(0))
         worth = 0.1 if self.cost.batched else self.timed_seconds  # a call of many runs may take long for any number
@@ -259,9 +259,9 @@ class Mechanism(ABC):
     def fill(self, data: Data, rng: np.random.Generator, rows: Rows, start: int) -> int:
         """Run once for every row, write the outcomes, and return the length of the longest one.
 
-        `rng`: the generator that the mechanism draws from, where it takes one. `rows`: of shape (runs, width); what
-        does not fit into a row is cut off, the rest of a row becomes NaN. `start`: the number of the first run,
-        for messages. Raises `MechanismRaised` when the mechanism raises, with the run's number and the input, and
+        `rng`: the generator of the mechanism, if it takes one. `rows`: of shape (runs, width); a longer outcome is cut
+        off, and the rest of a row becomes NaN. `start`: the number of the first run, for messages. Raises
+        `MechanismRaised` when the mechanism raises, with the run's number and the input, and
         `InvalidOutcome` for an output that is not a number, a flag, a text, or a sequence of them.
         """
 

@@ -33,7 +33,7 @@ def may_remember(value: object) -> bool:
     """Whether a mechanism may keep noise from run to run in an object that it reaches.
 
     Whole numbers, texts, and modules and functions that are installed with Python or NumPy keep no noise. A real number
-    may be noise that was drawn once; of an object nothing is known, unless its library says what it is.
+    may be noise that was drawn once; other objects may keep noise, unless their library says that they do not.
     """
     return _reaches(value, lambda held: library_of(held).may_remember(held), set())
 

@@ -334,7 +334,7 @@ class FlatRow(Row):
     @override
     def at(self, node: Node, word: str, name: object) -> Node:
         if word in ("key", "column"):
-            raise InvalidOutcome("rows by position hold no keys: dpwitness 0.2 replays files of such outcomes")
+            raise InvalidOutcome("rows by position hold no keys: dpwitness 0.2 replays files of outcomes with keys")
         return Node((), "")
 
     @override
@@ -526,7 +526,7 @@ def _(value: Any, row: Row, node: Node) -> None:
 @flatten.register(datetime.time)
 @flatten.register(datetime.timedelta)
 def _(value: Any, row: Row, node: Node) -> None:
-    if value != value:  # pandas' NaT is of such a type
+    if value != value:  # pandas' NaT is of a type of dates
         row.mark(node, symbol("missing", str(value)), str(value))
         return
     if isinstance(value, datetime.timedelta):

@@ -84,7 +84,7 @@ class Draw:
     size: int
     #: The distribution of noise; "uniform" for numbers from 0 to 1; empty if unknown, as of a sample of records.
     family: str = ""
-    #: Parameters of the noise, such as its scale; not its location, which is what noise is added to.
+    #: Parameters of the noise, such as its scale, without its location, to which noise is added.
     settings: Mapping[str, Floats] = field(default_factory=dict)
     #: Probabilities of the outcomes, if the sampler was given them.
     probabilities: tuple[float, ...] | None = None
@@ -142,7 +142,7 @@ class Recorder:
         before, tracing = _replace_values(self._replacements()), sys.gettrace()
         try:
             random.seed(self._number())
-            np.random.seed(self._number())  # noqa: NPY002  # what the mechanism draws from
+            np.random.seed(self._number())  # noqa: NPY002  # the mechanism may draw from it
             _active = self
             sys.settrace(self._on_call)
             self.recording.output = call(RecordingGenerator(bits))
@@ -360,7 +360,7 @@ _TARGETS_FOLDER: Final = os.path.join(_PACKAGE_FOLDER, "algorithms", "")
 @cache
 def _is_own(file: str, root: str | None) -> bool:
     """Whether a file is the user's: not of Python, not installed, and not of this package except its targets."""
-    if file.startswith("<"):  # typed in, or made by `exec`; but not what Python itself or a library makes
+    if file.startswith("<"):  # typed in, or made by `exec`, but not made by Python itself or a library
         return file in ("<stdin>", "<string>", "<input>") or file.startswith("<ipython")
     place = os.path.realpath(file)
     if place.startswith(_TARGETS_FOLDER) or (root is not None and place.startswith(root + os.sep)):

@@ -138,7 +138,7 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
         if not _accepts_inputs(with_conversion(PythonMechanism(signature.interpreted()), pair), pair):
             raise
         raise CompiledDisagrees(
-            f"{runs_as_python}: on arrays, compiled, it raises what it does not in Python"
+            f"{runs_as_python}: on arrays, compiled, it raises an error that it does not raise in Python"
         ) from error
     twin = PythonMechanism(compiled.signature.interpreted())
     twin.begin(None, by_position=True)  # as compiled code writes rows
@@ -146,7 +146,7 @@ def _compiled(signature: Signature, pair: Pair, requirements: Requirements, seco
     difference = first_difference(compiled, twin, pair)
     if difference is not None and signature.generator is None:
         difference = (
-            f"{runs_as_python}: it draws its own randomness, so what numba makes of it cannot be compared with it; let "
+            f"{runs_as_python}: it draws its own randomness, so its machine code cannot be compared with it; let "
             "it take an rng to have it compiled"
         )
     shapes = twin.flat_shapes
@@ -189,7 +189,7 @@ def with_conversion(mechanism: PythonMechanism, pair: Pair) -> PythonMechanism:
 
 def _accepts_inputs(mechanism: PythonMechanism, pair: Pair) -> bool:
     """Whether the mechanism runs on both inputs; the runs are thrown away."""
-    errors, mechanism.errors = mechanism.errors, "raise"  # an exception here is no outcome yet
+    errors, mechanism.errors = mechanism.errors, "raise"  # an exception here is not an outcome yet
     rows = np.empty((1, max(mechanism.width, 8)))
     try:
         for data in pair.sides:
@@ -219,7 +219,7 @@ def _apply_requirements(mechanism: Mechanism, requirements: Requirements) -> Mec
 def called(thing: object) -> Callable[..., object]:
     """The function of an object. Raises `InvalidParameter` for an object without one, and for a library's class.
 
-    Bound methods, partial functions and other callable objects stay what they are.
+    Bound methods, partial functions and other callable objects stay as they are.
     """
     if inspect.isclass(thing) and any(hasattr(thing, name) for name in RUN_METHODS):
         raise InvalidParameter(f"{thing.__name__} is a class: give an object of it, or make=…")
@@ -267,7 +267,7 @@ class MechanismFactory:
             )
         function = called(self.example)
         self.__name__ = self.__qualname__ = name_of(self.example)
-        with suppress(TypeError, ValueError):  # a builtin without a signature: what matches parameters will say so
+        with suppress(TypeError, ValueError):  # a builtin without a signature: `Signature.of` will say so
             self.__signature__ = inspect.signature(function)
 
     def __call__(self, *values: object, **named: object) -> object:

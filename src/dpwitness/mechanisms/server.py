@@ -33,7 +33,7 @@ SEQUENCES_BY_NAME: dict[str, Any] = {"tuple": tuple, "set": set, "frozenset": fr
 def serve(answer: Callable[[Any], Any]) -> None:
     """Answer each line of the standard input by one line, until the input ends; the process ends with it.
 
-    What `answer` prints goes to the standard error, and what it raises is answered.
+    The output of `answer` goes to the standard error, and an exception of it is answered.
     """
     requests, answers = os.fdopen(os.dup(0), "rb"), os.fdopen(os.dup(1), "wb")
     with open(os.devnull, "rb") as nothing:
@@ -315,7 +315,7 @@ def _begin_generator(rng: Any, words: bytes, seed_globals: bool) -> Any:
         if "numpy" in sys.modules:
             import numpy as np
 
-            np.random.seed(np.frombuffer(words, "<u4"))  # noqa: NPY002  # what the function draws from
+            np.random.seed(np.frombuffer(words, "<u4"))  # noqa: NPY002  # the function may draw from it
     try:
         import numpy as np
         from numpy.random import SFC64, Generator

@@ -101,7 +101,7 @@ def _add_pandas(pd: Any) -> None:
             )
 
     def _labels(index: Any) -> tuple[object, ...] | None:
-        # None where they only count the rows from 0 on.
+        # None for labels that count the rows from 0 on.
         counted = isinstance(index, pd.RangeIndex) and index.start == 0 and index.step == 1 and index.name is None
         return None if counted else tuple(index)
 

@@ -87,7 +87,7 @@ class Proposals:
     def __iter__(self) -> Iterator[Change]:
         """The changes, the most promising kinds first, each kind in turn, no change twice.
 
-        The first is an ordinary dataset: what a run costs is measured on it. The first four are all that a very slow
+        The first is an ordinary dataset: the cost of a run is measured on it. The first four are all that a very slow
         mechanism sees, the first twelve all that a slow one does.
         """
         of_base = [] if self.base is None else [self._more_than_base(self.base), self._less_than_base(self.base)]

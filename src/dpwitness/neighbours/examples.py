@@ -40,7 +40,7 @@ def is_strategy(value: object) -> bool:
 def from_strategy(strategy: Any) -> Examples:
     """Records drawn from a hypothesis strategy, the same ones every time, numbers in their order.
 
-    Raises `InvalidNeighbours` where hypothesis finds none.
+    Raises `InvalidNeighbours` if hypothesis finds no record.
     """
     from hypothesis import HealthCheck, Phase, given, settings
     from hypothesis.errors import HypothesisException

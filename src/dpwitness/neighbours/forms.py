@@ -185,7 +185,7 @@ def fits(domain: Domain, held: Callable[[Sequence[Value]], Column], *, floats: b
     values = domain.samples()
     try:
         again = _with_flags(domain, _entries(held(values)))
-    except (OverflowError, TypeError, ValueError):  # what libraries raise for values that a type does not hold
+    except (OverflowError, TypeError, ValueError):  # errors of libraries for values that a type does not hold
         return False
     if floats and is_real(domain):
         return True

@@ -137,7 +137,7 @@ class Groups:
             raise InvalidNeighbours(f"at_most={brief(at_most)} must be a whole number of at least 1: records of a unit")
         known = fields.names if fields.kind == "dict" else range(len(fields.parts)) if fields.kind != "value" else ()
         if isinstance(unit, bool) or not isinstance(unit, str | int) or unit not in known:
-            names = ", ".join(map(repr, known)) or "none: a record is one value"
+            names = ", ".join(map(repr, known)) or "no fields, as a record is one value"
             raise InvalidNeighbours(
                 f"unit={brief(unit)} must be the field that says whose a record is; fields: {names:.200}"
             )

@@ -43,7 +43,7 @@ def as_input(value: object) -> Data:
     """A copy of a value as an input that nothing changes any more.
 
     A number is an array without axes, a NumPy array a read-only copy of its dtype; anything else is a deep copy.
-    Raises `InvalidNeighbours` for a masked array, for what cannot be copied, and as `require_shallow`.
+    Raises `InvalidNeighbours` for a masked array, for an object that cannot be copied, and as `require_shallow`.
     """
     require_unmasked(value)
     if isinstance(value, np.ndarray) and value.dtype.kind in "biufc":
@@ -88,7 +88,7 @@ def as_numbers(values: object) -> Array:
         raise InvalidNeighbours(f"input {brief(values)} must hold whole numbers from −2^63 to 2^63 − 1 only")
     if array.dtype.kind not in "biuf":
         raise InvalidNeighbours(f"input {brief(values)} must hold numbers only")
-    with np.errstate(over="ignore"):  # what a double cannot hold becomes infinite
+    with np.errstate(over="ignore"):  # numbers beyond a double become infinite
         return read_only(array.astype(np.float64 if array.dtype.kind == "f" else np.int64))
 
 

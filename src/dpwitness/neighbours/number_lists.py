@@ -150,7 +150,7 @@ class Queries(NumberList):
         """The patterns of StatDP (Ding et al. 2018), and moves of one answer against all others.
 
         Without data they stand around `centre`, at a few distances of the order of the noise. Raises
-        `InvalidNeighbours` for data that are no list of answers.
+        `InvalidNeighbours` for data that are not a list of answers.
         """
         if data is not None:
             yield from self._moved(self.read(data), "the data")
@@ -272,7 +272,7 @@ class Histogram(NumberList):
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """Pairs with one person more, or fewer, in the first, last, largest, smallest and middle cell.
 
-        Raises `InvalidNeighbours` for data that are no list of whole counts.
+        Raises `InvalidNeighbours` for data that are not a list of whole counts.
         """
         usual = (np.zeros(self.length, np.int64), np.full(self.length, 10, np.int64))
         for base in usual if data is None else [self.read(data)]:
@@ -339,7 +339,7 @@ class Bits(NumberList):
     def candidates(self, data: Data | None = None, *, centre: float = 0.0, scale: float = 1.0) -> Iterator[Pair]:
         """The first, last and middle bit flipped in all zeros, all ones and alternating bits, or in the data.
 
-        Raises `InvalidNeighbours` for data that are no bits.
+        Raises `InvalidNeighbours` for data that are not bits.
         """
         usual = (np.zeros(self.length, np.int64), np.ones(self.length, np.int64), np.arange(self.length) % 2)
         for base in usual if data is None else [self.read(data)]:

@@ -87,7 +87,7 @@ def alike(pair: Pair) -> bool:
 def unlike(pair: Pair) -> str | None:
     """The first property besides records in which two arrays or frames differ; None for equal ones and other objects.
 
-    A verdict on such a pair may rest on that alone. The relations of this package make none, but a user may give one.
+    A verdict on a pair that differs so may rest on that alone. No relation of this package makes one, but a user may.
     """
     first, second = map(_schema, pair.sides)
     if not first or not second:

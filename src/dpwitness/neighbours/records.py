@@ -33,7 +33,7 @@ _SIZE_CODEC: Final[Codec[Size]] = Codec(
     lambda _: {"anyOf": [{"type": ["integer", "null"]}, {"type": "array", "items": {"type": "integer"}}]},
 )
 
-#: The field that says whose a record is: its name, or its number from 0 where fields have none.
+#: The field that says whose a record is: its name, or its number from 0 if fields have no names.
 Unit = str | int | None
 
 #: The codec of `Unit`.
@@ -230,7 +230,7 @@ class Records(Relation):
         """Whether both are datasets of the domain that differ in exactly one record, or unit, and in nothing else.
 
         Order counts, since mechanisms see it: the same records in another order are another dataset. So do types of
-        values (1 is not 1.0), signs of zeros, types of columns, the index, and what else a dataset is besides records.
+        values (1 is not 1.0), signs of zeros, types of columns, the index, and all other properties besides records.
         """
         return self._contains(pair, data)
 
@@ -347,8 +347,8 @@ def records(
     """Datasets of records, such as `records(numbers(0, 100))`; neighbours differ in one record, or in all of one unit.
 
     The order of the records is part of the input: neighbours have all other records in the same order, and a dataset
-    with the same records in another order is no neighbour. Rising, falling and random orders are tried, each with one
-    record added or replaced.
+    with the same records in another order is not a neighbour. Rising, falling and random orders are tried, each with
+    one record added or replaced.
 
     Parameters
     ----------

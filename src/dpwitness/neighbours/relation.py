@@ -1,7 +1,7 @@
 """Relations: a relation proposes pairs of inputs, and says whether a claim calls a pair neighbouring.
 
 A relation of another package inherits `Relation` and gives at least `candidates`; everything else has a default. The
-functions here hold any relation to what it says itself: a pair that it does not contain is never run.
+functions here hold any relation to its own `contains`: a pair that it does not contain is never run.
 """
 
 import json
@@ -101,14 +101,14 @@ class Relation(ABC):
 
         If `data` are given, one of the two must equal them: the same numbers, of the same kind and shape. By default
         only the relation's own candidates are adjacent. A relation changes no input that it gave or is asked about, and
-        compares what inputs hold, not whether they are one object.
+        compares the contents of inputs, not whether they are one object.
         """
         return any(pair.key == proposed.key for proposed in islice(self.candidates(data), MOST_COMPARED))
 
     def take(self, data: object) -> Data:
         """Data of a user, in the form in which the other methods take them. Raises `InvalidNeighbours`.
 
-        By default lists of numbers become arrays, and everything else stays what it is.
+        By default lists of numbers become arrays, and everything else stays as it is.
         """
         array = as_array(data)
         return as_input(data if array is None else array)
@@ -246,13 +246,13 @@ _FAMILY: Final = Family()
 def register_relation(kind: str, reader: Reader) -> None:
     """Let `relation_from_json`, and so witness files, hold another kind of relation.
 
-    `kind` is what its `to_json` writes under that key, `reader` gets the rest and raises `InvalidNeighbours`. Raises
-    `ValueError` where `kind` is no text or one of this package's, and where `reader` is no function.
+    `kind` is the value that its `to_json` writes under that key; `reader` gets the rest and raises `InvalidNeighbours`.
+    Raises `ValueError` if `kind` is not a text or is one of this package, and if `reader` is not a function.
     """
     if not isinstance(kind, str):
         raise ValueError(f"kind={brief(kind)} must be a text")
     if not callable(reader):
-        raise ValueError(f"reader={brief(reader)} must be a function that makes the relation of what a file holds")
+        raise ValueError(f"reader={brief(reader)} must be a function that makes the relation from the keys of a file")
     require_free(kind, reader, _FAMILY.kinds.get(kind, reader))
     _READERS[kind] = reader
 

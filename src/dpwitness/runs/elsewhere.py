@@ -66,7 +66,9 @@ def dumped(content: object) -> bytes:
     class Pickler(cloudpickle.Pickler):  # type: ignore[misc]  # cloudpickle has no types
         def reducer_override(self, value: object) -> object:
             if type(value) is np.ndarray and not value.flags.writeable and not _stays_read_only(value):
-                return read_only, (value.copy(order="K"),)  # what a mechanism must not write to stays so
+                return read_only, (
+                    value.copy(order="K"),
+                )  # an array that a mechanism must not write to stays read-only
             if type(value) is random.SystemRandom:  # it has no state: another one is as good
                 return random.SystemRandom, ()
             return super().reducer_override(value)
@@ -81,7 +83,7 @@ def dumped(content: object) -> bytes:
             return written()
     except Exception as first:  # whatever an object of the user's raises when it is written
         try:
-            return written()  # a module of the user's that holds what cannot be written may be found there by name
+            return written()  # a module of the user with an object that cannot be written may be found there by name
         except Exception:
             raise CannotSend(f"{type(first).__name__}: {first}".splitlines()[0]) from first
 
@@ -109,7 +111,7 @@ def _pickle_users_code() -> Iterator[None]:
             yield
         finally:
             for module in own:
-                with suppress(ValueError):  # what was written may have taken it out
+                with suppress(ValueError):  # an object may have taken it out when it was written
                     cloudpickle.unregister_pickle_by_value(module)
 
 
@@ -193,8 +195,8 @@ class Answer:
     refused: str | None = None  # why the process cannot do such work at all
     first_runs: FirstRuns = FirstRuns(digest="")  # of the mechanism there
     results: Sequence[Any] = ()  # of the shards in order, up to the first that raised
-    error: bytes | None = None  # what that raised, pickled
-    traits: OutputTraits | None = None  # what the mechanism's outputs showed while it did these shards
+    error: bytes | None = None  # the error of that shard, pickled
+    traits: OutputTraits | None = None  # the traits of the mechanism's outputs in these shards
     copies: bool = False  # whether the mechanism has changed its input there, so that each run gets a copy
 
 
@@ -218,7 +220,7 @@ def execute(mechanism: bytes | Path, work: bytes | Path, first: int, end: int) -
         sent.forget()
         try:
             for shard in shards:
-                results.append(ready(shard))  # noqa: PERF401  # what was done before an error counts
+                results.append(ready(shard))  # noqa: PERF401  # shards before an error count
         except BaseException as error:  # handed to the caller, who raises it where it would have been raised there
             raised = _dumped_error(error)
         return Answer(
@@ -333,7 +335,7 @@ class Dispatcher:
     def map(self, work: ShardedRuns[T], deadline: Deadline | None = None) -> Iterator[T | None]:
         """Yield the results of all shards in order; None, once, as the last, where the deadline passes first."""
         first = 0
-        # What has begun here ends here, so that no outcome decides whether it counts.
+        # A run that has begun here ends here, so that no outcome decides whether it counts.
         here = takewhile(lambda shard: not self._saves_time(work, work.count - shard, deadline), range(work.count))
         for result in self._do_here(work, here, deadline):
             yield result
@@ -420,7 +422,7 @@ class Dispatcher:
             with lock:
                 return package.first_runs()
 
-        first_runs = next(Threads().ordered([made_alone], deadline), None)  # None where it is closed
+        first_runs = next(Threads().ordered([made_alone], deadline), None)  # None if the deadline has passed
         if first_runs is None:
             return
         if dumped(state) == before:
@@ -455,7 +457,7 @@ class Dispatcher:
             ) from lost.__cause__
         except DPWitnessError:
             raise
-        except Exception as error:  # what the runs raise comes back in an answer
+        except Exception as error:  # errors of the runs come back in an answer
             raise self._pool.failure(error) from error
 
     def _crash_error(self, work: ShardedRuns[Any], shards: range, how: str) -> MechanismCrashed:

@@ -161,7 +161,9 @@ def ordered(
     except KeyboardInterrupt:
         patience = 0.0  # a mechanism that hangs must not delay Ctrl-C
         raise
-    except BaseException:  # a task raised, or no result is needed any more: what hangs is left behind at the deadline
+    except (
+        BaseException
+    ):  # a task raised, or no result is needed any more: hanging tasks are left behind at the deadline
         patience = math.inf if deadline is None else deadline.left
         raise
     finally:
@@ -216,7 +218,7 @@ class Threads(Pool):
         for _ in self._threads:
             self._waiting.put(None)
         self._join(patience)
-        self._abandoned.set()  # such a task must not go on: it would run beside the next one
+        self._abandoned.set()  # an abandoned task must not go on: it would run beside the next one
         self._join(GRACE_SECONDS)
 
     def _join(self, seconds: float) -> None:
@@ -318,7 +320,7 @@ def threads_of_each(workers: int) -> dict[str, str]:
     """Environment variables by which the libraries in a process start no more threads than it has cores for itself.
 
     Where each of several processes starts a thread for every core, a small product of matrices may take ten times as
-    long. What the user has set stays.
+    long. Variables that the user has set stay.
     """
     threads = str(max(default_workers() // workers, 1))
     return {name: threads for name in THREAD_VARIABLES if name not in os.environ}
@@ -399,7 +401,7 @@ class Cluster(Pool):
 
     @override
     def submit(self, task: Callable[[], T]) -> "Future[T]":
-        assert isinstance(task, partial)  # whose arguments go by themselves: among them Dask finds what is published
+        assert isinstance(task, partial)  # its arguments are sent apart, so that Dask finds published ones among them
         with self._require_answer():
             return self.executor.submit(task.func, *task.args)
 
@@ -424,7 +426,7 @@ class Cluster(Pool):
                 f"several workers of the cluster {self._name} ended while they ran the mechanism: {first_line(error)}"
             )
         cancelled = isinstance(error, CancelledError)
-        return self._lost_error("what was on its way is cancelled") if cancelled else super().failure(error)
+        return self._lost_error("work on its way was cancelled") if cancelled else super().failure(error)
 
     @override
     def end(self, futures: "Sequence[Future[Any]]", patience: float) -> None:

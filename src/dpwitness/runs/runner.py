@@ -172,11 +172,11 @@ class Runner:
     def _note_kinds(self, rows: Rows) -> tuple[Rows, Rows]:
         """Rows of each side; columns that hold exceptions or texts are noted, for the words of events."""
         columns = self.mechanism.columns
-        if columns is not None and not columns.full:  # what stands behind them has no place of its own yet
+        if columns is not None and not columns.full:  # entries behind them have no columns yet
             rows = widen(rows[:, :, : len(columns.entries)], 1)
         x, y = rows
         for side in (x, y):
-            if np.any(side < LEAST_NUMBER):  # mostly none is
+            if np.any(side < LEAST_NUMBER):  # mostly no entry is
                 others = is_no_number(side)
                 for c in np.flatnonzero(np.any(others, axis=0)).tolist():
                     entries = side[others[:, c], c]
@@ -271,7 +271,7 @@ class Runner:
         """Counts of each event in n fresh paired runs, their outcomes, from which the next bet is learned, and turns.
 
         Pair and events are fixed here, before the first run is drawn. `key`: numbers that no earlier epoch had.
-        The sides of a run share their draws, see `confirm`. Fewer runs, perhaps none, where the deadline passes first.
+        The sides of a run share their draws, see `confirm`. Fewer runs, or no runs, if the deadline passes first.
         A run that fails, or takes longer than the mechanism itself allows, raises: were its epoch left out, and more
         bet, outcomes would decide which runs count.
         """

@@ -1,6 +1,6 @@
 """Work cut into shards, which are plain values and can be sent to other processes.
 
-A shard is a fixed number of paired runs with a seed of its own: what it draws follows from the seed, the role, the key
+A shard is a fixed number of paired runs with a seed of its own: its draws follow from the seed, the role, the key
 and its number alone, wherever and whenever it is made. So the same seed gives the same counts whatever the number of
 workers.
 """
@@ -40,7 +40,7 @@ class ShardedRuns(ABC, Generic[T_co]):
     Attributes
     ----------
     mechanism, pair
-        What runs, and on which inputs.
+        The mechanism, and its inputs.
     seed, role, key
         The stream; the number of the shard follows behind the key.
     runs, size
@@ -140,7 +140,7 @@ class EventCells(ShardedRuns[NDArray[np.int64]]):
             if self.mechanism.compiled:
                 block = _block(len(part), width)
                 self.mechanism.fill_pair(part, rng, block)
-            else:  # an event may ask for the absence of what lies behind the row
+            else:  # an event may ask for the absence of entries behind the row
                 longest, block = self.mechanism.pair_rows(part, rng, width)
                 width = max(width, longest)
             _count(self.events, block, totals)

@@ -18,9 +18,9 @@ class Role(Enum):
     CHECK_OF_SEARCH = (0, 1 << 21)  # of an event that was the best of many
     SHRINK = (0, (1 << 21) + 1)
     CELLS = (0, (1 << 21) + 2)  # of a partition: 0 to learn it from, 1 to estimate it
-    ATTACK = (0, (1 << 21) + 4)  # as COMPARISON, of what an attack proposes: its winner is judged again by COMPARISON
+    ATTACK = (0, (1 << 21) + 4)  # as COMPARISON, for candidates of an attack: the winner is judged again by COMPARISON
     BITS = (0, (1 << 21) + 9)  # to learn from which last bits tell D from D′: the number of the pair, then 1 to count
-    EPOCH = (3,)  # then the number of the pair and of the epoch: evidence first, then what the next one learns from
+    EPOCH = (3,)  # then the number of the pair and of the epoch: evidence first, then the sample of the next bet
     CONFIRM = (1,)  # then the number of the shard: evidence, as those of an epoch are
     ORDER = (4,)  # then the key of the runs: which side of each comes first
     OUTPUTS = (5,)  # of the candidate, for a figure

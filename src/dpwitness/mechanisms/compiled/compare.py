@@ -1,7 +1,7 @@
 """Compares compiled code with Python: the same seeds must give the same outcomes.
 
 Numba checks no types at run time, wraps whole numbers and freezes globals, and its machine code comes from a cache.
-None of it may change what is tested unseen.
+None of these may change the tested mechanism unseen.
 """
 
 import math
@@ -56,7 +56,7 @@ def difference_in_many(
         own.bit_generator.state = state
         try:
             rows = compiled.pair_outcomes(runs, rng)
-            with np.errstate(all="ignore"):  # a hash that wraps on purpose is no error in compiled code either
+            with np.errstate(all="ignore"):  # a hash that wraps on purpose raises no error in compiled code either
                 expected = plain.pair_outcomes(runs, own)
         except CompiledDisagrees as error:  # it raised an error that Python did not raise
             return str(error)

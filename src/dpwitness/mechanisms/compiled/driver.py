@@ -1,7 +1,7 @@
 """Machine code of plain functions: one driver module per mechanism, written once and cached on disk.
 
 numba's on-disk cache never hits for a closure over a mechanism, but does for a small module that imports it. So each
-mechanism gets such a module, in a file named by a fingerprint of the mechanism and of everything it refers to (numba
+mechanism gets a small module, in a file named by a fingerprint of the mechanism and of everything it refers to (numba
 itself does not notice when a callee changes).
 """
 

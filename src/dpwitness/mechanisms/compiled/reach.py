@@ -171,7 +171,7 @@ def _reached(value: object, attributes: Path, seen: Seen) -> Iterator[bytes | st
 
 def _code(code: pytypes.CodeType, seen: Seen) -> Iterator[bytes | str | None]:
     yield code.co_code
-    yield code.co_exceptiontable  # what stands in `try`, and in its `else`
+    yield code.co_exceptiontable  # the ranges of `try` and of its `else`
     yield repr((code.co_names, code.co_varnames, code.co_freevars, code.co_flags))
     for constant in code.co_consts:
         yield from _code(constant, seen) if isinstance(constant, pytypes.CodeType) else _value(constant, seen)
@@ -252,7 +252,7 @@ class _Rebuilder:
             function.__qualname__,
         )
         result = copy if options is None else self._remake(copy, options)
-        self._copies[id(function)] = result  # before what it calls: it may call itself
+        self._copies[id(function)] = result  # before its callees: it may call itself
         known = variables(function)
         paths: dict[str, set[Path]] = {}
         for name, *attributes in set(names(function.__code__)):

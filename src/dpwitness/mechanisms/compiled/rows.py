@@ -59,7 +59,7 @@ def present(typing_context: Any, value: Any) -> Any:
 
     def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
         inner = context.cast(builder, arguments[0], value, value.type)
-        # The caller gives up one count of what is returned; without one of its own the memory is freed twice.
+        # The caller gives up one reference to the result; without a reference of its own the memory is freed twice.
         context.nrt.incref(builder, value.type, inner)
         return inner
 
