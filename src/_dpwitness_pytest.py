@@ -122,7 +122,7 @@ def _project(config: pytest.Config) -> dict[str, Any]:
         raise pytest.UsageError(str(error)) from error
 
 
-def _whole(text: str) -> int:
+def _whole_number(text: str) -> int:
     if float(text) != int(float(text)):
         raise ValueError(text)
     return int(text) if text.isdigit() else int(float(text))
@@ -149,7 +149,7 @@ def pytest_configure(config: pytest.Config) -> None:
     for key in ("alpha", "runs", "max_time", "detectable_ratio", "bits"):
         if value := config.getoption(f"dp_{key}", None) or config.getini(f"dp_{key}"):
             chosen[key.replace("_", "-")] = value
-    seed = given("dp_seed", _whole, lambda v: v >= 0, "a whole number of at least 0", secrets.randbits(32))
+    seed = given("dp_seed", _whole_number, lambda v: v >= 0, "a whole number of at least 0", secrets.randbits(32))
     config.stash[SESSION] = Session(
         profile=profile,
         seed=worker.get("dpwitness_seed", seed),
@@ -160,7 +160,7 @@ def pytest_configure(config: pytest.Config) -> None:
             f"a number between 0 and 1, at least {SMALLEST_ALPHA}",
             1e-6,
         ),
-        runs=given("dp_runs", _whole, lambda v: v >= 1, "a whole number of at least 1", runs),
+        runs=given("dp_runs", _whole_number, lambda v: v >= 1, "a whole number of at least 1", runs),
         max_time=given(
             "dp_max_time",
             _time,
@@ -177,7 +177,7 @@ def pytest_configure(config: pytest.Config) -> None:
         database=None if database in ("", "none") else database,
         options=tuple(f"--dp-{key}={value}" for key, value in chosen.items()),
         suppress=tuple(config.getini("dp_suppress")) or project.get("suppress", ()),
-        family_given=given("dp_family_size", _whole, lambda v: v >= 1, "a whole number of at least 1", None),
+        family_given=given("dp_family_size", _whole_number, lambda v: v >= 1, "a whole number of at least 1", None),
         workers=max(1, cores // worker["workercount"]) if worker else project.get("workers"),
     )
     others: dict[str, str] = {}
@@ -342,7 +342,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
     return report
 
 
-def _fitted(line: str, terminal: "pytest.TerminalReporter") -> str:
+def _fit_line(line: str, terminal: "pytest.TerminalReporter") -> str:
     """The line, wrapped between words and indented on a terminal; unchanged elsewhere."""
     if not terminal.isatty:
         return line
@@ -400,6 +400,6 @@ def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter", config:
 
         terminalreporter.section("dpwitness")
         for line in lines(session):
-            terminalreporter.line(_fitted(line, terminalreporter))
+            terminalreporter.line(_fit_line(line, terminalreporter))
         for line in annotations(session, config.rootpath):
             terminalreporter.line(line)

@@ -810,10 +810,10 @@ def test_the_ledger_says_what_bits_show_of_alike_passes_in_one_line():
 def test_lines_of_the_summary_wrap_between_words_on_a_terminal_only(monkeypatch):
     monkeypatch.setenv("COLUMNS", "80")
     line = "  test_it.py::test_refused: " + "word " * 30
-    fitted = _dpwitness_pytest._fitted(line, SimpleNamespace(isatty=True)).splitlines()
+    fitted = _dpwitness_pytest._fit_line(line, SimpleNamespace(isatty=True)).splitlines()
     assert max(map(len, fitted)) <= 80
     assert all(one.startswith("      word") for one in fitted[1:])
-    assert _dpwitness_pytest._fitted(line, SimpleNamespace(isatty=False)) == line
+    assert _dpwitness_pytest._fit_line(line, SimpleNamespace(isatty=False)) == line
 
 
 def test_the_ledger_says_what_bits_show_under_any_adjacency():

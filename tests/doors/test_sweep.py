@@ -25,7 +25,7 @@ from dpwitness.sweeps import sweep as sweeps
 from dpwitness.sweeps.case import CaseResult
 from dpwitness.sweeps.describers import Attempt, Recipe, describer_of, registered
 from dpwitness.sweeps.sweep import Case, Sweep
-from dpwitness.sweeps.worker import checked, trial
+from dpwitness.sweeps.worker import check_case, try_attempt
 from dpwitness.targets import target_of
 
 MODULE = """
@@ -406,14 +406,14 @@ def attempts_of(thing, place="some.module:thing", records=None):
 
 
 def first_running(thing, **given):
-    return next(attempt for attempt in attempts_of(thing, **given) if not trial(attempt))
+    return next(attempt for attempt in attempts_of(thing, **given) if not try_attempt(attempt))
 
 
 def test_noise_on_each_record_is_no_mechanism_of_a_dataset():
     def noisy(data, epsilon):
         return np.asarray(data) + np.random.default_rng().laplace(0, 1 / epsilon)
 
-    of_arrays = [trial(attempt) for attempt in attempts_of(noisy) if attempt.of_records]
+    of_arrays = [try_attempt(attempt) for attempt in attempts_of(noisy) if attempt.of_records]
     assert "it returns an entry for each record" in of_arrays[0]
 
 
@@ -571,7 +571,7 @@ def test_a_case_is_refuted_only_under_all_that_its_claim_may_mean(refuted, tmp_p
 
     monkeypatch.setattr(sys.modules[dpw.check.__module__], "check", check)
     monkeypatch.setenv(worker.CASE_VARIABLE, "")  # the case's own process sets it
-    found = checked(case.to_json())
+    found = check_case(case.to_json())
     assert found.status == ("refuted" if all(refuted) else "not refuted"), found.why
     adjacencies = ("add-remove", "replace-one")
     assert asked == [(one, beyond, case.alpha, 5.0) for beyond in (True, False) for one in adjacencies]
@@ -586,7 +586,7 @@ def test_what_is_refuted_under_one_of_two_adjacencies_is_not_refuted(tmp_path):
             return 9 * len(data) + expovariate(epsilon) - expovariate(epsilon)
         """
     (case,) = dpw.sweep(written(tmp_path, "either", text), alpha=1e-6, max_time=8, seed=1)
-    found = read_fields(CaseResult, "result", json.loads(json.dumps(checked(case.to_json()).to_json())))
+    found = read_fields(CaseResult, "result", json.loads(json.dumps(check_case(case.to_json()).to_json())))
     assert found.status == "not refuted"
     assert [other.refuted for other in found.verdict.others] == [True]
     assert found.told.endswith("refuted under another relation")
@@ -799,5 +799,5 @@ def test_what_an_installed_package_releases_is_explained_by_its_own_lines(tmp_pa
     written(folder, "__init__", text)
     monkeypatch.syspath_prepend(str(folder.parent))
     (case,) = dpw.sweep("leaky_of_mine", alpha=1e-6, max_time=20, seed=1)
-    explanation = checked(case.to_json()).verdict.witness.explanation
+    explanation = check_case(case.to_json()).verdict.witness.explanation
     assert (explanation.file, explanation.line) == ("leaky_of_mine/__init__.py", 6)

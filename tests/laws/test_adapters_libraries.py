@@ -16,8 +16,8 @@ from dpwitness.mechanisms.libraries import library_of
 from dpwitness.mechanisms.libraries.opendp import in_carrier
 from dpwitness.problem import Effort, Statement, prepare
 from dpwitness.sweeps.describers import Attempt, describer_of
-from dpwitness.sweeps.describers.opendp import MARGINS, frames_of, made
-from dpwitness.sweeps.worker import trial
+from dpwitness.sweeps.describers.opendp import MARGINS, frames_of, make_measurement
+from dpwitness.sweeps.worker import try_attempt
 from running import scaled
 
 pytestmark = pytest.mark.library
@@ -446,10 +446,10 @@ def test_a_sweep_of_opendp_takes_inputs_of_the_domain(name):
     for recipe in recipes:
         assert not recipe.refused
         (attempt,) = describer.attempts(thing, recipe)
-        domain = made(thing, recipe)[0].input_domain
+        domain = make_measurement(thing, recipe)[0].input_domain
         for pair in islice(attempt.relations[0].candidates(), 4):
             assert all(domain.member(in_carrier(side, str(domain.carrier_type))) for side in pair.sides)
-        assert trial(attempt) == ""
+        assert try_attempt(attempt) == ""
 
 
 def plans_of():
@@ -465,7 +465,7 @@ def test_a_sweep_of_opendp_runs_plans():
     describer, thing, recipes = plans_of()
     for recipe in recipes[:: max(len(recipes) // 6, 1)]:
         (attempt,) = describer.attempts(thing, recipe)
-        assert trial(attempt) == ""
+        assert try_attempt(attempt) == ""
 
 
 def test_inputs_of_a_plan_keep_its_margin():
@@ -501,7 +501,7 @@ def test_a_sweep_refutes_a_plan_below_its_claim():
 def test_a_sweep_of_opendp_adds_noise_of_the_scale_of_the_map(name, claim):
     describer, thing, recipes = recipes_of("opendp.transformations", name)
     (attempt,) = describer.attempts(thing, recipes[0])
-    assert trial(attempt) == ""
+    assert try_attempt(attempt) == ""
     assert attempt.claim.epsilon == pytest.approx(claim.epsilon)
     assert attempt.claim.delta == pytest.approx(claim.delta, rel=0.1)
 
@@ -516,7 +516,7 @@ def test_a_sweep_of_opendp_says_what_it_cannot_make():
 def test_a_sweep_of_diffprivlib_runs_its_mechanisms(name):
     describer, thing, recipes = recipes_of("diffprivlib.mechanisms", name)
     for recipe in recipes:
-        assert any(not trial(attempt) for attempt in describer.attempts(thing, recipe))
+        assert any(not try_attempt(attempt) for attempt in describer.attempts(thing, recipe))
 
 
 def test_a_sweep_of_diffprivlib_gives_bounds_and_missing_values_where_they_are_ignored():
@@ -531,7 +531,7 @@ def test_a_sweep_of_diffprivlib_gives_bounds_and_missing_values_where_they_are_i
 
 def test_a_sweep_of_diffprivlib_fits_a_classifier_to_one_class_too():
     describer, thing, recipes = recipes_of("diffprivlib.models", "LogisticRegression")
-    attempt = next(one for one in describer.attempts(thing, recipes[0]) if not trial(one))
+    attempt = next(one for one in describer.attempts(thing, recipes[0]) if not try_attempt(one))
     some = [*islice(attempt.relations[0].candidates(), 12)]
     assert any(len(set(side[1])) == 1 for pair in some for side in pair.sides)
     with warnings.catch_warnings():
@@ -547,4 +547,4 @@ def test_what_warns_that_it_leaks_is_not_run():
         relations=(records(numbers(0, 1)),),
         adjacency="add-remove",
     )
-    assert trial(unbounded).startswith("it warns that it leaks: Bounds have not been specified")
+    assert try_attempt(unbounded).startswith("it warns that it leaks: Bounds have not been specified")

@@ -22,7 +22,7 @@ from dpwitness.api import verdict as verdict_module
 from dpwitness.claims import ApproxDP, GaussianDP
 from dpwitness.errors import InvalidWitness
 from dpwitness.health import explanation as health
-from dpwitness.health.explanation import Comparison, _package, entries_of, explained
+from dpwitness.health.explanation import Comparison, _package, entries_of, explain
 from dpwitness.mechanisms.catalog import load_registered
 from dpwitness.mechanisms.command import OutsideMechanism
 from dpwitness.mechanisms.recording import CannotRecord, Draw, Recorder, Recording
@@ -56,7 +56,7 @@ def runner_of(function, pair, seed=1):
 def explanation(function, first, second, claim=ONE, seed=1):
     """What is said of a function on a pair, whatever a check would find."""
     pair = Pair(first, second)
-    return explained(runner_of(function, pair, seed), function, claim, pair)
+    return explain(runner_of(function, pair, seed), function, claim, pair)
 
 
 def marked(thing):
@@ -158,7 +158,7 @@ def test_a_compiled_target_is_followed_as_python():
     problem, running = prepare(function, epsilon=1.0)
     assert running.mechanism.compiled
     lines, first = inspect.getsourcelines(function)
-    found = explained(running, function, problem.claim, Pair(np.array([1.0]), np.array([-1.0])))
+    found = explain(running, function, problem.claim, Pair(np.array([1.0]), np.array([-1.0])))
     assert found is not None
     assert "the defect" in lines[found.line - first]
     assert found.file.endswith("slips.py")
@@ -410,7 +410,7 @@ def test_a_run_that_ends_otherwise_says_nothing_and_leaves_nothing(how, monkeypa
     pair = Pair([1.0], [2.0])
     running = runner_of(Stops(how), pair)
     before, began = state(), time.monotonic()
-    assert explained(running, Stops(how), ONE, pair) is None
+    assert explain(running, Stops(how), ONE, pair) is None
     assert state() == before
     assert time.monotonic() - began < 60  # it ends
 
@@ -429,7 +429,7 @@ def test_a_run_with_a_callback_of_the_garbage_collector_ends_in_time(monkeypatch
     exec(compile("def callback(phase, info):\n    sleep(0.3 * (phase == 'start'))", "<library>", "exec"), names)
     gc.callbacks.append(names["callback"])
     try:
-        assert explained(running, Stops(collect_garbage), ONE, pair) is None
+        assert explain(running, Stops(collect_garbage), ONE, pair) is None
     finally:
         gc.callbacks.remove(names["callback"])
 
@@ -439,7 +439,7 @@ def test_an_interruption_goes_through_and_leaves_nothing():
     running = runner_of(Stops(interrupt), pair)
     before = state()
     with pytest.raises(KeyboardInterrupt):
-        explained(running, Stops(interrupt), ONE, pair)
+        explain(running, Stops(interrupt), ONE, pair)
     assert state() == before
 
 
@@ -454,7 +454,7 @@ def test_nothing_is_left_behind(function, first, second):
     pair = Pair(first, second)
     running = runner_of(function, pair)
     before = state()
-    assert explained(running, function, ONE, pair) is not None
+    assert explain(running, function, ONE, pair) is not None
     assert state() == before
 
 
@@ -512,11 +512,11 @@ def test_remote_mechanisms_and_slow_ones_are_left_alone():
     pair = Pair([1.0, 1.0], [1.0, 2.0])
     running = runner_of(broken.scale_from_data, pair)
     running.mechanism.cost = replace(running.mechanism.cost, seconds_per_run=5.0)
-    assert explained(running, broken.scale_from_data, ONE, pair) is None
+    assert explain(running, broken.scale_from_data, ONE, pair) is None
     running.mechanism.cost = replace(running.mechanism.cost, seconds_per_run=0.0)
-    assert explained(running, broken.scale_from_data, ONE, pair) is not None
+    assert explain(running, broken.scale_from_data, ONE, pair) is not None
     running.mechanism.in_process = False
-    assert explained(running, broken.scale_from_data, ONE, pair) is None
+    assert explain(running, broken.scale_from_data, ONE, pair) is None
     assert not OutsideMechanism.in_process
 
 
@@ -563,7 +563,7 @@ def test_a_violation_says_where(verdict):
 
 
 def test_it_changes_nothing_else(verdict, monkeypatch):
-    monkeypatch.setattr(verdict_module, "explained", lambda *_: None)
+    monkeypatch.setattr(verdict_module, "explain", lambda *_: None)
     without = dpw.check(
         broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
     )
@@ -576,7 +576,7 @@ def test_an_interruption_keeps_the_verdict(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(verdict_module, "explained", interrupted)
+    monkeypatch.setattr(verdict_module, "explain", interrupted)
     verdict = dpw.check(
         broken.scale_from_data, epsilon=1.0, neighbours=dpw.pairs(([1.0, 1.0], [1.0, 40.0])), runs=20_000, seed=1
     )

@@ -501,7 +501,7 @@ def test_an_exception_in_the_first_runs_says_what_counts_exceptions():
     pair = Pair(data=np.array([0.0]), neighbour=np.array([1.0]))
     asked = SimpleNamespace(mechanism=PythonMechanism(Signature.of(stops, {})), max_time=60, seed=1)
     with pytest.raises(MechanismRaised, match=r"StopIteration \(3\) on run .*errors='outcome'"):
-        before_search._drawn(asked, pair, 1.0)
+        before_search._draw_series(asked, pair, 1.0)
 
 
 def silent(first=None, *more, **others):

@@ -866,15 +866,15 @@ def test_without_a_new_process_what_never_varied_and_may_remember_is_refused(fun
     _, ready = job(function, outcome=float)
     if refused:
         with pytest.raises(DependentRuns, match="by new processes alone: none answered"):
-            refutation._not_compared(ready, "none answered", sides)
+            refutation._notes_without_processes(ready, "none answered", sides)
     else:
-        assert refutation._not_compared(ready, "none answered", sides)[0].endswith(": none answered")
+        assert refutation._notes_without_processes(ready, "none answered", sides)[0].endswith(": none answered")
 
 
 def test_what_varies_in_a_new_process_alone_is_rare():
     sides = [in_this_process(ALWAYS, Counts(n11=20), side) for side in range(2)]
     there = new_process.Answer(runs=1_000, hits=(990,), always=None)
-    notes = refutation._compared(job(remembered.rare, outcome=float)[1], "", [(there, there)], sides)
+    notes = refutation._compare_processes(job(remembered.rare, outcome=float)[1], "", [(there, there)], sides)
     assert notes == tuple(f"on {side} 20 runs all returned [0]: other outcomes are rare" for side in ("D", "D′"))
 
 

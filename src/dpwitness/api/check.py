@@ -65,7 +65,7 @@ def check_problem(problem: Problem, runner: Runner, effort: Effort, *, notes: tu
 
     `notes`: the notes of health checks that are done; None does them here.
     """
-    known = before_search.required(problem, runner) if notes is None else notes
+    known = before_search.make_required_checks(problem, runner) if notes is None else notes
     verdict = check_each_adjacency(problem, runner, effort, partial(_check_relation, notes=known))
     return with_notes(verdict, *_own_delta(problem)) if isinstance(verdict, Violation) else verdict
 

@@ -213,7 +213,7 @@ def _line(
 
     `how`: the mechanism's ε, the method, and the confirm runs if given.
     """
-    notes = before_search.required(problem, runner)
+    notes = before_search.make_required_checks(problem, runner)
     epsilon, method, runs = how
     scale = math.inf if tests.of_family else epsilon  # of which the runs by default are to show 80 %
     planned = runs or most_runs(scale)

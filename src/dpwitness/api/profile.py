@@ -247,7 +247,7 @@ def profile(mechanism: AnyMechanism = None, **options: Unpack[BoundOptions]) -> 
 
 def _profile(problem: Problem, runner: Runner, effort: Effort, *, judged: bool) -> Profile:
     """Search, then confirm all events at once. `judged`: whether the problem's claim is judged by the band."""
-    notes = before_search.required(problem, runner)
+    notes = before_search.make_required_checks(problem, runner)
     runs = effort.runs
     budget = search_budget(problem, runner, effort.search_runs, min(max(runs // 4, 100_000), MOST_SEARCH_RUNS))
     planned = runs if problem.mechanism.threads else min(runs, 4 * budget)

@@ -31,7 +31,7 @@ from dpwitness.evidence import (
 )
 from dpwitness.evidence.portfolio import level_left
 from dpwitness.health import findings
-from dpwitness.health.explanation import explained
+from dpwitness.health.explanation import explain
 from dpwitness.mechanisms.mechanism import Rows
 from dpwitness.mechanisms.resolve import example_of
 from dpwitness.problem import Effort, Problem
@@ -142,7 +142,7 @@ def verdict_of(problem: Problem, effort: Effort, evidence: Evidence, notes: tupl
     explanation, outputs, tried = None, None, done.runner.tried
     try:
         if refuted:
-            explanation = explained(done.runner, example_of(problem.function), claim, done.pair)
+            explanation = explain(done.runner, example_of(problem.function), claim, done.pair)
         if evidence.outcomes is not None:
             outputs = outputs_of(problem, evidence.candidate.event, *evidence.outcomes)
         if outputs is None and done.ended not in ABORTED_ENDS:

@@ -126,7 +126,7 @@ class TradeOff(PolygonClaim):
     kind: ClassVar[str] = "trade-off"
 
     def __init__(self, f: Callable[[float], float] | Iterable[tuple[float, float]], excess: float = 0.0) -> None:
-        PolygonClaim.__init__(self, _below(f) if callable(f) else _polygon(points_of(f)), excess)
+        PolygonClaim.__init__(self, _polygon_below(f) if callable(f) else _polygon_through(points_of(f)), excess)
 
     @staticmethod
     @lru_cache(maxsize=64)
@@ -148,16 +148,16 @@ class TradeOff(PolygonClaim):
         return f"f-DP for {self}"
 
 
-def _checked(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _check_points(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     for a, value in points:
         if not (0 <= a <= 1 and 0 <= value <= 1 - a + CURVE_ROUNDING):
             raise InvalidClaim(f"points: f({a!r}) = {value!r} must lie from 0 to 1 − {a!r}, and {a!r} from 0 to 1")
     return [(a, min(value, 1 - a)) for a, value in sorted(points)]
 
 
-def _polygon(points: list[tuple[float, float]]) -> Points:
+def _polygon_through(points: list[tuple[float, float]]) -> Points:
     """The corners of the polygon through points, its ends included. Raises `InvalidClaim` where it is not convex."""
-    points = _checked(points)
+    points = _check_points(points)
     for before, after in pairwise(points):
         if after[1] > before[1] + CURVE_ROUNDING:
             raise InvalidClaim(
@@ -165,8 +165,8 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
             )
     if len(points) < 2:
         raise InvalidClaim(f"points={points!r} must hold at least two points of the trade-off function")
-    points = _from_zero(_to_both_ends(points))
-    corners = _hull(points)
+    points = _start_at_zero(_extend_to_ends(points))
+    corners = _lower_hull(points)
     a, f = np.array(corners).T
     for x, value in points:
         if value > np.interp(x, a, f) + CURVE_ROUNDING:
@@ -176,7 +176,7 @@ def _polygon(points: list[tuple[float, float]]) -> Points:
     return corners
 
 
-def _to_both_ends(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _extend_to_ends(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """The points with both ends, 0 and 1: the first and last sides are prolonged, the lowest that convexity allows."""
     (a, first), (b, second) = points[:2]
     if a > 0:
@@ -189,13 +189,13 @@ def _to_both_ends(points: list[tuple[float, float]]) -> list[tuple[float, float]
     return points
 
 
-def _from_zero(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
+def _start_at_zero(points: list[tuple[float, float]]) -> list[tuple[float, float]]:
     """The points from 0 on: those below `LEAST_SIZE` become one at 0 with their least value, which claims no more."""
     least = min(value for a, value in points if a < LEAST_SIZE)
     return [(0.0, least), *(point for point in points if point[0] >= LEAST_SIZE)]
 
 
-def _below(f: Callable[[float], float]) -> Points:
+def _polygon_below(f: Callable[[float], float]) -> Points:
     """The corners of a polygon that lies nowhere above a convex function.
 
     Between two points of the grid a convex function lies above the lines through the two points before and the two
@@ -210,7 +210,7 @@ def _below(f: Callable[[float], float]) -> Points:
         raise InvalidClaim(
             f"f raised {class_and_text(error, brackets=True)}: it must give a number for every a"
         ) from error
-    grid = _checked(list(zip(at, values, strict=True)))
+    grid = _check_points(list(zip(at, values, strict=True)))
     a, y = np.array(grid).T
     if np.any(np.diff(y) > CURVE_ROUNDING):
         raise InvalidClaim("f rises somewhere between 0 and 1: a trade-off function falls")
@@ -218,7 +218,7 @@ def _below(f: Callable[[float], float]) -> Points:
     lost = DIFFERENCE_ERROR / np.diff(a)
     if np.any(np.diff(slopes) < -CURVE_ROUNDING * (1 + np.abs(slopes[1:])) - lost[1:] - lost[:-1]):
         raise InvalidClaim("f is not convex between 0 and 1: a trade-off function is")
-    return _hull(_corners(a, y, slopes))
+    return _lower_hull(_corners(a, y, slopes))
 
 
 def meeting_points(x: Floats, y: Floats, slopes: Floats) -> tuple[Floats, Floats]:
@@ -246,7 +246,7 @@ def _corners(a: Floats, y: Floats, slopes: Floats) -> list[tuple[float, float]]:
     return [*corners, *([(zero, 0.0)] if zero < 1 else []), (1.0, 0.0)]
 
 
-def _hull(points: list[tuple[float, float]]) -> Points:
+def _lower_hull(points: list[tuple[float, float]]) -> Points:
     """The lower convex hull of points sorted by their first coordinate."""
     hull: list[tuple[float, float]] = []
     for x, y in points:

@@ -201,11 +201,11 @@ def places_text(width: int, noun: str) -> str:
         return place_text(0, noun)
     if not as_noun(noun).places and not as_noun(noun).single:
         return f"the first {width} {noun}s"
-    named = joined([place_text(c, noun) for c in range(min(width, LISTED_ITEMS))], more=width > LISTED_ITEMS)
+    named = join_texts([place_text(c, noun) for c in range(min(width, LISTED_ITEMS))], more=width > LISTED_ITEMS)
     return f"({named} ({width} entries))" if width > LISTED_ITEMS else f"({named})"
 
 
-def joined(texts: Sequence[str], *, more: bool = False) -> str:
+def join_texts(texts: Sequence[str], *, more: bool = False) -> str:
     """The texts on one line, between semicolons where one of them has a comma; `more`: whether others follow."""
     between = "; " if any("," in text for text in texts) else ", "
     return between.join([*texts, "…"] if more else texts)
@@ -297,7 +297,7 @@ def column(value: object) -> int:
     return value if type(value) is int and 0 <= value < COLUMNS else whole("coordinate", value, 0, COLUMNS - 1)
 
 
-def edge(name: str, value: Any) -> float:
+def read_end(name: str, value: Any) -> float:
     """The value as an end of an interval: a number or an infinity. Raises `InvalidParameter`, for NaN too."""
     found: float = value if type(value) in (float, int) else number(name, value)
     if found != found:

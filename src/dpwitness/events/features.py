@@ -74,13 +74,13 @@ def numbers(entries: Rows) -> Rows:
 # Of one entry, or of two.
 
 
-def _two(entries: Rows) -> tuple[Rows, Rows]:
+def _both_numbers(entries: Rows) -> tuple[Rows, Rows]:
     """The two entries of each row as numbers; shape (n,) each."""
     return numbers(entries[:, 0]), numbers(entries[:, 1])
 
 
 def _difference(entries: Rows, number: float) -> Rows:
-    first, second = _two(entries)
+    first, second = _both_numbers(entries)
     return first - second
 
 
@@ -194,14 +194,14 @@ def _range(entries: Rows, number: float) -> Rows:
     return _largest(columns) - _smallest(columns)
 
 
-def _in_order(entries: Rows) -> Rows:
+def _sort_numbers(entries: Rows) -> Rows:
     """The numbers of each row in rising order, NaN last."""
     return np.sort(numbers(entries), axis=1)
 
 
 def _gap(entries: Rows, number: float) -> Rows:
     """The largest minus the second largest number of each row; NaN where a row has fewer than two numbers."""
-    rising = _in_order(entries)
+    rising = _sort_numbers(entries)
     if rising.shape[1] < 2:
         return np.full(len(rising), np.nan)
     last = np.maximum(rising.shape[1] - np.count_nonzero(np.isnan(rising), axis=1), 2) - 1
@@ -259,8 +259,8 @@ def _kinds_of_rises(rise: str, along: str, rises: Callable[[Rows], Rows]) -> dic
 FEATURES: Final[dict[str, Kind]] = {
     "difference": Kind("{0} − {1}", 2, _difference),
     "distance": Kind("distance of {0} and {1}", 2, lambda e, number: np.abs(_difference(e, number))),
-    "sum of two": Kind("{0} + {1}", 2, lambda e, number: np.add(*_two(e))),
-    "ratio": Kind("{0} / {1}", 2, lambda e, number: np.divide(*_two(e))),
+    "sum of two": Kind("{0} + {1}", 2, lambda e, number: np.add(*_both_numbers(e))),
+    "ratio": Kind("{0} / {1}", 2, lambda e, number: np.divide(*_both_numbers(e))),
     "order": Kind("sign of {0} − {1}", 2, _order, whole=True),
     "present": Kind("presence of {0}", 1, lambda e, number: (~np.isnan(e[:, 0])).astype(np.float64), whole=True),
     "residue": Kind("{0} modulo {number}", 1, _residue, "positive"),
@@ -272,7 +272,7 @@ FEATURES: Final[dict[str, Kind]] = {
     "smallest": Kind("smallest of {all}", None, lambda e, number: _smallest(_columns(e))),
     "range": Kind("largest minus smallest of {all}", None, _range),
     "order statistic": Kind(
-        "{rank} smallest of {all}", None, lambda e, number: _in_order(e)[:, int(number) - 1], "place"
+        "{rank} smallest of {all}", None, lambda e, number: _sort_numbers(e)[:, int(number) - 1], "place"
     ),
     "gap": Kind("largest minus second largest of {all}", None, _gap),
     "rank": Kind("rank of {entry} among {all}", None, _rank, "place", whole=True),

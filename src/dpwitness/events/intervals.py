@@ -25,9 +25,9 @@ from dpwitness.events.event import (
     as_noun,
     code_text,
     column,
-    edge,
     number_text,
     place_text,
+    read_end,
     register_event,
     text_at,
 )
@@ -50,8 +50,8 @@ class Interval(Event):
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "coordinate", column(self.coordinate))
-        object.__setattr__(self, "low", edge("low", self.low))
-        object.__setattr__(self, "high", edge("high", self.high))
+        object.__setattr__(self, "low", read_end("low", self.low))
+        object.__setattr__(self, "high", read_end("high", self.high))
         if not (self.low < self.high or self.low == self.high == np.inf):
             raise InvalidParameter(f"low={self.low!r}, high={self.high!r}: need low < high")
 

@@ -30,7 +30,7 @@ from dpwitness.events.event import (
     as_noun,
     code_text,
     date_text,
-    joined,
+    join_texts,
     number_text,
     place_text,
     register_event,
@@ -57,7 +57,7 @@ class OutcomeSet(Event):
         if isinstance(rows, np.ndarray) and rows.ndim == 2 and rows.dtype.kind in "iuf":
             members = rows.astype(np.float64)
         else:
-            members = _filled(rows)
+            members = _fill_rows(rows)
         if not len(members):
             raise InvalidParameter(f"rows={brief(rows)}: an outcome set needs at least one outcome")
         present = np.flatnonzero(~np.isnan(members).all(axis=0))
@@ -160,7 +160,7 @@ class OutcomeSet(Event):
         return bool(np.all(np.isnan(self.rows) | np.isin(self.rows, signs)))
 
 
-def _filled(rows: Sequence[Sequence[float]] | Rows) -> Rows:
+def _fill_rows(rows: Sequence[Sequence[float]] | Rows) -> Rows:
     """Rows of any lengths as an array of one width, flags by their encoding."""
     listed = [items("a row of an outcome set", row) for row in items("rows", rows)]
     members = np.full((len(listed), max(map(len, listed), default=0)), np.nan)
@@ -191,7 +191,7 @@ def _keyed_text(row: Rows, noun: Noun, label: Label | None) -> str:
     texts = {c: text for c, text in _texts(row, noun, label).items() if not np.isnan(row[c])}
     if [*texts] == [0]:
         return texts[0] if is_exception(row[0]) else f"{place_text(0, noun)} {texts[0]}"
-    return f"exactly {joined([f'{place_text(c, noun)} {text}' for c, text in texts.items()]) or 'nothing'}"
+    return f"exactly {join_texts([f'{place_text(c, noun)} {text}' for c, text in texts.items()]) or 'nothing'}"
 
 
 def _texts(row: Rows, noun: Noun, label: Label | None) -> dict[int, str]:

@@ -25,10 +25,10 @@ from dpwitness.events.event import (
     array_of,
     as_noun,
     column,
-    edge,
-    joined,
+    join_texts,
     number_text,
     place_text,
+    read_end,
     register_event,
     row_of_numbers,
     widen,
@@ -62,7 +62,7 @@ class ScoreThreshold(Event):
         self.coordinates = tuple(map(column, items("coordinates", coordinates)))
         self.edges = tuple(row_of_numbers("edges", one) for one in items("edges", edges))
         self.weights = tuple(row_of_numbers("weights", one) for one in items("weights", weights))
-        self.threshold = float(edge("threshold", threshold))
+        self.threshold = float(read_end("threshold", threshold))
         if not len(self.coordinates) == len(self.edges) == len(self.weights) >= 1:
             raise InvalidParameter(
                 f"coordinates={brief(coordinates)}: a score needs edges and weights for each of its coordinates"
@@ -131,7 +131,7 @@ class ScoreThreshold(Event):
     def _score_text(self, noun: str, label: Label | None = None) -> str:
         named = bool(as_noun(noun).places or as_noun(noun).parts)
         places = [place_text(c, noun) if named else str(c + 1) for c in self.coordinates[:LISTED_ITEMS]]
-        several = joined(places, more=len(self.coordinates) > LISTED_ITEMS)
+        several = join_texts(places, more=len(self.coordinates) > LISTED_ITEMS)
         return f"learned score of {'' if named else f'{noun}s '}{several}"
 
 

@@ -96,7 +96,7 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None
 
     `against`: as in `Bet.log_e_values`.
     """
-    found = np.array([_graded(epoch.stakes, epoch.flags, claim, against) for epoch in epochs])
+    found = np.array([_graded_growth(epoch.stakes, epoch.flags, claim, against) for epoch in epochs])
     staked = [k for k, epoch in enumerate(epochs) if len(epoch.counts) and epoch.flags is None]
     if not staked:
         return found
@@ -106,7 +106,7 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None
     )
     cells = np.hstack([epoch.counts.cells for epoch in epochs])
     plane = claim.half_plane(p, q)
-    bets = best_bet(p, q, _larger(plane, p, q, against), both)
+    bets = best_bet(p, q, _larger_planes(plane, p, q, against), both)
     grown = log_shares + sum(n * np.log1p(bets * x) for n, x in zip(cells, payoffs(plane), strict=True))
     starts = np.cumsum([0, *(len(epoch.counts) for epoch in epochs)])[:-1]
     # Wealth that is not staked stays as it is; rounding may leave the shares 10⁻¹⁶ too large.
@@ -116,7 +116,7 @@ def log_e_values_of(epochs: Sequence[Epoch], claim: Claim, against: Claim | None
     return found
 
 
-def _larger(plane: HalfPlane, p: Floats, q: Floats, against: Claim | None) -> HalfPlane:
+def _larger_planes(plane: HalfPlane, p: Floats, q: Floats, against: Claim | None) -> HalfPlane:
     """The half-planes of `against` where their slope and intercept are no smaller, else those given; arrays."""
     if against is None:
         return plane
@@ -130,12 +130,12 @@ def largest_bet(plane: HalfPlane) -> Floats:
     return np.asarray(0.999 / (plane.slope + plane.intercept))
 
 
-def _graded(stakes: Stakes, flags: Flags | None, claim: Claim, against: Claim | None) -> float:
+def _graded_growth(stakes: Stakes, flags: Flags | None, claim: Claim, against: Claim | None) -> float:
     """The logarithm of the factor of an epoch's bet on a graded event; 0.0 where the epoch has no graded event."""
     if flags is None or stakes.fractions is None:
         return 0.0
     plane = claim.half_plane(stakes.p, stakes.q)
-    most = largest_bet(_larger(plane, stakes.p, stakes.q, against))
+    most = largest_bet(_larger_planes(plane, stakes.p, stakes.q, against))
     return float(flags.times @ np.log1p(flags.payoffs(plane) @ (stakes.fractions * most)))
 
 

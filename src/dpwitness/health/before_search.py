@@ -37,7 +37,7 @@ TIME_SHARE: Final = 1 / 20
 PROPOSED_PAIRS: Final = 64
 
 
-def required(problem: Problem, runner: Runner) -> tuple[str, ...]:
+def make_required_checks(problem: Problem, runner: Runner) -> tuple[str, ...]:
     """The health checks that check, bound, curve and profile make before the search; returns notes.
 
     Raises `InvalidNeighbours` for identical inputs, and `DependentRuns` for runs that cannot be evidence.
@@ -76,12 +76,12 @@ def first_runs(problem: Problem, runner: Runner) -> tuple[Series, Series] | None
     limit = min(CHECK_SECONDS, TIME_SHARE * runner.max_time) / 2  # for each side
     if LEAST_RUNS * runner.mechanism.cost.seconds_per_run > limit:
         return None
-    drawn = partial(_drawn, runner, problem.first, limit)
+    drawn = partial(_draw_series, runner, problem.first, limit)
     seen = next(Threads(1).ordered([drawn], runner.searching().deadline))  # a run may hang
     return seen if seen and min(len(side.rows) for side in seen) >= LEAST_RUNS else None
 
 
-def _drawn(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Series]:
+def _draw_series(runner: Runner, pair: Pair, limit: float) -> tuple[Series, Series]:
     """The series of up to 64 calls on D and on D′, each side for at most `limit` seconds."""
     mechanism = runner.mechanism
     rows = 64 if mechanism.cost.batched else 4
@@ -168,7 +168,7 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
     if mechanism.cost.slow:
         return None
     if mechanism.reproducible:
-        return _input_ignored(problem, runner)
+        return _find_ignored_input(problem, runner)
     if not isinstance(mechanism, PythonMechanism) or mechanism.cost.batched:
         return None
     deadline = Deadline(time.monotonic() + min(CHECK_SECONDS / 2, TIME_SHARE * runner.max_time))
@@ -176,20 +176,20 @@ def input_ignored(problem: Problem, runner: Runner) -> Finding | None:
         return None
     mechanism.draws_globally = True  # in this check alone: seeding takes longer than a fast run
     try:
-        return _input_ignored(problem, runner)
+        return _find_ignored_input(problem, runner)
     finally:
         mechanism.draws_globally = False
 
 
-def _input_ignored(problem: Problem, runner: Runner) -> Finding | None:
+def _find_ignored_input(problem: Problem, runner: Runner) -> Finding | None:
     deadline = Deadline(time.monotonic() + min(CHECK_SECONDS / 2, TIME_SHARE * runner.max_time))
-    asked = (partial(_same, runner, pair, number) for number, pair in enumerate(problem.candidates()))
+    asked = (partial(_count_same_runs, runner, pair, number) for number, pair in enumerate(problem.candidates()))
     runs = 0
     for same in Threads(1).ordered(asked, deadline):
         if not same:
             return None  # they differ, or it would take too long to see that they never do
         runs += same
-    return _ignoring(runner.mechanism.name, runs)
+    return _ignored_finding(runner.mechanism.name, runs)
 
 
 def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows]]) -> tuple[str, ...]:
@@ -200,7 +200,7 @@ def ignored_throughout(mechanism: Mechanism, outcomes: Iterable[tuple[Rows, Rows
     both = list(outcomes)
     runs = sum(len(left) for left, _ in both)
     same = all(np.array_equal(left, right, equal_nan=True) for left, right in both)
-    return (_ignoring(mechanism.name, runs).text,) if runs and same and mechanism.reproducible else ()
+    return (_ignored_finding(mechanism.name, runs).text,) if runs and same and mechanism.reproducible else ()
 
 
 def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
@@ -220,7 +220,7 @@ def same_throughout(outcomes: Iterable[tuple[Data, Rows]]) -> tuple[str, ...]:
     return (f"every run on an input returned the same ({runs} runs on {inputs} inputs): {NO_NOISE_OR_RARE}",)
 
 
-def _ignoring(name: str, runs: int) -> Finding:
+def _ignored_finding(name: str, runs: int) -> Finding:
     return Finding(
         name="input_ignored",
         text=f"both inputs gave the same values in every run ({runs} from the same random numbers, over all pairs): "
@@ -244,7 +244,7 @@ def time_needed(problem: Problem, runner: Runner, alpha: float) -> Finding | Non
     )
 
 
-def _same(runner: Runner, pair: Pair, number: int) -> int:
+def _count_same_runs(runner: Runner, pair: Pair, number: int) -> int:
     """The number of runs if both inputs gave the same outcomes in each of them, else 0."""
     mechanism = runner.mechanism
     most = 4096 if mechanism.cost.cheap_in_bulk else 64

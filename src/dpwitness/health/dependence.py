@@ -238,22 +238,22 @@ def refuse_series(name: str, events: Sequence[Event], series: Sequence[Series]) 
             distances = np.diff(one.places[order])[np.diff(outcomes[order]) == 0]
             usual = int(np.bincount(distances).argmax())
             later = f"{usual} {'run' if usual == 1 else 'runs'} later"
-            raise _dependent(
+            raise _dependent_runs(
                 name, f"on {shown(one.data)} the same outcome came again {later}, more often than by chance"
             )
         odd = one.places % 2 == 1
         for what, flags in _flags(one.rows, events):
             a, n, b, m = (int(count.sum()) for count in (flags[odd], odd, flags[~odd], ~odd))
             if fisher_p_value(a, n, b, m) < level:
-                raise _dependent(
+                raise _dependent_runs(
                     name, f"on {shown(one.data)} {what} in {a} of {n} odd runs and in {b} of {m} even ones"
                 )
             p, lag = lags_p_value(flags, one.places)
             if p < level:
-                raise _dependent(name, f"on {shown(one.data)} whether {what} depends on the run {lag} before")
+                raise _dependent_runs(name, f"on {shown(one.data)} whether {what} depends on the run {lag} before")
 
 
-def _dependent(name: str, text: str) -> DependentRuns:
+def _dependent_runs(name: str, text: str) -> DependentRuns:
     return DependentRuns(f"the runs of {name} are not independent: {text}: {FRESH_NOISE_ADVICE}")
 
 
@@ -294,12 +294,12 @@ def further_calls(
     """
 
     def both() -> list[FurtherCalls]:
-        return [_calls(runner, data, side, events, seconds / 2) for side, data in enumerate(pair.sides)]
+        return [_make_calls(runner, data, side, events, seconds / 2) for side, data in enumerate(pair.sides)]
 
     return next(Threads(1).ordered([both], Deadline(time.monotonic() + min(10.0, runner.seconds_until_due))))
 
 
-def _calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:
+def _make_calls(runner: Runner, data: Data, side: int, events: Sequence[Event], seconds: float) -> FurtherCalls:
     """Up to 32 calls of as many rows as fit in the time, at most a shard; plain Python makes `SERIES_RUNS` in all."""
     mechanism, calls = runner.mechanism, 32
     width = max(mechanism.width, *(event.width for event in events))
@@ -335,7 +335,7 @@ def refuse_dependent(name: str, events: int, shards: Shards, further: Sequence[F
         rows = [shard[event][2] for shard in shards.kept] + (further[side].rows if further else [])
         if calls_p_value(hits, rows) < LEVEL / (2 * events):
             shares = sorted(h / n for h, n in zip(hits, rows, strict=True))
-            raise _dependent(
+            raise _dependent_runs(
                 name,
                 f"on {('D', 'D′')[side]} the event happened in {shares[0]:.3%} of one call's runs and in "
                 f"{shares[-1]:.3%} of another's, further apart or closer together than by chance",

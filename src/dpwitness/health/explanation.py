@@ -47,7 +47,7 @@ LAPLACE_FAMILIES: Final = ("Laplace", "two-sided geometric")
 GAUSSIAN_FAMILIES: Final = ("Gaussian", "discrete Gaussian")
 
 
-def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Explanation | None:
+def explain(runner: Runner, function: object, claim: Claim, pair: Pair) -> Explanation | None:
     """The line at which D and D′ part; None if that is not clear, or the mechanism cannot be recorded.
 
     `function`: the user's own function. The explanation takes about a second at most, or a few runs of a slow
@@ -57,7 +57,7 @@ def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Exp
     if not mechanism.in_process:
         return None
     try:
-        recorded = _recorded(mechanism, function, pair, runner)
+        recorded = _record_runs(mechanism, function, pair, runner)
         return None if recorded is None else Comparison(claim, recorded).explanation()
     except INTERRUPTS:
         raise
@@ -65,7 +65,7 @@ def explained(runner: Runner, function: object, claim: Claim, pair: Pair) -> Exp
         return None
 
 
-def _recorded(
+def _record_runs(
     mechanism: Mechanism, function: object, pair: Pair, runner: Runner
 ) -> tuple[list[Recording], list[Recording]] | None:
     """Recorded runs on D and on D′ from the same seeds; None if a seed does not repeat a run, or without time."""
@@ -208,7 +208,7 @@ class Comparison:
         same = all(_kinds(first) == _kinds(second) for first, second in zip(*self.sides, strict=True))
         return self.settings() or (self.outputs() if same else self.flow())
 
-    def _found(self, cause: Cause, place: Place | None, text: str, *on: str) -> Explanation | None:
+    def _explain_at(self, cause: Cause, place: Place | None, text: str, *on: str) -> Explanation | None:
         """The explanation at a place, None where the place is unknown; `on`: the values on D and on D′."""
         if place is None or place[1] < 1:
             return None
@@ -236,11 +236,12 @@ class Comparison:
             draws = [[run.draws[i] for run in side] for side in self.sides]
             if len({(draw.name, draw.place) for side in draws for draw in side}) > 1 or (i and not self.seldom_alike):
                 return None
-            if (found := self._setting(draws) or self._probabilities(draws) or self._sensitivity(draws)) is not None:
+            found = self._explain_setting(draws) or self._explain_probabilities(draws)
+            if (found := found or self._explain_sensitivity(draws)) is not None:
                 return found
         return None
 
-    def _setting(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
+    def _explain_setting(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
         for name in draws[0][0].settings:
             # A scale that differs between runs of one input follows from earlier draws, and may be private.
             both = _constants([[_range(draw.settings.get(name)) for draw in side] for side in draws])
@@ -248,10 +249,10 @@ class Comparison:
                 continue
             on = [f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}" for low, high in both]
             text = f"{name} {on[0]} on D, {on[1]} on D′: the {name} depends on the data"
-            return self._found("scale", draws[0][0].place, text, f"{name} {on[0]}", f"{name} {on[1]}")
+            return self._explain_at("scale", draws[0][0].place, text, f"{name} {on[0]}", f"{name} {on[1]}")
         return None
 
-    def _probabilities(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
+    def _explain_probabilities(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
         """Probabilities of a draw's outcomes that differ more than the claim allows."""
         both = _constants([[draw.probabilities for draw in side] for side in draws])
         if both is None or None in both or len(both[0]) != len(both[1]):
@@ -261,10 +262,10 @@ class Comparison:
             if p[worst] > self.claim.largest(q[worst]) * (1 + ROUNDING) + ROUNDING:
                 on = [f"{one[worst]:.4g}" for one in both]
                 text = f"outcome {worst} has probability {on[0]} on D, {on[1]} on D′, which the claim does not allow"
-                return self._found("probabilities", draws[0][0].place, text, *(f"probability {one}" for one in on))
+                return self._explain_at("probabilities", draws[0][0].place, text, *(f"probability {one}" for one in on))
         return None
 
-    def _sensitivity(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
+    def _explain_sensitivity(self, draws: Sequence[Sequence[Draw]]) -> Explanation | None:
         """Noise of a library that is added to numbers farther apart than the noise's sensitivity."""
         both = _constants([[draw.value for draw in side] for side in draws])
         if both is None or None in both:
@@ -275,7 +276,7 @@ class Comparison:
             return None
         on = [f"{number:.4g}" for number in both]
         text = f"noise of sensitivity {asked:.4g} is added to {on[0]} on D, {on[1]} on D′, which differ by {apart:.4g}"
-        return self._found("noise", draws[0][0].place, text, f"added to {on[0]}", f"added to {on[1]}")
+        return self._explain_at("noise", draws[0][0].place, text, f"added to {on[0]}", f"added to {on[1]}")
 
     # The number of draws.
 
@@ -285,7 +286,7 @@ class Comparison:
         ways = [[tuple((d.name, d.size, d.place) for d in run.draws) for run in side] for side in self.sides]
         if _constants(ways) is None:
             return None
-        at = _parting(_kinds(first), _kinds(second))
+        at = _first_difference(_kinds(first), _kinds(second))
         following = [run.draws[at] for run in (first, second) if at < len(run.draws)]
         if any(draw.family in ("", "uniform") for draw in following):
             return None  # a sample of the records may differ in size, and the draws behind it differ with it
@@ -293,7 +294,7 @@ class Comparison:
         if branch is not None and not branch.of_loop:
             times = [_times(len(run.draws)) for run in (first, second)]
             text = f"D {branch.on[0]}, D′ {branch.on[1]}; D draws {times[0]} in all, D′ {times[1]}"
-            return self._found("branch", branch.place, text, *branch.on)
+            return self._explain_at("branch", branch.place, text, *branch.on)
         places = [draw.place for draw in following]
         sizes = [[[d.size for d in run.draws if d.place == place] for run in (first, second)] for place in places]
         k = next((k for k, (left, right) in enumerate(sizes) if left and right and sum(left) != sum(right)), 0)
@@ -301,7 +302,7 @@ class Comparison:
         on = [_times(len(one)) if len(left) != len(right) else f"{sum(one)} numbers" for one in (left, right)]
         if on[0] == on[1]:
             return None
-        return self._found("draws", places[k], f"D draws {on[0]}, D′ {on[1]}", *(f"draws {one}" for one in on))
+        return self._explain_at("draws", places[k], f"D draws {on[0]}, D′ {on[1]}", *(f"draws {one}" for one in on))
 
     # Outputs.
 
@@ -315,14 +316,14 @@ class Comparison:
             if self.drawing and not self.seldom_alike:
                 return None
             on = [f"returns {width} values" for width in widths]
-            return self._exact(f"D {on[0]}, D′ {on[1]}, in every run", on)
+            return self._explain_exact(f"D {on[0]}, D′ {on[1]}, in every run", on)
         entries = [*zip(*(zip(*side, strict=True) for side in rows), strict=True)]
         for j, sides in enumerate(entries):
-            if (found := self._constant(entries, j) or self._one_side(sides)) is not None:
+            if (found := self._explain_constant(entries, j) or self._explain_one_side(sides)) is not None:
                 return found
-        return self._noise(self._fits(entries))
+        return self._explain_noise(self._fits(entries))
 
-    def _constant(self, entries: Sequence[Sides], j: int) -> Explanation | None:
+    def _explain_constant(self, entries: Sequence[Sides], j: int) -> Explanation | None:
         """An entry with one value in all runs on D, and a different one in all runs on D′."""
         both = _constants(entries[j])
         if both is None or len({*both}) == 1:
@@ -335,9 +336,9 @@ class Comparison:
         if self.drawing and not ((real and self.seldom_alike) or counted):
             return None
         on = [f"returns {_text(value)}" + ("" if len(entries) == 1 else f" as entry {j}") for value in both]
-        return self._exact(f"D {on[0]}, D′ {_text(both[1])}, in every run", on)
+        return self._explain_exact(f"D {on[0]}, D′ {_text(both[1])}, in every run", on)
 
-    def _one_side(self, sides: Sides) -> Explanation | None:
+    def _explain_one_side(self, sides: Sides) -> Explanation | None:
         """An entry with one value in all runs on one side, and different values in all runs on the other side."""
         several = [len({*values}) for values in sides]
         if sorted(several) != [1, self.pairs]:
@@ -346,14 +347,16 @@ class Comparison:
         value = _text(sides[exact][0])
         on = [f"returns {value} in every run" if side == exact else "returns noise" for side in (0, 1)]
         here, there = ("D′", "D") if exact else ("D", "D′")
-        return self._exact(f"{here} returns {value} in every run, {there} another value in each", on, branch_first=True)
+        return self._explain_exact(
+            f"{here} returns {value} in every run, {there} another value in each", on, branch_first=True
+        )
 
-    def _exact(self, text: str, on: Sequence[str], *, branch_first: bool = False) -> Explanation | None:
+    def _explain_exact(self, text: str, on: Sequence[str], *, branch_first: bool = False) -> Explanation | None:
         """The explanation of an exact value: the line that returns it, else the branch where all pairs of runs part."""
         returned = {run.returned for side in self.sides for run in side}
         branches = {None if branch is None else branch.place for branch in map(_branch_of, *self.sides)}
         places = branches if len(returned) > 1 or (branch_first and branches != {None}) else returned
-        return self._found("exact", places.pop(), text, *on) if len(places) == 1 else None
+        return self._explain_at("exact", places.pop(), text, *on) if len(places) == 1 else None
 
     def _columns(self) -> list[Column]:
         """The numbers that every run on both sides draws at the same place among its draws."""
@@ -395,7 +398,7 @@ class Comparison:
                 fits[j] = Fit(columns[k], (*factors[k].tolist(),), (*rest[k].mean(axis=1).tolist(),))
         return fits
 
-    def _noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
+    def _explain_noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
         """Noise whose scale depends on the data, is in several entries, or does not cover the differences."""
         alike: dict[int, Fit] = {}
         for j, fit in fits.items():
@@ -405,15 +408,15 @@ class Comparison:
             elif column.draw is self.sides[0][0].draws[0] or self.seldom_alike:
                 on = [f"scale {scale:.4g}" for scale in scales]
                 text = f"{column.family} noise of {on[0]} on D, {on[1]} on D′: the scale depends on the data"
-                return self._found("scale", column.draw.place, text, *on)
+                return self._explain_at("scale", column.draw.place, text, *on)
         entry_of: dict[int, int] = {}
         for j, fit in alike.items():
             k = entry_of.setdefault(id(fit.column), j)
             if not math.isclose(fit.shift, alike[k].shift, rel_tol=1e-6, abs_tol=1e-6):
-                return self._reused(k, j, alike)
-        return self._too_little({k: alike[k] for k in entry_of.values()})
+                return self._explain_reuse(k, j, alike)
+        return self._explain_small_noise({k: alike[k] for k in entry_of.values()})
 
-    def _reused(self, k: int, j: int, fits: Mapping[int, Fit]) -> Explanation | None:
+    def _explain_reuse(self, k: int, j: int, fits: Mapping[int, Fit]) -> Explanation | None:
         """Two entries with the same noise, so that their difference is exact."""
         other, one = fits[k], fits[j]
         ratio = one.factors[0] / other.factors[0]
@@ -421,9 +424,9 @@ class Comparison:
         times = "" if math.isclose(ratio, 1, rel_tol=1e-6) else f"{ratio:.4g} times "
         what = f"entry {j} less {times}entry {k}"
         text = f"one draw for entries {k} and {j}: {what} is {on[0]} on D, {on[1]} on D′ in every run"
-        return self._found("reuse", one.column.draw.place, text, *on)
+        return self._explain_at("reuse", one.column.draw.place, text, *on)
 
-    def _too_little(self, fits: Mapping[int, Fit]) -> Explanation | None:
+    def _explain_small_noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
         """Noise that does not cover the difference between the outputs without noise; each entry has its own draw."""
         shifts = {j: abs(fit.shift) for j, fit in fits.items() if abs(fit.shift) > ROUNDING}
         families = {fits[j].column.family for j in shifts}
@@ -431,7 +434,7 @@ class Comparison:
             return None
         (family,) = families
         total = math.hypot(*shifts.values()) if family in GAUSSIAN_FAMILIES else sum(shifts.values())
-        if _covered(self.claim, family, total):
+        if _covers_shift(self.claim, family, total):
             return None
         worst = max(shifts, key=lambda j: shifts[j])
         fit, width = fits[worst], len(self.sides[0][0].output)
@@ -441,7 +444,9 @@ class Comparison:
         if family in (*LAPLACE_FAMILIES, *GAUSSIAN_FAMILIES):
             others = " with the other entries" if len(shifts) > 1 else ""
             text += f": that is {'ε' if family in LAPLACE_FAMILIES else 'μ'} = {total:.4g}{others}"
-        return self._found("noise", fit.column.draw.place, text, *(f"{one:.4g} without noise" for one in fit.constants))
+        return self._explain_at(
+            "noise", fit.column.draw.place, text, *(f"{one:.4g} without noise" for one in fit.constants)
+        )
 
 
 def _constants(sides: Sides) -> tuple[Any, Any] | None:
@@ -467,7 +472,7 @@ def _kinds(run: Recording) -> tuple[tuple[str, int], ...]:
     return tuple((draw.name, draw.size) for draw in run.draws)
 
 
-def _parting(left: Sequence[object], right: Sequence[object]) -> int:
+def _first_difference(left: Sequence[object], right: Sequence[object]) -> int:
     """The first place at which two sequences differ."""
     shorter = min(len(left), len(right))
     return next((i for i in range(shorter) if left[i] != right[i]), shorter)
@@ -509,7 +514,7 @@ def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Br
         if len(others) == 1:
             return Branch((file, before), (line, others[0]))
     # Both take the same steps, one of them earlier, as at the end of a loop.
-    k = _parting(*steps)
+    k = _first_difference(*steps)
     if k >= min(map(len, steps)):
         return None
     (file, before, line), (other, start, after) = steps[0][k], steps[1][k]
@@ -517,7 +522,7 @@ def _branch_of(first: Recording, second: Recording, at: int | None = None) -> Br
     return None if (file, before) != (other, start) or branch.of_loop else branch
 
 
-def _covered(claim: Claim, family: str, shift: float) -> bool:
+def _covers_shift(claim: Claim, family: str, shift: float) -> bool:
     """Whether noise of a family keeps a claim for outputs `shift` scales apart; False for other families.
 
     Half-lines are tried, which are all events that matter for Laplace and Gaussian noise.

@@ -173,7 +173,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
             )
     return Request(
         kind=type(mechanism),
-        function=_each(function, place_of),
+        function=_map_functions(function, place_of),
         outcome=outcome if outcome is None or isinstance(outcome, Attributes) else place_of(outcome),
         errors=mechanism.errors,
         columns=mechanism.columns,
@@ -187,7 +187,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     )
 
 
-def _each(function: Any, change: Callable[[Any], Any]) -> Any:
+def _map_functions(function: Any, change: Callable[[Any], Any]) -> Any:
     """A mechanism's function after `change`, which is applied to it or to the functions inside it."""
     match function:
         case OutsideFunction():
@@ -311,7 +311,7 @@ def answer(question: Request | Place, further: Further | None = None) -> object:
     """
     if isinstance(question, Place):
         return constants(load(question))
-    signature = Signature.of(_each(question.function, load), question.parameters)
+    signature = Signature.of(_map_functions(question.function, load), question.parameters)
     outcome = load(question.outcome) if isinstance(question.outcome, Place) else question.outcome
     signature = signature.interpreted() if question.interpreted else signature
     mechanism = question.kind(signature, outcome, errors=question.errors)
@@ -320,10 +320,10 @@ def answer(question: Request | Place, further: Further | None = None) -> object:
     events = [event_from_json(event) for event in question.events]
     streams = [generator(question.seed, Role.HEALTH_NEW_PROCESS, side, question.number) for side in range(2)]
     sides = zip(question.inputs, streams, strict=True)
-    return [_counted(mechanism, data, events, rng, further) for data, rng in sides]
+    return [_count_runs(mechanism, data, events, rng, further) for data, rng in sides]
 
 
-def _counted(
+def _count_runs(
     mechanism: Mechanism, data: Data, events: Sequence[Event], rng: np.random.Generator, further: Further | None
 ) -> dict[str, object]:
     """The fields of the `Answer` on one input."""

@@ -63,13 +63,13 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
     """
     mechanism = runner.mechanism
     if mechanism.cost.compiled:
-        return _compiled(runner, pair)
+        return _check_compiled(runner, pair)
     asked = [*events, *(event for event, _ in shards.chosen)]
     question = _value_or_reason(partial(new_process.request, mechanism, pair, asked, runner.seed))
     with ThreadPoolExecutor(1) as beside:  # a slow mechanism takes seconds here and there
-        answers = beside.submit(_answers, question, Further(), runner)
+        answers = beside.submit(_ask_processes, question, Further(), runner)
         try:
-            calls = _calls(runner, pair, asked)
+            calls = _make_calls(runner, pair, asked)
         except BaseException:  # Ctrl-C: the other result is no longer needed
             new_process.end()
             raise
@@ -83,7 +83,7 @@ def check_refutation(runner: Runner, pair: Pair, events: Sequence[Event], shards
         between, there = " between runs on both inputs", f"runs on {here.name} alone"
         if found := here.other_share(alone, there, between=between):
             raise DependentRuns(f"the runs of {mechanism.name} are not independent: {found}: {REMEMBERED_NOISE_ADVICE}")
-    return (*notes, *_compared(runner, question, answers.result(), sides))
+    return (*notes, *_compare_processes(runner, question, answers.result(), sides))
 
 
 def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shards) -> tuple[str, ...]:
@@ -99,7 +99,7 @@ def check_pass(runner: Runner, pair: Pair, events: Sequence[Event], shards: Shar
     else:
         calls: list[FurtherCalls] | str = []
         if not mechanism.cost.slow:  # a slow one has time for the series of its epochs alone
-            calls = _calls(runner, pair, events, min(CALLS_SECONDS, 0.02 * runner.seconds), proved=False)
+            calls = _make_calls(runner, pair, events, min(CALLS_SECONDS, 0.02 * runner.seconds), proved=False)
         calls = [] if isinstance(calls, str) else calls
         _refuse_within(runner, events, shards, calls)
         rows = [of_input.series.rows for of_input in calls]
@@ -129,7 +129,7 @@ def _compiled_rows(runner: Runner, pair: Pair, side: int) -> Rows:
     return runner.mechanism.outcomes(pair.sides[side], rng, 256)
 
 
-def _compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
+def _check_compiled(runner: Runner, pair: Pair) -> tuple[str, ...]:
     """Notes on inputs on which compiled code always returns one outcome, and on constants that could not be compared.
 
     Raises `DependentRuns` where a module-level value that it uses differs in a new process.
@@ -161,7 +161,7 @@ def _refuse_within(runner: Runner, events: Sequence[Event], shards: Shards, call
     refuse_series(runner.mechanism.name, events, [*shards.series, *(of_input.series for of_input in calls)])
 
 
-def _calls(
+def _make_calls(
     runner: Runner, pair: Pair, events: Sequence[Event], seconds: float = CALLS_SECONDS, *, proved: bool = True
 ) -> list[FurtherCalls] | str:
     """Further calls on both inputs, or the reason why they failed.
@@ -186,7 +186,7 @@ def _value_or_reason(call: Callable[[], T]) -> T | str:
         return on_one_line(error)
 
 
-def _answers(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str:
+def _ask_processes(question: new_process.Request | str, further: Further, runner: Runner) -> Answers | str:
     """The answers of new processes, or the reason why they cannot be asked."""
     if isinstance(question, str):
         return f"it cannot be loaded there ({question}); put the function at the top level of a file"
@@ -254,25 +254,25 @@ class _Side:
         return None
 
 
-def _compared(
+def _compare_processes(
     runner: Runner, question: new_process.Request | str, answers: Answers | str, sides: Sequence[_Side]
 ) -> tuple[str, ...]:
     """Compare with new processes, where remembered noise differs. Raises `DependentRuns`."""
     if isinstance(answers, str):
-        return _not_compared(runner, answers, sides)
+        return _notes_without_processes(runner, answers, sides)
     mechanism, usual, processes = runner.mechanism, Further(), 1
     _refuse_other_processes(mechanism.name, sides, answers)
     if not any(here.varied for here in sides) and may_remember(mechanism.signature.given_function):
         # Remembered noise may be the same by chance, in few processes and in few runs of each.
         if len(answers) <= usual.processes or any(there.runs < usual.runs for one in answers for there in one):
             patient = Further(seconds=math.inf, runs_seconds=CHECK_SECONDS, limit=math.inf)
-            more = _answers(question, patient, runner)
+            more = _ask_processes(question, patient, runner)
             answers = answers if isinstance(more, str) else more
             _refuse_other_processes(mechanism.name, sides, answers)
         processes = sum([here.always for here in sides] == [there.always for there in one] for one in answers)
         if processes <= usual.processes / 2:
             few = f"{processes} of {1 + usual.processes} new processes answered in time: give a larger max_time"
-            return _not_compared(runner, few, sides)
+            return _notes_without_processes(runner, few, sides)
     notes = []
     for here, there in zip(sides, answers[0], strict=True):
         if here.always is None:
@@ -286,7 +286,7 @@ def _compared(
     return tuple(notes)
 
 
-def _not_compared(runner: Runner, why: str, sides: Sequence[_Side]) -> tuple[str, ...]:
+def _notes_without_processes(runner: Runner, why: str, sides: Sequence[_Side]) -> tuple[str, ...]:
     """The notes where no new process could be asked.
 
     Raises `DependentRuns` if no outcome ever varied on either input, and the noise may have been drawn once.

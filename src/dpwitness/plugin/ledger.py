@@ -24,22 +24,24 @@ def lines(session: Session) -> list[str]:
         if kind in kinds
     )
     text = [
-        f"{_several(len(records), 'assertion')} in {_several(tests, 'test')}: {shown}; "
+        f"{_count_text(len(records), 'assertion')} in {_count_text(tests, 'test')}: {shown}; "
         f"α spent {spent:.3g} of {session.alpha:g}"
     ]
     passed = [record for record in records if record["verdict"] == "not-refuted"]
     if passed:
         near = min(passed, key=lambda record: record["margin"])
         text.append(f"smallest margin: {near['margin']:.1f} nats of evidence short of an alarm, {github.name_of(near)}")
-    for same in _alike(records):
+    for same in _group_alike(records):
         record = same[0]
         match record["verdict"]:
             case "not-refuted":
                 place = github.name_of(record) if len(same) == 1 else f"{record['test']}: {len(same)} assertions"
-                caught = _range(record["parameter"], [one["detectable"] for one in same], at_most)
+                caught = _range_text(record["parameter"], [one["detectable"] for one in same], at_most)
                 text.append(f"  {place}: {record['claim']}, would have caught {caught} {record['power']}")
                 if by_bits := [found for one in same if (found := github.bits_refuted(one))]:
-                    exceeded = _range(by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits], at_least)
+                    exceeded = _range_text(
+                        by_bits[0]["parameter"], [found["lower_bound"] for found in by_bits], at_least
+                    )
                     text.append(f"    floating point: refuted by the last bits, {exceeded}")
             case "violated":
                 text.append(f"  {github.name_of(record)}: {record['claim']} VIOLATED, {github.shown(record)}")
@@ -50,7 +52,7 @@ def lines(session: Session) -> list[str]:
     return text
 
 
-def _alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
+def _group_alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
     """The records in groups of one line each: passes of one test and one claim, without a note, share a line."""
     groups: dict[object, list[dict[str, Any]]] = {}
     for place, record in enumerate(records):
@@ -62,7 +64,7 @@ def _alike(records: list[dict[str, object]]) -> list[list[dict[str, Any]]]:
     return list(groups.values())
 
 
-def _range(parameter: str, values: list[float | None], shown: Callable[[float], str]) -> str:
+def _range_text(parameter: str, values: list[float | None], shown: Callable[[float], str]) -> str:
     """The text of a parameter's lower bounds, from the least to the largest; None is a value without a bound."""
     found = [value for value in values if value is not None]
     if not found:
@@ -121,5 +123,5 @@ def write(session: Session, path: str, *, html: bool = False) -> None:
     write_json(path, value)
 
 
-def _several(number: int, noun: str) -> str:
+def _count_text(number: int, noun: str) -> str:
     return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -29,16 +29,16 @@ from dpwitness.sweeps.describers import Attempt, Recipe, registered
 CASE_VARIABLE: Final = "DPWITNESS_SWEEP_CASE"
 
 
-def answered(case: dict[str, Any]) -> dict[str, object]:
+def answer_case(case: dict[str, Any]) -> dict[str, object]:
     """The result of a `Case`, both as JSON values."""
     warnings.simplefilter("ignore")
     try:
-        return checked(case).to_json()
+        return check_case(case).to_json()
     except BaseException as error:  # panics of Rust and exits are not an `Exception`
         return CaseResult(case=case["name"], error=type(error).__name__, why=on_one_line(error)).to_json()
 
 
-def checked(case: dict[str, Any]) -> CaseResult:
+def check_case(case: dict[str, Any]) -> CaseResult:
     """Check the attempt of a case that runs first, under each relation that its claim may mean.
 
     Raises whatever the module, its describer and the mechanism raise.
@@ -51,9 +51,10 @@ def checked(case: dict[str, Any]) -> CaseResult:
     mechanism, outcome = (own := attempt.mechanism), None
     if "<locals>" in getattr(own, "__qualname__", "<locals>"):  # a new process cannot load it by its name
         os.environ[CASE_VARIABLE] = json.dumps({"case": case, "attempt": number})
-        worker.chosen.cache_clear()
-        outcome = worker.all_of
-        mechanism = worker.drawn if GENERATOR_NAMES & set(inspect.signature(own).parameters) else worker.released
+        worker.chosen_attempt.cache_clear()
+        outcome = worker.whole_output
+        draws = bool(GENERATOR_NAMES & set(inspect.signature(own).parameters))
+        mechanism = worker.run_with_generator if draws else worker.run_without_generator
         mechanism.__name__ = own.__name__  # for messages; a new process finds it by __qualname__
         vars(mechanism)["of_module"] = own.__module__  # for the explanation, which shows the package's own lines
     # A claim is refuted only if it is refuted under each relation, so each is tested at the whole share of α.
@@ -89,23 +90,23 @@ def attempts_of(case: dict[str, Any]) -> Iterator[Attempt]:
 
 
 @cache
-def chosen() -> Attempt:
+def chosen_attempt() -> Attempt:
     """The attempt of this process, by the environment."""
     asked = json.loads(os.environ[CASE_VARIABLE])
     return next(islice(attempts_of(asked["case"]), asked["attempt"], None))
 
 
-def released(data: object) -> Any:
+def run_without_generator(data: object) -> Any:
     """Run the mechanism, which draws its own randomness."""
-    return chosen().mechanism(data)
+    return chosen_attempt().mechanism(data)
 
 
-def drawn(rng: object, data: object) -> object:
+def run_with_generator(rng: object, data: object) -> object:
     """Run the mechanism, which draws from a generator."""
-    return chosen().mechanism(rng, data)
+    return chosen_attempt().mechanism(rng, data)
 
 
-def all_of(output: object) -> object:
+def whole_output(output: object) -> object:
     """The whole output. Functions whose outputs are summarised are not compiled: numba cannot compile those above."""
     return output
 
@@ -117,7 +118,7 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
     """
     said = ""
     for number, attempt in enumerate(attempts):
-        why = trial(attempt)
+        why = try_attempt(attempt)
         if not why:
             return number, attempt
         said = said or why
@@ -126,11 +127,11 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
     raise InvalidParameter(said or "no input is known that it may take")
 
 
-def trial(attempt: Attempt) -> str:
+def try_attempt(attempt: Attempt) -> str:
     """The reason why an attempt does not run on half of the first inputs of its relation; empty if it does."""
     signature, rng = Signature.of(attempt.mechanism, attempt.parameters), np.random.default_rng(0)
     first = list(islice(attempt.relations[0].candidates(), 40))
-    smallest = sorted(first, key=lambda pair: sum(map(length, pair.sides)))[:1] if attempt.strict else []
+    smallest = sorted(first, key=lambda pair: sum(map(count_entries, pair.sides)))[:1] if attempt.strict else []
     inputs = [side for pair in [*smallest, *first[:6]] for side in pair.sides]
     said, lengths = "", []
     for side in inputs:
@@ -142,7 +143,7 @@ def trial(attempt: Attempt) -> str:
                 return f"it warns that it leaks: {leaks[0]}"
             if output is None:
                 raise TypeError("it returned nothing")
-            lengths.append((length(side), length(output)))
+            lengths.append((count_entries(side), count_entries(output)))
         except Exception as error:
             said = said or class_and_text(error)
             if attempt.strict:
@@ -154,11 +155,11 @@ def trial(attempt: Attempt) -> str:
     return "" if enough else said or "no input is known that it may take"
 
 
-def length(value: Any) -> int:
+def count_entries(value: Any) -> int:
     """The number of entries of a value; 1 for a number."""
     value = value[0] if isinstance(value, tuple) and hasattr(value[0], "shape") else value  # features and labels
     return len(value) if isinstance(value, list | tuple) or np.ndim(value) else 1
 
 
 if __name__ == "__main__":
-    serve(answered)
+    serve(answer_case)

@@ -1,7 +1,7 @@
 """diffprivlib: plain signatures, with values for its own parameters.
 
 Bounds are always given. A mechanism that still warns that its defaults leak (`PrivacyLeakWarning`) is not run: see
-`worker.trial`.
+`worker.try_attempt`.
 """
 
 from collections.abc import Mapping

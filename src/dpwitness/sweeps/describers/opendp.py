@@ -99,7 +99,7 @@ class OpenDP:
                     return [recipe]
                 try:
                     if recipe.label not in found:
-                        made(thing, recipe)
+                        make_measurement(thing, recipe)
                         found[recipe.label] = recipe
                 except KeyboardInterrupt:
                     raise
@@ -110,7 +110,7 @@ class OpenDP:
     def attempts(self, thing: object, recipe: Recipe, records: object = None) -> Iterator[Attempt]:
         """The attempt at the measurement, or at the transformation with noise. Raises every error of OpenDP."""
         with warnings.catch_warnings(action="ignore"):
-            measurement, relation, d_in, adjacency = made(thing, recipe)
+            measurement, relation, d_in, adjacency = make_measurement(thing, recipe)
         run = LIBRARY.function(measurement)
         yield Attempt(
             mechanism=named_after(thing, lambda data: run(data)),
@@ -155,7 +155,7 @@ def choices(thing: Any) -> Iterator[Recipe]:
             yield Recipe(label=label, settings={"space": space, "parameters": named})
 
 
-def made(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
+def make_measurement(thing: Any, recipe: Recipe) -> tuple[Any, Relation, Any, str]:
     """The measurement of a recipe, and its neighbours. Raises every error of OpenDP."""
     dp, settings = prelude(), recipe.settings
     if "margin" in settings:

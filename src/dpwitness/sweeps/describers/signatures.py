@@ -88,7 +88,7 @@ def with_public(low: float, value: Any) -> tuple[object, object]:
     return np.vstack([features, np.full((2, features.shape[1]), low)]), np.append(classes, [0, 1])
 
 
-def learned(estimator: object) -> dict[str, object]:
+def learned_values(estimator: object) -> dict[str, object]:
     """The numbers and arrays that a fitted estimator has under public names that end with _."""
     known, kinds = vars(estimator).items(), int | float | np.ndarray | np.generic
     named = {name: value for name, value in known if name.endswith("_") and not name.startswith("_")}
@@ -172,7 +172,7 @@ class Taking:
         epsilon = max(EPSILON_NAMES & set(self.all), key=len, default="")  # beside epsilon, eps is something else
         known = {**dict.fromkeys(BOUNDS_NAMES, ends), "bounds_y": LABEL_RANGE, epsilon: TESTED_EPSILON}
         known |= {name: end for names in pairs_of_ends for name, end in zip(names, ends, strict=True)}
-        self.given, self.unknown = filled(self.all, {str(self.data), *labels}, {**known, **values})
+        self.given, self.unknown = fill_parameters(self.all, {str(self.data), *labels}, {**known, **values})
         drawn = GENERATOR_NAMES & set(self.all)
         self.random = {name for name in drawn if name != LEGACY_NAME or self.all[name].default is EMPTY}
 
@@ -184,7 +184,7 @@ class Taking:
             return self.thing(**named)
         made = self.thing(**{name: one for name, one in named.items() if name in self.own})
         found = getattr(made, self.method)(**{name: one for name, one in named.items() if name in self.taking})
-        return learned(found) if self.method == "fit" else found
+        return learned_values(found) if self.method == "fit" else found
 
     def attempt(self, relations: Sequence[Relation], adjacency: str, inputs_of: Any = None, **more: Any) -> Attempt:
         """The attempt at these relations. `inputs_of`: the values of the parameters for data and labels of an input."""
@@ -287,7 +287,9 @@ class Taking:
         yield [categories(False, True)], "list", None
 
 
-def filled(own: Parameters, inputs: Container[str], known: Mapping[str, Any]) -> tuple[dict[str, Any], list[str]]:
+def fill_parameters(
+    own: Parameters, inputs: Container[str], known: Mapping[str, Any]
+) -> tuple[dict[str, Any], list[str]]:
     """Values of parameters other than the inputs, and the names of the parameters without a known value."""
     found: dict[str, Any] = {}
     unknown: list[str] = []
@@ -304,7 +306,7 @@ def filled(own: Parameters, inputs: Container[str], known: Mapping[str, Any]) ->
         elif one.default is not EMPTY:
             unknown += [name] if may_restrict(name, one.default) else []
         else:
-            found[name] = PARAMETER_VALUES.get(name, annotated(one.annotation))
+            found[name] = PARAMETER_VALUES.get(name, value_of_type(one.annotation))
             if found[name] is None or (may_restrict(name) and isinstance(found[name], int | float)):
                 unknown.append(name)
     return found, unknown
@@ -319,13 +321,13 @@ def may_restrict(name: str, default: object = EMPTY) -> bool:
     return bool(LIMIT_NAMES.search(name) or (isinstance(default, float) and MAXIMUM_NAMES.search(name)))
 
 
-def annotated(annotation: object) -> object:
+def value_of_type(annotation: object) -> object:
     """A value of an annotation's type; None if the annotation is unknown."""
     origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
     if origin is typing.Literal:
         return arguments[0]
     if origin in (typing.Union, types.UnionType):
-        return next((value for value in map(annotated, arguments) if value is not None), None)
+        return next((value for value in map(value_of_type, arguments) if value is not None), None)
     values: dict[object, Any] = {int: 2, float: 1.0, bool: False, str: "a"}
     return values.get(annotation)
 
