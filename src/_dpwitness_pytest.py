@@ -35,10 +35,10 @@ FILE_OPTIONS = ("report", "sarif", "report_html")
 #: RETRY_REASON is the reason why a dp test that may run twice fails.
 RETRY_REASON = "a dp test must not be retried: a retry hides violations, and a correct mechanism passes without"
 
-#: SESSION is the key of the shared state in the configuration's stash.
-SESSION = pytest.StashKey[Session]()
-#: BEGUN is the key, in the stash of each test that α is divided over, of whether it has begun.
-BEGUN = pytest.StashKey[bool]()
+#: SESSION_KEY is the key of the shared state in the configuration's stash.
+SESSION_KEY = pytest.StashKey[Session]()
+#: BEGUN_KEY is the key, in the stash of each test that α is divided over, of whether it has begun.
+BEGUN_KEY = pytest.StashKey[bool]()
 
 #: OPTIONS has the help texts of the options by name.
 OPTIONS = {
@@ -150,7 +150,7 @@ def pytest_configure(config: pytest.Config) -> None:
         if value := config.getoption(f"dp_{key}", None) or config.getini(f"dp_{key}"):
             chosen[key.replace("_", "-")] = value
     seed = given("dp_seed", _whole_number, lambda v: v >= 0, "a whole number of at least 0", secrets.randbits(32))
-    config.stash[SESSION] = Session(
+    config.stash[SESSION_KEY] = Session(
         profile=profile,
         seed=worker.get("dpwitness_seed", seed),
         alpha=given(
@@ -182,7 +182,7 @@ def pytest_configure(config: pytest.Config) -> None:
     )
     others: dict[str, str] = {}
     for option in FILE_OPTIONS if not worker else ():
-        if (path := getattr(config.stash[SESSION], option)) is not None:
+        if (path := getattr(config.stash[SESSION_KEY], option)) is not None:
             from dpwitness.errors import InvalidData
             from dpwitness.files import check_writable, overwrites
 
@@ -201,28 +201,28 @@ def pytest_configure(config: pytest.Config) -> None:
 @pytest.hookimpl(optionalhook=True)
 def pytest_configure_node(node: Any) -> None:
     """Give an xdist worker the seed of the session, and the number of times that each test runs."""
-    node.workerinput["dpwitness_seed"] = node.config.stash[SESSION].seed
+    node.workerinput["dpwitness_seed"] = node.config.stash[SESSION_KEY].seed
     if node.config.getoption("dist", "no") == "each":
         node.workerinput["dpwitness_times"] = node.workerinput["workercount"]
 
 
 def pytest_report_header(config: pytest.Config) -> str:
     """The header: profile, seed and α, on which the verdicts depend."""
-    session = config.stash[SESSION]
+    session = config.stash[SESSION_KEY]
     return f"dpwitness: profile {session.profile}, --dp-seed={session.seed}, α = {session.alpha:g} for the session"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark the dp tests and count them before anything is deselected: they share the session's α."""
-    session = config.stash[SESSION]
+    session = config.stash[SESSION_KEY]
     tests = 0
     for item in items:
         marks = list(item.iter_markers("dp"))
         if not marks and "assert_private" not in getattr(item, "fixturenames", ()):
             continue
         tests += 1
-        item.stash[BEGUN] = False
+        item.stash[BEGUN_KEY] = False
         if not marks:
             item.add_marker("dp")
         for mark in marks:
@@ -288,18 +288,18 @@ def assert_private(request: pytest.FixtureRequest) -> "Asserter":
     Returns the verdict of a pass; it is no proof of privacy. Settings: those of the marker `dp`, overridden by those
     of the call; see `dpwitness.check` for their meaning, and `suppress` for health checks to leave out.
     """
-    session = request.config.stash[SESSION]
+    session = request.config.stash[SESSION_KEY]
     if session.refused:
         pytest.fail(session.refused, pytrace=False)
-    if BEGUN not in request.node.stash:
+    if BEGUN_KEY not in request.node.stash:
         pytest.fail(
             "assert_private was asked for while the test ran, so it was not counted when α was divided: "
             "name it among the test's arguments, or mark the test with @pytest.mark.dp",
             pytrace=False,
         )
-    if request.node.stash[BEGUN] or _is_retried(request.node):
+    if request.node.stash[BEGUN_KEY] or _is_retried(request.node):
         pytest.fail(f"{RETRY_REASON}; this one was run a second time, or would be", pytrace=False)
-    request.node.stash[BEGUN] = True
+    request.node.stash[BEGUN_KEY] = True
     _end_on_sigterm(request.config)
     from dpwitness.plugin.asserter import Asserter
 
@@ -311,7 +311,7 @@ def _end_on_sigterm(config: pytest.Config) -> None:
 
     Another handler stays. Workers of xdist end with their controller, which has the verdicts.
     """
-    session = config.stash[SESSION]
+    session = config.stash[SESSION_KEY]
     usual = threading.current_thread() is threading.main_thread() and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL
     if not usual or hasattr(config, "workerinput"):
         return
@@ -335,7 +335,7 @@ def _end_on_sigterm(config: pytest.Config) -> None:
 def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     """Put the verdicts of a test on its report, which xdist carries to the controller."""
     report = yield
-    session = item.config.stash[SESSION]
+    session = item.config.stash[SESSION_KEY]
     if session.pending:
         report.__dict__["dpwitness"] = json.dumps(session.pending)  # xdist carries every attribute
         session.pending.clear()
@@ -361,7 +361,7 @@ class VerdictCollector:
 
     def __init__(self, config: pytest.Config) -> None:
         self.config = config
-        self.session = config.stash[SESSION]
+        self.session = config.stash[SESSION_KEY]
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         """Keep the records of a report."""
@@ -374,7 +374,7 @@ class VerdictCollector:
 @pytest.hookimpl(tryfirst=True)
 def pytest_sessionfinish(session: pytest.Session) -> None:
     """Gather the ledger and write the report, on the controller."""
-    shared = session.config.stash.get(SESSION, None)
+    shared = session.config.stash.get(SESSION_KEY, None)
     if shared is None or hasattr(session.config, "workerinput"):
         return
     shared.records += shared.pending  # the records of an interrupted test
@@ -392,7 +392,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def pytest_terminal_summary(terminalreporter: "pytest.TerminalReporter", config: pytest.Config) -> None:
     """Print the ledger, if a test asserted privacy."""
-    session = config.stash[SESSION]
+    session = config.stash[SESSION_KEY]
     for why in session.unwritten:
         terminalreporter.line(f"ERROR: {why}", red=True)
     if session.records:

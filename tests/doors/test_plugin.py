@@ -15,7 +15,7 @@ import _dpwitness_pytest
 import dpwitness as dpw
 import dpwitness.plugin.asserter
 import dpwitness.plugin.ledger  # pytester drops what an inner run imports; these should be loaded once
-from _dpwitness_pytest import SESSION
+from _dpwitness_pytest import SESSION_KEY
 from dpwitness.errors import MechanismTimeout
 from dpwitness.events import Feature, FeatureEvent, Interval
 from dpwitness.evidence import log_e_value
@@ -698,10 +698,10 @@ def test_the_seed_that_a_session_has_drawn_is_that_of_its_workers(pytester):
     worker = pytester.parseconfig()
     worker.workerinput = {**drawn.workerinput, "workercount": 2, "workerid": "gw0"}
     _dpwitness_pytest.pytest_configure(worker)
-    assert worker.stash[SESSION].seed == controller.stash[SESSION].seed
+    assert worker.stash[SESSION_KEY].seed == controller.stash[SESSION_KEY].seed
     given = pytester.parseconfig("--dp-seed=7")
     _dpwitness_pytest.pytest_configure(given)
-    assert given.stash[SESSION].seed == 7
+    assert given.stash[SESSION_KEY].seed == 7
 
 
 def test_each_role_assertion_test_and_session_has_a_seed_of_its_own(tmp_path):

@@ -72,6 +72,7 @@ _JSON: Final[dict[float, bool | str]] = {
 #: _FROM_JSON has the texts of `_JSON` and their values, for reading.
 _FROM_JSON: Final = {text: value for value, text in _JSON.items() if isinstance(text, str)}
 
+#: Rows is an array of outcomes, one a row, NaN where an entry is absent.
 Rows = NDArray[np.float64]
 
 

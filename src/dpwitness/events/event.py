@@ -134,8 +134,8 @@ def of_one_width(x: Rows, y: Rows, least: int = 0) -> tuple[Rows, Rows]:
 LONGEST_TEXT: Final = 100
 #: LARGEST is the largest finite float.
 LARGEST: Final = float(np.finfo(np.float64).max)
-#: COLUMNS is the number of columns that an event may name: an outcome has at most 10,000 entries.
-COLUMNS: Final = 1 << 14
+#: MOST_COLUMNS is the number of columns that an event may name: an outcome has at most 10,000 entries.
+MOST_COLUMNS: Final = 1 << 14
 #: NO_NUMBER is the text for entries that hold None, NaN or text beside numbers.
 NO_NUMBER: Final = "no number"
 #: LISTED_ITEMS is the number of entries, outcomes or values that a text names of a longer list: it stays one line.
@@ -294,7 +294,9 @@ def is_date_unit(text: str) -> bool:
 
 def column(value: object) -> int:
     """The value as a column number from 0. Raises `InvalidParameter`."""
-    return value if type(value) is int and 0 <= value < COLUMNS else whole("coordinate", value, 0, COLUMNS - 1)
+    return (
+        value if type(value) is int and 0 <= value < MOST_COLUMNS else whole("coordinate", value, 0, MOST_COLUMNS - 1)
+    )
 
 
 def read_end(name: str, value: Any) -> float:
@@ -327,7 +329,7 @@ def array_of(kind: object) -> object:
 
 
 #: Column is the type of a column number, from 0.
-Column: TypeAlias = Annotated[int, whole_below(COLUMNS)]
+Column: TypeAlias = Annotated[int, whole_below(MOST_COLUMNS)]
 #: Number is the type of a number or an infinity; in JSON the infinities are the texts "inf" and "-inf".
 Number: TypeAlias = Annotated[
     float,
@@ -403,7 +405,7 @@ def event_from_json(value: object) -> Event:
         raise UnknownKind.of("event", name, _FAMILY.kinds)
     try:
         event: Event = _FAMILY.read(name, "event", value)
-        whole("width", event.width, 0, COLUMNS)
+        whole("width", event.width, 0, MOST_COLUMNS)
     except (KeyError, TypeError, ValueError, OverflowError) as error:
         what = f"{error} is missing" if isinstance(error, KeyError) else error
         raise InvalidWitness(f"event of kind {name!r} is damaged: {what}") from error

@@ -37,10 +37,10 @@ Sides = Sequence[Sequence[Any]]
 RECORDING_SECONDS: Final = 1.0
 #: MOST_ENTRIES is the largest number of entries of an output; mechanisms with larger outputs are not recorded.
 MOST_ENTRIES: Final = 4096
-#: MOST_COMPARED is the largest number of entries, and of numbers drawn in a run, that are compared with each other.
-MOST_COMPARED: Final = 512
-#: ROUNDING is the relative difference up to which two numbers are equal.
-ROUNDING: Final = 1e-9
+#: MOST_COMPARED_VALUES is the largest number of entries, and of numbers drawn in a run, that are compared.
+MOST_COMPARED_VALUES: Final = 512
+#: RELATIVE_ROUNDING is the relative difference up to which two numbers are equal.
+RELATIVE_ROUNDING: Final = 1e-9
 #: LAPLACE_FAMILIES has the noise whose scale states ε.
 LAPLACE_FAMILIES: Final = ("Laplace", "two-sided geometric")
 #: GAUSSIAN_FAMILIES has the noise whose scale states μ.
@@ -245,7 +245,7 @@ class Comparison:
         for name in draws[0][0].settings:
             # A scale that differs between runs of one input follows from earlier draws, and may be private.
             both = _constants([[_range(draw.settings.get(name)) for draw in side] for side in draws])
-            if both is None or None in both or np.allclose(*both, rtol=ROUNDING, atol=0):
+            if both is None or None in both or np.allclose(*both, rtol=RELATIVE_ROUNDING, atol=0):
                 continue
             on = [f"{low:.4g}" if low == high else f"{low:.4g} to {high:.4g}" for low, high in both]
             text = f"{name} {on[0]} on D, {on[1]} on D′: the {name} depends on the data"
@@ -259,7 +259,7 @@ class Comparison:
             return None
         for p, q in (both, both[::-1]):
             worst = max(range(len(p)), key=lambda k: p[k] - self.claim.largest(q[k]))
-            if p[worst] > self.claim.largest(q[worst]) * (1 + ROUNDING) + ROUNDING:
+            if p[worst] > self.claim.largest(q[worst]) * (1 + RELATIVE_ROUNDING) + RELATIVE_ROUNDING:
                 on = [f"{one[worst]:.4g}" for one in both]
                 text = f"outcome {worst} has probability {on[0]} on D, {on[1]} on D′, which the claim does not allow"
                 return self._explain_at("probabilities", draws[0][0].place, text, *(f"probability {one}" for one in on))
@@ -272,7 +272,7 @@ class Comparison:
             return None
         asked = float(np.max(draws[0][0].settings.get("sensitivity", math.inf)))
         apart = abs(both[0] - both[1])
-        if not apart > asked + ROUNDING * max(map(abs, both)):
+        if not apart > asked + RELATIVE_ROUNDING * max(map(abs, both)):
             return None
         on = [f"{number:.4g}" for number in both]
         text = f"noise of sensitivity {asked:.4g} is added to {on[0]} on D, {on[1]} on D′, which differ by {apart:.4g}"
@@ -362,7 +362,7 @@ class Comparison:
         """The numbers that every run on both sides draws at the same place among its draws."""
         runs = [run for side in self.sides for run in side]
         columns: list[Column] = []
-        if len({*map(_kinds, runs)}) > 1 or sum(draw.size for draw in runs[0].draws) > MOST_COMPARED:
+        if len({*map(_kinds, runs)}) > 1 or sum(draw.size for draw in runs[0].draws) > MOST_COMPARED_VALUES:
             return columns
         for i, draw in enumerate(runs[0].draws):
             standard = [run.draws[i].standard for run in runs]
@@ -378,7 +378,7 @@ class Comparison:
     def _fits(self, entries: Sequence[Sides]) -> dict[int, Fit]:
         """The entries that are a number plus noise, on D and on D′."""
         columns = self._columns()
-        if not columns or len(entries) > MOST_COMPARED:
+        if not columns or len(entries) > MOST_COMPARED_VALUES:
             return {}
         drawn = np.array([column.values for column in columns])
         spread = drawn - drawn.mean(axis=2, keepdims=True)
@@ -390,7 +390,7 @@ class Comparison:
             with np.errstate(divide="ignore", invalid="ignore"):  # a draw may be the same in all runs
                 factors = (spread * entry).sum(axis=2) / (spread**2).sum(axis=2)
                 rest = entry - factors[:, :, None] * drawn
-            close = ROUNDING * (1 + np.abs(entry).max(axis=1) + np.abs(factors) * np.abs(drawn).max(axis=2))
+            close = RELATIVE_ROUNDING * (1 + np.abs(entry).max(axis=1) + np.abs(factors) * np.abs(drawn).max(axis=2))
             same = (np.ptp(rest, axis=2) <= close) & (np.ptp(entry, axis=1) > close)
             found = np.flatnonzero(same.all(axis=1))
             if len(found) == 1:
@@ -428,7 +428,7 @@ class Comparison:
 
     def _explain_small_noise(self, fits: Mapping[int, Fit]) -> Explanation | None:
         """Noise that does not cover the difference between the outputs without noise; each entry has its own draw."""
-        shifts = {j: abs(fit.shift) for j, fit in fits.items() if abs(fit.shift) > ROUNDING}
+        shifts = {j: abs(fit.shift) for j, fit in fits.items() if abs(fit.shift) > RELATIVE_ROUNDING}
         families = {fits[j].column.family for j in shifts}
         if len(families) != 1:
             return None
