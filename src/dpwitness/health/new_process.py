@@ -83,7 +83,7 @@ def place_of(function: object) -> Place:
     for part in name.split("."):
         found = getattr(found, part, None)
     if found is not function and found is not plain:
-        raise CannotLoad(f"{plain.__module__} has another {name} than this function")
+        raise CannotLoad(f"{plain.__module__}.{name} is not this function")
     file = getattr(module, "__file__", None)
     if plain.__module__ == "__main__" and not (file and Path(file).is_file()):  # a pipe has the file "<stdin>"
         raise CannotLoad(f"{name} was written in an interactive session")
@@ -168,9 +168,7 @@ def request(mechanism: Mechanism, pair: Pair, events: Sequence[Event], seed: int
     function = signature.given_function
     for name, value in () if isinstance(function, OutsideFunction) else signature.given.items():
         if not _is_plain(value):  # another interpreter is sent data alone
-            raise CannotLoad(
-                f"parameter {name!r} is {type(value).__name__}, which may hold what this process remembers"
-            )
+            raise CannotLoad(f"parameter {name!r} is {type(value).__name__}, which may hold memory of this process")
     return Request(
         kind=type(mechanism),
         function=_map_functions(function, place_of),

@@ -295,11 +295,11 @@ def _notes_without_processes(runner: Runner, why: str, sides: Sequence[_Side]) -
     signature = runner.mechanism.signature
     if len(never) == len(SIDE_NAMES) and may_remember(signature.given_function):
         raise DependentRuns(
-            f"{runner.mechanism.name} returned {never['D']} in every run on D and {never['D′']} on D′: whether it adds "
-            f"no noise, draws the same noise in every run or remembers it is told apart by new processes alone: {why}"
+            f"{runner.mechanism.name} returned {never['D']} in every run on D and {never['D′']} on D′: only a new "
+            f"process shows whether it adds no noise, draws the same noise in every run or remembers it: {why}"
         )
     return (
-        f"not compared with a new process, where noise that is remembered would be another: {why}",
+        f"not compared with a new process, where remembered noise would differ: {why}",
         *(f"on {side} every run returned {always}: {NO_NOISE_OR_RARE}" for side, always in never.items()),
     )
 

@@ -124,7 +124,7 @@ def first_that_runs(attempts: Iterator[Attempt], until: float) -> tuple[int, Att
         said = said or why
         if time.monotonic() > until:
             break
-    raise InvalidParameter(said or "no input is known that it may take")
+    raise InvalidParameter(said or "no known input fits its parameters")
 
 
 def try_attempt(attempt: Attempt) -> str:
@@ -152,7 +152,7 @@ def try_attempt(attempt: Attempt) -> str:
     if attempt.of_records and len(several) > 1 and all(one == other for one, other in lengths):
         return "it returns an entry for each record: its claim is about one record, and not about a dataset"
     enough = lengths and 2 * len(lengths) >= len(inputs)
-    return "" if enough else said or "no input is known that it may take"
+    return "" if enough else said or "no known input fits its parameters"
 
 
 def count_entries(value: Any) -> int:
