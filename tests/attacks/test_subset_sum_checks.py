@@ -96,7 +96,7 @@ def test_attack_reports_what_it_recovered(capsys):
     code, out, _ = attack(capsys, "--size", "32", "--error", "1", "--seed", "1")
     assert code == 0
     assert out.startswith("RECOVERED ")
-    assert "385 random subsets" in out
+    assert "424 random subsets" in out  # ⌈32·ln²32⌉ = 385, and 39 to check
     assert "seed 1" in out
 
 
@@ -115,7 +115,7 @@ def test_attack_by_all_subsets(capsys):
     code, out, _ = attack(capsys, "--size", "10", "--error", "0.25", "--adversary", "exponential", "--json")
     result = json.loads(out)
     assert (code, result["queries"], result["right"]) == (0, 1024, 10)  # 4·E = 1, and parity cannot hide one bit
-    assert result["largest_residual"] is None
+    assert result["largest_residual"] <= 0.25
 
 
 def test_attack_draws(capsys, tmp_path):

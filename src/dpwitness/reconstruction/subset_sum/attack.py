@@ -46,7 +46,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import (
     within_reach,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM
-from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, own_result, simulated_result
+from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, Simulated, result_of
 from dpwitness.reconstruction.transcript import Form
 
 #: Of the simulated system, where the options say nothing.
@@ -101,51 +101,6 @@ class Options(AttackOptions):
     law: str | None = None
     adversary: str | None = None
     queries: int | None = None
-
-
-def attack_simulated(options: Options, truth: Bits | None) -> Result:
-    """Draw a secret unless it is given, ask a bundled target about it, and reconstruct it from the answers alone.
-
-    Raises `InvalidParameter` for what does not fit the adversary.
-    """
-    size, law = SIZE if options.size is None else options.size, options.law or LAW
-    error = ERROR if options.error is None else options.error
-    adversary = options.adversary or suited(law)
-    exponential = adversary == "exponential"
-    oracle.check_error(error)
-    if exponential:
-        if law in NORMAL:
-            raise InvalidParameter("--adversary exponential needs a bound of the error: choose another --law")
-        queries = oracle.all_subsets(size, options.queries)
-    else:
-        queries = oracle.query_count(size) if options.queries is None else options.queries
-        oracle.check_queries(size, queries)
-    seed, deadline = options.seed_or_fresh(), options.deadline()
-    rng = np.random.default_rng(seed)
-    drawn = rng.integers(0, 2, size)
-    secret = drawn if truth is None else truth
-    family = -1 if exponential else int(rng.integers(1 << 30))
-    # In one call, without `Asking`: the 2²⁴ questions of the exponential adversary take minutes one by one.
-    answers = oracle.ask(secret, error, queries, law, family, rng)
-    started = time.perf_counter()
-    if exponential:
-        reconstruction = _recover_from_all_subsets(answers, error)
-    else:
-        subsets = oracle.subset_family(size, queries, family)
-        options.require_time(deadline, "--queries or --size")
-        with threadpool_limits(limits=1, user_api="blas"):
-            reconstruction = decode(adversary, Sample(subsets, answers), deadline)
-    return simulated_result(
-        reconstruction,
-        secret,
-        attack=options.attack,
-        adversary=adversary,
-        error=error,
-        law=law,
-        queries=queries,
-        seed=seed,
-        seconds=time.perf_counter() - started,
-    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -230,6 +185,40 @@ def question_counts(size: int, queries: int | None, budget: int | None) -> tuple
     return used, fresh
 
 
+def attack_simulated(options: Options, truth: Bits | None) -> Result:
+    """Draw a secret unless it is given, ask a bundled target about it, and attack its answers as a user's system's.
+
+    Raises `InvalidParameter` for what does not fit the adversary.
+    """
+    size, law = SIZE if options.size is None else options.size, options.law or LAW
+    error = ERROR if options.error is None else options.error
+    plan = Plan.of(replace(options, error=error, law=law), size, None)
+    if plan.every and law in NORMAL:
+        raise InvalidParameter("--adversary exponential needs a bound of the error: choose another --law")
+    seed, deadline, started = options.seed_or_fresh(), options.deadline(), time.monotonic()
+    rng, queries = np.random.default_rng(seed), plan.used + plan.fresh
+    drawn = rng.integers(0, 2, size)
+    secret = drawn if truth is None else truth
+    family = -1 if plan.every else int(rng.integers(1 << 30))
+    # In one call, without `Asking`: the 2²⁴ questions of the exponential adversary take minutes one by one.
+    answers = oracle.ask(secret, error, queries, law, family, rng)
+    if plan.every:
+        outcome = _outcome_of_all_subsets(answers, plan, None)
+    else:
+        sample = Sample(oracle.subset_family(size, queries, family), answers)
+        with threadpool_limits(limits=1, user_api="blas"):
+            outcome = _outcome_of(sample, plan, deadline, None)
+    return result_of(
+        outcome,
+        Simulated(law=law, error=error, queries=queries),
+        secret,
+        attack=options.attack,
+        told_apart=None,
+        seed=seed,
+        seconds=time.monotonic() - started,
+    )
+
+
 def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) -> Result | None:
     """Attack the user's system as planned; None where its questions wait in a file. `truth` is for the result alone."""
     kind = "all subsets" if plan.every else "random subsets"
@@ -247,7 +236,15 @@ def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) ->
     if ended is None:
         return None
     told_apart = None if plan.attributes is None else plan.attributes.told_apart
-    return own_result(ended, truth, attack=options.attack, told_apart=told_apart)
+    return result_of(
+        ended.found,
+        ended.asked,
+        truth,
+        attack=options.attack,
+        told_apart=told_apart,
+        seed=ended.seed,
+        seconds=ended.seconds,
+    )
 
 
 def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
@@ -356,27 +353,26 @@ def _reconstruct_from_all_subsets(asking: Asking[Flags], plan: Plan) -> Outcome:
     """The exponential adversary: all subsets, in the order of their numbers."""
     people = np.arange(plan.size)
     answers = asking.ask_some((number >> people) & 1 == 1 for number in range(1 << plan.size))
-    known = np.isfinite(answers)
-    reconstruction = _recover_from_all_subsets(answers, plan.error)
-    sums = np.zeros(1)
-    for bit in reconstruction.bits:
-        sums = np.concatenate([sums, sums + bit])
-    residual = float(np.abs(sums - answers)[known].max(initial=0.0))
-    right, basis = max(1 - 4 * plan.error / plan.size, 0.5), "Theorem 2, if no answer is wrong by more than E"
-    if not known.all():
-        right, basis = 0.5, "none: Theorem 2 takes the answers to all subsets"
-    return Outcome(
-        reconstruction=replace(reconstruction, largest_residual=residual),
-        adversary="exponential",
-        finding=Finding(guess=reconstruction.bits, probability=np.full(plan.size, right), chance=CHANCE),
-        basis=basis,
-        stopped=_stopped(asking, int(known.sum()), len(answers)),
-    )
+    return _outcome_of_all_subsets(answers, plan, _stopped(asking, int(np.isfinite(answers).sum()), len(answers)))
 
 
-def _recover_from_all_subsets(answers: Floats, error: float) -> Reconstruction:
+def _outcome_of_all_subsets(answers: Floats, plan: Plan, stopped: str | None) -> Outcome:
     """What the exponential adversary makes of answers to all subsets; NaN, for none, contradicts no list of bits."""
     from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary  # numba is slow to import
 
-    bits = exponential_adversary(answers, error)
-    return Reconstruction(bits=bits, fractions=bits.astype(np.float64))
+    known = np.isfinite(answers)
+    bits = exponential_adversary(answers, plan.error)
+    sums = np.zeros(1)
+    for bit in bits:
+        sums = np.concatenate([sums, sums + bit])
+    residual = float(np.abs(sums - answers)[known].max(initial=0.0))
+    right, basis = 1 - 4 * plan.error / plan.size, "Theorem 2, if no answer is wrong by more than E"
+    if not known.all():
+        right, basis = CHANCE, "none: Theorem 2 takes the answers to all subsets"
+    return Outcome(
+        reconstruction=Reconstruction(bits=bits, fractions=bits.astype(np.float64), largest_residual=residual),
+        adversary="exponential",
+        finding=Finding(guess=bits, probability=np.full(plan.size, right), chance=CHANCE),
+        basis=basis,
+        stopped=stopped,
+    )

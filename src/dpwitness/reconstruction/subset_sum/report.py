@@ -1,12 +1,11 @@
 """Results of the attack: how much it recovered, or how many queries would leave a bit private."""
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpwitness.reconstruction.command import EndedAttack
-from dpwitness.reconstruction.report import Finding, Result, finding_json
+from dpwitness.reconstruction.report import Asked, Finding, Result, finding_json
 from dpwitness.reconstruction.subset_sum.confidence import Scale
 from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL, Bits, Floats, Reconstruction
 
@@ -54,72 +53,62 @@ def standard_deviation(law: str, error: float) -> float:
     return float(round(error**2) ** 0.5 if law == "binomial" else error) / 2
 
 
-def simulated_result(
-    found: Reconstruction,
-    secret: Bits,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Simulated:
+    """The bundled target that was asked: the law of its errors, their bound (or twice their deviation), in counts."""
+
+    law: str
+    error: float
+    queries: int
+
+    def to_json(self) -> dict[str, object]:
+        """The fields."""
+        return asdict(self)
+
+    def rows(self, secret: Bits) -> list[tuple[str, str | None]]:
+        """Rows of text; the share of the commoner bit is for scale."""
+        errors = f"wrong by at most {self.error:g} ({self.law})"
+        if self.law in NORMAL:
+            errors = f"{self.law} errors of standard deviation {standard_deviation(self.law, self.error):g}"
+        size, ones = len(secret), int(secret.sum())
+        return [
+            ("answers", f"{errors}; E/√n = {self.error / size**0.5:.3g}"),
+            ("for scale", f"always the commoner bit: {max(ones, size - ones) / size:.1%} right"),
+        ]
+
+
+def result_of(
+    outcome: Outcome,
+    system: Simulated | Asked,
+    truth: Bits | None,
     *,
     attack: str,
-    adversary: str,
-    error: float,
-    law: str,
-    queries: int,
+    told_apart: int | None,
     seed: int,
     seconds: float,
 ) -> Result:
-    """How much of the secret an attack on a bundled target recovered."""
-    size, ones = len(secret), int(secret.sum())
-    probability = np.full(size, CHANCE)
-    if found.expected_right is not None:  # the errors are normal, so fractions are the probabilities of a 1
-        probability = np.maximum(found.fractions, 1 - found.fractions)
-    elif adversary == "exponential":  # Theorem 2
-        probability = np.full(size, 1 - 4 * error / size)
-    finding = Finding(guess=found.bits, probability=probability, chance=CHANCE)
-    right, guessing = finding.right(secret), max(ones, size - ones) / size
-    errors = f"wrong by at most {error:g} ({law})"
-    if law in NORMAL:
-        errors = f"{law} errors of standard deviation {standard_deviation(law, error):g}"
-    subsets = f"all {queries:,}" if adversary == "exponential" else f"{queries:,} random"
-    rows: list[tuple[str, str | None]] = [
-        ("adversary", f"{adversary}, {subsets} subsets"),
-        ("answers", f"{errors}; E/√n = {error / size**0.5:.3g}"),
-        ("for scale", f"always the commoner bit: {guessing:.1%} right"),
-    ]
-    if finding.claimed.any():
-        rows.append(("confidence", f"{finding.probably_right:.1f} bits right, from the answers alone"))
-    if found.largest_residual is not None:
-        rows.append(("fit", f"misses no answer by more than {found.largest_residual:.4g}"))
-    return Result(
-        attack=attack,
-        values={"adversary": adversary, "size": size, "error": error, "law": law, "queries": queries}
-        | finding_json(finding, secret)
-        | {"guessing": guessing, "largest_residual": found.largest_residual},
-        heading=f"RECOVERED {right} of {size} bits ({right / size:.1%})",
-        rows=rows,
-        draw=lambda axes: _draw_fractions(
-            axes, found.fractions, secret, f"{right} of {size} bits right; E = {error:g}, {law}"
-        ),
-        seed=seed,
-        seconds=seconds,
-    )
-
-
-def own_result(ended: EndedAttack[Outcome], truth: Bits | None, *, attack: str, told_apart: int | None) -> Result:
-    """What an attack recovered from the user's system, and how much of it is right where the truth is known.
+    """What an attack recovered, and how much of it is right where the truth is known.
 
     `told_apart`: the number of people who differ from all others in what conditions are about; None: subsets are asked.
     """
-    outcome, asked = ended.found, ended.asked
     found, finding, scale, size = outcome.reconstruction, outcome.finding, outcome.scale, len(outcome.finding.guess)
+    right = 0 if truth is None else finding.right(truth)
     heading = f"NOTHING RECONSTRUCTED: as far as the answers tell, the {size} bits below are no better than guesses"
-    likely = f"{finding.probably_right:.1f} of {size} bits right as far as the answers tell"
+    title = f"{finding.probably_right:.1f} of {size} bits right as far as the answers tell"
     if finding.claimed.any():
         share = f"{finding.probably_right:.1f} of them right as far as the answers tell"
         heading = f"RECONSTRUCTED {size} bits, {share} ({finding.probably_right / size:.1%})"
-    rows: list[tuple[str, str | None]] = [
-        ("oracle", asked.text),
-        ("adversary", outcome.adversary),
-        ("confidence", outcome.basis),
-    ]
+    rows: list[tuple[str, str | None]] = [("adversary", outcome.adversary), ("confidence", outcome.basis)]
+    if isinstance(system, Asked):
+        rows.insert(0, ("oracle", system.text))
+        if truth is not None:
+            rows.append(("truth", f"{right} of {size} bits are right ({right / size:.1%})"))
+    elif truth is not None:
+        heading = f"RECOVERED {right} of {size} bits ({right / size:.1%})"
+        title = f"{right} of {size} bits right; E = {system.error:g}, {system.law}"
+        subsets = f"all {system.queries:,}" if outcome.adversary == "exponential" else f"{system.queries:,} random"
+        claim = f"{finding.probably_right:.1f} bits right; {outcome.basis}"
+        rows = [("adversary", f"{outcome.adversary}, {subsets} subsets"), *system.rows(truth), ("confidence", claim)]
     if found.spread is not None:
         common = f", {found.offset:+.4g} in all answers" if abs(found.offset) > 1e-6 else ""
         rows.append(("errors", f"standard deviation {found.spread:.4g}{common}"))
@@ -131,14 +120,11 @@ def own_result(ended: EndedAttack[Outcome], truth: Bits | None, *, attack: str, 
     if scale is not None:
         added = f"a bit of 1 adds {scale.value:.3g} ± {2 * scale.error:.2g}"
         rows.append(("scale", f"{added} to answers it did not use"))
-    if truth is not None:
-        right = finding.right(truth)
-        rows.append(("truth", f"{right} of {size} bits are right ({right / size:.1%})"))
     bits = "".join(map(str, finding.guess[:PRINTED_BITS].tolist()))
-    rows += [("stopped", asked.stopped), ("bits", f"{bits}{' …' if size > PRINTED_BITS else ''}")]
+    rows += [("stopped", outcome.stopped), ("bits", f"{bits}{' …' if size > PRINTED_BITS else ''}")]
     return Result(
         attack=attack,
-        values=asked.to_json()
+        values=system.to_json()
         | {"adversary": outcome.adversary, "size": size}
         | finding_json(finding, truth)
         | {
@@ -156,9 +142,9 @@ def own_result(ended: EndedAttack[Outcome], truth: Bits | None, *, attack: str, 
         },
         heading=heading,
         rows=rows,
-        draw=lambda axes: _draw_fractions(axes, found.fractions, truth, likely),
-        seed=ended.seed,
-        seconds=ended.seconds,
+        draw=lambda axes: _draw_fractions(axes, found.fractions, truth, title),
+        seed=seed,
+        seconds=seconds,
     )
 
 
