@@ -205,7 +205,7 @@ def test_a_budget_holds_for_files_too(tmp_path):
     file = tmp_path / "q.jsonl"
     run("--ask", file, "--seed", 5)
     answer(file)
-    with pytest.raises(AttackStopped, match="3 questions were asked, and the next step asks 2 more"):
+    with pytest.raises(AttackStopped, match="3 questions were asked, and the attack asks more"):
         run("--ask", file, "--budget", 4)
     assert run("--ask", file, "--budget", 5) is None
 

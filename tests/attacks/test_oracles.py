@@ -165,15 +165,12 @@ def test_an_exception_without_a_text():
         asking(silent).ask([1])
 
 
-def test_the_budget_stops_before_a_batch_that_does_not_fit():
+def test_the_budget_stops_a_batch_in_its_midst():
     ask = asking(lambda question: question, budget=5)
     assert ask.left == 5
     ask.ask(range(3))
-    with pytest.raises(AttackStopped, match=r"--budget 5 is used up: 3 questions .* 3 more; allow at least 6"):
-        ask.ask(range(3))
-    assert (ask.asked, ask.left) == (3, 2)
     with pytest.raises(AttackStopped) as stopped:
-        ask.ask(iter([7, 8, 9]))  # its length is not known: it is asked as far as the budget goes
+        ask.ask([7, 8, 9])
     assert ask.asked == 5
     assert stopped.value.answers == (7, 8)
     assert str(stopped.value) == "--budget 5 is used up: 5 questions were asked, and the attack asks more: allow more"

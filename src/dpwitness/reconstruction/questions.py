@@ -6,7 +6,7 @@ What was answered is never lost: the answers so far come with whatever ends the 
 import inspect
 import time
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set, Sized
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import chain, islice
 from typing import Any, Final, Generic, TypeVar
@@ -233,8 +233,6 @@ class Asking(Generic[Q]):
     def ask(self, questions: Iterable[Q]) -> NDArray[np.float64]:
         """The answers to questions that may all be asked at once, shape (questions,); ⊤ is 1 and ⊥ is 0.
 
-        Of a sequence that the budget has not enough for, none is asked; of an iterator as many as it has.
-
         Raises
         ------
         AttackStopped
@@ -245,8 +243,6 @@ class Asking(Generic[Q]):
         Waiting
             Where there is no system and the transcript answers none of these questions, or lacks some of them.
         """
-        if isinstance(questions, Sized) and len(questions) - self._unused > self.left:
-            raise self._over_budget(len(questions) - self._unused)
         answers, stopped = self._collect(iter(questions), whole=True)
         if stopped is not None:
             stopped.answers = tuple(answers[: int(np.argmax(np.append(np.isnan(answers), True)))].tolist())
@@ -441,13 +437,9 @@ class Asking(Generic[Q]):
     def _where_kept(self) -> str:
         return "" if self._save is None else "; the answers so far are kept"
 
-    def _over_budget(self, number: int | None = None) -> AttackStopped:
-        """`number`: of further questions, if it is known."""
-        asked = self.asked + self._unused
-        more = "the attack asks more: allow more"
-        if number is not None:
-            more = f"the next step asks {number} more; allow at least {asked + number}"
-        return AttackStopped(f"--budget {self.limits.budget} is used up: {asked} questions were asked, and {more}")
+    def _over_budget(self) -> AttackStopped:
+        asked = f"{self.asked + self._unused} questions were asked"
+        return AttackStopped(f"--budget {self.limits.budget} is used up: {asked}, and the attack asks more: allow more")
 
     def _keep(self) -> None:
         """Write the answers where the last time is long ago, against a kill; a long file less often."""

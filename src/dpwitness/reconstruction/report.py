@@ -73,6 +73,24 @@ def finding_json(finding: Finding | None, truth: NDArray[np.int64] | None = None
     }
 
 
+def draw_claims(axes: "Axes", finding: Finding, truth: NDArray[np.int64] | None, parts: str) -> None:
+    """Draw the probability that each guess is right, and which guesses are wrong where the truth is known.
+
+    `parts`: the name of a part of the secret, for the axis.
+    """
+    numbers = np.arange(1, len(finding.guess) + 1)
+    right = np.ones(len(numbers), np.bool_) if truth is None else finding.guess == truth
+    axes.plot(numbers[right], finding.probability[right], "o", ms=4, label="guess" if truth is None else "right guess")
+    if not right.all():
+        axes.plot(numbers[~right], finding.probability[~right], "x", ms=5, color="C3", label="wrong guess")
+    axes.axhline(finding.chance, color="black", lw=0.8, ls="--", label="nothing claimed")
+    title = f"{finding.claimed.sum():,} of {len(numbers):,} guesses claimed"
+    if truth is not None:
+        title += f", {right.sum():,} right"
+    axes.set(xlabel=parts, ylabel="probability that it is right, as claimed", ylim=(-0.05, 1.05), title=title)
+    axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
     """The user's system: the number of questions, of those without an answer, the limits, and why it stopped early."""
@@ -106,7 +124,7 @@ class Result:
     heading, rows, table
         The text: a line, labelled lines, of which one without a text is left out, and further lines as they are.
     draw
-        Draws the plot on a pair of axes; None where there is nothing to draw. `inches`: width and height of the figure.
+        Draws the plot on a pair of axes, as `draw_claims` does; None where there is nothing to draw.
     """
 
     attack: str
@@ -115,7 +133,6 @@ class Result:
     rows: Sequence[tuple[str, str | None]]
     table: Sequence[str] = ()
     draw: "Callable[[Axes], object] | None"
-    inches: tuple[float, float] = (6.4, 4.2)
     seed: int
     seconds: float
 
@@ -133,6 +150,6 @@ class Result:
         if self.draw is None:
             say("no plot: the attack stopped before it had guessed the counts")
             return
-        figure, axes = new_figure(*self.inches)
+        figure, axes = new_figure()
         self.draw(axes)
         write_figure(figure, path)

@@ -1,11 +1,12 @@
 """Results of the attack: how much it recovered, or how many queries would leave a bit private."""
 
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpwitness.reconstruction.report import Asked, Finding, Result, finding_json
+from dpwitness.reconstruction.report import Asked, Finding, Result, draw_claims, finding_json
 from dpwitness.reconstruction.subset_sum.confidence import Scale
 from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL, Bits, Floats, Reconstruction
 
@@ -94,7 +95,6 @@ def result_of(
     found, finding, scale, size = outcome.reconstruction, outcome.finding, outcome.scale, len(outcome.finding.guess)
     right = 0 if truth is None else finding.right(truth)
     heading = f"NOTHING RECONSTRUCTED: as far as the answers tell, the {size} bits below are no better than guesses"
-    title = f"{finding.probably_right:.1f} of {size} bits right as far as the answers tell"
     if finding.claimed.any():
         share = f"{finding.probably_right:.1f} of them right as far as the answers tell"
         heading = f"RECONSTRUCTED {size} bits, {share} ({finding.probably_right / size:.1%})"
@@ -105,7 +105,6 @@ def result_of(
             rows.append(("truth", f"{right} of {size} bits are right ({right / size:.1%})"))
     elif truth is not None:
         heading = f"RECOVERED {right} of {size} bits ({right / size:.1%})"
-        title = f"{right} of {size} bits right; E = {system.error:g}, {system.law}"
         subsets = f"all {system.queries:,}" if outcome.adversary == "exponential" else f"{system.queries:,} random"
         claim = f"{finding.probably_right:.1f} bits right; {outcome.basis}"
         rows = [("adversary", f"{outcome.adversary}, {subsets} subsets"), *system.rows(truth), ("confidence", claim)]
@@ -142,7 +141,7 @@ def result_of(
         },
         heading=heading,
         rows=rows,
-        draw=lambda axes: _draw_fractions(axes, found.fractions, truth, title),
+        draw=partial(draw_claims, finding=finding, truth=truth, parts="person"),
         seed=seed,
         seconds=seconds,
     )
@@ -160,17 +159,3 @@ def draw_walks(axes: "Axes", confidences: Floats, *, limit: float, told: str, al
     axes.axvline(allowed, color="black", lw=1, ls="--", label="allowed")
     axes.set(xlabel="queries that hold the bit", ylabel="confidence that it is 1 (nats)", title=title)
     axes.legend(loc="upper left")
-
-
-def _draw_fractions(axes: "Axes", fractions: Floats, truth: Bits | None, title: str) -> None:
-    """Each person's value before rounding, which cuts at 1/2; by their true bit where that is known."""
-    people = np.arange(1, len(fractions) + 1)
-    if truth is None:
-        axes.plot(people, fractions, "o", ms=4)
-    else:
-        for bit, marker in ((0, "o"), (1, "^")):
-            here = truth == bit
-            axes.plot(people[here], fractions[here], marker, ms=4, color=f"C{bit}", label=f"true bit {bit}")
-        axes.legend(loc="center left", bbox_to_anchor=(1, 0.5))
-    axes.axhline(0.5, color="black", lw=0.8, ls="--")
-    axes.set(xlabel="person", ylabel="reconstructed value", ylim=(-0.05, 1.05), title=title)

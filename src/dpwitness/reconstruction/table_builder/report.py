@@ -3,11 +3,12 @@
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict
+from functools import partial
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from dpwitness.reconstruction.report import Asked, Finding, Result, finding_json
+from dpwitness.reconstruction.report import Asked, Finding, Result, draw_claims, finding_json
 from dpwitness.reconstruction.table_builder.histogram import Histogram
 from dpwitness.reconstruction.table_builder.noise_laws import LARGEST_BOUND, NoiseLaw
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation
@@ -75,7 +76,7 @@ def histogram_result(
     of = f"{size} counts of {found.attribute!r}{f' (where {where})' if where else ''}"
     compared: dict[str, object] = {"true": true}
     if truth is None:
-        heading, title = f"NOTHING CLAIMED: {of}; the answers do not tell how right they are", f"{size}"
+        heading = f"NOTHING CLAIMED: {of}; the answers do not tell how right they are"
         if finding.claimed.any():
             least = math.floor(finding.probability.min() * 1e4) / 1e4
             heading = f"RECOVERED: {of}, each right with probability {least:.4f} or more"
@@ -83,7 +84,6 @@ def histogram_result(
         right, noisy = finding.right(truth), np.array(found.noisy)
         published = int(np.sum(truth == noisy))
         heading = f"RECOVERED: {right} of {of} exactly; {published} answers were right as published"
-        title = f"{right} of {size}"
         hidden = (truth > 0) & (truth <= system.suppressed if isinstance(system, Simulation) else noisy == 0)
         recovered = int(np.sum(hidden & (truth == finding.guess)))
         at_least, average = theory_of(law, found, truth.tolist())
@@ -114,8 +114,7 @@ def histogram_result(
         heading=heading,
         rows=rows,
         table=list(_table(found, finding, true)),
-        draw=lambda axes: _draw_errors(axes, found, true, f"{title} counts recovered with {found.queries:,} queries"),
-        inches=(7.2, 3.6),
+        draw=partial(draw_claims, finding=finding, truth=truth, parts=f"value of {found.attribute}, in order"),
         seed=seed,
         seconds=seconds,
     )
@@ -136,23 +135,6 @@ def _table(found: Histogram, finding: Finding, true: Sequence[int] | None) -> It
         yield f"{cells}{'' if true is None else f'  {true[i]:>4}'}{'  wrong' if i in wrong else ''}"
     if len(printed) < size:
         yield f"  … {size - len(printed)} more with --json"
-
-
-def _draw_errors(axes: "Axes", found: Histogram, true: Sequence[int] | None, title: str) -> None:
-    """Error of the published and of the recovered count, a point a value; without the truth their difference."""
-    exact = np.array(found.counts if true is None else true)
-    for label, counts, marker, colour in (
-        ("published", found.noisy, "x", "C1"),
-        ("recovered", found.counts, "o", "C0"),
-    ):
-        axes.plot(range(len(exact)), np.array(counts) - exact, marker, ms=4, color=colour, label=label)
-    axes.axhline(0, color="black", lw=0.6)
-    axes.set(
-        xlabel=f"value of {found.attribute}, in order",
-        ylabel="difference to the recovered count (people)" if true is None else "error (people)",
-        title=title,
-    )
-    axes.legend()
 
 
 def perturbation_result(
@@ -219,7 +201,6 @@ def perturbation_result(
         heading=heading,
         rows=rows,
         draw=lambda axes: _draw_proposition(axes, found, single, label),
-        inches=(6.4, 3.6),
         seed=seed,
         seconds=seconds,
     )

@@ -10,6 +10,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass, replace
+from functools import partial
 from types import SimpleNamespace
 from typing import Final
 
@@ -25,7 +26,7 @@ from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands
 from dpwitness.reconstruction.command import MAX_TIME, AttackOptions, attack_own, finish, oracle_options, settings_of
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.report import Result, finding_json
+from dpwitness.reconstruction.report import Result, draw_claims, finding_json
 from dpwitness.reconstruction.threshold_testing.attack import (
     Reconstruction,
     adaptive_attack,
@@ -47,7 +48,6 @@ from dpwitness.reconstruction.threshold_testing.report import (
     SMALL_COUNT,
     Average,
     claims_rows,
-    draw_counts,
     reason,
 )
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
@@ -58,8 +58,6 @@ MOST_ATTACKS: Final = 1_000_000
 #: Options of the simulated system alone, and of the user's own.
 OF_SIMULATION: Final = ("epsilon", "share", "beta", "repeat")
 OF_OWN: Final = ("cells", "epsilon1")
-#: Width and height of a plot, in inches.
-INCHES: Final = (5.2, 5.2)
 #: Questions at once if a person answers them in a file: a further round costs more than a further question.
 ROUND: Final = 64
 
@@ -70,7 +68,6 @@ class Options(AttackOptions):
 
     data: str | None = None
     column: str | None = None
-    plot: str | None = None
     workers: int | None = None
     epsilon2: float = math.inf
     adaptive: bool = False
@@ -202,8 +199,7 @@ def attack_own_system(options: Options) -> Result | None:
         values=values,
         heading=f"counts of {cells} cells through {asked.text}",
         rows=rows,
-        draw=None if truth is None or found is None else lambda axes: draw_counts(axes, truth, found.guess),
-        inches=INCHES,
+        draw=None if finding is None else partial(draw_claims, finding=finding, truth=truth, parts="cell"),
         seed=ended.seed,
         seconds=ended.seconds,
     )
@@ -212,8 +208,6 @@ def attack_own_system(options: Options) -> Result | None:
 def _truth(options: Options) -> Counts | None:
     """The counts of --data; None without. Raises for what does not fit."""
     if not options.data:
-        if options.plot is not None:
-            raise InvalidParameter("--plot draws true against guessed counts: give the true ones by --data")
         if options.cells is None:
             raise InvalidParameter("--cells is needed: how many cells the histogram has")
         return None
@@ -320,8 +314,7 @@ def attack_simulated(options: Options) -> Result:
         },
         heading=f"counts of {data} through private threshold testing: {how}",
         rows=rows,
-        draw=lambda axes: draw_counts(axes, counts, found.guess),
-        inches=INCHES,
+        draw=partial(draw_claims, finding=finding, truth=counts, parts="cell"),
         seed=seed,
         seconds=time.monotonic() - started,
     )

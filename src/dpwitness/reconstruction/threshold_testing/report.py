@@ -1,18 +1,14 @@
-"""Results of attacks on private threshold testing: rows of the report, and a plot of true against guessed counts."""
+"""Results of attacks on private threshold testing: rows of the report."""
 
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.threshold_testing.attack import Reconstruction
-from dpwitness.reconstruction.threshold_testing.oracle import Counts
-
-if TYPE_CHECKING:
-    from matplotlib.axes import Axes
 
 #: Largest count of the cells that are scored apart, as in the paper's Table 3.
 SMALL_COUNT: Final = 5
@@ -77,17 +73,3 @@ def claims_rows(found: Reconstruction, finding: Finding, because: str) -> list[t
     first = zip(finding.guess[:PRINTED_COUNTS].tolist(), finding.claimed.tolist(), strict=False)
     more = ", …" if len(finding.guess) > PRINTED_COUNTS else ""
     return [*rows, ("counts", ", ".join(str(count) if claimed else "?" for count, claimed in first) + more)]
-
-
-def draw_counts(axes: "Axes", counts: Counts, guess: Counts) -> None:
-    """Draw true against guessed counts, on axes that show 0 and large counts alike."""
-    right = counts == guess
-    top = max(int(counts.max()), int(guess.max()), 1)
-    axes.plot([0, top], [0, top], color="black", lw=0.6)
-    axes.scatter(counts[right], guess[right], s=8, alpha=0.5, label=f"right ({int(right.sum())})")
-    if not right.all():
-        axes.scatter(counts[~right], guess[~right], s=8, alpha=0.5, label=f"wrong ({int((~right).sum())})")
-    axes.set_xscale("symlog")
-    axes.set_yscale("symlog")
-    axes.set(xlabel="true count", ylabel="guessed count")
-    axes.legend()
