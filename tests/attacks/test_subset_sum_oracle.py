@@ -305,7 +305,7 @@ def test_the_attack_solves_its_equations_on_one_core_and_leaves_the_system_its_o
 
         return called
 
-    monkeypatch.setattr(attacks, "decode", noting("decode", attacks.decode))
+    monkeypatch.setattr(attacks, "least_squares_adversary", noting("decode", attacks.least_squares_adversary))
     monkeypatch.setattr(Asking, "ask_some", noting("ask", Asking.ask_some))
     with threadpool_limits(limits=2, user_api="blas"):
         attack(capsys, *(["--oracle", f"{mine}noisy"] if own else []), "--size", "40", "--seed", "1")

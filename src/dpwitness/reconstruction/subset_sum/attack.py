@@ -73,25 +73,6 @@ class Sample(NamedTuple):
         return Sample(self.subsets.part(rows), self.answers[rows])
 
 
-def decode(
-    adversary: str,
-    sample: Sample,
-    deadline: Deadline,
-    *,
-    variance: float | None = None,
-    offset: bool = False,
-    sharpened: bool = True,
-) -> Reconstruction:
-    """What the adversary of that name makes of answers about subsets; `sharpened` is of least squares."""
-    if adversary == "least-squares":
-        return least_squares_adversary(
-            *sample, variance=variance, offset=offset, sharpened=sharpened, deadline=deadline
-        )
-    if adversary == "least-absolute":
-        return least_absolute_adversary(*sample, offset=offset, deadline=deadline)
-    return polynomial_adversary(*sample, offset=offset, deadline=deadline)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(AttackOptions):
     """Those of an attack on subset sums: `law` and `error` are the errors', as far as they are known."""
@@ -286,7 +267,12 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
     used, fresh = sample.part(slice(0, number - kept)), sample.part(slice(number - kept, None))
 
     def recover(name: str, some: Sample, *, sharpened: bool = True) -> Reconstruction:
-        return decode(name, some, deadline, variance=plan.variance, offset=True, sharpened=sharpened)
+        if name == "least-squares":
+            return least_squares_adversary(
+                *some, variance=plan.variance, offset=True, sharpened=sharpened, deadline=deadline
+            )
+        adversary = least_absolute_adversary if name == "least-absolute" else polynomial_adversary
+        return adversary(*some, offset=True, deadline=deadline)
 
     def scale_of(name: str, found: Reconstruction) -> Scale | None:
         scales = [held_out_scale(*fresh, found)]

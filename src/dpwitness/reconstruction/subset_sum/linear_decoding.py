@@ -106,14 +106,6 @@ class Subsets:
         """Random subsets: each person is in each with probability 1/2."""
         return cls(rng.integers(0, 256, (number, -(-people // 8)), np.uint8), people)
 
-    @classmethod
-    def joined(cls, *parts: "Subsets") -> "Subsets":
-        """All of several."""
-        whole = cls(np.concatenate([part.packed for part in parts]), parts[0].people)
-        if all(part._gram is not None for part in parts):
-            whole._gram = np.sum([part.gram() for part in parts], axis=0)
-        return whole
-
     def __len__(self) -> int:
         return len(self.packed)
 
