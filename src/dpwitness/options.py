@@ -62,9 +62,8 @@ class Option:
     """The help, default and setting of a parameter.
 
     `text` is its help on the command line and the first sentence of the reference, which goes on with `more`. The
-    command line has an option of its name where there is a `metavar`, where there are `choices`, and for a `flag`,
-    which is true or false. `setting` is the key of `[tool.dpwitness]` in pyproject.toml that gives its default on the
-    command line; empty: no setting.
+    command line has an option of its name where there is a `metavar` or where there are `choices`. `setting` is the key
+    of `[tool.dpwitness]` in pyproject.toml that gives its default on the command line; empty: no setting.
     """
 
     text: str
@@ -72,7 +71,6 @@ class Option:
     default: Any = None
     metavar: str | None = None
     choices: tuple[str, ...] = ()
-    flag: bool = False
     setting: str = ""
 
     @property

@@ -332,7 +332,7 @@ def completions(*words):
     done = subprocess.run(
         [sys.executable, "-m", "dpwitness"], capture_output=True, text=True, check=True, env=environment
     )
-    return [line.partition(",")[2] for line in done.stdout.splitlines()]
+    return [line.partition(",")[2] for line in done.stdout.split()]
 
 
 @pytest.mark.campaign

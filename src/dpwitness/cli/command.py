@@ -89,15 +89,18 @@ class Argument(click.Argument):
         return str(self.metavar), self.line
 
 
-def _show_help(context: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not context.resilient_parsing:
-        show(context.get_help())
-        context.exit()
+def shown(names: Sequence[str], text_of: Callable[[click.Context], str], help: str) -> Option:
+    """An option that prints a text, as a result is printed, so that a failure shows, and ends the command."""
+
+    def show_it(context: click.Context, _: click.Parameter, asked: bool) -> None:
+        if asked and not context.resilient_parsing:
+            show(text_of(context))
+            context.exit()
+
+    return Option(*names, is_flag=True, is_eager=True, expose_value=False, callback=show_it, help=help)
 
 
-HELP: Final = Option(
-    "--help", is_flag=True, is_eager=True, expose_value=False, callback=_show_help, help="show this help and exit"
-)
+HELP: Final = shown(("-h", "--help"), click.Context.get_help, "show this help and exit")
 #: Columns of help on a wider terminal.
 WIDTH: Final = {"max_content_width": 120}
 TRACEBACK: Final = Option("--traceback", is_flag=True, expose_value=False, help="show the traceback of an error")

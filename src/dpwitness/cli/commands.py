@@ -4,7 +4,8 @@ What takes time to import is imported when a command runs, so that help, and err
 """
 
 import shutil
-from dataclasses import dataclass
+from collections.abc import Sequence
+from importlib.metadata import version
 from types import SimpleNamespace
 from typing import Final
 
@@ -12,7 +13,7 @@ import click
 from click.shell_completion import get_completion_class
 
 from dpwitness.cli import compare, doctor, init, options, sweep
-from dpwitness.cli.command import READ, WRITTEN, Argument, Command, Group, Option
+from dpwitness.cli.command import READ, WRITTEN, Argument, Command, Group, Option, shown
 from dpwitness.cli.console import NOT_REFUTED, is_terminal, live, say, session, show
 from dpwitness.errors import BadInput, UnknownTarget
 from dpwitness.options import options_of
@@ -27,71 +28,8 @@ LOADED: Final = {
 }
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class FunctionCommand:
-    """A command that calls the public function of its name."""
-
-    summary: str
-    examples: tuple[str, ...]
-    exits: tuple[int, ...] = (0, 1, 2)
-    plot: bool = False
-    sarif: bool = False
-    inputs: str = "inputs (default: the target's own relation)"
-
-
-COMMANDS: Final = {
-    "check": FunctionCommand(
-        summary="look for a violation of a claim and prove it",
-        examples=(
-            "check isvt3 --epsilon 0.7",
-            "check mine.py:noisy_sum --epsilon 1 --pair '[1, 1]' '[2, 1]'",
-            "check mine.py:mean_age --epsilon 1 --records people.csv --domain age=0:120",
-            "check mine.py:answers --epsilon 1 --attack threshold_testing",
-            "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
-            "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
-        ),
-        sarif=True,
-    ),
-    "bound": FunctionCommand(
-        summary="find the largest ε, ρ or μ that a mechanism can be shown to exceed",
-        examples=(
-            "bound svt --epsilon 0.7 --runs 2e7 --alpha 0.001",
-            "bound mine.py:noisy_sum --epsilon 1 --queries 2",
-            "bound gaussian_mechanism --epsilon 1 --claim gdp:1",
-        ),
-        exits=(0, 2),
-    ),
-    "profile": FunctionCommand(
-        summary="compute a lower band of the privacy profile δ(ε), for all ε at once",
-        examples=(
-            "profile gaussian_mechanism --epsilon 1 --plot profile.svg",
-            "profile gaussian_mechanism --epsilon 4 --claim gdp:0.8 --save result.json",
-            "profile mine.py:noisy_sum --epsilon 1 --queries 2",
-        ),
-        plot=True,
-    ),
-    "curve": FunctionCommand(
-        summary="compute p-values against test ε, as in the figures of Ding et al. 2018",
-        examples=(
-            "curve svt --epsilon 0.7 --claims 0.1,0.5,1",
-            "curve histogram --epsilon 0.2 0.7 1.5 --claims 0.1:2.0:0.1 --plot curve.svg",
-            "curve gaussian_mechanism --epsilon 4 --claim gdp:1 --claims 0.2:1.2:0.1",
-        ),
-        exits=(0, 2),
-        plot=True,
-    ),
-    "replay": FunctionCommand(
-        summary="count a saved witness's event on fresh runs",
-        examples=(
-            "replay result.json",
-            "replay result.json --mechanism mine.py:noisy_sum --claim 1 --alpha 1e-9",
-        ),
-        sarif=True,
-        inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
-    ),
-}
-#: The arguments of `check` that change no counts. The seed is said apart.
-NOT_REPEATED: Final = frozenset(("help", "traceback", "seed", "workers", "cluster", "save", "json", "quiet", "sarif"))
+#: The arguments of `check` that change no counts, and what sets another. The seed is said apart.
+NOT_REPEATED: Final = frozenset(("seed", "workers", "cluster", "save", "json", "quiet", "sarif", "no_bits"))
 
 
 class Attacks(Group):
@@ -114,41 +52,24 @@ class Attacks(Group):
 def program() -> Group:
     """All commands."""
     top = Group("dpwitness", summary="finds and proves violations of differential privacy", parameters=[VERSION])
-    for made in (TARGETS, *_checks(), PAGE, sweep.COMMAND, compare.COMMAND, init.COMMAND, doctor.COMMAND, COMPLETION):
+    for made in (TARGETS, *CHECKS, PAGE, sweep.COMMAND, compare.COMMAND, init.COMMAND, doctor.COMMAND, COMPLETION):
         top.add_command(made)
     top.add_command(Attacks("attack", summary="run an attack on data and report what it recovers"))
     return top
 
 
-def _checks() -> list[Command]:
-    """The commands that call a public function."""
-    return [
-        Command(
-            name,
-            summary=own.summary,
-            run=run_function,
-            parameters=[
-                *(options.WITNESS if name == "replay" else options.TARGET),
-                *options.PROGRAMS,
-                *options.of_function(name),
-                *([options.PLOT] if own.plot else []),
-                *options.printing(),
-                *([options.SARIF] if own.sarif else []),
-                *options.inputs(own.inputs),
-            ],
-            examples=own.examples,
-            exits=own.exits,
-        )
-        for name, own in COMMANDS.items()
-    ]
-
-
-def _show_version(context: click.Context, _: click.Parameter, asked: bool) -> None:
-    if asked and not context.resilient_parsing:
-        from importlib.metadata import version
-
-        show(f"dpwitness {version('dpwitness')}")
-        context.exit()
+def _calling(
+    name: str,
+    summary: str,
+    *examples: str,
+    exits: tuple[int, ...] = (0, 1, 2),
+    more: Sequence[click.Parameter] = (),
+    inputs: str = "inputs (default: the target's own relation)",
+) -> Command:
+    """A command that calls the public function of its name; `more`: what it takes besides the options of all."""
+    own = options.WITNESS if name == "replay" else options.TARGET
+    own = [*own, *options.PROGRAMS, *options.of_function(name), *options.printing(), *more, *options.inputs(inputs)]
+    return Command(name, summary=summary, run=run_function, parameters=own, examples=examples, exits=exits)
 
 
 def run_function(arguments: SimpleNamespace) -> int:
@@ -160,9 +81,8 @@ def run_function(arguments: SimpleNamespace) -> int:
     from dpwitness.results.verdict import replay_text
 
     name = arguments.command
-    if arguments.__dict__.pop("no_bits", False):
-        if arguments.bits is not None:
-            raise BadInput("--no-bits and --bits exclude each other: leave one out")
+    if getattr(arguments, "no_bits", False):
+        options.require_one(arguments, "no_bits", "bits")
         arguments.bits = False
     check_mechanism(arguments)
     unclaimed = name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None
@@ -192,7 +112,7 @@ def run_function(arguments: SimpleNamespace) -> int:
         code,
         result.to_json,
         report,
-        plot=plot if COMMANDS[name].plot else None,
+        plot=plot if name in ("curve", "profile") else None,
         last=lambda: mark_violation(arguments, code, result, given[-1]),
         readable=True,
     )
@@ -270,9 +190,53 @@ def write_completion(arguments: SimpleNamespace) -> int:
     return NOT_REFUTED
 
 
-VERSION: Final = Option(
-    "--version", is_flag=True, is_eager=True, expose_value=False, callback=_show_version, help="show the version"
-)
+CHECKS: Final = [
+    _calling(
+        "check",
+        "look for a violation of a claim and prove it",
+        "check isvt3 --epsilon 0.7",
+        "check mine.py:noisy_sum --epsilon 1 --pair '[1, 1]' '[2, 1]'",
+        "check mine.py:mean_age --epsilon 1 --records people.csv --domain age=0:120",
+        "check mine.py:answers --epsilon 1 --attack threshold_testing",
+        "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
+        "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
+        more=[options.SARIF],
+    ),
+    _calling(
+        "bound",
+        "find the largest ε, ρ or μ that a mechanism can be shown to exceed",
+        "bound svt --epsilon 0.7 --runs 2e7 --alpha 0.001",
+        "bound mine.py:noisy_sum --epsilon 1 --queries 2",
+        "bound gaussian_mechanism --epsilon 1 --claim gdp:1",
+        exits=(0, 2),
+    ),
+    _calling(
+        "profile",
+        "compute a lower band of the privacy profile δ(ε), for all ε at once",
+        "profile gaussian_mechanism --epsilon 1 --plot profile.svg",
+        "profile gaussian_mechanism --epsilon 4 --claim gdp:0.8 --save result.json",
+        "profile mine.py:noisy_sum --epsilon 1 --queries 2",
+        more=[options.PLOT],
+    ),
+    _calling(
+        "curve",
+        "compute p-values against test ε, as in the figures of Ding et al. 2018",
+        "curve svt --epsilon 0.7 --claims 0.1,0.5,1",
+        "curve histogram --epsilon 0.2 0.7 1.5 --claims 0.1:2.0:0.1 --plot curve.svg",
+        "curve gaussian_mechanism --epsilon 4 --claim gdp:1 --claims 0.2:1.2:0.1",
+        exits=(0, 2),
+        more=[options.PLOT],
+    ),
+    _calling(
+        "replay",
+        "count a saved witness's event on fresh runs",
+        "replay result.json",
+        "replay result.json --mechanism mine.py:noisy_sum --claim 1 --alpha 1e-9",
+        more=[options.SARIF],
+        inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
+    ),
+]
+VERSION: Final = shown(("--version",), lambda context: f"dpwitness {version('dpwitness')}", "show the version")
 TARGETS: Final = Command(
     "list",
     summary="list the bundled targets, their claims, their true ε",

@@ -3,7 +3,8 @@
 import os
 import time
 import warnings
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
+from importlib.util import find_spec
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -13,12 +14,8 @@ from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.options import printing
 
 #: Packages whose versions matter besides those of a witness.
-OTHERS: Final = ("pandas", "polars", "pyarrow", "loky", "matplotlib", "pytest", "distributed", "diffprivlib", "opendp",
-                 "python-dp")  # fmt: skip
-#: Environment variables that change something.
-VARIABLES: Final = ("DPWITNESS_CACHE_DIR", "NUMBA_CACHE_DIR", "NUMBA_DISABLE_JIT", "NUMBA_NUM_THREADS",
-                    "OMP_NUM_THREADS")  # fmt: skip
-#: Seconds from which compiling a function of three lines is slow.
+OTHERS: Final = ("pandas", "polars", "pyarrow", "loky", "pytest", "distributed", "diffprivlib", "opendp", "python-dp")
+#: Seconds from which compiling a function of one line is slow.
 SLOW_COMPILER: Final = 5.0
 
 
@@ -38,35 +35,26 @@ def diagnosis() -> dict[str, Any]:
     from dpwitness.results.witness import versions
     from dpwitness.runs import default_workers
 
-    found = versions()
-    for name in OTHERS:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         folder = cache_folder()
-    refused = [str(one.message) for one in said]
-    sizes = [path.stat().st_size for path in folder.rglob("*") if path.is_file()]
-    writable = os.access(folder, os.W_OK)
-    cache = {"folder": str(folder), "files": len(sizes), "bytes": sum(sizes), "writable": writable, "refused": refused}
+    refused, sizes = [str(one.message) for one in said], [file.stat().st_size for file in folder.rglob("*")]
     error, seconds = _compiler()
     slow = [f"mechanisms run as plain Python, hundreds of times slower: numba {error}"] if error else []
     slow += [f"numba takes {seconds:.1f} s for a small function: is the machine busy?"] * (seconds > SLOW_COMPILER)
     return {
-        "versions": found,
+        "versions": versions() | {one: version(one) for one in OTHERS if find_spec(one.replace("python-dp", "pydp"))},
         "cores": default_workers(),
         "memory": memory(),
-        "cache": cache,
+        "cache": {"folder": str(folder), "files": len(sizes), "bytes": sum(sizes), "refused": refused},
         "compiler": {"works": not error, "seconds": round(seconds, 3), "error": error},
-        "settings": {name: os.environ[name] for name in VARIABLES if name in os.environ},
+        "settings": {one: text for one, text in os.environ.items() if one.startswith(("DPWITNESS_", "NUMBA_", "OMP_"))},
         "slow": [*slow, *refused],
     }
 
 
 def _compiler() -> tuple[str, float]:
-    """Why numba does not compile a small function; empty where it does, and the seconds of import and compiling."""
+    """Why numba does not compile a small function, empty where it does; the seconds of import and compiling."""
     began = time.monotonic()
     try:
         import numba
@@ -82,17 +70,16 @@ def text_of(found: dict[str, Any]) -> str:
     from dpwitness.results.text import label
 
     cache, compiler = found["cache"], found["compiler"]
-    state = f"{cache['files']:,} files, {cache['bytes'] / 1e6:.1f} MB, {'' if cache['writable'] else 'not '}writable"
-    lines = [label(name, text) for name, text in found["versions"].items()]
-    lines += [
-        label("cores", str(found["cores"])),
-        label("memory", f"{found['memory'] / 1e9:.1f} GB"),
-        label("cache", f"{cache['folder']}: {state}"),
-        label("compiler", f"numba {compiler['error'] or 'compiles'}, {compiler['seconds']:.1f} s with its import"),
-        *(label("set", f"{name}={value}") for name, value in found["settings"].items()),
-        *(f"  slow: {text}" for text in found["slow"] or ["nothing found"]),
+    rows = [
+        *found["versions"].items(),
+        ("cores", str(found["cores"])),
+        ("memory", f"{found['memory'] / 1e9:.1f} GB"),
+        ("cache", f"{cache['folder']}: {cache['files']:,} files, {cache['bytes'] / 1e6:.1f} MB"),
+        ("compiler", f"numba {compiler['error'] or 'compiles'}, {compiler['seconds']:.1f} s with its import"),
+        *(("set", f"{name}={value}") for name, value in found["settings"].items()),
     ]
-    return "\n".join(["dpwitness doctor", *lines])
+    slow = [f"  slow: {text}" for text in found["slow"]] or ["  nothing here makes checks slow"]
+    return "\n".join(["dpwitness doctor", *(label(name, text) for name, text in rows), *slow])
 
 
 COMMAND: Final = Command(

@@ -42,8 +42,6 @@ def of_function(function: str) -> Parameters:
         if option.metavar is not None:
             several = (function, name) == ("curve", "epsilon")
             found.append(_option(name, option, metavar=option.metavar, type=KINDS.get(name), several=several))
-        elif option.flag:
-            found.append(_option(name, option, is_flag=True, default=None, switch=True))
         elif option.choices:
             found.append(_option(name, option, type=click.Choice((*SETTINGS_ALONE.get(name, ()), *option.choices))))
     return found
@@ -64,8 +62,8 @@ def common(*, max_time: float, workers: str | None = None) -> Parameters:
     return [*made, *printing()]
 
 
-def _option(name: str, option: Declared, *, switch: bool = False, **settings: Any) -> Option:
-    """An option as the table declares it; `switch`: with one that says the opposite."""
+def _option(name: str, option: Declared, **settings: Any) -> Option:
+    """An option as the table declares it."""
     default = (
         ""
         if option.default in (None, REQUIRED) or isinstance(option.default, bool)
@@ -73,9 +71,8 @@ def _option(name: str, option: Declared, *, switch: bool = False, **settings: An
     )
     if name == "max_time":
         default = default.replace(")", "s)")
-    word = name.replace("_", "-")
     return Option(
-        f"--{word}/--no-{word}" if switch else f"--{word}",
+        f"--{name.replace('_', '-')}",
         required=option.default is REQUIRED,
         help=re.sub(r"`(\w+)`", r"--\1", f"{option.text}{default}"),
         **settings,
