@@ -288,7 +288,7 @@ def test_places_are_checked_before_anything_runs(capsys, mine, option, command):
         ("check svt --epsilon 1 --claim profile:saved.json --save link", "--save link", "--claim"),
         ("check --claim 1 --command 'python3 mine.py' --save mine.py", "--save mine.py", "--command"),
         ("check svt --epsilon 1 --save new.json --sarif ./new.json", "--save new.json", "--sarif"),
-        ("curve svt --epsilon 1 --claims 1 --plot c.svg --save c.svg", "--plot c.svg", "--save"),
+        ("curve svt --epsilon 1 --claims 1 --plot c.svg --save c.svg", "--save c.svg", "--plot"),
         ("replay saved.json --save link", "--save link", "WITNESS.json"),
         ("compare people.csv saved.json --save saved.json", "--save saved.json", "NEW.json"),
         ("report people.csv saved.json -o saved.json", "--output saved.json", "RESULT.json"),

@@ -208,6 +208,7 @@ class Group(_Shown, click.Group):
             name, params=[*parameters, TRACEBACK], help=f"{summary[0].upper()}{summary[1:]}.", short_help=summary,
             context_settings=WIDTH, invoke_without_command=True, callback=self._overview,
             subcommand_metavar="COMMAND …",
+            epilog="`--help` behind a command shows its options, examples and exit codes.",
         )  # fmt: skip
 
     @staticmethod
@@ -234,9 +235,3 @@ class Group(_Shown, click.Group):
             commands = [(name, self.get_command(ctx, name)) for name in self.list_commands(ctx)]
             formatter.write_dl([(name, one.get_short_help_str(1_000) if one else "") for name, one in commands])
         super().format_options(ctx, formatter)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Say where the options of a command are."""
-        formatter.write_paragraph()
-        last = f"`{ctx.command_path} COMMAND --help` has the options of a command, examples and exit codes."
-        formatter.write_text(last)
