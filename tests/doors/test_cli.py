@@ -116,7 +116,7 @@ def test_the_command_that_repeats_a_check_names_a_limit_that_was_given(limit):
 
 
 #: The arguments of `check` that change no counts.
-NO_COUNTS = {"help", "traceback", "seed", "workers", "cluster", "save", "json", "quiet", "sarif"}
+NO_COUNTS = {"help", "traceback", "seed", "workers", "cluster", "save", "json", "quiet", "details", "sarif"}
 
 
 def words_of(parameter):

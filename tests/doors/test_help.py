@@ -257,9 +257,12 @@ def test_what_is_printed_is_the_text_of_the_verdict(capsys, monkeypatch):
     found = []
     check = dpw.check
     monkeypatch.setattr(dpw, "check", lambda *given, **named: found.append(check(*given, **named)) or found[-1])
-    main(["check", "laplace_mechanism", "--epsilon", "1", "--runs", "2e4", "--seed", "1"])
-    out = capsys.readouterr().out
-    assert out.startswith(f"{found[0]}\n  reproduce: dpwitness check laplace_mechanism ")
+    command = ["check", "laplace_mechanism", "--epsilon", "1", "--runs", "2e4", "--seed", "1"]
+    main(command)
+    reproduce = "\n  reproduce: dpwitness check laplace_mechanism "
+    assert capsys.readouterr().out.startswith(found[0].report(details=False) + reproduce)
+    main([*command, "--details"])
+    assert capsys.readouterr().out.startswith(f"{found[1]}{reproduce}")
     assert len(repr(found[0])) < 200
 
 

@@ -29,7 +29,7 @@ LOADED: Final = {
 
 
 #: The arguments of `check` that change no counts, and what sets another. The seed is said apart.
-NOT_REPEATED: Final = frozenset(("seed", "workers", "cluster", "save", "json", "quiet", "sarif", "no_bits"))
+NOT_REPEATED: Final = frozenset(("seed", "workers", "cluster", "save", "json", "quiet", "details", "sarif", "no_bits"))
 
 
 class Attacks(Group):
@@ -100,8 +100,8 @@ def run_function(arguments: SimpleNamespace) -> int:
     def report() -> str:
         if name == "check":
             seed = ["--seed", str(result.seed)] if result.reproducible else []
-            return str(result.report(reproduce=[*repeating(arguments), *seed]))
-        return replay_text(given[0], result) if name == "replay" else str(result)
+            return str(result.report(details=arguments.details, reproduce=[*repeating(arguments), *seed]))
+        return replay_text(given[0], result, details=arguments.details) if name == "replay" else str(result)
 
     def plot(path: str) -> None:
         (plot_curve if name == "curve" else plot_profile)(result, path)
@@ -200,7 +200,7 @@ CHECKS: Final = [
         "check mine.py:answers --epsilon 1 --attack threshold_testing",
         "check gaussian_mechanism --epsilon 1 --claim zcdp:0.1",
         "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
-        more=[options.SARIF],
+        more=[options.DETAILS, options.SARIF],
     ),
     _calling(
         "bound",
@@ -232,7 +232,7 @@ CHECKS: Final = [
         "count a saved witness's event on fresh runs",
         "replay result.json",
         "replay result.json --mechanism mine.py:noisy_sum --claim 1 --alpha 1e-9",
-        more=[options.SARIF],
+        more=[options.DETAILS, options.SARIF],
         inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     ),
 ]

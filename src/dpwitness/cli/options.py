@@ -103,6 +103,7 @@ def printing(*, quiet: bool = True, save: str = "write the result as JSON") -> P
 
 #: The format follows from the name.
 PLOT: Final = Option("--plot", type=WRITTEN, metavar="FILE", help="draw the result as .svg, .png or .pdf")
+DETAILS: Final = Option("--details", is_flag=True, help="print all that is known of the verdict")
 SARIF: Final = Option(
     "--sarif", type=WRITTEN, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
 )

@@ -21,6 +21,8 @@ MARGIN: Final = 15
 LEAST_IN_PERCENT: Final = 1e-12
 #: Columns of what is wrapped in any case: 80, less what pytest puts before a line of a failure.
 COLUMNS: Final = 72
+#: Columns of a line of a short report.
+LINE_COLUMNS: Final = 80
 #: A failing share of so many percent or less is shown by the nines that it leaves.
 NINES: Final = Decimal("0.01")
 #: A context of our own: a user's may round to fewer digits, or refuse to round.
@@ -39,6 +41,12 @@ def one_line(text: str) -> str:
 def label(name: str, value: str) -> str:
     """A labelled line."""
     return f"  {name:<{MARGIN - 3}} {one_line(value)}"
+
+
+def short_label(name: str, value: str) -> str:
+    """A labelled line of at most `LINE_COLUMNS` columns; the value is cut."""
+    line = label(name, value)
+    return line if len(line) <= LINE_COLUMNS else f"{line[: LINE_COLUMNS - 1]}…"
 
 
 def wrapped_label(name: str, value: str) -> list[str]:
@@ -131,6 +139,11 @@ def confidence(alpha: float) -> str:
         else:
             failing = failing.quantize(Decimal(1).scaleb(failing.adjusted() - 2), ROUND_UP)
         return f"{(100 - failing).normalize():f} %"
+
+
+def odds(alpha: float) -> str:
+    """How many checks give a false alarm of probability `alpha`, for people: "at most 1 check in 1,000,000"."""
+    return f"at most 1 check in {math.floor((1 + 1e-12) / float(at_most(alpha, 2))):,}"
 
 
 def notes(texts: Sequence[str]) -> list[str]:

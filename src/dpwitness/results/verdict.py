@@ -23,7 +23,20 @@ from dpwitness.neighbours import same_relation
 from dpwitness.neighbours.difference import summary
 from dpwitness.results.display import Displayed
 from dpwitness.results.fields import Alpha, CheckedFields, Count, Detectable, RunCounts, Seed, read_result
-from dpwitness.results.text import at_least, at_most, confidence, exceeded, label, named, notes, relation_text, wrapped
+from dpwitness.results.text import (
+    at_least,
+    at_most,
+    confidence,
+    exceeded,
+    label,
+    named,
+    notes,
+    odds,
+    relation_text,
+    rounded,
+    short_label,
+    wrapped,
+)
 from dpwitness.results.witness import Witness
 
 #: EARLY_ENDS has the reasons, for people, by which confirm runs end before their number or their evidence says so.
@@ -40,6 +53,10 @@ SUFFICIENT_ENDS: Final = {
     "detectable": "that is the multiple asked for by detectable_ratio, of the claim or of what the event shows of it",
     "converged": "twice as many would lower that by less than 1 %",
 }
+
+
+#: The line of a violation that only the last bits of outcomes show.
+BITS: Final = "  the event is of last bits: this speaks of the implementation in floating point"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,29 +263,31 @@ class CheckResult(WitnessedResult, ABC):
     def _conclusion(self) -> tuple[str, list[str]]:
         """The first line of the report, and the lines below the witness."""
 
+    @abstractmethod
+    def _at_a_glance(self) -> list[str]:
+        """The lines of a short report below the first line."""
+
     def __str__(self) -> str:
         return self.report()
 
-    def report(self, *, reproduce: Sequence[str] = ()) -> str:
-        """The verdict for people; `reproduce` is the command line that gives the same counts again."""
-        own = self._own_report(reproduce, named=bool(self.others))
-        return "\n\n".join([own, *(other._own_report((), named=True) for other in self.others)])
+    def report(self, *, details: bool = True, reproduce: Sequence[str] = ()) -> str:
+        """The verdict for people; `reproduce` is the command line that gives the same counts again, as `seed` does.
 
-    def _own_report(self, reproduce: Sequence[str], *, named: bool) -> str:
-        """The report without `others`; `named`: with the relation in full."""
+        Without `details` at most nine lines about a violation and six about a pass, and what may make it meaningless.
+        """
+        own = self._own_report(reproduce, details=details, named=bool(self.others))
+        return "\n\n".join([own, *(other._own_report((), details=details, named=True) for other in self.others)])
+
+    def _own_report(self, reproduce: Sequence[str], *, details: bool, named: bool) -> str:
+        """The verdict without the others; `named`: with the relation that it is about."""
         head, conclusion = self._conclusion()
         relation = self.witness.relation
         said = relation_text(relation) if named else relation.adjacency if relation is not None else None
-        lines = [
-            head,
-            *([label("neighbours", said)] if said else []),
-            *self.witness.lines(),
-            *conclusion,
-            *self.witness.where(),
-        ]
+        lines = [head, *([label("neighbours", said)] if said and (named or details or self.refuted) else [])]
+        lines += [*self.witness.lines(), *conclusion, *self.witness.where()] if details else self._at_a_glance()
         if self.ended in EARLY_ENDS:
             lines.append(f"  stopped early: {EARLY_ENDS[self.ended]}; what was counted is valid")
-        lines += [*notes(self.notes), spent(self, self.run_counts)]
+        lines += [*notes(self.notes), *([spent(self, self.run_counts)] if details or self.ended in EARLY_ENDS else [])]
         if not self.reproducible:
             lines.append(f"  {self.witness.not_reproducible}")
         if reproduce and self.reproducible:
@@ -337,8 +356,17 @@ class Violation(CheckResult):
                 "  counted since the event was chosen; the evidence is of bets on all runs, each placed before its run"
             ]
         if self.by_bits:
-            lines.append("  the event is of last bits: this speaks of the implementation in floating point")
+            lines.append(BITS)
         return f"VIOLATED: {self.call} is not {self.claim.short}", [*lines, f"  so {self._shown}"]
+
+    def _at_a_glance(self) -> list[str]:
+        explanation = self.witness.explanation
+        return [
+            *self.witness.short_lines(),
+            f"  so {self.exceeded}; if the claim held, {odds(self.alpha)} would say so",
+            *([BITS] if self.by_bits else []),
+            *([] if explanation is None else [short_label("where", str(explanation))]),
+        ]
 
     def __repr__(self) -> str:
         return f"<Violation: {self.call} is not {self.claim.short}, {self.exceeded}>"
@@ -465,6 +493,14 @@ class NotRefuted(CheckResult):
             *([] if self.floating_point is None else self.floating_point.finding()),
         ]
 
+    def _at_a_glance(self) -> list[str]:
+        leaks = "  floating point: refuted; all digits of one output can tell D from D′"
+        return [
+            short_label("event", rounded(self.witness.description)),
+            *wrapped(self.sentence),
+            *([] if self.floating_point is None else [leaks]),
+        ]
+
     def __repr__(self) -> str:
         return f"<NotRefuted: {self.call} at the claim {self.claim}, would have caught {self.caught}>"
 
@@ -479,7 +515,7 @@ def verdict_from_json(value: object) -> Verdict:
     return found
 
 
-def replay_text(witness: Witness, verdict: Verdict) -> str:
+def replay_text(witness: Witness, verdict: Verdict, *, details: bool = True) -> str:
     """The text of a replay: the unchecked contents of the witness file, then the verdict on fresh runs."""
     used = verdict.witness.relation
     lines = [
@@ -492,4 +528,4 @@ def replay_text(witness: Witness, verdict: Verdict) -> str:
         lines.append(label("replayed at", f"claim {verdict.claim}, α = {verdict.alpha:g}"))
     if witness.relation is not None and not same_relation(used, witness.relation):
         lines.append(label("replayed in", relation_text(used)))
-    return "\n".join([*lines, str(verdict)])
+    return "\n".join([*lines, verdict.report(details=details)])

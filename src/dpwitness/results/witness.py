@@ -17,7 +17,7 @@ from dpwitness.checks import brief, class_and_text, kind, on_one_line
 from dpwitness.claims import Claim
 from dpwitness.codec import OMITTED, whole_below
 from dpwitness.errors import DPWitnessError, InvalidData, InvalidWitness
-from dpwitness.events import Event
+from dpwitness.events import Event, is_partition
 from dpwitness.evidence import Counts, bet_on
 from dpwitness.files import shown, write_json
 from dpwitness.mechanisms.columns import Columns, Entry
@@ -26,7 +26,7 @@ from dpwitness.neighbours.difference import both
 from dpwitness.neighbours.inputs import Input
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.results.fields import Alpha, CheckedFields, Count, Parameters, Seed, Texts, read_json, read_result
-from dpwitness.results.text import label, named, rate, rounded, wrapped_label
+from dpwitness.results.text import label, named, rate, rounded, short_label, wrapped_label
 from dpwitness.values import Unreadable, unreadable_in
 
 #: WITNESS_FORMAT is the format of a witness file.
@@ -317,6 +317,23 @@ class Witness(CheckedFields):
         if comparison := self.comparison(tested=tested):
             lines.append(f"  {comparison}")
         return lines
+
+    def short_lines(self) -> list[str]:
+        """As `lines` of a claim that was tested, but without what cells allow; the event is cut at 80 columns.
+
+        The inputs are whole: what differs may stand at their end.
+        """
+        first, second = both(self.pair.data, self.pair.neighbour)
+        allowed = ""
+        if self.counts.runs and not is_partition(self.event):
+            allowed = f"; the claim allows {self.claim.largest(self.shares[1]):.4g}"
+        return [
+            label("input D", first),
+            label("neighbour D′", second),
+            short_label("event", rounded(self.description)),
+            short_label("on D", f"{self.rates[0]}{allowed}"),
+            short_label("on D′", self.rates[1]),
+        ]
 
     def where(self) -> list[str]:
         """The lines of the explanation; empty without one."""
