@@ -208,14 +208,26 @@ NOISES = {
 }
 
 
-def adding(noise):
-    """The mechanism that adds a noise to its input."""
-    return lambda data: float(data[0]) + noise()
+def adding(name):
+    """The mechanism that adds a noise to its input, as a function of this module that a new process can load."""
+
+    def release(data):
+        return float(data[0]) + NOISES[name]()
+
+    release.__name__ = release.__qualname__ = name
+    globals()[name] = release
+    return release
 
 
-def adding_many(noise):
+def adding_many(name):
     """The same for many runs at once."""
-    return lambda data, size: float(data[0]) + np.array([noise() for _ in range(size)])
+
+    def release(data, size):
+        return float(data[0]) + np.array([NOISES[name]() for _ in range(size)])
+
+    release.__name__ = release.__qualname__ = f"vectorised_{name}"
+    globals()[release.__name__] = release
+    return release
 
 
 def cached(data):
@@ -241,9 +253,9 @@ def calls_by_turns(data, size):
 
 #: The mechanism of a whole check, and options of the check.
 CASES = {
-    **{name: (adding(noise), {}) for name, noise in NOISES.items()},
-    **{f"vectorised {name}": (adding_many(NOISES[name]), {}) for name in ("period_7", "three_times", "cycled_1000")},
-    **{f"epochs {name}": (adding(NOISES[name]), {"search_runs": 0}) for name in ("period_2", "drawn_100")},
+    **{name: (adding(name), {}) for name in NOISES},
+    **{f"vectorised {name}": (adding_many(name), {}) for name in ("period_7", "three_times", "cycled_1000")},
+    **{f"epochs {name}": (adding(name), {"search_runs": 0}) for name in ("period_2", "drawn_100")},
     **{function.__name__: (function, {}) for function in (cached, bits_of_a_pool, used_up, calls_by_turns)},
 }
 
