@@ -243,30 +243,17 @@ class ThresholdOracle(Queries):
 
     @override
     def larger(self, copies: int = 1) -> tuple[Cells, Cells | None]:
-        """As of `Queries`; with query noise it is not known where single cells of a count are in a set, and not all."""
-        from scipy.stats import binom
-
-        # The same law without cells² draws: cells of one count have their probabilities in common.
+        """As of `Queries`: without query noise by the counts in order, in milliseconds for thousands of cells."""
+        if self.noise.epsilon2 != np.inf:
+            return super().larger(copies)
         self.queries += copies * self.cells**2
         values, cells = np.unique(self._counts, return_inverse=True)
-        number = np.bincount(cells)
-        if self.noise.epsilon2 == np.inf:
-            # x_u − x_v ≥ z, compared as differences: both sides are exact in integers.
-            least = int(np.ceil(self._z))
-            behind = np.searchsorted(values, values + least, side="left")
-            before = np.searchsorted(values, values - least, side="right")
-            up_to = np.concatenate([[0], np.cumsum(number)])
-            return (up_to[-1] - up_to[behind])[cells], up_to[before][cells]
-        sizes, inside, whole = np.zeros(len(cells), np.int64), np.zeros(len(values), np.int64), True
-        for k, value in enumerate(values):
-            # Each pair is ⊤ with the probability of its majority (Theorem 3.5; a tie counts as ⊥).
-            majority = binom.sf(copies // 2, copies, self._top_probability(values - value))
-            here = np.flatnonzero(cells == k)
-            drawn = self._rng.binomial(number, majority, size=(len(here), len(values)))
-            sizes[here] = drawn.sum(axis=1)
-            inside += np.count_nonzero(drawn == number, axis=0)
-            whole &= bool(np.all((drawn == 0) | (drawn == number)))
-        return sizes, inside[cells] if whole else None
+        up_to = np.concatenate([[0], np.cumsum(np.bincount(cells))])
+        # x_u − x_v ≥ z, compared as differences: both sides are exact in integers.
+        least = int(np.ceil(self._z))
+        behind = np.searchsorted(values, values + least, side="left")
+        before = np.searchsorted(values, values - least, side="right")
+        return (up_to[-1] - up_to[behind])[cells], up_to[before][cells]
 
     def _top_probability(self, values: Floats) -> Floats:
         return laplace_cdf(self.noise.epsilon2 * (values - self._z))
