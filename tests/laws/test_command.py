@@ -447,7 +447,7 @@ def test_the_working_folder_is_that_of_the_beginning(tmp_path, monkeypatch):
 
 #: A line of arguments of `check`, and what is wrong with it.
 LINES = {
-    "no target": ([], "required: TARGET, or --command"),
+    "no target": ([], "give TARGET, or --command PROGRAM"),
     "both": (["svt", "--command", "cat"], "--command is the whole mechanism, arguments included: leave out TARGET"),
     "another interpreter": (["--command", "cat", "--python", "python3"], "leave out --python"),
     "parameters": (["--command", "cat", "--set", "a=1"], "leave out --set"),

@@ -28,8 +28,8 @@ LOADED: Final = {
 }
 
 
-#: The arguments of `check` that change no counts, and what sets another. The seed is said apart.
-NOT_REPEATED: Final = frozenset(("seed", "workers", "cluster", "save", "json", "quiet", "details", "sarif", "no_bits"))
+#: The arguments of `check` that change no counts. The seed is said apart.
+NOT_REPEATED: Final = frozenset(("seed", "workers", "cluster", "save", "json", "quiet", "details", "sarif"))
 
 
 class Attacks(Group):
@@ -83,7 +83,6 @@ def run_function(arguments: SimpleNamespace) -> int:
     name = arguments.command
     if getattr(arguments, "no_bits", False):
         options.require_one(arguments, "no_bits", "bits")
-        arguments.bits = False
     check_mechanism(arguments)
     unclaimed = name in ("check", "bound", "profile") and arguments.epsilon is None and arguments.claim is None
     needed = f"{name} needs --epsilon, or --claim for a mechanism without a parameter of that name"
@@ -124,7 +123,7 @@ def repeating(arguments: SimpleNamespace) -> list[str]:
     for parameter in arguments.context.command.params:
         name = parameter.name
         value = getattr(arguments, name, None)
-        if name in NOT_REPEATED or value in (None, ()) or (value is False and name != "bits"):
+        if name in NOT_REPEATED or value is None or value is False or value == ():
             continue
         # A limit is meant as one where it was given; and a default may be another one in this project.
         said = name in ("runs", "max_time", *settings) or isinstance(value, bool)
@@ -132,7 +131,7 @@ def repeating(arguments: SimpleNamespace) -> list[str]:
             continue
         option = [] if isinstance(parameter, click.Argument) else [parameter.opts[0]]
         if isinstance(value, bool):
-            line += option if value else [f"--no-{name.replace('_', '-')}"]
+            line += option
         elif isinstance(value, tuple):
             for item in value:
                 line += [*option, item] if isinstance(item, str) else [*option, *item]

@@ -41,8 +41,11 @@ def take_settings(arguments: SimpleNamespace) -> None:
     if arguments.cluster not in (None, "local"):
         defaults.pop("workers", None)  # a cluster has its own
     arguments.settings = tuple(defaults)
+    bits = defaults.pop("bits", True)
+    if bits is not True and arguments.bits is None and not arguments.no_bits:
+        arguments.bits, arguments.no_bits = bits or None, not bits
     for name, value in defaults.items():
-        if getattr(arguments, name) is None and (name, value) != ("bits", True):  # what they are without an option
+        if getattr(arguments, name) is None:
             setattr(arguments, name, value)
 
 
@@ -53,6 +56,8 @@ def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]
         for name in options_of(arguments.command)
         if (value := getattr(arguments, name, None)) is not None
     }
+    if getattr(arguments, "no_bits", False):
+        named["bits"] = False
     if arguments.cluster not in (None, "local") and arguments.workers is not None:
         raise BadInput(
             f"--cluster {arguments.cluster} has workers of its own: leave out --workers, which is for --cluster local"
