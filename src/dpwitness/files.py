@@ -28,10 +28,10 @@ TEMPORARY_PREFIX: Final = ".dpwitness-"
 MOST_FILE_BYTES = 1 << 28
 #: The path that stands for standard input.
 STDIN: Final = "-"
-#: The texts of integers, see `typed_column`. Python may be set to read integers of 640 digits at most.
-INTEGER: Final = re.compile(r"0|-?[1-9][0-9]{0,639}")
+#: The texts of integers, see `typed_column`: at most 640 digits, the least limit to which Python may be set.
+INTEGER_TEXT: Final = re.compile(r"0|-?[1-9][0-9]{0,639}")
 #: The texts of real numbers, see `typed_column`.
-REAL: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-][0-9]+)?")
+REAL_TEXT: Final = re.compile(r"-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-][0-9]+)?")
 #: The beginnings of paths of the process's own open files, which must not be replaced.
 STREAMS: Final = ("/dev/std", "/dev/fd/", "/proc/")
 
@@ -228,9 +228,9 @@ def typed_column(cells: Sequence[str]) -> list[int] | list[float] | list[str]:
     Two values are equal only if their texts are equal, or all cells are numbers and these two are the same number:
     a column with numbers that differ by less than a float can hold is texts, too.
     """
-    if all(map(INTEGER.fullmatch, cells)):
+    if all(map(INTEGER_TEXT.fullmatch, cells)):
         return [int(cell) for cell in cells]
-    if all(map(REAL.fullmatch, cells)):
+    if all(map(REAL_TEXT.fullmatch, cells)):
         numbers = [float(cell) for cell in cells]
         if all(map(math.isfinite, numbers)) and len(set(numbers)) == len(set(map(Decimal, cells))):
             return numbers

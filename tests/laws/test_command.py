@@ -81,7 +81,7 @@ def said(body, n=4, data=(0.0,), seed=0, **more):
 
 
 def row(value):
-    return FlatRow(OutputTraits()).written(value)
+    return FlatRow(OutputTraits()).write(value)
 
 
 CHECKED = {"claim": 1.0, "neighbours": [([0.0], [1.0])], "seed": 1, "workers": 1, "runs": 2_000, "search_runs": 1_000}
@@ -228,7 +228,7 @@ INPUTS = [
 
 @pytest.mark.parametrize(("value", "sent"), INPUTS, ids=lambda value: type(value).__name__)
 def test_inputs_as_json(value, sent):
-    assert json.loads(programs.request_line(served("print(1)").written(value), 2, 7)) == {
+    assert json.loads(programs.request_line(served("print(1)").write_input(value), 2, 7)) == {
         "input": sent,
         "runs": 2,
         "seed": 7,
@@ -236,7 +236,7 @@ def test_inputs_as_json(value, sent):
 
 
 def test_nan_is_sent():
-    assert served("print(1)").written([math.nan]) == b"[NaN]"
+    assert served("print(1)").write_input([math.nan]) == b"[NaN]"
 
 
 @pytest.mark.parametrize(
@@ -254,7 +254,7 @@ def test_an_input_that_holds_itself_is_refused():
     itself = []
     itself.append(itself)
     with pytest.raises(InvalidNeighbours, match="cannot be sent"):
-        served("print(1)").written(itself)
+        served("print(1)").write_input(itself)
 
 
 #: What a program does for a run, the error, and what it says.

@@ -333,7 +333,7 @@ def test_entries_of_compiled_outcomes_have_the_names_that_they_have_in_python(fu
 
 def flat(*outcomes):
     """Outcomes as rows of both sides, the shape of the first."""
-    written = [FlatRow(OutputTraits()).written(outcome) for outcome in outcomes]
+    written = [FlatRow(OutputTraits()).write(outcome) for outcome in outcomes]
     width = max(map(len, written))
     rows = np.array([row + [np.nan] * (width - len(row)) for row in written])
     return FlatShape.of(outcomes[0]), np.stack([rows, rows])

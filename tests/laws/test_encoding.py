@@ -93,11 +93,11 @@ def alike(a, b):
 
 
 def by_position(value):
-    return FlatRow(OutputTraits()).written(value)
+    return FlatRow(OutputTraits()).write(value)
 
 
 def by_columns(value, columns):
-    return [None if math.isnan(entry) else entry for entry in Row(columns, OutputTraits()).written(value)]
+    return [None if math.isnan(entry) else entry for entry in Row(columns, OutputTraits()).write(value)]
 
 
 NESTED_LISTS = st.lists(st.lists(scalars, max_size=3), max_size=3)
@@ -120,7 +120,7 @@ def test_outcomes_that_differ_have_rows_that_differ_whatever_the_columns(a, b, s
     columns = Columns()
     for outcome in seen:
         traits = OutputTraits()
-        Row(columns, traits).written(outcome)
+        Row(columns, traits).write(outcome)
         columns = columns.extended(traits.entries.values())
     assert (by_columns(a, columns) == by_columns(b, columns)) == alike(a, b)
 

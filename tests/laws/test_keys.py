@@ -148,7 +148,7 @@ def test_not_more_places_of_dates_are_kept_than_texts():
 def laid(mechanism, outcomes):
     """Rows of outcomes by the columns of a mechanism, which stay what they are."""
     row = FlatRow(mechanism.traits) if mechanism.by_position else Row(mechanism.columns, OutputTraits())
-    rows = [row.written(outcome) for outcome in outcomes]
+    rows = [row.write(outcome) for outcome in outcomes]
     width = max(map(len, rows))
     return np.array([[*values, *[np.nan] * (width - len(values))] for values in rows])
 
@@ -157,7 +157,7 @@ def seen(mechanism, outcomes):
     """Give the entries of outcomes columns."""
     for outcome in outcomes:
         row = Row(mechanism.columns, mechanism.traits)
-        row.written(outcome)
+        row.write(outcome)
         mechanism.begin(row.columns, by_position=False)
         mechanism.grow()
 

@@ -320,12 +320,12 @@ def test_a_row_does_not_depend_on_the_outcomes_before(kind):
     outcomes = DIFFERENT[kind](0.25)
     columns, traits = Columns(), OutputTraits()
     for outcome in outcomes:
-        Row(columns, traits).written(outcome)
+        Row(columns, traits).write(outcome)
     entries = columns.extended(traits.entries.values()).entries
     rows = []
     for order in (outcomes, outcomes[::-1]):
         made = Row(Columns(entries), OutputTraits())
-        rows += [made.written(outcome) for outcome in order]
+        rows += [made.write(outcome) for outcome in order]
     assert np.array_equal(rows[0], rows[3], equal_nan=True)
     assert np.array_equal(rows[1], rows[2], equal_nan=True)
     assert not np.array_equal(rows[0], rows[1], equal_nan=True)
@@ -348,7 +348,7 @@ def rows_of(function, n=8, **more):
 def row(value):
     """What stands at each node."""
     made = Row(None, OutputTraits())
-    made.written(value)
+    made.write(value)
     return {(node.path, part): entry for node, part, entry in made.others}
 
 
@@ -754,7 +754,7 @@ def test_rows_of_many_outcomes_are_those_of_each(outcomes):
     rows = together.rows(outcomes)
     if rows is None:
         return
-    one_by_one = [alone.written(outcome) for outcome in outcomes]
+    one_by_one = [alone.write(outcome) for outcome in outcomes]
     assert rows.tolist() == one_by_one
     assert np.array_equal(np.signbit(rows), np.signbit(one_by_one))
     assert together.traits == alone.traits
@@ -827,7 +827,7 @@ def test_another_kind_in_the_middle_of_a_batch(late):
         return late if noise < 0.05 else noise
 
     rows, made = rows_of_runs(mechanism, 200)
-    one = Row(made.columns, OutputTraits()).written(late)
+    one = Row(made.columns, OutputTraits()).write(late)
     noises = np.random.Generator(np.random.SFC64(0)).random(200)
     for row, noise in zip(rows, noises, strict=True):
         expected = one if noise < 0.05 else [noise]

@@ -304,7 +304,7 @@ def test_arrays_within_others_are_written_to_and_have_types_as_here(at):
 
 
 def row(value):
-    return Row(None, OutputTraits()).written(value)
+    return Row(None, OutputTraits()).write(value)
 
 
 VALUES = {

@@ -27,7 +27,7 @@ from dpwitness.mechanisms.libraries.library import EPSILONS, LARGEST_EPSILON, Li
 from dpwitness.mechanisms.signature import name_of
 from dpwitness.targets import target_of
 
-#: The texts of claims, for messages.
+#: The forms of a claim as text, for messages.
 CLAIM_TEXTS: Final = "1, 1,1e-5, zcdp:0.5, gdp:1.0, rdp:8,0.4, profile:FILE or tradeoff:FILE"
 #: The claims that a text gives by numbers, by their prefix.
 NUMBER_CLAIMS: Final[dict[str, Callable[..., Claim]]] = {

@@ -22,8 +22,6 @@ from dpwitness.events.encoding import FALSE, NEGATIVE_ZERO, TRUE, symbol
 MOST_COLUMNS: Final = 512
 #: Texts, places of dates and new entries that a mechanism keeps at most: random ones would fill the memory.
 MOST_LABELS: Final = 10_000
-#: Characters of a text, and of the name of a key, that a mechanism keeps.
-LABEL_CHARACTERS: Final = 300
 #: Codes of keys that are equal in a dict: flags and negative zeros are equal to 1 and 0.
 EQUAL_CODES: Final = {TRUE: 1.0, FALSE: 0.0, NEGATIVE_ZERO: 0.0}
 #: The symbol before the values of a list, so that an empty list has an entry.
@@ -152,8 +150,8 @@ def node_name(outer: str, word: str, name: object) -> str:
 
 
 def cut(text: str) -> str:
-    """The beginning of a text."""
-    return text if len(text) <= LABEL_CHARACTERS else f"{text[:LABEL_CHARACTERS]}…"
+    """A text, or the first 300 characters of a longer one."""
+    return text if len(text) <= 300 else f"{text[:300]}…"
 
 
 @dataclass(slots=True, kw_only=True)

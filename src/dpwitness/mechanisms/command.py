@@ -66,7 +66,7 @@ class OutsideFunction(ABC):
         """Run once."""
 
     @abstractmethod
-    def written(self, data: Data) -> bytes:
+    def write_input(self, data: Data) -> bytes:
         """Write an input as JSON. Raises `InvalidNeighbours` for an input that cannot be sent."""
 
     def __getstate__(self) -> dict[str, object]:
@@ -150,7 +150,7 @@ class OutsideMechanism(PythonMechanism):
 
     def _input(self, data: Data) -> bytes:
         """An input as JSON."""
-        return self._function.written(self.conversion.source(data)())
+        return self._function.write_input(self.conversion.source(data)())
 
     @override
     def release(self) -> None:
@@ -187,7 +187,7 @@ class Command(OutsideFunction):
         """Run once. A generator gives the seed."""
         given = self.__signature__.bind(*args, **kwargs).arguments
         rng = given.get("rng") or np.random.default_rng()
-        request = request_line(self.written(given["data"]), 1, int(rng.integers(SEED_LIMIT)))
+        request = request_line(self.write_input(given["data"]), 1, int(rng.integers(SEED_LIMIT)))
         with self.child() as child:
             (outcome,) = child.ask(request, 1, self.max_time)
         if (error := _error(outcome)) is not None:
@@ -195,7 +195,7 @@ class Command(OutsideFunction):
         return outcome
 
     @override
-    def written(self, data: Data) -> bytes:
+    def write_input(self, data: Data) -> bytes:
         """Write an input: arrays as lists, tables as lists of an object for each row, dates as texts."""
         if too_deep(data):
             raise InvalidNeighbours(

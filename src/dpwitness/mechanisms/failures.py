@@ -11,7 +11,7 @@ from dpwitness.errors import MechanismError, MechanismRaised
 from dpwitness.mechanisms.compiled.driver import reason
 from dpwitness.neighbours import Data, Pair, shown
 
-#: `Mechanism.fill`.
+#: The method `fill` of a mechanism: of an input, a generator, rows and the number of the first run, the longest length.
 Fill = Callable[[Data, np.random.Generator, NDArray[np.float64], int], int]
 
 

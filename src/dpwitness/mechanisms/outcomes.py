@@ -124,7 +124,7 @@ class Row:
         self.others: list[tuple[Node, int, float]] = []
         self.depth = 0  # of the containers that are being read
 
-    def written(self, value: Any, attributes: Sequence[str] = ()) -> list[float]:
+    def write(self, value: Any, attributes: Sequence[str] = ()) -> list[float]:
         """The row of an outcome; `attributes`: the names of the attributes whose value, or values, it is.
 
         Raises `TypeError` for an object of an unknown type, and `RecursionError` for an object that holds itself or is
@@ -272,7 +272,7 @@ class Row:
         """Entries of shape (n, k), of single values or of lists (`several`), as rows; None if one has no column."""
         count = values.shape[1]
         if self._learns:
-            self.written([0.0] * count if several else 0.0)
+            self.write([0.0] * count if several else 0.0)
         root = self.columns.root
         nodes = self.nodes(root, "value", count) if several else [root]
         at = [c for node in nodes for c in node.coordinates[:1]]
@@ -319,7 +319,7 @@ class FlatRow(Row):
         super().__init__(Columns(), traits)
 
     @override
-    def written(self, value: object, attributes: Sequence[str] = ()) -> list[float]:
+    def write(self, value: object, attributes: Sequence[str] = ()) -> list[float]:
         self.values, self.depth, root = [], 0, self.columns.root
         if is_sequence(value := single_value(value)):
             put_items(value, self, root)

@@ -406,7 +406,7 @@ class PythonMechanism(Mechanism):
     def _copy_output(self, output: Any, run: int, row: Row) -> object:
         """A copy of an output, or its entries, safe from later changes by the mechanism."""
         if type(output) is ExceptionOutcome:
-            return row.written(output)
+            return row.write(output)
         if self._outcome is None:
             plain = type(output) in (tuple, list) and SINGLE_TYPES.issuperset(map(type, output))
             if plain or (type(output) is np.ndarray and output.ndim == 1 and output.dtype.kind in "biuf"):
@@ -458,7 +458,7 @@ class PythonMechanism(Mechanism):
             if self.by_position and len(self.flat_shapes) < 2 and not is_plain_list(value):
                 self.flat_shapes.add(FlatShape.of(value))
         try:
-            values = row.written(value, self._attributes)
+            values = row.write(value, self._attributes)
             if len(values) > LONGEST_ROW:
                 self.check_length(row.count, run)
             return values
@@ -564,7 +564,7 @@ class VectorisedMechanism(PythonMechanism):
             except BaseException as error:
                 if not is_failure(error):
                     raise
-                outputs.append(row.written(ExceptionOutcome(type(error).__qualname__)))
+                outputs.append(row.write(ExceptionOutcome(type(error).__qualname__)))
             else:
                 self._require_each(output, 1, start + i)
                 outputs.append(self._copy_output(_in_order(output)[0], start + i, row))

@@ -28,6 +28,7 @@ from dpwitness.errors import RunsEnded
 from dpwitness.mechanisms.draws import global_states_restored
 from dpwitness.mechanisms.memory import is_installed
 
+#: An array of floats.
 Floats = NDArray[np.float64]
 #: A place in code: a file and a line.
 Place: TypeAlias = tuple[str, int]

@@ -81,7 +81,7 @@ class RemoteFunction(OutsideFunction):
             raise InvalidParameter(f"python={self.python!r} must be a Python of 3.8 or later: {why}") from error
 
     @override
-    def written(self, data: Data) -> bytes:
+    def write_input(self, data: Data) -> bytes:
         """Write an input as JSON."""
         return json.dumps(value_to_json(data)).encode()
 
@@ -95,8 +95,9 @@ class RemoteFunction(OutsideFunction):
         parameters = {key: value for key, value in bound.items() if key not in (generator, data)}
         words = Words(np.random.default_rng() if generator is None else bound[generator], 1)
         request = _line(
-            inputs=[self.written(bound[data]).decode()], parameters=json.dumps(value_to_json(parameters)), data=data,
-            generator=generator, order="0", words=[words.hex], attributes=(), errors=False, seed_globals=False,
+            inputs=[self.write_input(bound[data]).decode()], parameters=json.dumps(value_to_json(parameters)),
+            data=data, generator=generator, order="0", words=[words.hex], attributes=(), errors=False,
+            seed_globals=False,
         )  # fmt: skip
         with self.child() as child:
             (answer,) = child.ask(request, 1, self.max_time)

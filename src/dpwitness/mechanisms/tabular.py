@@ -134,7 +134,7 @@ def _add_pandas(pd: Any) -> None:
 
 def _outcome_or_kind(value: Any) -> Any:
     try:
-        Row(None, OutputTraits()).written(value)
+        Row(None, OutputTraits()).write(value)
     except TypeError:
         return type(value).__qualname__
     return value

@@ -22,7 +22,9 @@ from dpwitness.neighbours.domains import Domain, Value, is_real, key_of
 from dpwitness.neighbours.fields import Fields, Record
 from dpwitness.neighbours.inputs import Array, Data, require_unmasked
 
+#: A type of NumPy.
 DType = np.dtype[Any]
+#: The values of a field: an array or a list.
 Column = Any
 #: The types of domains whose values an array of numbers can hold.
 NUMERIC_DTYPES: Final = ("float64", "int64", "bool")

@@ -30,7 +30,7 @@ from dpwitness.values import value_from_json, value_to_json
 
 #: An input: any Python object.
 Data = Any
-#: Numbers of any type.
+#: An array of any type of numbers.
 Array = NDArray[Any]
 
 #: The types of values that nothing can change, so that runs share them.

@@ -234,6 +234,7 @@ def _within(relation: Relation, pairs: Iterator[Pair], data: Data | None = None)
     return pairs if data is None and relation.judged else (pair for pair in pairs if adjacent(relation, pair, data))
 
 
+#: A function that reads a relation from the keys of a file.
 Reader = Callable[[Mapping[str, Any]], Relation]
 Kind = TypeVar("Kind", bound=type[Relation])
 

@@ -26,6 +26,7 @@ from dpwitness.runs.streams import Role, generator, order
 #: Numbers of one side of a block of rows: both sides fit the cache of a core, and a call's 50 µs hardly count.
 BLOCK_NUMBERS: Final = 1 << 17
 
+#: Counts of events in paired runs, one event a row: n10, n11, n01, n00, and a table of cells.
 Cells = NDArray[np.int64]
 T_co = TypeVar("T_co", covariant=True)
 

@@ -30,11 +30,11 @@ DRIVER = '''"""Runs one mechanism on both inputs; written by dpwitness, safe to 
 run starts behind the draws of both: state[3] is SFC64's counter of draws, state[4] the half of a word that 32-bit draws
 leave. `position` holds the number of the run.
 """
-from dpwitness.mechanisms.compiled.driver import WAITING
+from dpwitness.mechanisms.compiled.driver import MECHANISMS
 from dpwitness.mechanisms.compiled.rows import borrow, place
 import numpy
 
-mechanism = WAITING.pop("{key}")
+mechanism = MECHANISMS.pop("{key}")
 
 
 def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position):
@@ -69,9 +69,9 @@ def fill(rng, state, coupled, order, data, neighbour, parameters, rows, position
 
 #: The text of the module that runs one function.
 FUNCTION_MODULE = '''"""Runs one function; written by dpwitness, safe to delete."""
-from dpwitness.mechanisms.compiled.driver import WAITING
+from dpwitness.mechanisms.compiled.driver import MECHANISMS
 
-function = WAITING.pop("{key}")
+function = MECHANISMS.pop("{key}")
 
 
 def call(*values):
@@ -102,7 +102,7 @@ def reason(message: str) -> str:
 
 
 #: The mechanisms of driver modules that are being imported, by fingerprint.
-WAITING: dict[str, object] = {}
+MECHANISMS: dict[str, object] = {}
 #: The drivers that this process has loaded, by their files.
 DRIVERS: dict[Path, Any] = {}
 
@@ -145,7 +145,7 @@ def _module(mechanism: Any, name: str, path: Path, key: str) -> pytypes.ModuleTy
     """Import a driver module."""
     spec: Any = importlib.util.spec_from_file_location(name, path)
     module = importlib.util.module_from_spec(spec)
-    WAITING[key] = mechanism
+    MECHANISMS[key] = mechanism
     sys.modules[name] = module  # numba unpickles cached code by module name
     spec.loader.exec_module(module)
     return module

@@ -166,7 +166,7 @@ def _nested_tuple(rows: Rows, i: int, j: int, value: Any) -> int:
 
 
 #: The types of values that have entries of their own.
-SEQUENCE_TYPES: Final = types.Array | types.List | types.ListType | types.BaseTuple
+NESTED_TYPES: Final = types.Array | types.List | types.ListType | types.BaseTuple
 
 
 @overload(place, jit_options={"forceinline": True})
@@ -187,9 +187,9 @@ def _place(rows: Rows, i: int, j: int, value: Any) -> Callable[..., Any] | None:
     if isinstance(value, types.Array) and isinstance(value.dtype, types.Float):
         return _floats
     if isinstance(value, types.Array | types.List | types.ListType | types.UniTuple):
-        return _nested_sequence if isinstance(value.dtype, SEQUENCE_TYPES) else _sequence
+        return _nested_sequence if isinstance(value.dtype, NESTED_TYPES) else _sequence
     if isinstance(value, types.BaseTuple):
         if len(value) == 0:
             return _empty_tuple
-        return _nested_tuple if isinstance(_untyped(value)[0], SEQUENCE_TYPES) else _tuple
+        return _nested_tuple if isinstance(_untyped(value)[0], NESTED_TYPES) else _tuple
     return None
