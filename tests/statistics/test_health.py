@@ -413,7 +413,7 @@ def test_what_many_processes_return_alike_is_a_violation(monkeypatch):
 
 def test_where_further_processes_fail_nobody_is_accused(monkeypatch):
     check = processes_that_agree(monkeypatch, but=None, number=1)
-    with pytest.raises(DependentRuns, match=r"by new processes alone: 1 of 21 new processes answered in time"):
+    with pytest.raises(DependentRuns, match=r"or remembers it: 1 of 21 new processes answered in time"):
         check()
 
 
@@ -865,7 +865,7 @@ def test_without_a_new_process_what_never_varied_and_may_remember_is_refused(fun
     sides = [in_this_process(of_input, counts, side) for side, of_input in enumerate(outcomes)]
     _, ready = job(function, outcome=float)
     if refused:
-        with pytest.raises(DependentRuns, match="by new processes alone: none answered"):
+        with pytest.raises(DependentRuns, match="or remembers it: none answered"):
             refutation._notes_without_processes(ready, "none answered", sides)
     else:
         assert refutation._notes_without_processes(ready, "none answered", sides)[0].endswith(": none answered")
