@@ -288,3 +288,10 @@ def test_help_imports_nothing_that_takes_time():
     script = f"import sys; from dpwitness.cli import main; main([]); print({heavy})"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
     assert done.stdout.splitlines()[-1] == "[]"
+
+
+def test_the_package_is_imported_without_its_command_line():
+    heavy = "[name for name in ('click', 'rich') if name in sys.modules]"
+    script = f"import sys, dpwitness; dpwitness.check; print({heavy})"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert done.stdout == "[]\n"
