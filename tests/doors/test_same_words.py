@@ -151,7 +151,7 @@ OTHERS = {"set": "parameters", "pair": "neighbours", "queries": "neighbours", "m
           "target": "mechanism", "program": "mechanism", "seeded": "mechanism", "no_bits": "bits",
           "batch": "mechanism"}  # fmt: skip
 MUST = {"curve": ("--epsilon", "1", "--claims", "1")}
-PRINTED = {"imports", "save", "json", "sarif", "quiet", "plot", "traceback", "help"}
+PRINTED = {"imports", "save", "json", "sarif", "quiet", "details", "plot", "traceback", "help"}
 
 
 @pytest.mark.parametrize("name", COMMANDS)

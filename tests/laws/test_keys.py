@@ -327,7 +327,7 @@ def test_columns_do_not_depend_on_how_fast_a_machine_is():
 @pytest.mark.parametrize(
     "key",
     [
-        pytest.param(lambda rng, k: f"key {k}", id="text"),
+        pytest.param(lambda rng, k: f"key {k}", id="text", marks=pytest.mark.campaign),
         pytest.param(lambda rng, k: (k, float("nan")), id="NaN", marks=pytest.mark.campaign),
     ],
 )

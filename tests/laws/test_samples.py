@@ -9,7 +9,7 @@ from dpwitness.claims import ApproxDP
 from dpwitness.events import LARGEST, Box, Interval, OutcomeSet, ScoreThreshold, widen
 from dpwitness.events.encoding import NONE, NOT_A_NUMBER, text_code
 from dpwitness.search.learners import learn, learn_events
-from dpwitness.search.learners.intervals import FEW, _all_intervals, best_intervals
+from dpwitness.search.learners.intervals import SINGLE_VALUES, _all_intervals, best_intervals
 from dpwitness.search.objectives import BoundAt, GrowthAt
 from dpwitness.search.samples import (
     OutcomeCounter,
@@ -126,11 +126,11 @@ def test_a_continuous_column_has_no_single_values(thorough):
 
 @pytest.mark.parametrize("thorough", [False, True])
 def test_few_values_are_taken_one_by_one_however_rare(thorough):
-    values = np.append(np.repeat(np.arange(FEW - 1.0), 500), [99.0, 99.0])
+    values = np.append(np.repeat(np.arange(SINGLE_VALUES - 1.0), 500), [99.0, 99.0])
     column = intervals(np.random.default_rng(2).permutation(values), thorough)
     single = np.isfinite(column.lows) & np.isfinite(column.highs)
-    assert column.lows[single].tolist() == list(range(FEW - 1))  # 99 is what lies above 98
-    assert column.highs[single].tolist() == [*range(1, FEW - 1), 99.0]
+    assert column.lows[single].tolist() == list(range(SINGLE_VALUES - 1))  # 99 is what lies above 98
+    assert column.highs[single].tolist() == [*range(1, SINGLE_VALUES - 1), 99.0]
 
 
 @pytest.mark.parametrize("thorough", [False, True])
