@@ -281,6 +281,7 @@ def test_a_second_attempt_has_the_time_that_the_first_left(error, monkeypatch):
     assert given[1] < given[0]  # seconds for its first runs
 
 
+@pytest.mark.campaign  # 6 s
 @pytest.mark.filterwarnings("ignore::dpwitness.errors.SlowMechanism")
 def test_a_kind_of_output_that_first_comes_in_confirm_runs_is_another_outcome():
     """Rows stand by columns that are fixed before the runs: none of these runs is made again."""
