@@ -16,12 +16,12 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
     Subsets,
+    choose_adversary,
+    clip_answers,
     least_absolute_adversary,
     least_squares_adversary,
     polynomial_adversary,
     smallest_error,
-    suited,
-    within_reach,
 )
 from dpwitness.reconstruction.subset_sum.oracle import ask, query_count, subset_family
 from dpwitness.reconstruction.subset_sum.theory import (
@@ -52,7 +52,7 @@ def test_subsets_as_bits_are_the_matrix(people, number, seed):
 
 
 def test_blocks_are_put_together(monkeypatch):
-    monkeypatch.setattr("dpwitness.reconstruction.subset_sum.linear_decoding.BLOCK", 30)
+    monkeypatch.setattr("dpwitness.reconstruction.subset_sum.linear_decoding.BLOCK_ENTRIES", 30)
     test_subsets_as_bits_are_the_matrix()
     assert Subsets.drawn(np.random.default_rng(1), 50, 11).rows(slice(None)).mean() == pytest.approx(0.5, abs=0.15)
 
@@ -75,8 +75,8 @@ def test_least_squares_recover_what_the_linear_program_does_not(law):
     assert binom.ppf(1e-6, 3 * size, 1 - 1.5 * wrong) <= right  # the fit of n bits costs a little
     assert abs(expected - right) <= 6 * math.sqrt(3 * size * wrong)
     assert program < 0.9 * 3 * size < right
-    assert suited(law) == "least-squares"
-    assert suited("uniform") == "polynomial"
+    assert choose_adversary(law) == "least-squares"
+    assert choose_adversary("uniform") == "polynomial"
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 7])
@@ -154,7 +154,7 @@ def test_answers_of_any_kind_give_finite_numbers(people, answers):
         "tiny": rng.normal(0, 1e-300, 100),
         "noise": rng.normal(0, 50, 100),
     }[answers]
-    found = least_squares_adversary(subsets, within_reach(given, people), offset=True)
+    found = least_squares_adversary(subsets, clip_answers(given, people), offset=True)
     assert set(found.bits) <= {0, 1}
     assert np.isfinite(found.fractions).all()
     assert np.isfinite(found.means).all()

@@ -14,7 +14,7 @@ from dpwitness.errors import AttackStopped, InvalidParameter
 from dpwitness.machine import Deadline
 from dpwitness.reconstruction.questions import Asking, system_of
 from dpwitness.reconstruction.subset_sum.attack import Plan, reconstruct
-from dpwitness.reconstruction.subset_sum.conditions import FORM, KINDS, LEAST_SHARE, Attributes
+from dpwitness.reconstruction.subset_sum.conditions import FORM, KINDS, MIN_SHARE_OF_PEOPLE, Attributes
 
 PEOPLE = 48
 MINE = """
@@ -88,7 +88,7 @@ def test_a_condition_holds_for_its_subset(kinds):
     assert len(conditions) == len(subsets) >= 20
     for condition, subset in zip(conditions, subsets, strict=True):
         assert np.array_equal(satisfying(condition, columns), subset)
-        assert LEAST_SHARE <= subset.mean() <= 1 - LEAST_SHARE
+        assert MIN_SHARE_OF_PEOPLE <= subset.mean() <= 1 - MIN_SHARE_OF_PEOPLE
         assert json.loads(json.dumps(FORM.written(condition))) == FORM.written(condition)
     assert len({subset.tobytes() for subset in subsets}) == len(subsets)
     more, _ = Attributes(columns, kinds).drawn(np.random.default_rng(1), 60)

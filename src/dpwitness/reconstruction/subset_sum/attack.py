@@ -1,4 +1,4 @@
-"""The attack: ask for sums of random subsets, and reconstruct the bits; of a simulated system, or of the user's own.
+"""The attack asks a system for sums of random subsets and reconstructs the bits; the system is simulated or the user's.
 
 The errors of a user's own system are unknown, and so is the truth. So a claim rests on answers that the reconstruction
 did not use.
@@ -33,33 +33,34 @@ from dpwitness.reconstruction.subset_sum.confidence import (
     pooled_scale,
 )
 from dpwitness.reconstruction.subset_sum.linear_decoding import (
-    NORMAL,
+    NORMAL_LAWS,
     Bits,
     Flags,
     Floats,
     Reconstruction,
     Subsets,
+    choose_adversary,
+    clip_answers,
     least_absolute_adversary,
     least_squares_adversary,
     polynomial_adversary,
-    suited,
-    within_reach,
 )
 from dpwitness.reconstruction.subset_sum.oracle import FORM
 from dpwitness.reconstruction.subset_sum.report import CHANCE, Outcome, Simulated, result_of
 from dpwitness.reconstruction.transcript import Form
 
-#: Of the simulated system, where the options say nothing.
-SIZE: Final = 128
-ERROR: Final = 4.0
-LAW: Final = "uniform"
-#: Of the questions, one in so many is kept for checking, and at least so many.
-CHECKED: Final = 11
-LEAST_CHECKED: Final = 10
-#: By how many answers a fit must have more than people: one for what all have in common, one to show their errors.
-SPARE: Final = 2
-#: Tells the generator of the subsets from all others made of the same seed.
-STREAM: Final = 1
+#: Number of people of the simulated system without --size: the linear program of 128 people takes 0.2 s.
+DEFAULT_SIZE: Final = 128
+#: Largest error of the simulated system's answers without --error, in counts: below √128 ≈ 11, so that bits are told.
+DEFAULT_ERROR: Final = 4.0
+#: Law of the simulated system's errors without --law: bounded errors are those of Theorem 3.
+DEFAULT_LAW: Final = "uniform"
+#: Number of answers of which one is kept for checking: ten reconstruct for each one that checks.
+ANSWERS_PER_CHECK: Final = 11
+#: Smallest number of answers that are kept for checking: the check fits three numbers to them.
+MIN_CHECKS: Final = 10
+#: Number of answers that a fit needs beyond one a person: one for the offset of all answers, one to show their errors.
+SPARE_ANSWERS: Final = 2
 
 
 class Sample(NamedTuple):
@@ -69,13 +70,13 @@ class Sample(NamedTuple):
     answers: Floats
 
     def part(self, rows: slice | NDArray[np.int64]) -> "Sample":
-        """Some of them."""
+        """The questions and answers of the given rows."""
         return Sample(self.subsets.part(rows), self.answers[rows])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(AttackOptions):
-    """Those of an attack on subset sums: `law` and `error` are the errors', as far as they are known."""
+    """The options of an attack on subset sums: `law` and `error` describe the errors of answers, None: unknown."""
 
     size: int | None = None
     error: float | None = None
@@ -86,11 +87,10 @@ class Options(AttackOptions):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What is asked: `used` random subsets for the reconstruction and `fresh` ones to check it, or all subsets.
+    """The questions of an attack: `used` random subsets to reconstruct and `fresh` subsets to check, or all subsets.
 
-    `adversary`: its name.
-    `error`: E, for the exponential adversary. `variance`: of the errors, None where it is not known. `attributes`: the
-    subsets are those of random conditions on these.
+    `adversary`: its name. `error`: E in counts, for the exponential adversary. `variance`: the variance of the errors
+    in counts², None if unknown. `attributes`: known attributes of people; random conditions on them make the subsets.
     """
 
     size: int
@@ -103,12 +103,12 @@ class Plan:
 
     @property
     def every(self) -> bool:
-        """Whether all subsets are asked."""
+        """Whether the attack asks for all subsets."""
         return self.adversary == "exponential"
 
     @classmethod
     def of(cls, options: Options, size: int, attributes: Attributes | None) -> "Plan":
-        """What the options ask about so many people. Raises `InvalidParameter` for what does not fit."""
+        """Plan an attack on `size` people by the options. Raises `InvalidParameter` for options that do not fit."""
         adversary, error, law, budget = options.adversary, options.error, options.law, options.budget
         if attributes is not None:
             if adversary == "exponential":
@@ -132,9 +132,9 @@ class Plan:
         used, fresh = question_counts(size, options.queries, budget)
         variance = None
         if law is not None:
-            adversary = adversary or suited(law)
+            adversary = adversary or choose_adversary(law)
             if law != "adversarial" and error is not None:  # E²/3 of uniform errors, and about that of rounded ones
-                variance = error**2 / (4 if law in NORMAL else 3)
+                variance = error**2 / (4 if law in NORMAL_LAWS else 3)
         return cls(
             size=size,
             used=used,
@@ -146,35 +146,35 @@ class Plan:
 
 
 def question_counts(size: int, queries: int | None, budget: int | None) -> tuple[int, int]:
-    """How many questions are asked to reconstruct and to check: n·ln²n and a tenth of it, or as the budget allows.
+    """The numbers of questions to reconstruct and to check: n·ln²n and a tenth of it, or fewer within the budget.
 
-    Raises `InvalidParameter` for numbers that cannot be asked, or that cannot do.
+    Raises `InvalidParameter` for numbers of people or questions that are too small or too large.
     """
-    used = max(oracle.query_count(size), size + SPARE) if queries is None else queries
+    used = max(oracle.query_count(size), size + SPARE_ANSWERS) if queries is None else queries
     oracle.check_queries(size, used)
-    if used < size + SPARE:
-        raise InvalidParameter(f"--queries {queries} are too few: {size} people take at least {size + SPARE}")
-    fresh = max(math.ceil(used / (CHECKED - 1)), LEAST_CHECKED)
+    if used < size + SPARE_ANSWERS:
+        raise InvalidParameter(f"--queries {queries} are too few: {size} people take at least {size + SPARE_ANSWERS}")
+    fresh = max(math.ceil(used / (ANSWERS_PER_CHECK - 1)), MIN_CHECKS)
     if budget is not None and used + fresh > budget:
         if queries is not None:
             raise InvalidParameter(f"--queries {queries} and {fresh} to check them need --budget {used + fresh}")
-        fresh = max(budget // CHECKED, LEAST_CHECKED)
+        fresh = max(budget // ANSWERS_PER_CHECK, MIN_CHECKS)
         used = budget - fresh
-        if used < size + SPARE:
-            least = size + SPARE + LEAST_CHECKED
+        if used < size + SPARE_ANSWERS:
+            least = size + SPARE_ANSWERS + MIN_CHECKS
             raise InvalidParameter(f"--budget {budget} is too small: {size} people take at least {least} questions")
     return used, fresh
 
 
 def attack_simulated(options: Options, truth: Bits | None) -> Result:
-    """Draw a secret unless it is given, ask a bundled target about it, and attack its answers as a user's system's.
+    """Attack the answers of a bundled target about the secret bits `truth`, or about drawn bits without `truth`.
 
-    Raises `InvalidParameter` for what does not fit the adversary.
+    Raises `InvalidParameter` for options that do not fit the adversary.
     """
-    size, law = SIZE if options.size is None else options.size, options.law or LAW
-    error = ERROR if options.error is None else options.error
+    size, law = DEFAULT_SIZE if options.size is None else options.size, options.law or DEFAULT_LAW
+    error = DEFAULT_ERROR if options.error is None else options.error
     plan = Plan.of(replace(options, error=error, law=law), size, None)
-    if plan.every and law in NORMAL:
+    if plan.every and law in NORMAL_LAWS:
         raise InvalidParameter("--adversary exponential needs a bound of the error: choose another --law")
     seed, deadline, started = options.seed_or_fresh(), options.deadline(), time.monotonic()
     rng, queries = np.random.default_rng(seed), plan.used + plan.fresh
@@ -201,7 +201,7 @@ def attack_simulated(options: Options, truth: Bits | None) -> Result:
 
 
 def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) -> Result | None:
-    """Attack the user's system as planned; None where its questions wait in a file. `truth` is for the result alone."""
+    """Attack the user's system by the plan; None if its questions wait in a file. Only the result uses `truth`."""
     kind = "all subsets" if plan.every else "random subsets"
     settings: dict[str, object] = {"size": plan.size, "questions": plan.used + plan.fresh, "kind": kind}
     form: Form[Any] = FORM
@@ -229,24 +229,25 @@ def attack_own_system(plan: Plan, truth: Bits | None, options: AttackOptions) ->
 
 
 def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) -> Outcome:
-    """Ask as planned and reconstruct from the answers there are; the same questions for the same seed.
+    """Ask the planned questions and reconstruct bits from the answers; one seed gives the same questions each time.
 
-    Raises `AttackStopped` where these are too few.
+    Raises `AttackStopped` where the answers are too few.
     """
     if plan.every:
         return _reconstruct_from_all_subsets(asking, plan)
     planned = plan.used + plan.fresh
-    rng, number = np.random.default_rng([seed, STREAM]), max(planned, asking.last_answered)
+    # Stream 1 of the seed draws subsets: no other generator of this seed gives the same numbers.
+    rng, number = np.random.default_rng([seed, 1]), max(planned, asking.last_answered)
     questions: Sequence[Any] | Subsets
     if plan.attributes is None:
         questions = subsets = Subsets.drawn(rng, number, plan.size)
     else:
         questions, subsets = plan.attributes.drawn(rng, number)
     answers = asking.ask_some(islice(iter(questions), planned))
-    stopped = _stopped(asking, int(np.isfinite(answers).sum()), len(answers))
+    stopped = _explain_missing_answers(asking, int(np.isfinite(answers).sum()), len(answers))
     if len(answers) < planned:
         stopped = stopped or f"there are no more than {len(answers):,} subsets of these people by such conditions"
-    # What was answered before is used, also where more was to be asked then.
+    # Recorded answers of an earlier, longer plan are used as well.
     answers = np.append(answers, asking.recorded(islice(iter(questions), planned, None)))
     sample = Sample(subsets, answers).part(np.flatnonzero(np.isfinite(answers)))
     # A thread of BLAS that finds its core taken keeps all others waiting: 4 to 15 times as long beside other work.
@@ -255,15 +256,15 @@ def reconstruct(asking: Asking[Any], seed: int, plan: Plan, deadline: Deadline) 
 
 
 def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | None) -> Outcome:
-    """The reconstruction from answers, and its claims. Raises `AttackStopped` where the answers are too few."""
+    """Reconstruct bits from answers and claim probabilities. Raises `AttackStopped` where the answers are too few."""
     number = len(sample.answers)
-    kept = min(max(plan.fresh, number // CHECKED), max(number // CHECKED, LEAST_CHECKED))
-    if number - kept < plan.size + SPARE:
+    kept = min(max(plan.fresh, number // ANSWERS_PER_CHECK), max(number // ANSWERS_PER_CHECK, MIN_CHECKS))
+    if number - kept < plan.size + SPARE_ANSWERS:
         raise AttackStopped(
-            f"{number} answers are too few: {plan.size} people take at least {plan.size + SPARE + LEAST_CHECKED}"
+            f"{number} answers are too few: {plan.size} people take at least {plan.size + SPARE_ANSWERS + MIN_CHECKS}"
             + ("" if stopped is None else f"; {stopped}")
         )
-    sample = sample._replace(answers=within_reach(sample.answers, plan.size))
+    sample = sample._replace(answers=clip_answers(sample.answers, plan.size))
     used, fresh = sample.part(slice(0, number - kept)), sample.part(slice(number - kept, None))
 
     def recover(name: str, some: Sample, *, sharpened: bool = True) -> Reconstruction:
@@ -276,8 +277,8 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
 
     def scale_of(name: str, found: Reconstruction) -> Scale | None:
         scales = [held_out_scale(*fresh, found)]
-        if len(used.answers) >= 2 * (plan.size + SPARE):
-            # What is recovered from one half of the answers predicts the other half.
+        if len(used.answers) >= 2 * (plan.size + SPARE_ANSWERS):
+            # The bits recovered from one half of the answers predict the other half.
             halves = used.part(slice(0, None, 2)), used.part(slice(1, None, 2))
             scales.append(held_out_scale(*halves[1], recover(name, halves[0])))
         return pooled_scale(scales)
@@ -293,10 +294,10 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
         own = scale_of(plan.adversary, reconstruction)
         most = (1 + own.low) / 2 if own is not None and own.significant else 0.5
     claims = np.minimum(claims_of_fit(replace(values, bits=reconstruction.bits), scale), max(most, 0.5))
-    # In the end all answers are used. A bit that this changes is one of which nothing is claimed.
+    # The final bits use all answers. A bit that differs from the checked reconstruction gets no claim.
     try:
         final = recover(plan.adversary, sample)
-    except AttackStopped:  # no time for more than there is
+    except AttackStopped:  # no time is left for another fit
         final = reconstruction
     claims = np.where(final.bits == reconstruction.bits, claims, 0.5)
     basis, contradicted = "for each bit the least probability that agrees with answers it did not use", ""
@@ -324,8 +325,8 @@ def _outcome_of(sample: Sample, plan: Plan, deadline: Deadline, stopped: str | N
     )
 
 
-def _stopped(asking: Asking[Any], answers: int, planned: int) -> str | None:
-    """Why there are fewer answers than planned; None: there are not."""
+def _explain_missing_answers(asking: Asking[Any], answers: int, planned: int) -> str | None:
+    """The reason why the system gave fewer answers than planned; None if it gave all of them."""
     if answers == planned:
         return None
     return asking.stopped or f"{planned - answers:,} of {planned:,} questions got no answer"
@@ -336,14 +337,16 @@ def _root_mean_square(errors: Floats) -> float:
 
 
 def _reconstruct_from_all_subsets(asking: Asking[Flags], plan: Plan) -> Outcome:
-    """The exponential adversary: all subsets, in the order of their numbers."""
+    """Ask for all subsets, in the order of their numbers, and reconstruct by the exponential adversary."""
     people = np.arange(plan.size)
     answers = asking.ask_some((number >> people) & 1 == 1 for number in range(1 << plan.size))
-    return _outcome_of_all_subsets(answers, plan, _stopped(asking, int(np.isfinite(answers).sum()), len(answers)))
+    return _outcome_of_all_subsets(
+        answers, plan, _explain_missing_answers(asking, int(np.isfinite(answers).sum()), len(answers))
+    )
 
 
 def _outcome_of_all_subsets(answers: Floats, plan: Plan, stopped: str | None) -> Outcome:
-    """What the exponential adversary makes of answers to all subsets; NaN, for none, contradicts no list of bits."""
+    """Reconstruct bits from answers to all subsets by the exponential adversary; NaN is a missing answer."""
     from dpwitness.reconstruction.subset_sum.exponential import exponential_adversary  # numba is slow to import
 
     known = np.isfinite(answers)

@@ -1,7 +1,7 @@
 """Candidates of the family `subset_sum`, and its entry point: a bit is 1 in D, 0 in D′, and the attack recovers a 1.
 
-They are tried against the bundled target that reconstructs a bit, and against a mechanism of the user's that answers
-about secret bits or reconstructs them.
+`check` tries these candidates against the bundled target that reconstructs a bit, and against a mechanism of the user's
+that answers questions about secret bits or reconstructs them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -16,18 +16,19 @@ from dpwitness.neighbours import Data, bits, make_pair
 from dpwitness.neighbours.pair import ATTACK
 from dpwitness.proposals import AttackFamily, Candidate, Commands
 
-#: Bits of an input where no data are given: 720 queries and a linear program, some 0.02 s a run; 128 bits take 0.2 s.
-RECONSTRUCTED: Final = 48
+#: Number of bits of an input without data: a run of 720 queries and a linear program takes 0.02 s; 128 bits take 0.2 s.
+DEFAULT_BITS: Final = 48
 
 
 def flipped_bit(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """Propose that the bit at `position`, 1 in D and 0 in D′, is recovered as 1.
+    """Propose the event that the attack recovers a 1 for the bit at `position`, which is 1 in D and 0 in D′.
 
-    For `subset_sum_reconstruction`, whose outcome is the recovered bit; its `position` is among `parameters`. D is the
-    data, or alternating bits, with a 1 there. Raises `InvalidParameter` for a position outside of the data.
+    The mechanism is `subset_sum_reconstruction`, whose outcome is the recovered bit; its `position` is among
+    `parameters`. D is the data, or alternating bits, with a 1 at the position. Raises `InvalidParameter` for a position
+    outside of the data.
     """
     position = int(parameters["position"])
-    base = np.arange(RECONSTRUCTED) % 2 if data is None else np.array(data, np.int64)
+    base = np.arange(DEFAULT_BITS) % 2 if data is None else np.array(data, np.int64)
     if base.ndim != 1:
         raise InvalidParameter(f"data of shape {base.shape} are no list of bits")
     check_position(position, len(base))
@@ -46,13 +47,13 @@ def check_position(position: int, size: int) -> None:
 
 
 def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """One bit flipped, the first, the middle or the last: "what it gives for this person is above 1/2".
+    """Propose pairs that differ in the first, the middle or the last bit: "its output for this person is above 1/2".
 
-    For a mechanism from bits to what is made of them: one number for each person, as a reconstruction has it, or any
-    other answers, for which the search finds the event. D is the data, or alternating bits. Raises `InvalidParameter`
-    for data that are no list of bits.
+    The mechanism takes bits and returns one number for each person, as a reconstruction does, or any other answers, for
+    which the search finds the event. D is the data, or alternating bits. Raises `InvalidParameter` for data that are no
+    list of bits.
     """
-    base = np.arange(RECONSTRUCTED) % 2 if data is None else np.asarray(data)
+    base = np.arange(DEFAULT_BITS) % 2 if data is None else np.asarray(data)
     if base.ndim != 1 or not len(base) or not np.isin(base, (0, 1)).all():
         raise InvalidParameter(f"data of shape {base.shape} are no list of bits")
     for position in dict.fromkeys((0, len(base) // 2, len(base) - 1)):

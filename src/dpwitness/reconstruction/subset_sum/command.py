@@ -1,6 +1,7 @@
-"""`dpwitness attack subset_sum`: how many secret bits noisy subset sums reveal, or how many queries may be allowed.
+"""`dpwitness attack subset_sum`: the number of secret bits that noisy subset sums reveal, or of queries to allow.
 
-Three results: of an attack on a simulated system, of one on the user's own, and how many queries leave a bit private.
+The command has three results: an attack on a simulated system, an attack on the user's own, and the number of queries
+that leave a bit private.
 """
 
 import time
@@ -22,23 +23,21 @@ from dpwitness.reconstruction.command import MAX_TIME, ONE_THREAD, AttackOptions
 from dpwitness.reconstruction.report import Result
 from dpwitness.reconstruction.subset_sum import attack, theory
 from dpwitness.reconstruction.subset_sum.conditions import KINDS, Attributes, read_attributes
-from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, NORMAL, Bits
+from dpwitness.reconstruction.subset_sum.linear_decoding import ADVERSARIES, NORMAL_LAWS, Bits
 from dpwitness.reconstruction.subset_sum.oracle import LAWS
 from dpwitness.reconstruction.subset_sum.report import draw_walks, standard_deviation
 
-#: Options that say nothing of how many queries are allowed.
-OF_AN_ATTACK: Final = (
+#: Names of the options that --allowed-queries refuses, because they describe an attack.
+ATTACK_OPTIONS: Final = (
     "oracle", "ask", "answers", "budget", "rate", "retries", "data", "column", "size", "adversary", "queries",
     "conditions", "allow",
 )  # fmt: skip
-#: Of the simulated walks: how many, how far beyond the allowed number of queries, and steps in all that are drawn.
-WALKS: Final = 2000
-BEYOND: Final = 4
-MOST_STEPS: Final = 1 << 24
+#: Largest number of steps of all simulated walks together: 2²⁴ numbers take 128 MB.
+MAX_STEPS: Final = 1 << 24
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
-    """Declare the command and its options."""
+    """Add the command `dpwitness attack subset_sum` with its options."""
     examples = (
         "attack subset_sum --size 128 --error 4",
         "attack subset_sum --size 16 --adversary exponential",
@@ -51,14 +50,16 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
     parameters = [
         *shared.data("the secret bits, instead of drawn ones; with --oracle, to compare with"),
         Option(
-            "--size", type=whole, help=f"number of people, one secret bit each (default: of --data, else {attack.SIZE})"
+            "--size",
+            type=whole,
+            help=f"number of people, one secret bit each (default: of --data, else {attack.DEFAULT_SIZE})",
         ),
-        Option("--error", type=number, help=f"E, the largest error of an answer (default {attack.ERROR:g})"),
+        Option("--error", type=number, help=f"E, the largest error of an answer (default {attack.DEFAULT_ERROR:g})"),
         Option(
             "--law",
             type=click.Choice(LAWS),
-            help=f"law of the errors (default {attack.LAW}); binomial uses R = E² fair bits, so its standard deviation "
-            "is E/2, as for gaussian. With --oracle: the law, if you know it (default: unknown)",
+            help=f"law of the errors (default {attack.DEFAULT_LAW}); binomial uses R = E² fair bits, so its standard "
+            "deviation is E/2, as for gaussian. With --oracle: the law, if you know it (default: unknown)",
         ),
         Option(
             "--adversary",
@@ -119,14 +120,14 @@ def run(arguments: SimpleNamespace) -> int:
     options = settings_of(attack.Options, arguments)
     if arguments.allowed_queries is not None:
         reason = "is of an attack, and --allowed-queries asks nothing: leave one of them out"
-        refuse(arguments, OF_AN_ATTACK, reason)
+        refuse(arguments, ATTACK_OPTIONS, reason)
         failure = 0.05 if arguments.failure is None else arguments.failure
-        return finish(arguments, allowed(options, arguments.allowed_queries, failure))
+        return finish(arguments, simulate_allowed_queries(options, arguments.allowed_queries, failure))
     if arguments.failure is not None:
         raise InvalidParameter("--failure says how --allowed-queries is meant: give --allowed-queries DELTA too")
     options.require_own_system()
     attributes = attributes_of(arguments, options)
-    # Of a file of conditions --column names what is secret, also where no --data has it.
+    # --column names the secret column of the --conditions file, if no --data has it.
     column = arguments.column if arguments.data is not None or attributes is None else None
     truth = read_truth(arguments.data, column, arguments.size)
     size = arguments.size if truth is None else len(truth)
@@ -140,7 +141,7 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def attributes_of(arguments: SimpleNamespace, common: AttackOptions) -> Attributes | None:
-    """What --conditions says of people, None without. Raises `BadInput` for what cannot be asked."""
+    """The attributes of people in the --conditions file, None without. Raises `BadInput` for a useless file."""
     path, secret = arguments.conditions, arguments.column
     if path is None:
         if arguments.allow:
@@ -154,7 +155,7 @@ def attributes_of(arguments: SimpleNamespace, common: AttackOptions) -> Attribut
 
 
 def read_truth(data: str | None, column: str | None, size: int | None) -> Bits | None:
-    """The bits of --data, None without. Raises `InvalidData` for what are no bits, or not `size` of them."""
+    """The bits of the --data file, None without. Raises `InvalidData` for other numbers or not `size` of them."""
     if data is None:
         if column is not None:
             raise InvalidData("--column says which column of --data: give --data FILE.csv too")
@@ -168,16 +169,17 @@ def read_truth(data: str | None, column: str | None, size: int | None) -> Bits |
     return bits.astype(np.int64)
 
 
-def allowed(options: attack.Options, delta: float, failure: float) -> Result:
-    """How many queries are allowed (see `theory.allowed_queries`), and what simulated adversaries make of them."""
+def simulate_allowed_queries(options: attack.Options, delta: float, failure: float) -> Result:
+    """The number of allowed queries (see `theory.allowed_queries`), and how often simulated walks tell the bit."""
     law, error = options.law or "binomial", 64.0 if options.error is None else options.error
-    if law not in NORMAL:
+    if law not in NORMAL_LAWS:
         raise InvalidParameter(f"--law {law}: bounded errors protect no number of queries; give binomial or gaussian")
     started, seed = time.monotonic(), options.seed_or_fresh()
     limit = theory.threshold(delta)
     number = theory.allowed_queries(law, error, delta, failure)
-    length = min(max(BEYOND * number, 8), MOST_STEPS // 64)
-    walks = min(WALKS, MOST_STEPS // length)
+    # Walks of four times the allowed number of queries show how far the proved bound is from the walk itself.
+    length = min(max(4 * number, 8), MAX_STEPS // 64)
+    walks = min(2000, MAX_STEPS // length)  # a share of 0.05 has a standard error of 0.005 then
     rng = np.random.default_rng(seed)
     if law == "binomial":
         confidences = theory.simulate_confidence(rng, round(error**2), length, walks)

@@ -20,23 +20,17 @@ from dpwitness.reconstruction.subset_sum import oracle
 from dpwitness.reconstruction.subset_sum.linear_decoding import Flags, Subsets
 from dpwitness.reconstruction.transcript import Form
 
-#: Of a person: a number or a text.
+#: A value of an attribute of a person: a number or a text.
 Value: TypeAlias = int | float | str
-#: For each attribute named, a list of values, {"at_least": a, "below": b}, or {"modulo": m, "remainders": [r, …]}.
+#: A list of values, {"at_least": a, "below": b} or {"modulo": m, "remainders": [r, …]} for each attribute named.
 Condition: TypeAlias = Mapping[str, Sequence[Value] | Mapping[str, Any]]
 
-#: The kinds of conditions on one attribute.
+#: Names of the kinds of conditions on one attribute, as --allow takes them.
 KINDS: Final = ("values", "range", "remainders")
-#: Values that a question lists at most; an attribute with more is asked by ranges and remainders.
-LONGEST_LIST: Final = 64
-#: The largest divisor, in parts of √n: up to 2·√n the remainders tell some n people apart.
-DIVISORS: Final = 2.0
-#: The least part of the people for whom a question holds, and for whom it does not: small counts are often withheld.
-LEAST_SHARE: Final = 1 / 8
-#: Attributes that a question names at most.
-NAMED: Final = 2
-#: So many draws in a row that give no new subset end the drawing.
-IN_VAIN: Final = 500
+#: Largest number of values that a question lists, so that it stays short; ranges and remainders ask about more.
+MAX_LISTED_VALUES: Final = 64
+#: Smallest share of the people for whom a condition holds, and for whom it does not: systems often hide small counts.
+MIN_SHARE_OF_PEOPLE: Final = 1 / 8
 
 
 class Oracle(Protocol):
@@ -61,40 +55,43 @@ FORM: Final[Form[Condition]] = Form(
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Attributes:
-    """What is known of people: a column of values for each attribute, all of one length, and the kinds to ask by.
+    """The known attributes of people, a column of values each, all of one length, and the kinds of conditions to ask.
 
-    Raises `InvalidParameter` where nothing tells people apart.
+    Raises `InvalidParameter` where no condition of these kinds tells people apart.
     """
 
     columns: Mapping[str, Sequence[Value]]
     kinds: Collection[str] = KINDS
 
     def __post_init__(self) -> None:
-        if not self._askable():
+        if not self._askable_attributes():
             raise InvalidParameter(
                 f"no condition by {', '.join(self.kinds)} tells people apart: give an attribute with at most "
-                f"{LONGEST_LIST} different values, or with numbers"
+                f"{MAX_LISTED_VALUES} different values, or with numbers"
             )
 
     @property
     def people(self) -> int:
-        """How many people there are."""
+        """The number of people."""
         return len(next(iter(self.columns.values())))
 
     @property
     def told_apart(self) -> int:
-        """How many people differ from all others in an attribute."""
+        """The number of people who differ from each other person in an attribute."""
         return sum(people == 1 for people in Counter(zip(*self.columns.values(), strict=True)).values())
 
     def drawn(self, rng: np.random.Generator, number: int) -> tuple[list[Condition], Subsets]:
-        """So many random conditions, each of another subset of people, and these; fewer where there are no more."""
-        attributes = self._askable()
+        """Draw `number` random conditions that hold for different subsets of people, and these subsets.
+
+        Returns fewer of them after 500 draws in a row without a new subset.
+        """
+        attributes = self._askable_attributes()
         conditions: list[Condition] = []
         packed: dict[bytes, None] = {}
-        vain = 0
-        while len(conditions) < number and vain < IN_VAIN:
-            vain += 1
-            named = rng.permutation(len(attributes))[: rng.integers(1, NAMED + 1)]
+        useless_draws = 0
+        while len(conditions) < number and useless_draws < 500:
+            useless_draws += 1
+            named = rng.permutation(len(attributes))[: rng.integers(1, 3)]  # one attribute or two
             condition: dict[str, Sequence[Value] | Mapping[str, Any]] = {}
             flags = np.ones(self.people, np.bool_)
             for place in named:
@@ -103,20 +100,20 @@ class Attributes:
                 flags &= some
             key = np.packbits(flags, bitorder="little").tobytes()
             share = flags.mean()
-            if key not in packed and LEAST_SHARE <= share <= 1 - LEAST_SHARE:
-                packed[key], vain = None, 0
+            if key not in packed and MIN_SHARE_OF_PEOPLE <= share <= 1 - MIN_SHARE_OF_PEOPLE:
+                packed[key], useless_draws = None, 0
                 conditions.append(condition)
         rows = np.frombuffer(b"".join(packed), np.uint8).reshape(len(conditions), -(-self.people // 8))
         return conditions, Subsets(rows, self.people)
 
-    def _askable(self) -> "list[_Attribute]":
-        """The attributes that a condition of these kinds can be about."""
+    def _askable_attributes(self) -> "list[_Attribute]":
+        """The attributes on which a condition of the given kinds exists."""
         attributes = [_Attribute(name, column, self.kinds) for name, column in self.columns.items()]
         return [attribute for attribute in attributes if attribute.kinds]
 
 
 class _Attribute:
-    """An attribute, its different values in order, where each person's stands among these, and kinds to ask it by."""
+    """An attribute: its different values in order, the place of each person's value, and its kinds of conditions."""
 
     def __init__(self, name: str, column: Sequence[Value], kinds: Collection[str]) -> None:
         self.name = name
@@ -125,15 +122,15 @@ class _Attribute:
         self.places = np.array([place[value] for value in column])
         numbers = all(not isinstance(value, str) for value in values)
         possible = {
-            "values": 2 <= len(values) <= LONGEST_LIST,
+            "values": 2 <= len(values) <= MAX_LISTED_VALUES,
             "range": numbers and len(values) > 2,
             "remainders": len(values) > 2
-            and all(isinstance(value, int) and value >= 0 for value in values),  # of others languages differ
+            and all(isinstance(value, int) and value >= 0 for value in values),  # languages differ on other remainders
         }
         self.kinds = [kind for kind in KINDS if kind in kinds and possible[kind]]
 
     def drawn(self, rng: np.random.Generator, share: float) -> tuple[Sequence[Value] | Mapping[str, object], Flags]:
-        """A condition that holds for about this share of the values, and for whom it holds."""
+        """Draw a condition that holds for about this share of the values, and flags of the people for whom it holds."""
         kind = self.kinds[rng.integers(len(self.kinds))]
         number, people = len(self.values), len(self.places)
         if kind == "values":
@@ -148,7 +145,8 @@ class _Attribute:
                 return {"below": self.values[low]}, self.places < low
             flags = (self.places >= low) & (self.places < high)
             return {"at_least": self.values[low], "below": self.values[high]}, flags
-        most = min(max(math.ceil(DIVISORS * math.sqrt(people)), 3), number)
+        # The remainders by divisors up to 2·√n tell about n people apart.
+        most = min(max(math.ceil(2 * math.sqrt(people)), 3), number)
         divisor = int(rng.integers(3, most + 1))
         chosen = rng.random(divisor) < share
         remainders = np.array([int(value) % divisor for value in self.values])[self.places]
@@ -156,7 +154,7 @@ class _Attribute:
 
 
 def read_attributes(path: str, secret: str | None, kinds: Collection[str]) -> Attributes:
-    """From a CSV file with a header line, a line a person; `secret`: the column that is left out, if it is there.
+    """Read the attributes of people from a CSV file with a header line and a line a person, without column `secret`.
 
     Raises `InvalidData`, with the line, for missing values, uneven rows, and a header without names.
     """

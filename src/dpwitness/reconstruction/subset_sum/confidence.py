@@ -1,9 +1,9 @@
-"""What is claimed of a reconstruction: how well it predicts answers that it did not use.
+"""Claims of a reconstruction follow from how well it predicts answers that it did not use.
 
-The subsets are drawn by the attack, so whatever a system answers, the mean of its answers with a person less the mean
-without them is what that person's bit adds. A system that answers sums of bits adds 1 for each 1 and 0 for each 0; one
-that answers a share of them, or something else, adds less. The claim for a bit is the least probability that it is
-right, under all such scales and all further differences between people that the answers leave open.
+The attack draws the subsets, so for any system the mean of the answers with a person less the mean without them is the
+number that the person's bit adds. A system that answers sums of bits adds 1 for each 1 and 0 for each 0; a system that
+answers a share of them, or something else, adds less. The claim for a bit is the least probability that it is right,
+under all scales and all further differences between people that the answers leave open.
 """
 
 import math
@@ -17,18 +17,18 @@ from scipy.special import expit, fdtrc
 
 from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats, Reconstruction, Subsets
 
-#: Standard errors by which a scale may be off.
+#: Standard errors by which the true scale may differ from its estimate: 95 % of normal estimates are nearer.
 SCALE_STANDARD_ERRORS: Final = 2.0
-#: Standard errors by which a scale must exceed 0, for a claim: one system of noise in 700 has such a scale.
+#: Standard errors by which a scale must exceed 0 for a claim: the scale of one system of noise in 700 does.
 SIGNIFICANT_STANDARD_ERRORS: Final = 3.0
 #: Median deviations from their median within which answers count in full: of normal ones all but one in a million.
 CLIP_MEDIAN_DEVIATIONS: Final = 7.3
-#: Nats by which a likelihood may be below the largest one: two standard errors.
+#: Nats by which a likelihood may lie below the largest one: the difference at two standard errors.
 LIKELIHOOD_NATS: Final = 2.0
-#: Number of scales that are tried between the limits.
+#: Number of scales between its two limits for which claims are computed; the least claim counts.
 TRIED_SCALES: Final = 5
-#: Smallest contrast of the predicted bits, in parts of the bits' scale, that a fit can be checked by.
-LEAST_CONTRAST: Final = 0.02
+#: Smallest difference of a fit's mean fractions of ones and zeros that fresh answers can check.
+MIN_CONTRAST: Final = 0.02
 #: Level of each test of the assumption that answers are sums of bits: where one rejects it, nothing is claimed.
 LEVEL: Final = 1e-3
 #: p-value of the F test from which on claims are lowered in proportion to it: noise may hide whose ones add less.
@@ -41,10 +41,10 @@ FURTHER_DEVIATIONS: Final = np.append(0.0, np.geomspace(0.01, 10.0, 61))
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """By how much more a bit recovered as 1 adds to answers than one recovered as 0, in counts, and the standard error.
+    """The slope of held-out answers on the recovered bits, in counts, and its standard error.
 
-    1 where all bits are right and the answers are their sums; 0 where the answers say nothing. `zero`: how much a bit
-    recovered as 0 adds, and the standard error of that.
+    The slope is 1 where all bits are right and the answers are their sums, and 0 where the answers do not depend on the
+    bits. `zero`, `zero_error`: the count that a bit recovered as 0 adds, and its standard error.
     """
 
     value: float
@@ -54,26 +54,26 @@ class Scale:
 
     @property
     def low(self) -> float:
-        """The least that it may be."""
+        """The lower confidence value of the scale, two standard errors below it."""
         return self.value - SCALE_STANDARD_ERRORS * self.error
 
     @property
     def high(self) -> float:
-        """The most that it may be."""
+        """The upper confidence value of the scale, two standard errors above it."""
         return self.value + SCALE_STANDARD_ERRORS * self.error
 
     @property
     def significant(self) -> bool:
-        """Whether the answers confirm the bits at all. A bit of 0 that lowers the sums does not count."""
+        """Whether the answers confirm the bits: the scale exceeds 0, and bits of 0 do not lower the sums."""
         limit = SIGNIFICANT_STANDARD_ERRORS
         return self.value > limit * self.error and self.zero >= -limit * self.zero_error
 
 
 def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruction) -> Scale | None:
-    """The scale that answers show which a reconstruction was not made of, beside a constant and the subsets' sizes.
+    """The scale of answers that the reconstruction did not use, fitted beside a constant and the subsets' sizes.
 
-    In parts of the scale that the reconstruction itself expects, since some of its bits are wrong. None: nothing can be
-    said, as where all bits are alike, which predicts no more than a constant does.
+    Its unit is the scale that the reconstruction itself expects, since some of its bits are wrong. None: the answers
+    tell no scale, as where all bits are equal and predict no more than a constant does.
     """
     expected = _expected_scale(reconstruction)
     columns = np.column_stack(
@@ -84,16 +84,16 @@ def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruc
         ]
     )
     spare = len(answers) - columns.shape[1]
-    if spare < 2 or expected < LEAST_CONTRAST or np.linalg.matrix_rank(columns) < columns.shape[1]:
+    if spare < 2 or expected < MIN_CONTRAST or np.linalg.matrix_rank(columns) < columns.shape[1]:
         return None
-    # By the answers alone: what has nothing to do with the bits shows none when it is clipped.
+    # Clipping uses the answers alone, so answers that do not depend on the bits show no scale afterwards.
     middle = float(np.median(answers))
     if (far := CLIP_MEDIAN_DEVIATIONS * float(np.median(np.abs(answers - middle)))) > 0:
         answers = np.clip(answers, middle - far, middle + far)
     gram = columns.T @ columns
     values = np.linalg.solve(gram, columns.T @ answers)
     errors = np.sqrt(np.sum((columns @ values - answers) ** 2) / spare * np.maximum(np.diag(np.linalg.inv(gram)), 0.0))
-    # No error is below what sums of this size are rounded to.
+    # Sums of this size are rounded by about 1e-9, so no standard error is smaller.
     errors = np.maximum(errors, 1e-9)
     return Scale(
         value=float(values[0]) / expected,
@@ -104,7 +104,7 @@ def held_out_scale(subsets: Subsets, answers: Floats, reconstruction: Reconstruc
 
 
 def _expected_scale(reconstruction: Reconstruction) -> float:
-    """The scale that a least-squares fit expects fresh answers to show, 1 where all its bits are certain."""
+    """The scale of fresh answers that a least-squares fit expects; 1 where all its bits are certain."""
     ones = reconstruction.bits == 1
     if reconstruction.expected_right is None or ones.all() or not ones.any():
         return 1.0
@@ -112,7 +112,7 @@ def _expected_scale(reconstruction: Reconstruction) -> float:
 
 
 def pooled_scale(scales: Sequence[Scale | None]) -> Scale | None:
-    """The mean of independent scales, each weighted by the inverse of its variance; None where there is none."""
+    """The mean of independent scales, each weighted by the inverse of its variance; None if all scales are None."""
     some = [one for one in scales if one is not None]
     if not some:
         return None
@@ -127,18 +127,18 @@ def pooled_scale(scales: Sequence[Scale | None]) -> Scale | None:
 
 
 def claims_of_fit(fit: Reconstruction, scale: Scale | None) -> Floats:
-    """The probability with which each bit of a least-squares fit is claimed to be right, at least 1/2, shape (n,)."""
-    means, variances = _values(fit)
+    """The claimed probability that each bit of a least-squares fit is right, at least 1/2, shape (n,)."""
+    means, variances = _fitted_values(fit)
     claims = np.ones(len(fit.bits))
     if scale is None or not scale.significant:
         return claims / 2
-    # Above 1 only where the answers exclude 1: there are no sums of bits in which a bit adds more.
+    # Scales above 1 count only where the answers exclude 1: a bit adds at most 1 to a sum of bits.
     high = 1.0 if scale.low < 1 else scale.high
     for tried in (*np.linspace(scale.low, high, TRIED_SCALES), 1.0):
         odds = tried * (means - tried / 2) / (variances + _further_variance(means, variances, tried))
         claims = np.minimum(claims, expit(np.where(fit.bits == 1, odds, -odds)))
     if scale.low > 1:
-        # The sums may be of a part 1/scale of the people, scaled up: who adds 0 then is as often one who is left out.
+        # A system may scale up the sum of a share 1/scale of the people: a 0 may then be a person who is left out.
         claims = np.where(fit.bits == 0, np.minimum(claims, 1 / (2 - 1 / scale.high)), claims)
     return np.maximum(claims, 0.5)
 
@@ -149,7 +149,7 @@ def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction,
     `plain`: a least-squares fit to these answers that takes nobody's value for 0 or 1 (not sharpened).
     """
     # Squared errors of two nested fits, both with a constant: by the sum of the bits, and by each person's own value.
-    sums, fitted = subsets.sums(bits.astype(np.float64)), subsets.sums(_values(plain)[0])
+    sums, fitted = subsets.sums(bits.astype(np.float64)), subsets.sums(_fitted_values(plain)[0])
     sums, centred = sums - sums.mean(), answers - answers.mean()
     of_bits = float(centred @ centred) - float(sums @ centred) ** 2 / max(float(sums @ sums), 1e-9)
     of_values = float(np.sum((centred - fitted + fitted.mean()) ** 2))
@@ -162,14 +162,14 @@ def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction,
 
 
 def pairs_add_more(subsets: Subsets, answers: Floats, plain: Reconstruction) -> bool:
-    """Whether two people add another number together than each without the other: then answers are no sums.
+    """Whether some pair of people adds another number than each of them alone adds; such answers are not sums.
 
-    The slope of the errors of `plain` least squares on whether both are in a subset, for each pair, in standard errors.
-    Subsets are drawn, so errors of any law that do not depend on them show none.
+    The statistic of a pair is the slope of the errors of `plain` least squares on whether both people are in a subset,
+    in standard errors. Subsets are drawn, so errors of any law that do not depend on them have slopes near 0.
     """
     number, people = len(answers), subsets.people
     spare = number - people - 1
-    errors = answers - subsets.sums(_values(plain)[0])
+    errors = answers - subsets.sums(_fitted_values(plain)[0])
     errors -= errors.mean()
     spread = math.sqrt(float(errors @ errors) / max(spare, 1))
     if spare <= 0 or people < 2 or spread <= ROUND_OFF * float(np.std(answers)):
@@ -186,14 +186,15 @@ def pairs_add_more(subsets: Subsets, answers: Floats, plain: Reconstruction) -> 
     return bool(np.any(np.abs(slopes) > most * deviation))
 
 
-def _values(fit: Reconstruction) -> tuple[Floats, Floats]:
+def _fitted_values(fit: Reconstruction) -> tuple[Floats, Floats]:
+    """The means and variances of a least-squares fit, which has both."""
     assert fit.means is not None
     assert fit.variances is not None
     return fit.means, fit.variances
 
 
 def _further_variance(means: Floats, variances: Floats, scale: float) -> float:
-    """The most variance that values have beyond bits of a scale and their errors, as far as the likelihood allows."""
+    """The largest variance of people's values beyond their bits and errors that the likelihood allows, in counts²."""
     logs = []
     for deviation in FURTHER_DEVIATIONS:
         variance = np.maximum(variances + deviation**2, 1e-12)

@@ -11,18 +11,18 @@ from dpwitness.errors import InvalidParameter
 from dpwitness.jit import kernel
 from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats
 
-#: Answers and sums are compared up to this, in counts: rounding errors must not weed out the truth.
-TOLERANCE: Final = 1e-6
+#: Tolerance of the comparison of answers with sums, in counts: rounding errors must not weed out the truth.
+ANSWER_TOLERANCE: Final = 1e-6
 
 
 def _weed(answers: Floats, size: int, error: float) -> np.int64:
-    """Return the smallest candidate that no answer contradicts by more than `error`, −1 if there is none.
+    """Return the smallest candidate that no answer contradicts by more than `error`, −1 if answers contradict each.
 
     Bit i of a candidate is person i's. The bits are chosen one by one, the last person's first and 0 before 1; all
-    subsets of the people chosen so far, with the one just chosen, are compared before the next: nearly every beginning
-    that is wrong falls there, with all that would follow. A candidate's sum over a subset is the number of ones in the
-    AND of two words, which the compiler makes one instruction of. An odd factor runs through the subsets in no order,
-    so that a contradiction comes soon.
+    subsets of the people chosen so far, with the one just chosen, are compared before the next: nearly every wrong
+    beginning falls there, with all candidates that begin so. A candidate's sum over a subset is the number of ones in
+    the AND of two words, which the compiler turns into one instruction. An odd factor runs through the subsets in no
+    order, so that a contradiction comes soon.
     """
     if abs(answers[0]) > error:
         return np.int64(-1)
@@ -75,7 +75,7 @@ def exponential_adversary(answers: Floats, error: float) -> Bits:
     """
     answers = np.ascontiguousarray(answers, np.float64)
     size = len(answers).bit_length() - 1
-    candidate = int(kernel(_weed)(answers, size, error + TOLERANCE))
+    candidate = int(kernel(_weed)(answers, size, error + ANSWER_TOLERANCE))
     if candidate < 0:
         raise InvalidParameter(
             f"no list of {size} bits agrees with all answers within error={error:g}: give a larger one"

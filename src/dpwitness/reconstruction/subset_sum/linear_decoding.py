@@ -30,49 +30,49 @@ Floats = NDArray[np.float64]
 Rows: TypeAlias = slice | NDArray[np.int64] | Flags
 K = TypeVar("K", np.float32, np.float64)
 
-#: By the names that the command line has for them.
+#: Names of the adversaries, as --adversary takes them.
 ADVERSARIES: Final = ("polynomial", "least-squares", "least-absolute", "exponential")
-#: Laws of the errors whose likelihood is that of least squares, or nearly.
-NORMAL: Final = ("binomial", "gaussian")
-#: Laws behind which a least-squares fit recovers more than the program. Adversarial errors are not normal, but pull
-#: the fitted values evenly to 1/2, not past it.
-FITTED: Final = (*NORMAL, "adversarial")
+#: Names of the laws of errors that are normal, or nearly, so that least squares has the largest likelihood.
+NORMAL_LAWS: Final = ("binomial", "gaussian")
 
 
-def suited(law: str) -> str:
-    """The adversary that recovers more behind errors of a law: "least-squares" or "polynomial"."""
-    return "least-squares" if law in FITTED else "polynomial"
+def choose_adversary(law: str) -> str:
+    """The adversary that recovers more bits behind errors of the law: "least-squares" or "polynomial"."""
+    # Adversarial errors are not normal, but pull the values of a fit evenly to 1/2, not past it.
+    return "least-squares" if law in (*NORMAL_LAWS, "adversarial") else "polynomial"
 
 
 def require_time(deadline: Deadline | None, when: str, smaller: str = "--queries or --size") -> None:
-    """Raise `AttackStopped` where the time is over."""
+    """Raise `AttackStopped` if the deadline is over; `when` and `smaller` complete its message."""
     if deadline is not None and not deadline.left:
         raise AttackStopped(f"--max-time is over {when}: allow more, or a smaller {smaller}")
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reconstruction:
-    """What an adversary made of the answers.
+    """The bits that an adversary reconstructed from answers.
 
     Attributes
     ----------
     bits
-        Shape (n,).
+        The reconstructed bits, shape (n,).
     fractions
-        What was rounded, in [0, 1], shape (n,): the solution of the linear program, or the probabilities of a 1.
+        The numbers in [0, 1] that were rounded to bits, shape (n,): the solution of the linear program, or the
+        probabilities of a 1.
     largest_residual
-        By how much the fractions miss an answer at most, in counts. Program (1) of Theorem 3 has a solution for an
-        error E exactly if that of the linear program is at most E, and then this is one. None: not measured.
+        The largest distance of an answer from the fractions' sum, in counts. Program (1) of Theorem 3 has a solution
+        for an error E exactly if the linear program's largest residual is at most E; the fractions are a solution then.
+        None: not measured.
     expected_right
-        How many bits are right if the errors are normal, as least squares takes them; None where the answers are no
-        such, and of the linear program, which has no law of them.
+        The number of bits that are right if the errors are normal, as least squares assumes; None where the answers
+        contradict that, and for the linear program, which assumes no law.
     spread
-        The standard deviation of the errors, in counts, as least squares estimates it, or was told; None otherwise.
+        The standard deviation of the errors, in counts, estimated by least squares or given to it; None otherwise.
     offset
-        What all answers have in common, in counts; 0 where that is presumed.
+        The count that all answers have in common; 0 where none is assumed.
     means, variances
-        Of least squares: what the answers say of each bit before it is taken for 0 or 1, and how far that may be off;
-        None otherwise.
+        The mean and variance of each bit's value by least squares before the bit is taken for 0 or 1; None for other
+        adversaries.
     """
 
     bits: Bits
@@ -85,12 +85,12 @@ class Reconstruction:
     variances: Floats | None = None
 
 
-#: Numbers of the matrix that are unpacked at once.
-BLOCK: Final = 1 << 22
+#: Number of entries of the matrix that are unpacked at once: 32 MB as floats.
+BLOCK_ENTRIES: Final = 1 << 22
 
 
 class Subsets:
-    """Who is in which subset; as a matrix it is Q, of ones and zeros, shape (subsets, people).
+    """A family of subsets of people; its matrix Q has a 1 for each person in a subset, shape (subsets, people).
 
     As numbers the matrix of n·ln²n subsets takes 2 GB for 2,048 people, as bits 30 MB; it is unpacked block by block.
 
@@ -103,7 +103,7 @@ class Subsets:
 
     @classmethod
     def drawn(cls, rng: np.random.Generator, number: int, people: int) -> "Subsets":
-        """Random subsets: each person is in each with probability 1/2."""
+        """Draw `number` random subsets, each of which has each person with probability 1/2."""
         return cls(rng.integers(0, 256, (number, -(-people // 8)), np.uint8), people)
 
     def __len__(self) -> int:
@@ -113,26 +113,26 @@ class Subsets:
         return (self.rows(slice(place, place + 1))[0] for place in range(len(self)))
 
     def part(self, rows: Rows) -> "Subsets":
-        """Some of the subsets."""
+        """The subsets of the given rows."""
         return Subsets(self.packed[rows], self.people)
 
     def rows(self, chosen: Rows) -> Flags:
-        """Rows of the matrix, shape (chosen, people)."""
+        """The chosen rows of the matrix, shape (chosen, people)."""
         return np.unpackbits(self.packed[chosen], axis=1, count=self.people, bitorder="little").view(np.bool_)
 
     def sums(self, values: Floats) -> Floats:
-        """Q·values: the sum of each subset, shape (subsets,)."""
+        """The sum of each subset's values, Q·values, shape (subsets,)."""
         return np.concatenate([block @ values for _, block in self._blocks(np.float64)])
 
     def moments(self, answers: Floats) -> Floats:
-        """Qᵀ·answers, shape (people,)."""
+        """The sum of each person's answers, Qᵀ·answers, shape (people,)."""
         total = np.zeros(self.people)
         for rows, block in self._blocks(np.float64):
             total += block.T @ answers[rows]
         return total
 
     def gram(self) -> Floats:
-        """QᵀQ: in how many subsets two people are together, shape (people, people), read-only."""
+        """The number of subsets that have both people of each pair, QᵀQ, shape (people, people), read-only."""
         if self._gram is None:  # t·n² steps, once for all fits
             total = np.zeros((self.people, self.people))
             for _, block in self._blocks(np.float32):  # exact: a block has fewer than 2²⁴ rows
@@ -142,7 +142,7 @@ class Subsets:
         return self._gram
 
     def weighted(self, weights: Floats, answers: Floats) -> tuple[Floats, Floats]:
-        """Matrix and right side of a weighted fit by people and, last, a constant; (people + 1, people + 1) and one."""
+        """The normal equations of a weighted fit by people and, last, a constant: a matrix of n + 1 rows, a vector."""
         gram, moments = np.zeros((self.people + 1, self.people + 1)), np.zeros(self.people + 1)
         for rows, block in self._blocks(np.float64):
             columns = np.column_stack([block, np.ones(len(block))])
@@ -152,7 +152,8 @@ class Subsets:
         return gram, moments
 
     def _blocks(self, kind: type[K]) -> Iterator[tuple[slice, NDArray[K]]]:
-        step = max(BLOCK // self.people, 1)
+        """Blocks of the matrix as numbers of the type `kind`, each with its rows."""
+        step = max(BLOCK_ENTRIES // self.people, 1)
         for first in range(0, len(self), step):
             rows = slice(first, min(first + step, len(self)))
             yield rows, self.rows(rows).astype(kind)
@@ -161,8 +162,8 @@ class Subsets:
 def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
     """The smallest E with |matrix·x − answers| ≤ E for an x in [0, 1]ⁿ: x, shape (n,), and E, in counts.
 
-    `matrix`: who is in which subset, ones and zeros, shape (t, n). Raises `InvalidParameter` where rounding errors keep
-    the solver (HiGHS) from an end.
+    `matrix`: a 1 for each person in a subset, else 0, shape (t, n). Raises `InvalidParameter` where the solver (HiGHS)
+    fails by rounding errors.
     """
     rows, people = matrix.shape
     error = np.ones((rows, 1))
@@ -180,14 +181,12 @@ def smallest_error(matrix: Floats, answers: Floats) -> tuple[Floats, float]:
     return np.clip(found.x[:-1], 0.0, 1.0), float(found.x[-1])
 
 
-#: Steps of expectation propagation at most; most fits take fewer than 10, and later steps change little.
-STEPS: Final = 30
-#: Probabilities that move by less are final.
-SETTLED: Final = 1e-4
-#: How much of a step is taken: whole ones may swing.
+#: Largest number of steps of expectation propagation; most fits take fewer than 10, and later steps change little.
+MAX_STEPS: Final = 30
+#: Share of each step of expectation propagation that is taken, since whole steps may swing.
 DAMPING: Final = 0.7
-#: The least variance of errors that is told from none.
-SMALLEST: Final = 1e-6
+#: Smallest variance of errors that least squares assumes, in counts², so that it never divides by 0.
+MIN_VARIANCE: Final = 1e-6
 
 
 def least_squares_adversary(
@@ -199,24 +198,24 @@ def least_squares_adversary(
     sharpened: bool = True,
     deadline: Deadline | None = None,
 ) -> Reconstruction:
-    """The more probable value of each bit, where errors are about normal.
+    """Reconstruct the more probable value of each bit behind errors that are about normal.
 
-    Where the answers are no sums of bits with normal errors, `expected_right` is None, and the fractions are the fitted
-    values, cut off at 0 and 1, which are no probabilities.
+    Where the answers are not sums of bits with normal errors, `expected_right` is None, and the fractions are not
+    probabilities but the fitted values, cut off at 0 and 1.
 
     Parameters
     ----------
     subsets
-        Who is in which query, shape (t, n).
+        The people of each query, shape (t, n).
     answers
-        In counts, finite, shape (t,).
+        The answers in counts, finite, shape (t,).
     variance
-        Of the errors, in counts²; None: estimated, from more answers than people.
+        The variance of the errors, in counts²; None: estimated, from more answers than people.
     offset
         Whether all answers may have an unknown count in common.
     sharpened
-        Whether it is used that a bit is 0 or 1. Without, no bit's value depends on what others are taken for, as it may
-        where questions hardly tell two people apart.
+        Whether the fit uses that a bit is 0 or 1. Without this, no bit's value depends on the rounding of others, as it
+        may where questions hardly tell two people apart.
 
     Raises `InvalidParameter` for answers too few to tell their errors, `AttackStopped` at the deadline.
     """
@@ -231,17 +230,17 @@ def least_squares_adversary(
             )
         missed = subsets.sums(plain) - (answers - common(plain))
         variance = float(np.sum(missed**2)) / (len(answers) - needed)
-    variance = max(variance, SMALLEST)
+    variance = max(variance, MIN_VARIANCE)
     belief = Belief.of(subsets.people)
-    for _ in range(STEPS if sharpened else 0):  # expectation propagation
+    for _ in range(MAX_STEPS if sharpened else 0):  # expectation propagation
         require_time(deadline, "before the least-squares fit is", "--size")
-        if belief.step(gram / variance, moments / variance) < SETTLED:
+        if belief.step(gram / variance, moments / variance) < 1e-4:  # no probability moves by more
             break
     fractions, means, variances = belief.ones, belief.means, belief.variances
     shared = common(fractions)
     error = float(np.mean((subsets.sums(fractions) + shared - answers) ** 2))
-    # What is expected of bits misses answers by no more than the errors are, give or take six standard deviations.
-    probable = sharpened and error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * SMALLEST
+    # The expected bits miss answers by the errors' variance at most, up to six standard deviations of its estimate.
+    probable = sharpened and error <= variance * (1 + 6 * math.sqrt(2 / len(answers))) + 100 * MIN_VARIANCE
     if not probable:
         inverse = np.linalg.pinv(gram, rcond=1e-10, hermitian=True)
         fractions, shared = np.clip(plain, 0.0, 1.0), common(plain)
@@ -261,14 +260,14 @@ def least_squares_adversary(
 def _normal_equations(
     subsets: Subsets, answers: Floats, offset: bool, ridge: float = 0.0
 ) -> tuple[Floats, Floats, Callable[[Floats], float]]:
-    """Matrix and right side, and from the values that solve them what all answers have in common."""
+    """The matrix and right side of a fit by people, and a function from its solution to the answers' common count."""
     sizes = subsets.moments(np.ones(len(answers)))
     gram, moments = subsets.gram(), subsets.moments(answers)
     if ridge:
         gram = gram + ridge * len(answers) * np.eye(subsets.people)
     if not offset:
         return gram, moments, lambda values: 0.0
-    # A column of ones more, solved for what it adds.
+    # A further column of ones for the offset is eliminated.
     centre = float(answers.mean())
     gram, moments = gram - np.outer(sizes, sizes) / len(answers), moments - sizes * centre
     return gram, moments, lambda values: centre - float(sizes @ values) / len(answers)
@@ -276,16 +275,16 @@ def _normal_equations(
 
 @dataclass(slots=True)
 class Belief:
-    """What is known of each bit, by expectation propagation; all of shape (n,).
+    """The beliefs about bits in expectation propagation, all of shape (n,).
 
     Attributes
     ----------
     precision, shift
-        Precision and precision·mean of what stands for the knowledge that a bit is 0 or 1.
+        Precision and precision·mean of the normal factor that replaces the prior on 0 and 1.
     ones
         The probability of a 1.
     means, variances
-        What the answers alone say of each bit, given what is known of all others.
+        The mean and variance of each bit by the answers and the beliefs about all other bits.
     """
 
     precision: Floats
@@ -296,12 +295,12 @@ class Belief:
 
     @classmethod
     def of(cls, people: int) -> "Belief":
-        """Before any answer: mean 1/2, variance 1/4."""
+        """The beliefs before any answer: mean 1/2, variance 1/4."""
         half = np.full(people, 0.5)
         return cls(np.full(people, 4.0), np.full(people, 2.0), half, half, np.full(people, np.inf))
 
     def step(self, gram: Floats, moments: Floats) -> float:
-        """One step, from a matrix and right side divided by the errors' variance.
+        """Take one step, given the normal equations divided by the errors' variance.
 
         Returns the largest change of a probability.
         """
@@ -318,46 +317,44 @@ class Belief:
         return float(np.abs(self.ones - before).max())
 
 
-#: Residuals are compared up to this, in counts.
-TOLERANCE: Final = 1e-6
-#: Residuals within so much of the largest are expected to bind in the next program.
-NEAR: Final = 0.97
+#: Tolerance of the comparison of residuals, in counts, above the rounding errors of sums.
+RESIDUAL_TOLERANCE: Final = 1e-6
 
 
 def polynomial_adversary(
     subsets: Subsets, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
 ) -> Reconstruction:
-    """Solve the linear program of Theorem 3 and round.
+    """Solve the linear program of Theorem 3 and round its solution to bits.
 
-    Of all solutions of
+    The program has the constraints
 
         a_j − E ≤ Σ_{i ∈ q_j} c_i ≤ a_j + E,  0 ≤ c_i ≤ 1
 
-    this takes one for the smallest E for which there is any, so E need not be known. Only some n of the t constraints
-    bind: the program
-    starts from the worst of a least-squares fit and takes in what its solution violates until nothing is violated. That
-    solves the whole program, and no more than some 3n rows of it are ever in memory as numbers.
+    and the smallest E with a solution, so E need not be known. About n of the t constraints bind: the first program has
+    the constraints that a least-squares fit violates most, and each further program adds those that the last solution
+    violates, until the solution violates no constraint. It then solves the whole program, and at most about 3n rows of
+    the matrix are ever in memory as numbers.
 
     Parameters and errors are those of `least_squares_adversary`.
     """
     queries, size = len(subsets), subsets.people
-    # 5 times as fast as lstsq, and the start need not be exact. A little ridge for few queries.
+    # `solve` is 5 times as fast as `lstsq`, and the start need not be exact. The ridge is for few queries.
     gram, moments, common_of = _normal_equations(subsets, answers, offset, ridge=1e-9)
     fractions = np.clip(np.linalg.solve(gram, moments), 0.0, 1.0)
     common = common_of(fractions)
-    # The values of a program lie in [0, 1]: the offset, which no more than n below the smallest answer and no more than
-    # the largest one is of use, is scaled to that.
+    # The values of a program lie in [0, 1]: the offset, which lies between the smallest answer less n and the largest
+    # answer, is scaled to that.
     low = float(answers.min()) - size if offset else 0.0
     width = np.full((1, 1), float(answers.max()) - low) if offset else np.zeros((1, 0))
     chosen = np.zeros(queries, np.bool_)
     bound, programs = 0.0, 0
     while True:
         residual = np.abs(subsets.sums(fractions) + common - answers)
-        violated = (residual > bound + TOLERANCE) & ~chosen
+        violated = (residual > bound + RESIDUAL_TOLERANCE) & ~chosen
         if not violated.any():
             break
         require_time(deadline, f"after {programs} linear programs of {size} people")
-        near = ~chosen & (residual > NEAR * bound)
+        near = ~chosen & (residual > 0.97 * bound)  # nearly the largest: likely to bind in the next program
         worst = np.argsort(-np.where(near, residual, 0.0), kind="stable")[: size if programs else 2 * size]
         chosen[worst[near[worst]]] = True
         rows = subsets.rows(chosen).astype(np.float64)
@@ -373,38 +370,31 @@ def polynomial_adversary(
     )
 
 
-#: Added to the diagonal, in parts of its largest entry: near a solution weights differ by more than a float resolves.
-RIDGE: Final = 1e-13
-#: Reweighted fits at most, and values that move by less are final.
-FITS: Final = 40
-FINAL: Final = 1e-3
-#: Errors below this part of their median have equal weights: the limit keeps weights finite.
-NEARLY_RIGHT: Final = 0.25
-
-
 def least_absolute_adversary(
     subsets: Subsets, answers: Floats, *, offset: bool = False, deadline: Deadline | None = None
 ) -> Reconstruction:
-    """Round the values with the least sum of absolute errors: a share of answers may have any error.
+    """Round the values with the least sum of absolute errors to bits; a share of the answers may have any error.
 
-    By least squares, each answer weighted by one over its last error (Schlossmacher, JASA 68, 1973). Parameters and
-    errors are those of `least_squares_adversary`.
+    Least squares are repeated with each answer weighted by one over its last error (Schlossmacher, JASA 68, 1973).
+    Parameters and errors are those of `least_squares_adversary`.
     """
     people, common = subsets.people, 0.0
     weights, fractions = np.ones(len(subsets)), np.full(people, 0.5)
-    for _ in range(FITS):
+    for _ in range(40):  # an upper limit: the loop ends when values settle
         require_time(deadline, "before the fit is")
         gram, moments = subsets.weighted(weights, answers)
         if not offset:
             gram, moments = gram[:-1, :-1], moments[:-1]
-        gram[np.diag_indices(len(gram))] += RIDGE * gram.max()
+        # Near a solution weights differ by more than a float resolves, so the diagonal gets a small ridge.
+        gram[np.diag_indices(len(gram))] += 1e-13 * gram.max()
         values = np.linalg.lstsq(gram, moments, rcond=1e-12)[0].astype(np.float64)
         before, fractions = fractions, values[:people]
         common = float(values[people:].sum())
         missed = np.abs(subsets.sums(fractions) + common - answers)
-        if np.abs(fractions - before).max() < FINAL:
+        if np.abs(fractions - before).max() < 1e-3:
             break
-        weights = 1 / np.maximum(missed, NEARLY_RIGHT * float(np.median(missed)) + TOLERANCE)
+        # Errors below a quarter of their median have equal weights, so that no weight is infinite.
+        weights = 1 / np.maximum(missed, 0.25 * float(np.median(missed)) + RESIDUAL_TOLERANCE)
     return Reconstruction(
         bits=(fractions > 0.5).astype(np.int64),
         fractions=np.clip(fractions, 0.0, 1.0),
@@ -413,11 +403,7 @@ def least_absolute_adversary(
     )
 
 
-#: Answers farther than so many times n from their median are taken to be that far: no sums differ by more than n.
-FARTHEST: Final = 1e6
-
-
-def within_reach(answers: Floats, people: int) -> Floats:
-    """Answers of which none is so far off that its square is no number."""
-    middle = float(np.median(np.clip(answers, -1e300, 1e300)))
-    return np.clip(answers, middle - FARTHEST * people, middle + FARTHEST * people)
+def clip_answers(answers: Floats, people: int) -> Floats:
+    """The answers, clipped to 10⁶·n around their median: sums differ by n at most, and squares stay finite."""
+    middle, reach = float(np.median(np.clip(answers, -1e300, 1e300))), 1e6 * people
+    return np.clip(answers, middle - reach, middle + reach)

@@ -3,7 +3,7 @@
 import numpy as np
 
 from dpwitness.neighbours import Data
-from dpwitness.reconstruction.subset_sum.candidates import RECONSTRUCTED, check_position
+from dpwitness.reconstruction.subset_sum.candidates import DEFAULT_BITS, check_position
 from dpwitness.reconstruction.subset_sum.linear_decoding import polynomial_adversary
 from dpwitness.reconstruction.subset_sum.oracle import ask, query_count, subset_family
 from dpwitness.targets import bits as bit_relation
@@ -12,7 +12,7 @@ from dpwitness.targets import target
 
 @target(
     claim="none",
-    neighbours=bit_relation(RECONSTRUCTED),
+    neighbours=bit_relation(DEFAULT_BITS),
     source="Dinur & Nissim 2003, Theorem 3: the attack on bounded_subset_sums as a mechanism of its own",
     true_epsilon="∞ (what is made of the answers alone is no less private than they are)",
     attack="subset_sum.flipped_bit",
@@ -24,21 +24,21 @@ def subset_sum_reconstruction(
     position: int = 0,
     law: str = "uniform",
 ) -> int:
-    """One bit of what the polynomial adversary makes of fresh answers of `bounded_subset_sums`.
+    """One bit that the polynomial adversary reconstructs from fresh answers of `bounded_subset_sums`.
 
-    Post-processing can only lose information, so a witness against this is one against the answers. It cannot be
-    compiled: a mechanism that is slow, as real ones are.
+    Post-processing can only lose information, so a witness against this mechanism is a witness against the answers. The
+    mechanism cannot be compiled and is slow, as real ones are.
 
     Parameters
     ----------
     bits
-        The secret, shape (n,), n at most 1024.
+        The secret bits, shape (n,), n at most 1024.
     error
         E, in counts: no answer is wrong by more.
     position
-        Of the bit that is returned, from 0.
+        Position of the bit that is returned, from 0.
     law
-        Of the errors: "uniform", "adversarial", "rounding" or "binomial", as `ask` takes it.
+        Law of the errors: "uniform", "adversarial", "rounding" or "binomial", as `ask` takes it.
 
     Returns
     -------

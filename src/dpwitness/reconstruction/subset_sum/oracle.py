@@ -1,7 +1,8 @@
-"""The system under attack: subsets of people go in, sums of their secret bits with small errors come out.
+"""The system under attack takes subsets of people and answers with sums of their secret bits and small errors.
 
-Dinur & Nissim, Revealing information while preserving privacy, PODS 2003. It is the user's own, as `Oracle` and
-`FORM` say, or a bundled target, whose answers `ask` gives; and how much may be asked about how many people.
+Dinur & Nissim, Revealing information while preserving privacy, PODS 2003. The system is the user's own, as `Oracle` and
+`FORM` describe it, or a bundled target, whose answers `ask` gives. Limits of the numbers of people and questions are
+here as well.
 """
 
 import math
@@ -19,25 +20,24 @@ from dpwitness.neighbours import Data
 from dpwitness.reconstruction.subset_sum.linear_decoding import Flags, Floats, Subsets
 from dpwitness.reconstruction.transcript import Form, as_number
 
-#: Where the attacked mechanisms are; imported when first asked.
-TARGETS: Final = "dpwitness.algorithms.subset_sum"
-#: Laws of the errors: three within ±E, and binomial and normal ones of standard deviation E/2.
+#: Names of the laws of errors: three within ±E, and binomial and normal errors of standard deviation E/2.
 LAWS: Final = ("uniform", "adversarial", "rounding", "binomial", "gaussian")
-#: Matrices of n × n numbers, 128 MB each, are what the adversaries need for 4096 people; subsets are kept as bits.
+#: Largest number of people: the adversaries need matrices of n × n numbers, 128 MB each for 4,096 people.
 LARGEST_SIZE: Final = 4096
-LARGEST_MATRIX: Final = 1 << 31
-#: The exponential adversary asks 2ⁿ queries: 24 people take 128 MB of answers.
-EXPONENTIAL_LIMIT: Final = 24
-#: E² fair bits of binomial errors fit into 64 bits.
+#: Largest number of people times subsets: the matrix is kept as bits, 256 MB.
+LARGEST_MATRIX_ENTRIES: Final = 1 << 31
+#: Largest number of people of the exponential adversary, which asks 2ⁿ queries: 24 people take 128 MB of answers.
+LARGEST_EXPONENTIAL_SIZE: Final = 24
+#: Largest E, in counts: the number E² of fair bits of binomial errors fits into 64 bits.
 LARGEST_ERROR: Final = 10**6
-#: The squares of so large answers still have a sum, which results and their JSON need.
+#: Largest size of an answer, in counts: a sum of its squares is still finite, as results and their JSON need.
 LARGEST_ANSWER: Final = 1e100
 
 
 class Oracle(Protocol):
     """A system under attack: the user's own, behind `--oracle`.
 
-    It may also be an object with `ask_all(questions)`, a list of subsets → as many answers.
+    The oracle may also be an object with `ask_all(questions)`, a list of subsets → as many answers.
     """
 
     def __call__(self, subset: NDArray[np.bool_], /) -> float:
@@ -45,7 +45,7 @@ class Oracle(Protocol):
 
 
 def as_sum(value: object) -> float | None:
-    """A number of at most `LARGEST_ANSWER` in size; None for anything else."""
+    """The value as a number of at most `LARGEST_ANSWER` in size; None for all other values."""
     number = as_number(value)
     return number if number is not None and abs(number) <= LARGEST_ANSWER else None
 
@@ -61,7 +61,7 @@ FORM: Final[Form[Flags]] = Form(
 
 
 def query_count(size: int) -> int:
-    """How many random subsets Theorem 3 asks about `size` people: ⌈n·ln²n⌉, at least n + 1 and at least 8.
+    """The number of random subsets that Theorem 3 asks about `size` people: ⌈n·ln²n⌉, at least n + 1 and at least 8.
 
     Raises `InvalidParameter` for fewer than 1 or more than 4096 people.
     """
@@ -70,22 +70,23 @@ def query_count(size: int) -> int:
 
 
 def subset_family(size: int, queries: int, family: int) -> Subsets:
-    """The subsets that the bundled targets answer: `queries` of them, of `size` people.
+    """The `queries` subsets of `size` people that the bundled targets answer.
 
     `family`: the seed of random subsets; negative: subset j is the binary digits of j.
     """
-    return Subsets(_compiled("packed_subsets")(size, queries, family), size)
+    return Subsets(_compile_target("packed_subsets")(size, queries, family), size)
 
 
 def ask(secret: Data, error: float, queries: int, law: str, family: int, rng: np.random.Generator) -> Floats:
-    """Answers of a bundled target about the secret bits, shape (queries,), in counts; `family` as of `subset_family`.
+    """The answers of a bundled target about the secret bits, shape (queries,), in counts.
 
-    `law`: those of `bounded_subset_sums`, or "binomial" for `binomial_subset_sums` with R = E² fair bits, whose error
-    has the standard deviation E/2, or "gaussian": exact sums and normal errors of that deviation.
+    `family`: the seed of subsets, as `subset_family` takes it. `law`: a law of `bounded_subset_sums`, or "binomial" for
+    `binomial_subset_sums` with R = E² fair bits, whose error has the standard deviation E/2, or "gaussian" for exact
+    sums with normal errors of that deviation.
     """
     bits = np.ascontiguousarray(secret, np.int64)
-    bounded: Callable[..., Floats] = _compiled("bounded_subset_sums")
-    binomial: Callable[..., Floats] = _compiled("binomial_subset_sums")
+    bounded: Callable[..., Floats] = _compile_target("bounded_subset_sums")
+    binomial: Callable[..., Floats] = _compile_target("binomial_subset_sums")
     if law == "binomial":
         return binomial(rng, bits, round(error**2), queries, family)
     if law == "gaussian":
@@ -94,26 +95,26 @@ def ask(secret: Data, error: float, queries: int, law: str, family: int, rng: np
 
 
 @cache
-def _compiled(name: str) -> Callable[..., Any]:
-    """A function of the targets' module as machine code: an attack asks thousands of queries."""
-    function: Callable[..., Any] = compiled(getattr(import_module(TARGETS), name))
+def _compile_target(name: str) -> Callable[..., Any]:
+    """Compile a function of the targets' module, since an attack asks thousands of queries."""
+    function: Callable[..., Any] = compiled(getattr(import_module("dpwitness.algorithms.subset_sum"), name))
     return function
 
 
 def check_error(error: float) -> None:
-    """Raise `InvalidParameter` for an error that is negative or above a million, beside which no sum shows."""
+    """Raise `InvalidParameter` for an error E that is negative or above a million, far above every sum."""
     if not 0 <= error <= LARGEST_ERROR:
         raise InvalidParameter(f"error={error!r} must be a finite number of at least 0 and at most {LARGEST_ERROR}")
 
 
 def check_queries(size: int, queries: int) -> None:
-    """Raise `InvalidParameter` for numbers of people or queries that the adversaries cannot take."""
+    """Raise `InvalidParameter` for numbers of people or queries that are too small or too large."""
     check_size(size)
     if queries < 1:
         raise InvalidParameter(f"queries={queries!r} must be at least 1")
-    if size * queries > LARGEST_MATRIX:
+    if size * queries > LARGEST_MATRIX_ENTRIES:
         raise InvalidParameter(
-            f"queries={queries} about size={size} people are too many: at most {LARGEST_MATRIX // size} fit"
+            f"queries={queries} about size={size} people are too many: at most {LARGEST_MATRIX_ENTRIES // size} fit"
         )
 
 
@@ -126,15 +127,15 @@ def check_size(size: int) -> None:
 
 
 def all_subsets(size: int, queries: int | None) -> int:
-    """How many subsets the exponential adversary asks about so many people.
+    """The number of subsets of `size` people, 2ⁿ, all of which the exponential adversary asks.
 
-    Raises `InvalidParameter` for more people than it can take, or none, and for `queries` that are given.
+    Raises `InvalidParameter` for fewer than 1 or more than 24 people, and for a given number of `queries`.
     """
     check_size(size)
-    if size > EXPONENTIAL_LIMIT:
+    if size > LARGEST_EXPONENTIAL_SIZE:
         raise InvalidParameter(
             f"size={size} is too large for the exponential adversary, which asks 2^{size} queries: at most "
-            f"{EXPONENTIAL_LIMIT} people fit; use another one for more"
+            f"{LARGEST_EXPONENTIAL_SIZE} people fit; use another one for more"
         )
     if queries is not None:
         raise InvalidParameter("--adversary exponential asks all subsets: leave out --queries")

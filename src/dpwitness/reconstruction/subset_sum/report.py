@@ -1,4 +1,4 @@
-"""Results of the attack: how much it recovered, or how many queries would leave a bit private."""
+"""Results of the attack: the number of recovered bits, or the number of queries that leave a bit private."""
 
 from dataclasses import asdict, dataclass
 from functools import partial
@@ -8,14 +8,14 @@ import numpy as np
 
 from dpwitness.reconstruction.report import Asked, Finding, Result, draw_claims, finding_json
 from dpwitness.reconstruction.subset_sum.confidence import Scale
-from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL, Bits, Floats, Reconstruction
+from dpwitness.reconstruction.subset_sum.linear_decoding import NORMAL_LAWS, Bits, Floats, Reconstruction
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: The probability with which a guessed bit is right.
+#: Probability that a guessed bit is right.
 CHANCE: Final = 0.5
-#: Number of bits that a report prints; --json and --save have all.
+#: Largest number of bits that a report prints, a few lines; --json and --save have all bits.
 PRINTED_BITS: Final = 256
 
 
@@ -26,16 +26,17 @@ class Outcome:
     Attributes
     ----------
     reconstruction, adversary
-        What the adversary of that name made of the answers.
+        The reconstructed bits, and the name of the adversary.
     finding, basis
-        What is claimed of it, and the reason, in words.
+        The bits with their claims, and the reason of the claims, in words.
     stopped
-        Why the system gave fewer answers than were planned; None: it did not.
+        The reason why the system gave fewer answers than planned; None: it gave all.
     fresh_questions, fresh_error, fresh_error_of_constant
         The number of answers that were kept for checking; the errors of the reconstruction's prediction of these
         answers, and of the best constant's: root mean squares, in counts.
     scale
-        Of the fresh answers, and of one half of the others as a fit to the other half predicts them.
+        The pooled scale of the fresh answers, and of one half of the other answers as predicted by a fit to their other
+        half.
     """
 
     reconstruction: Reconstruction
@@ -50,26 +51,26 @@ class Outcome:
 
 
 def standard_deviation(law: str, error: float) -> float:
-    """Of binomial errors, whose number of fair bits is whole, or of normal ones, in counts."""
+    """The standard deviation of binomial errors, whose number of fair bits is whole, or of normal errors, in counts."""
     return float(round(error**2) ** 0.5 if law == "binomial" else error) / 2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulated:
-    """The bundled target that was asked: the law of its errors, their bound (or twice their deviation), in counts."""
+    """The bundled target that was asked: the law of its errors, and their bound or twice their deviation in counts."""
 
     law: str
     error: float
     queries: int
 
     def to_json(self) -> dict[str, object]:
-        """The fields."""
+        """The fields as a dict for JSON."""
         return asdict(self)
 
     def rows(self, secret: Bits) -> list[tuple[str, str | None]]:
-        """Rows of text; the share of the commoner bit is for scale."""
+        """The rows of text about the errors, and the share of the commoner bit to compare with."""
         errors = f"wrong by at most {self.error:g} ({self.law})"
-        if self.law in NORMAL:
+        if self.law in NORMAL_LAWS:
             errors = f"{self.law} errors of standard deviation {standard_deviation(self.law, self.error):g}"
         size, ones = len(secret), int(secret.sum())
         return [
@@ -88,9 +89,9 @@ def result_of(
     seed: int,
     seconds: float,
 ) -> Result:
-    """What an attack recovered, and how much of it is right where the truth is known.
+    """The result of an attack: the bits with their claims, and the number of right bits if the truth is known.
 
-    `told_apart`: the number of people who differ from all others in what conditions are about; None: subsets are asked.
+    `told_apart`: the number of people who differ from all others in the attributes of conditions; None: no conditions.
     """
     found, finding, scale, size = outcome.reconstruction, outcome.finding, outcome.scale, len(outcome.finding.guess)
     right = 0 if truth is None else finding.right(truth)
@@ -148,7 +149,7 @@ def result_of(
 
 
 def draw_walks(axes: "Axes", confidences: Floats, *, limit: float, told: str, allowed: int, title: str) -> None:
-    """Draw the adversary's confidence in a bit that is 1: twelve walks, the middle 90 % of all, and limits (nats)."""
+    """Draw the adversary's confidence in a bit that is 1 (nats): twelve walks, the middle 90 % of all, and limits."""
     places = np.unique(np.linspace(0, confidences.shape[1] - 1, 400).astype(np.int64))
     drawn = np.where(np.isfinite(confidences[:, places]), confidences[:, places], 2 * limit)
     axes.plot(places + 1, drawn[:12].T, lw=0.6, color="C0", alpha=0.6)

@@ -11,22 +11,15 @@ import functools
 import math
 from bisect import bisect_left
 from collections.abc import Callable
-from typing import Final
 
 import numpy as np
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.subset_sum.linear_decoding import Floats
 
-#: Numbers of queries beyond this are not told apart.
-MOST_QUERIES: Final = 1 << 40
-#: E of normal errors at most; of binomial ones, whose bound takes 800 sums over all E² fair bits, half a minute.
-MOST_ERROR: Final = 10**6
-MOST_BINOMIAL_ERROR: Final = 1000
-
 
 def steps(fair_bits: int) -> Floats:
-    """The step of the confidence for each k = 0 … R, in nats, shape (R + 1,); +∞ for k = R, which only a 1 can give."""
+    """The step of the confidence for each k = 0 … R, in nats, shape (R + 1,); +∞ for k = R, which proves a 1."""
     k = np.arange(fair_bits, dtype=np.float64)
     return np.append(np.log((k + 1) / (fair_bits - k)), np.inf)
 
@@ -44,22 +37,22 @@ def simulate_confidence(rng: np.random.Generator, fair_bits: int, answers: int, 
 
 
 def simulate_normal_confidence(rng: np.random.Generator, deviation: float, answers: int, walks: int) -> Floats:
-    """`simulate_confidence` for normal errors of the standard deviation `deviation`, in counts."""
+    """Draw walks as `simulate_confidence` does, for normal errors of the standard deviation `deviation`, in counts."""
     return np.cumsum(rng.normal(1 / (2 * deviation**2), 1 / deviation, (walks, answers)), axis=1)
 
 
 def normal_confidence_bound(deviation: float, answers: int, limit: float) -> float:
     """Bound the probability that |confidence| reaches `limit` within `answers` answers with normal errors.
 
-    The walk is a Brownian motion with drift, looked at after every answer; that it ever reaches a limit is known
-    exactly for all times in between (Karatzas & Shreve 1991, 3.5.C). `deviation` of the errors in counts, `limit` in
-    nats.
+    The walk is a Brownian motion with drift, observed after every answer; the probability that the motion reaches a
+    limit is known exactly (Karatzas & Shreve 1991, 3.5.C). `deviation`: standard deviation of the errors in counts;
+    `limit` is in nats.
     """
     from scipy.stats import norm
 
     drift, spread = answers / (2 * deviation**2), math.sqrt(answers) / deviation
     near, far = (limit - drift) / spread, (limit + drift) / spread
-    # A drift of half the variance makes exp(±limit) of the reflected part.
+    # With a drift of half the variance the factor of the reflected part is exp(±limit).
     up = norm.sf(near) + math.exp(limit + float(norm.logsf(far)))
     down = norm.sf(far) + math.exp(-limit) * norm.sf(near)
     return min(float(up + down), 1.0)
@@ -68,17 +61,17 @@ def normal_confidence_bound(deviation: float, answers: int, limit: float) -> flo
 def chernoff_bound(fair_bits: int, limit: float) -> Callable[[int], float]:
     """Bound the probability that |confidence| ever reaches `limit` (nats), as a function of the number of answers.
 
-    By the exact moments of a step, far below Hoeffding's inequality of the proof.
-    With M the moment of exp(θ·step), exp(θ·confidence)/M^k is a martingale, so that by Ville's inequality the
-    confidence ever reaches a limit with probability exp(−θ·limit)·max(M, 1)^answers at most, for every θ. Answers that
-    only a 1 can give, of probability 2^−R each, are counted apart.
+    The bound uses the exact moments of a step and is far below Hoeffding's inequality of the proof. With M the moment
+    of exp(θ·step), exp(θ·confidence)/M^k is a martingale, so that by Ville's inequality the confidence reaches a limit
+    with probability exp(−θ·limit)·max(M, 1)^answers at most, for every θ. Answers that prove a 1, of probability 2^−R
+    each, are counted apart.
     """
     from scipy.special import logsumexp
     from scipy.stats import binom
 
     logs = binom.logpmf(np.arange(fair_bits), fair_bits, 0.5)
     size = steps(fair_bits)[:-1]
-    # The best θ is about limit·R/(4·answers); whatever is tried, the bound holds. For θ = −1 the moment is 1.
+    # The best θ is about limit·R/(4·answers), and the bound holds for every θ. For θ = −1 the moment is 1.
     up = np.geomspace(1e-3, 1e3 * max(limit, 1.0) * math.sqrt(fair_bits), 400)
     down = np.append(-1.0, -1.0 - up)
     of_up, of_down = (np.array([logsumexp(logs + theta * size) for theta in thetas]) for thetas in (up, down))
@@ -93,22 +86,24 @@ def chernoff_bound(fair_bits: int, limit: float) -> Callable[[int], float]:
 
 
 def allowed_queries(law: str, error: float, delta: float, failure: float) -> int:
-    """How many queries that hold one bit may be answered, so that it stays private (Theorem 5); 0: none.
+    """The number of queries that hold one bit and may be answered, so that the bit stays private (Theorem 5).
 
-    An adversary who knows all other bits then takes the bit for 0 or 1 with a probability below 1/2 + δ after each of
-    the answers, but with probability `failure`, over the errors. The bound is proved; the walk itself may take longer.
+    With probability 1 − `failure` or more over the errors, an adversary who knows all other bits gives both values of
+    the bit a probability below 1/2 + δ after each of the answers. The bound is proved; the walk itself may take longer.
 
-    `law`: "binomial" errors of R = E² fair bits, or "gaussian" ones of standard deviation E/2, `error` being E in
+    `law`: "binomial" errors of R = E² fair bits, or "gaussian" errors of standard deviation E/2, with E = `error` in
     counts. `delta` lies between 0 and 1/2, `failure` between 0 and 1. Raises `InvalidParameter`.
     """
     limit = threshold(delta)
     if not 0 < failure < 1:
         raise InvalidParameter(f"failure={failure!r} must lie between 0 and 1")
-    most = MOST_ERROR if law == "gaussian" else MOST_BINOMIAL_ERROR
+    # The bound of binomial errors takes 800 sums over all E² fair bits: half a minute for E = 1,000.
+    most = 10**6 if law == "gaussian" else 1000
     if not (0 < error <= most and round(error**2) >= 1):
         more = "" if law == "gaussian" else "; gaussian errors of the same deviation may be larger"
         raise InvalidParameter(f"error={error!r} must be at least 1 and at most {most}{more}")
 
     normal = functools.partial(normal_confidence_bound, error / 2, limit=limit)
     bound = normal if law == "gaussian" else chernoff_bound(round(error**2), limit)
-    return bisect_left(range(1, MOST_QUERIES), True, key=lambda answers: bound(answers) > failure)
+    # No more than 2⁴⁰ − 1 queries are reported.
+    return bisect_left(range(1, 1 << 40), True, key=lambda answers: bound(answers) > failure)
