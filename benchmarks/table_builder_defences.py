@@ -31,7 +31,7 @@ from dpwitness.reconstruction.table_builder.averaging import (
 )
 from dpwitness.reconstruction.table_builder.histogram import recover_histogram
 from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, truncated_normal, uniform
-from dpwitness.reconstruction.table_builder.supply import PER_VARIANCE, Plan
+from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, Plan
 from dpwitness.reconstruction.table_builder.systems import (
     Block,
     BoundedNoisyCounts,
@@ -386,13 +386,14 @@ def _differencing(system: System, rng: np.random.Generator, targets: IntArray) -
 
 
 def _repeating(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    times = PER_VARIANCE  # fresh noise of variance 2, as r = 2 has it: 0.14 people of standard error
+    times = PARTITIONS_PER_VARIANCE  # fresh noise of variance 2, as r = 2 has it: 0.14 people of standard error
     counts = recover_by_repeating(system, ATTRIBUTE, targets, times)
     return counts, lambda law: len(targets) * noise_removed(law, ((1, times),), ties="half")
 
 
 def _three(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    k = 3 * PER_VARIANCE  # the variance of three noises instead of two: half as many partitions more than 200
+    # The variance of three noises instead of two: half as many partitions more than 200.
+    k = 3 * PARTITIONS_PER_VARIANCE
     base = choose_base(system, ATTRIBUTE, 20)
     counts = recover_in_parts(system, rng, ATTRIBUTE, base, targets, k)
     return counts, _expected(((3, 5 * k // 2),), ((3, k),), len(targets))
@@ -403,7 +404,7 @@ def _splitting(system: System, rng: np.random.Generator, targets: IntArray) -> F
 
 
 def _below_layers(system: System, rng: np.random.Generator, targets: IntArray) -> Found:
-    k = 24 * PER_VARIANCE  # the variance of the error is 48 people² / k: one in 2,300 is wrong
+    k = 24 * PARTITIONS_PER_VARIANCE  # the variance of the error is 48 people² / k: one in 2,300 is wrong
     counts = recover_below_layers(system, rng, ATTRIBUTE, targets, k, other="disea")
     return counts, lambda law: len(targets) * below_layers_right(law, k)
 

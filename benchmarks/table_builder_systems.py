@@ -23,7 +23,7 @@ class GrowingNoisyCounts(BoundedNoisyCounts):
     noises = None
 
     @override
-    def _fresh(self, n: int) -> IntArray:
+    def _fresh_noise(self, n: int) -> IntArray:
         first = len(self._dictionary) + 1
         bound = np.ceil(self.law.bound * np.sqrt(np.arange(first, first + n))).astype(np.int64)
         return np.asarray(self._rng.integers(-bound, bound, endpoint=True), np.int64)
@@ -54,7 +54,7 @@ class LayeredNoisyCounts(BoundedNoisyCounts):
 
     def _of_conditions(self, attribute: str, selections: BoolArray) -> IntArray:
         """The noise of each condition on an attribute, whether it names a sub-population or what a query selects."""
-        return self._sticky([(attribute, row.tobytes()) for row in selections])
+        return self._sticky_noise([(attribute, row.tobytes()) for row in selections])
 
 
 class ValueLayeredNoisyCounts(LayeredNoisyCounts):
@@ -64,5 +64,5 @@ class ValueLayeredNoisyCounts(LayeredNoisyCounts):
 
     @override
     def _of_conditions(self, attribute: str, selections: BoolArray) -> IntArray:
-        each = self._sticky([(attribute, place) for place in range(selections.shape[1])])
+        each = self._sticky_noise([(attribute, place) for place in range(selections.shape[1])])
         return np.asarray(selections.astype(np.int64) @ each)

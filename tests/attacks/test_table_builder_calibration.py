@@ -15,7 +15,7 @@ from dpwitness.reconstruction.table_builder.averaging import AnsweredBlock
 from dpwitness.reconstruction.table_builder.oracle import AskedSystem
 from dpwitness.reconstruction.table_builder.perturbation import parameter_right
 from dpwitness.reconstruction.table_builder.supply import Plan
-from dpwitness.reconstruction.table_builder.systems import MISSING, Block, BoundedNoisyCounts, System
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, BoundedNoisyCounts, System
 from dpwitness.reconstruction.table_builder.tables import Table
 from running import scaled
 
@@ -43,7 +43,7 @@ class Stopping(System):
     def ask(self, attribute, selections, where=None):
         left = max(self.number - self.asked, 0)
         answers = self.inner.ask(attribute, selections, where)
-        answers[left:] = MISSING
+        answers[left:] = MISSING_ANSWER
         return answers
 
 
@@ -52,7 +52,7 @@ class Refusing(Stopping):
 
     def ask(self, attribute, selections, where=None):
         answers = self.inner.ask(attribute, selections, where)
-        answers[np.random.default_rng(self.asked).random(len(answers)) < self.number] = MISSING
+        answers[np.random.default_rng(self.asked).random(len(answers)) < self.number] = MISSING_ANSWER
         return answers
 
 
@@ -82,7 +82,7 @@ def recovered(system, plan=None, seed=0):
 
 
 def test_a_partition_counts_only_with_both_of_its_answers():
-    answers = np.array([[5, 0, 4, MISSING, 0, 9], [7, 9, 0, 8, 0, 2]])
+    answers = np.array([[5, 0, 4, MISSING_ANSWER, 0, 9], [7, 9, 0, 8, 0, 2]])
     assert averaging.Sums.of(answers).totals.tolist() == [12, 11]
 
 
@@ -188,7 +188,7 @@ def test_a_layer_a_value_shows_where_there_is_another_attribute():
     for seed in range(3):
         found = recovered(SYSTEMS["a layer a value"](table, np.random.default_rng(seed), 3), seed=seed)
         # Each of two sums of counts is off by a sum of many layers: of standard deviation 9 and 7.
-        assert confidence.FRACTIONS in found.failed_checks
+        assert confidence.FRACTIONAL_COUNTS in found.failed_checks
         assert not found.finding.claimed.any()
     found = recovered(bounded(table))
     assert found.failed_checks == ()
@@ -198,7 +198,7 @@ def test_a_layer_a_value_shows_where_there_is_another_attribute():
 @pytest.mark.parametrize("name", ["drifting", "keyed by the number", "autoregressive"])
 def test_noise_that_hangs_on_the_order_of_questions_is_said(name):
     found = recovered(SYSTEMS[name](ONE, np.random.default_rng(3), 3))
-    assert confidence.DEPENDENT in found.failed_checks
+    assert confidence.DEPENDENT_NOISE in found.failed_checks
 
 
 def test_a_histogram_that_the_system_stops_answering_for():
@@ -239,7 +239,7 @@ def test_a_person_who_leaves_during_the_questions_is_noticed(table, plan):
         assert stays.failed_checks == ()
         after = bounded(without_one(table, seed), seed=9)
         leaving = recovered(Changing(bounded(table, seed=seed), stays.queries // 2, after), plan, seed)
-        assert confidence.CHANGED in leaving.failed_checks
+        assert confidence.CHANGED_PEOPLE in leaving.failed_checks
         assert not leaving.finding.claimed.any()
 
 
@@ -247,7 +247,7 @@ def test_few_sums_show_no_change_of_counts_that_stay():
     """Of three values there are three sums of two answers each: by chance they lie near each other, or agree."""
     table = Table.from_counts([60, 67, 74])
     for seed in range(60):
-        assert confidence.CHANGED not in recovered(bounded(table, 1 + seed % 5, seed), seed=seed).failed_checks
+        assert confidence.CHANGED_PEOPLE not in recovered(bounded(table, 1 + seed % 5, seed), seed=seed).failed_checks
 
 
 def test_a_value_beside_two_base_values_is_no_change():
@@ -260,7 +260,7 @@ def test_a_value_beside_two_base_values_is_no_change():
 
 def test_noise_with_a_mean_is_no_change_of_two_counts():
     class Floored(BoundedNoisyCounts):
-        def _fresh(self, n):
+        def _fresh_noise(self, n):
             return np.floor(self.law.sample(self._rng, n) - self._rng.random(n)).astype(int)
 
     table = Table.from_columns({name: values.tolist() for name, values in TWO.items()})
@@ -279,15 +279,15 @@ def test_an_answer_that_did_not_come_is_missing():
 
     system = AskedSystem(Asking(), {"a": (1, 2)})
     rows = np.array([[True, False], [False, True], [True, True]])
-    assert system.ask_all([Block(attribute="a", selections=rows)])[0].tolist() == [3, MISSING, 0]
+    assert system.ask_all([Block(attribute="a", selections=rows)])[0].tolist() == [3, MISSING_ANSWER, 0]
 
 
 @given(seed=st.integers(0, 1000), missing=st.integers(0, 60))
 def test_sums_with_missing_answers_are_those_of_the_rest(seed, missing):
     answers = np.random.default_rng(seed).integers(1, 50, (2, 30))
     holes = answers.copy()
-    holes.ravel()[:missing] = MISSING
-    rest = answers[:, np.all(holes != MISSING, axis=0)]
+    holes.ravel()[:missing] = MISSING_ANSWER
+    rest = answers[:, np.all(holes != MISSING_ANSWER, axis=0)]
     assert averaging.Sums.of(holes).totals.tolist() == rest.sum(axis=0).tolist()
 
 
@@ -404,5 +404,5 @@ def test_round_off_of_exact_answers_is_no_dependent_noise():
     rng = np.random.default_rng(1)
     selections, people = rng.random((400, 12)) < 0.5, rng.integers(10, 90_000, 400).astype(float)
     trend = np.linspace(-1, 1, 400)  # in the order of the questions
-    assert confidence._independent(selections, people, 1e-11 * trend) == 1
-    assert confidence._independent(selections, people, trend) < 1e-9
+    assert confidence._dependence_p_value(selections, people, 1e-11 * trend) == 1
+    assert confidence._dependence_p_value(selections, people, trend) < 1e-9

@@ -183,7 +183,7 @@ def test_sums_that_agree_but_for_round_off_show_no_noise():
     for seed in range(3):
         system = BENCHMARK["PrivateTable"](table, tuple(sizes), epsilon=1.0, rng=np.random.default_rng(seed))
         found = histogram.recover_histogram(system, np.random.default_rng(seed), "a", Plan(partitions=20))
-        assert found.workarounds[-1] == histogram.NO_NOISE
+        assert found.workarounds[-1] == histogram.NO_NOISE_NOTE
         assert not found.finding.claimed.any()
 
 
@@ -191,7 +191,7 @@ def test_sums_that_agree_but_for_round_off_show_no_noise():
 def test_of_sums_that_all_agree_nothing_is_claimed(kind):
     found = histogram.recover_histogram(made(kind, people()), np.random.default_rng(0), "a")
     assert (found.counts == tuple(people().histogram("a"))) == (kind is ExactCounts)
-    assert found.workarounds[-1] == histogram.NO_NOISE
+    assert found.workarounds[-1] == histogram.NO_NOISE_NOTE
     assert not found.finding.claimed.any()
 
 

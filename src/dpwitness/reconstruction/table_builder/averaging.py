@@ -1,7 +1,7 @@
-"""The noise remover, Algorithm 4 of Asghar & Kaafar (2020): it averages bounded noise away.
+"""The noise remover, Algorithm 4 of Asghar & Kaafar (2020), averages bounded noise away.
 
-It sees nothing but answers. The idea: many questions about different people, and so with different noise, have the
-same true sum. Partitions of the values of an attribute give them (section 4.2, Lemma 4).
+It sees answers alone. Many pairs of questions about different people, and so with different noise, have one true sum:
+the two sides of each partition of an attribute's values (section 4.2, Lemma 4).
 """
 
 import math
@@ -13,32 +13,28 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dpwitness.errors import InvalidParameter
-from dpwitness.reconstruction.table_builder.systems import MISSING, System
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, FloatArray, IntArray, Where
 
+#: Largest number of two-partitions of one set of values: the sides of 20 values take 20 MB.
 MAX_PARTITIONS: Final = 1 << 20
-#: Robust standard deviations from the median beyond which a value is no noise, and values from which on that is judged.
-#: Sums of bounded noises hardly come to 3 of them; a table lookup gone wrong, or a garbled answer, comes to hundreds.
-OUTLIER, FEWEST_JUDGED = 6.0, 20
-#: The share of values from which on one and the same is no garbled answer.
-OFTEN: Final = 0.05
-#: Positions of values among an attribute's.
+#: Positions of some values among all values of an attribute.
 Positions: TypeAlias = Sequence[int] | IntArray
-#: Numbers of partitions by how many parts they have: ((2, 200),).
+#: Pairs of a number of parts and the number of partitions into as many parts: ((2, 200),).
 Kinds: TypeAlias = tuple[tuple[int, int], ...]
 
 
 def number_of_partitions(size: int, extra: int = 0) -> int:
-    """How many two-partitions `two_partitions` can give: (2^(size−1) − 1)·2^extra; 0 for fewer than two values."""
+    """The number of two-partitions that `two_partitions` can draw: (2^(size−1) − 1)·2^extra; 0 for a size below 2."""
     return ((1 << (size - 1)) - 1) << extra if size >= 2 else 0
 
 
 def two_partitions(rng: np.random.Generator, size: int, k: int | None = None, extra: int = 0) -> BoolArray:
-    """`k` different two-partitions of `size` values without replacement, or all, in random order; one side each.
+    """Draw the first sides of `k` different two-partitions of `size` values, or of all, in random order.
 
-    There are 2^(size−1) − 1 of them (Lemma 4); never more are given. Shape (partitions, size + extra). The last of the
-    `size` values is always on the other side, so that no partition is met twice. `extra`: values that may lie on either
-    side, in the last columns; each side has one of the others (appendix C, first workaround).
+    At most 2^(size−1) − 1 partitions exist (Lemma 4) and are returned. Shape (partitions, size + extra). The last of
+    the `size` values is always on the second side, so that each partition is drawn once. `extra`: number of values that
+    may lie on either side, in the last columns; each side has one of the `size` values (appendix C, first workaround).
 
     Raises `InvalidParameter` for fewer than two values.
     """
@@ -67,23 +63,23 @@ def two_partitions(rng: np.random.Generator, size: int, k: int | None = None, ex
 
 
 def usable(answers: IntArray) -> BoolArray:
-    """Which answers say something: those that are neither 0, that is, suppressed, nor `MISSING`."""
-    return np.asarray((answers != 0) & (answers != MISSING))
+    """Flags of the usable answers, which are neither 0, that is, suppressed, nor `MISSING_ANSWER`."""
+    return np.asarray((answers != 0) & (answers != MISSING_ANSWER))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sums:
-    """For each partition into `parts` sets the sum of their answers: one true count + `parts` noises."""
+    """The sum of the answers of each partition into `parts` sets: one true count + `parts` noises."""
 
     parts: int
     totals: IntArray
 
     @classmethod
     def of(cls, answers: IntArray) -> "Sums":
-        """From answers, shape (parts, partitions).
+        """Sum the answers of each partition, shape (parts, partitions).
 
-        A partition with a suppressed side, that is, an answer of 0, is left out: whether a side is suppressed depends
-        on its people alone, so that what is left is as unbiased as before. So is one with an answer that is `MISSING`.
+        Partitions with a suppressed side, that is, an answer of 0, or with a `MISSING_ANSWER` are left out: whether a
+        side is suppressed depends on its people alone, so the remaining sums are unbiased.
         """
         return cls(parts=len(answers), totals=answers[:, np.all(usable(answers), axis=0)].sum(axis=0))
 
@@ -92,7 +88,8 @@ class Sums:
 class AnsweredBlock:
     """Two-partitions of one attribute's values within a sub-population, and their answers.
 
-    `bits`: first sides, then second ones, a bit a value, as `numpy.packbits` has them; shape (questions, bytes).
+    `bits`: first sides, then second sides, a bit for each value, as `numpy.packbits` packs them; shape (questions,
+    bytes).
     """
 
     attribute: str
@@ -103,30 +100,31 @@ class AnsweredBlock:
 
     @property
     def selections(self) -> BoolArray:
-        """Shape (questions, values)."""
+        """The values that each question selects, shape (questions, values)."""
         return np.unpackbits(self.bits, axis=1, count=self.width).astype(np.bool_)
 
     @property
     def place(self) -> tuple[str, tuple[tuple[str, tuple[str, ...]], ...]]:
-        """What selections must share to be fitted together."""
+        """The attribute and the sub-population; one fit takes blocks of one place."""
         return self.attribute, tuple((name, tuple(map(repr, values))) for name, values in sorted(self.where.items()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
-    """What the noise remover found: the mean of its sums.
+    """The mean of the sums that the noise remover averaged, in people.
 
     Attributes
     ----------
     kinds
-        Of how many parts the partitions were, and how many there were of these: ((2, 200),).
+        Pairs of a number of parts and the number of partitions into as many parts: ((2, 200),).
     information
-        The variance of one noise divided by that of the mean: half the number of two-partitions; 0 where there is no
+        The variance of one noise divided by the variance of the mean: half the number of two-partitions; 0 without a
         sum.
     squares, freedom
-        `squares / freedom` estimates the variance of one noise (people²) from how far the sums lie apart.
+        The sum of squared deviations (people²) and its degrees of freedom: `squares / freedom` estimates the variance
+        of one noise.
     asked
-        The single answers, where they were kept.
+        The single answers, if they were kept.
     """
 
     mean: float
@@ -143,47 +141,48 @@ class Average:
 
     @property
     def partitions(self) -> int:
-        """How many sums were averaged."""
+        """The number of sums that were averaged."""
         return sum(k for _, k in self.kinds)
 
     @property
     def noises(self) -> float:
-        """How many times the mean holds the mean of the noise: 2 of two-partitions."""
+        """The number of noises in the mean of the sums: 2 for two-partitions."""
         return self.partitions / self.information if self.information else 0.0
 
     def error(self, variance: float | None) -> float:
-        """The standard error of the mean in people, for that variance of one noise; infinite where nothing tells it."""
+        """The standard error of the mean in people, given the variance of one noise (people²); infinite if unknown."""
         return math.inf if variance is None or not self.information else math.sqrt(variance / self.information)
 
 
 def nearest(mean: float) -> int:
-    """The nearest whole number; halves go up, so that of two equally bad guesses one is taken without bias to 0."""
+    """The nearest whole number; halves go up, which has no bias towards 0."""
     return int(np.floor(mean + 0.5))
 
 
 def outliers(values: IntArray | FloatArray) -> BoolArray:
-    """Which values are no sum of the same count and bounded noise: more than 6 robust standard deviations away.
+    """Flags of values that are more than 6 robust standard deviations from the median, out of reach of bounded noise.
 
-    That is of the median; the standard deviation is estimated by the median absolute deviation (1 at least: noise is
-    whole). It holds as long as less than half of the values are wrong. A value that is there often is none: answers
-    that are rounded to tens give few different sums. Of fewer than 20 values none is judged.
+    The standard deviation is estimated by the median absolute deviation (1 at least: noise is whole), which works as
+    long as less than half of the values are wrong. Fewer than 20 values have no outlier, and a value that at least 5 %
+    of the values equal is no outlier: answers that are rounded to tens have few different sums.
     """
-    if len(values) < FEWEST_JUDGED:
+    if len(values) < 20:
         return np.zeros(len(values), np.bool_)
     apart = np.abs(values - np.median(values))
-    far = apart > OUTLIER * max(1.4826 * float(np.median(apart)), 1.0)
+    # Sums of bounded noises hardly reach 3 standard deviations; a wrong table lookup, or a garbled answer, hundreds.
+    far = apart > 6.0 * max(1.4826 * float(np.median(apart)), 1.0)
     if far.any():
         _, place, number = np.unique(values, return_inverse=True, return_counts=True)
-        far &= number[place] < OFTEN * len(values)
+        far &= number[place] < 0.05 * len(values)
     return np.asarray(far)
 
 
 def average(sums: Sequence[Sums], asked: tuple[AnsweredBlock, ...] = ()) -> Average:
     """Average sums of the same count, each weighted by the inverse of its variance: one over its number of parts.
 
-    Sums that are `outliers` among those of as many parts are left out: of bounded noise there are none, and a garbled
-    answer would move the mean by many people. Without `information` where there is no sum at all. `asked`: the single
-    answers, to be kept.
+    Sums that are `outliers` among the sums of as many parts are left out: bounded noise has no outliers, and a garbled
+    answer would move the mean by many people. The average without any sum has no `information`. `asked`: the single
+    answers to keep.
     """
     kinds: dict[int, int] = {}
     weighted = information = squares = 0.0
@@ -211,13 +210,13 @@ def average(sums: Sequence[Sums], asked: tuple[AnsweredBlock, ...] = ()) -> Aver
 
 
 def noise_variance(averages: Sequence[Average]) -> float | None:
-    """The variance of one noise, from how far sums of the same count lie apart (people²)."""
+    """The variance of one noise (people²), estimated from deviations of sums of the same count; None without any."""
     freedom = sum(one.freedom for one in averages)
     return sum(one.squares for one in averages) / freedom if freedom else None
 
 
 def value_positions(oracle: System, attribute: str, positions: Positions) -> IntArray:
-    """Positions of values as an array; raises `InvalidParameter` for repeated ones and those that are not there."""
+    """Positions of values as an array; raises `InvalidParameter` for repeated and for unknown positions."""
     size = len(oracle.values(attribute))
     array = np.asarray(positions, np.int64)
     if np.any((array < 0) | (array >= size)) or len(np.unique(array)) != len(array):
@@ -226,10 +225,10 @@ def value_positions(oracle: System, attribute: str, positions: Positions) -> Int
 
 
 def both_sides(width: int, base: IntArray, sides: BoolArray, beside: IntArray) -> BoolArray:
-    """The selections of two-partitions: first sides, then second ones; shape (2·partitions, width).
+    """The selections of two-partitions: first sides, then second sides; shape (2·partitions, width).
 
-    `sides`: which of the values at the positions `base` are on the first side, shape (partitions, len(base)); those at
-    the positions `beside` are always on the second one.
+    `sides`: flags of the values at the positions `base` that are on the first side, shape (partitions, len(base)); the
+    values at the positions `beside` are always on the second side.
     """
     selections = np.zeros((2 * len(sides), width), np.bool_)
     selections[: len(sides), base] = sides
@@ -239,7 +238,7 @@ def both_sides(width: int, base: IntArray, sides: BoolArray, beside: IntArray) -
 
 
 def choose_base(oracle: System, attribute: str, size: int) -> IntArray:
-    """Positions of the `size` values with the largest answers, all of them above 0; fewer where there are no more."""
+    """Positions of the values with the largest answers above 0, at most `size` of them."""
     answers = oracle.ask(attribute, np.eye(len(oracle.values(attribute)), dtype=np.bool_))
     answers = np.where(usable(answers), answers, 0)
     order = np.argsort(-answers, kind="stable")

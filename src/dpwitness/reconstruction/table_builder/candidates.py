@@ -1,7 +1,7 @@
 """The family `table_builder` as its entry point gives it: candidates against mechanisms that publish noisy counts.
 
-D and D′ differ by one person, and the event is what bounded noise cannot hide: that the averaging attack returns the
-true count, or that an answer is as large as only one more person makes it.
+D and D′ differ by one person, and bounded noise cannot hide the event: the averaging attack returns the true count, or
+an answer is as large as only one more person makes it.
 """
 
 from collections.abc import Iterator, Mapping
@@ -17,11 +17,12 @@ from dpwitness.proposals import AttackFamily, Candidate, Commands, as_numbers, i
 
 
 def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """One candidate: D the table, D′ without one person of its fullest cell, S "the attack counts everybody right".
+    """Propose the event "the attack counts everybody right"; D′ has one person fewer than D in its fullest cell.
 
-    For the targets of `dpwitness.algorithms.table_builder`, whose runs end with the attack's count of everybody.
-    Their `suppression`, `base` and `partitions` are among `parameters`. D is the data, people with each value, or ten
-    times the suppression in each of `base` cells. No candidate for a table on which the attack cannot run.
+    The mechanisms are the targets of `dpwitness.algorithms.table_builder`, whose runs end with the attack's count of
+    everybody; their `suppression`, `base` and `partitions` are among `parameters`. D is the data, people with each
+    value, or ten times the suppression in each of `base` cells. Tables on which the attack cannot run have no
+    candidate.
     """
     suppression, base = int(parameters["suppression"]), int(parameters["base"])
     given = np.full(base, 10 * suppression) if data is None else as_numbers(data)
@@ -43,21 +44,17 @@ def whole_count(parameters: Mapping[str, Any], data: Data | None, claim: Claim, 
     yield Candidate(pair=pair, event=Interval(coordinate=place, low=people - 0.5, high=people + 0.5))
 
 
-#: Where no data are given: cells, and people in each, above any suppression.
-CELLS, PEOPLE = 7, 100
-
-
 def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
-    """One person fewer in the fullest cell: "its answer is as large as only one more person makes it".
+    """Propose the event "the answer for the fullest cell is as large as only one more person makes it".
 
-    For a mechanism from counts to noisy counts, the cells' own first; the search finds better events, as of sums of
-    them. Where its parameters are those of `dpwitness.algorithms.table_builder`, the averaging attack's event is
+    The mechanism takes counts and returns noisy counts, the cells' own first; the search finds better events, such as
+    events of sums. If its parameters are those of `dpwitness.algorithms.table_builder`, the averaging attack's event is
     proposed as well. A `perturbation` among them is the bound of the noise, else 0. D is the data, or 100 people in
-    each cell. Nothing is proposed for what are no counts.
+    each of 7 cells, above any usual suppression. Data other than counts have no candidate.
     """
     if {"suppression", "base", "partitions"} <= parameters.keys():
         yield from whole_count(parameters, data, claim, runs)
-    table = np.full(CELLS, PEOPLE) if data is None else as_numbers(data)
+    table = np.full(7, 100) if data is None else as_numbers(data)
     if table is None or not is_histogram(table) or not table.any():
         return
     bound = parameters.get("perturbation", 0)

@@ -1,6 +1,6 @@
 """`dpwitness attack table_builder`: averaging attacks on noisy counts, of a bundled system or of the user's own.
 
-The attack sees a system's answers alone; the data make the bundled system, and say afterwards how much is right.
+The attack sees a system's answers alone; the data make the bundled system, and tell afterwards which counts are right.
 """
 
 import functools
@@ -37,25 +37,29 @@ from dpwitness.reconstruction.table_builder.oracle import FORM, AskedSystem, Con
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation, recover_perturbation
 from dpwitness.reconstruction.table_builder.report import histogram_result, perturbation_result
 from dpwitness.reconstruction.table_builder.supply import BASE_SIZE, Plan
-from dpwitness.reconstruction.table_builder.systems import INDEPENDENT, LAWS, SYSTEMS, Simulation, System
+from dpwitness.reconstruction.table_builder.systems import INDEPENDENT_SYSTEMS, LAWS, SYSTEMS, Simulation, System
 from dpwitness.reconstruction.table_builder.tables import Table, Value, read_table, require_attribute, values_named
 
-EMBEDDED: Final = "RAND health insurance experiment (statsmodels, randhie)"
-#: Options of one of the two goals alone.
-OF_HISTOGRAM: Final = ("partitions", "base", "base_partitions", "where", "value")
-OF_PERTURBATION: Final = ("sums",)
-#: Options of a bundled system, and of the user's own.
-OF_SIMULATION: Final = ("perturbation", "suppression", "system", "noise", "scale")
-OF_OWN: Final = ("values", "rate", "retries")
-#: A span of whole numbers, and how many it may hold.
+#: Name of the table that is attacked without --data.
+EMBEDDED_DATA: Final = "RAND health insurance experiment (statsmodels, randhie)"
+#: Names of the options that --recover perturbation refuses.
+HISTOGRAM_OPTIONS: Final = ("partitions", "base", "base_partitions", "where", "value")
+#: Names of the options that --recover histogram refuses.
+PERTURBATION_OPTIONS: Final = ("sums",)
+#: Names of the options that describe a simulated system.
+SIMULATION_OPTIONS: Final = ("perturbation", "suppression", "system", "noise", "scale")
+#: Names of the options that describe the user's own system.
+OWN_SYSTEM_OPTIONS: Final = ("values", "rate", "retries")
+#: Largest number of values of --values NAME=LOW:HIGH: the attack asks about each of them.
 MAX_VALUES: Final = 1_000_000
+#: Largest number of sub-populations of --sums: each takes three answers and a place in memory.
 MAX_SUMS: Final = 100_000
 
 Values = Mapping[str, Sequence[Value]]
 
 
 def add_command(commands: Commands, family: AttackFamily) -> None:
-    """Declare the command and its options."""
+    """Add the command `dpwitness attack table_builder` with its options."""
     examples = (
         "attack table_builder --perturbation 5",
         "attack table_builder --recover perturbation --perturbation 3",
@@ -73,7 +77,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
             "--data",
             type=READ,
             metavar="FILE.csv",
-            help=f"people, or values with a column of counts (default: {EMBEDDED})",
+            help=f"people, or values with a column of counts (default: {EMBEDDED_DATA})",
         ),
         Option("--column", metavar="NAME", help="the attacked attribute (default: the first)"),
         Option("--perturbation", type=whole, title=simulated, help="r: noise lies within ±r (default 2)"),
@@ -162,7 +166,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options(AttackOptions):
-    """What the command line says of the attack."""
+    """The options of the attack, as the command line gives them."""
 
     recover: str
     data: str | None = None
@@ -176,7 +180,7 @@ class Options(AttackOptions):
     values: Sequence[str] = ()
 
     def asks_for(self, values: Values) -> dict[str, object]:
-        """What the questions follow from, as a transcript has it."""
+        """The options and values that determine the questions, as a transcript stores them."""
         names = ("recover", "column", "where", "value", "partitions", "base", "base_partitions", "sums", "budget")
         given = {name: getattr(self, name) for name in names if getattr(self, name) not in (None, ())}
         return given | {"values": {name: list(known) for name, known in values.items()}}
@@ -185,12 +189,12 @@ class Options(AttackOptions):
 def run(arguments: SimpleNamespace) -> int:
     """Run the command; the exit code is 0, or 2 for bad input, which raises."""
     options = settings_of(Options, arguments)
-    other = OF_PERTURBATION if options.recover == "histogram" else OF_HISTOGRAM
+    other = PERTURBATION_OPTIONS if options.recover == "histogram" else HISTOGRAM_OPTIONS
     refuse(arguments, other, f"says nothing of --recover {options.recover}: leave one of them out")
     if options.own_system:
-        refuse(arguments, OF_SIMULATION, "describes a simulated system: leave one of them out")
+        refuse(arguments, SIMULATION_OPTIONS, "describes a simulated system: leave one of them out")
     else:
-        refuse(arguments, OF_OWN, "is of an attack on your own system, --oracle: leave one of them out")
+        refuse(arguments, OWN_SYSTEM_OPTIONS, "is of an attack on your own system, --oracle: leave one of them out")
     if options.sums is not None and not 1 <= options.sums <= MAX_SUMS:
         raise InvalidParameter(f"--sums {options.sums} must lie between 1 and {MAX_SUMS}")
     check_places(arguments)  # before the attack, not after it
@@ -201,7 +205,7 @@ def run(arguments: SimpleNamespace) -> int:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """Which counts are to be recovered: of these values of an attribute, of these people, by which plan."""
+    """The counts to recover: an attribute and its values, the people in `where`, and the plan of questions."""
 
     attribute: str
     values: Sequence[Value]
@@ -210,29 +214,29 @@ class Goal:
 
     @classmethod
     def of(cls, options: Options, values: Values) -> "Goal":
-        """What the options say of a system with these attributes. Raises `InvalidParameter` for what it has not."""
-        given = _pairs(options.where)
+        """The goal of the options for a system with these values. Raises `InvalidParameter` for unknown names."""
+        given = _parse_conditions(options.where)
         attribute = options.column or next(iter(values))
         for name in (attribute, *given):
             require_attribute(values, name)
         if attribute in given:
             raise InvalidParameter(f"--where {attribute}=…: this is the attacked attribute; give another --column")
         where = {
-            name: tuple(_known(values[name], one, f"--where {name}={one}") for one in chosen)
+            name: tuple(_find_value(values[name], one, f"--where {name}={one}") for one in chosen)
             for name, chosen in given.items()
         }
         known = list(values[attribute])
-        targets = tuple(known.index(_known(known, text, f"--value {text}")) for text in options.value) or None
+        targets = tuple(known.index(_find_value(known, text, f"--value {text}")) for text in options.value) or None
         plan = settings_of(Plan, options, targets=targets, questions=options.budget)
         return cls(attribute=attribute, values=known, where=where, plan=plan)
 
     def needs_no_other(self, table: Table, suppression: int) -> bool:
-        """Whether so many values are not suppressed that the attack partitions no other attribute in any case."""
+        """Whether enough values are not suppressed for the attack to partition no other attribute."""
         base = self.plan.base if isinstance(self.plan.base, int) else 0
         return min(base, int(np.sum(table.histogram(self.attribute, self.where) > suppression)) - 1) >= BASE_SIZE
 
     def true_counts(self, table: Table) -> list[int]:
-        """The true count of each wanted value, 0 of one that nobody in the table has.
+        """The true count of each wanted value; 0 for a value that nobody in the table has.
 
         Raises `InvalidParameter` where the table knows none of the values.
         """
@@ -242,21 +246,21 @@ class Goal:
         people = {named[text]: count for text, count in of_texts.items() if text in named}
         if not people:
             raise InvalidParameter(
-                f"--data has none of the values of {self.attribute!r}, which are {_some(self.values)}; it has "
-                f"{_some(table.values[self.attribute])}"
+                f"--data has none of the values of {self.attribute!r}, which are {_list_values(self.values)}; it has "
+                f"{_list_values(table.values[self.attribute])}"
             )
         targets = range(len(self.values)) if self.plan.targets is None else self.plan.targets
         return [people.get(self.values[place], 0) for place in targets]
 
 
-def _attack(
+def _run_attack(
     system: System,
     options: Options,
     goal: Goal | None,
     rng: np.random.Generator,
     progress: Callable[[int, int, str], None] | None = None,
 ) -> Histogram | Perturbation:
-    """The attack on any system; `goal`: None for the perturbation parameter."""
+    """Run the attack on any system; `goal`: None for the perturbation parameter."""
     deadline = options.deadline()
     if goal is None:
         in_time = functools.partial(options.require_time, deadline, "--sums")
@@ -272,18 +276,18 @@ def _attack(
 
 
 def _attack_simulated(options: Options, simulation: Simulation) -> Result:
-    """Make a system of the data, attack it, and compare."""
-    started, law, table, seed = time.monotonic(), simulation.law(), _table(options), options.seed_or_fresh()
+    """Attack a system that is simulated from the data, and compare the result with the data."""
+    started, law, table, seed = time.monotonic(), simulation.law(), _load_table(options), options.seed_or_fresh()
     noise, choices = (np.random.default_rng(stream) for stream in np.random.SeedSequence(seed).spawn(2))
     goal = Goal.of(options, table.values) if options.recover == "histogram" else None
-    known = law if simulation.system in INDEPENDENT else None
+    known = law if simulation.system in INDEPENDENT_SYSTEMS else None
     if goal is not None and known is not None and goal.needs_no_other(table, simulation.suppressed):
         table = table.only([goal.attribute, *goal.where])  # few profiles make a quick system
     system = SYSTEMS[simulation.system](table, noise=law, suppression=simulation.suppressed, rng=noise)
     with live(options) as bar:
         progress = None if bar is None else functools.partial(bar, "recover")
-        found = _attack(system, options, goal, choices, progress)
-    seconds, data = time.monotonic() - started, options.data or EMBEDDED
+        found = _run_attack(system, options, goal, choices, progress)
+    seconds, data = time.monotonic() - started, options.data or EMBEDDED_DATA
     if isinstance(found, Perturbation):
         return perturbation_result(
             found, simulation, attack=options.attack, data=data, law=law, noise_bound=system.noise_bound, seed=seed,
@@ -296,15 +300,15 @@ def _attack_simulated(options: Options, simulation: Simulation) -> Result:
 
 
 def _attack_own(options: Options) -> Result | None:
-    """Attack the user's system; None where its questions wait in a file."""
-    table = _table(options) if options.data else None
+    """Attack the user's system; None if its questions wait in a file."""
+    table = _load_table(options) if options.data else None
     values = _own_values(options, table)
     goal = Goal.of(options, values) if options.recover == "histogram" else None
     true = None if goal is None or table is None else goal.true_counts(table)
 
     def attack(asking: Asking[Condition], seed: int) -> tuple[Histogram | Perturbation, str | None]:
         try:
-            found = _attack(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
+            found = _run_attack(AskedSystem(asking, values), options, goal, np.random.default_rng(seed))
         except InvalidParameter as error:
             if asking.stopped is None:
                 raise
@@ -325,8 +329,8 @@ def _attack_own(options: Options) -> Result | None:
     )
 
 
-def _table(options: Options) -> Table:
-    """The table of --data, or the embedded one, with the column that --column names."""
+def _load_table(options: Options) -> Table:
+    """The table of --data, or the embedded table. Raises `InvalidParameter` if it lacks the column of --column."""
     if options.data:
         table = read_table(options.data)
     else:
@@ -357,7 +361,7 @@ def _own_values(options: Options, table: Table | None) -> Values:
 
 
 def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
-    """The attributes of texts NAME=A,B,C or NAME=LOW:HIGH or NAME=@FILE. Raises `InvalidParameter`, `InvalidData`."""
+    """Parse attributes from texts NAME=A,B,C, NAME=LOW:HIGH or NAME=@FILE; raises `InvalidParameter`, `InvalidData`."""
     found: dict[str, tuple[Value, ...]] = {}
     for item in given:
         name, equals, text = item.partition("=")
@@ -381,8 +385,8 @@ def given_values(given: Sequence[str]) -> dict[str, tuple[Value, ...]]:
     return found
 
 
-def _pairs(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
-    """The sub-population of texts NAME=VALUE; values of one name are alternatives. Raises `InvalidParameter`."""
+def _parse_conditions(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
+    """Parse a sub-population from texts NAME=VALUE, alternatives for equal names. Raises `InvalidParameter`."""
     found: dict[str, tuple[str, ...]] = {}
     for item in given:
         name, equals, value = item.partition("=")
@@ -392,14 +396,14 @@ def _pairs(given: Sequence[str]) -> dict[str, tuple[str, ...]]:
     return found
 
 
-def _known(known: Sequence[Value], text: str, option: str) -> Value:
+def _find_value(known: Sequence[Value], text: str, option: str) -> Value:
     """The attribute's value that an option names. Raises `InvalidParameter` if the attribute has no such value."""
     named = values_named(known, [text])
     if text not in named:
-        raise InvalidParameter(f"{option}: there is no such value; the attribute has {_some(known)}")
+        raise InvalidParameter(f"{option}: there is no such value; the attribute has {_list_values(known)}")
     return named[text]
 
 
-def _some(values: Sequence[Value]) -> str:
-    """The first values on a line."""
+def _list_values(values: Sequence[Value]) -> str:
+    """The first eight values as a text."""
     return ", ".join(map(str, values[:8])) + (", …" if len(values) > 8 else "")

@@ -1,13 +1,13 @@
-"""How sure an attack may be of counts without the truth: from the noise that its own answers show.
+"""The confidence of recovered counts, which an attack estimates without the truth from the noise of its own answers.
 
-Three things follow one another. A mean and its standard error give the probability that a whole number is right. Least
-squares of the single answers (`fit_counts`) tell counts in another way than sums of partitions do: over many partitions
-a value lies on either side equally often, so that a noise whose mean is not 0 moves the sums, and no value's count. And
-`examine` compares all that answers say of the same counts with the attack's assumptions: counts are whole, so estimates
-of many of them must lie near whole numbers, as near as their standard errors say, and different ways to the same count
-must agree. Noise that is not what it is taken for (correlated, keyed by something else than the people, garbled) moves
-estimates by fractions, and shows in this. What it cannot show is a whole number of people that is added to a value in
-all of its questions: no answer tells that from people.
+Three steps follow one another. A mean and its standard error give the probability that a whole number is right. Least
+squares of the single answers (`fit_counts`) estimate counts in another way than sums of partitions do: over many
+partitions a value lies on either side equally often, so that a noise whose mean is not 0 moves the sums, and no value's
+count. Last, `examine` compares all estimates of the same counts with the attack's assumptions: counts are whole, so
+estimates of many counts must lie near whole numbers, within their standard errors, and different ways to the same count
+must agree. Noise that breaks the assumptions (correlated, keyed by something else than the people, garbled) moves
+estimates by fractions, which this comparison detects. A whole number of people that is added to a value in all of its
+questions stays undetected: no answer tells it from people.
 """
 
 import math
@@ -31,10 +31,8 @@ from dpwitness.reconstruction.table_builder.tables import BoolArray, FloatArray,
 
 #: An estimate of a count and its standard error, in people.
 Estimate: TypeAlias = tuple[float, float]
-UNKNOWN: Final[Estimate] = (math.nan, math.inf)
-#: Standard errors beyond which another count is no rival.
-REACH: Final = 9.0
-MAX_RIVALS: Final = 1 << 10
+#: Estimate of a count that no answer tells, in people.
+UNKNOWN_ESTIMATE: Final[Estimate] = (math.nan, math.inf)
 
 
 def probability_right(mean: float, count: int, standard_error: float, least: int | None = None) -> float:
@@ -43,19 +41,20 @@ def probability_right(mean: float, count: int, standard_error: float, least: int
     Parameters
     ----------
     mean, standard_error
-        In people; a standard error of 0 means that the mean is the true count, an infinite one that nothing is known.
+        The mean and its standard error in people; an error of 0 means that the mean is the true count, an infinite
+        error that nothing is known.
     least
         The smallest count that is possible.
 
-    All whole numbers from `least` on are taken to be equally probable beforehand, so that over many counts the average
-    of these probabilities is the share of right ones. It rests on noise of mean 0 that is independent between different
-    sets of people: a noise that all questions share, as layered noise has, does not show in it.
+    All whole numbers from `least` on are equally probable beforehand, so that over many counts the average of these
+    probabilities is the share of right counts. The noise must have mean 0 and be independent between different sets of
+    people: the probability does not account for noise that all questions share, such as a layer of layered noise.
     """
     if not standard_error > 0:
         return float(count == mean)
     if standard_error == math.inf:
         return 0.0
-    rivals = max(math.floor(mean), math.floor(mean) if least is None else least) + _reach(standard_error)
+    rivals = max(math.floor(mean), math.floor(mean) if least is None else least) + _rival_offsets(standard_error)
     if least is not None:
         rivals = rivals[rivals >= least]
     squares = np.square((rivals - mean) / standard_error)
@@ -64,18 +63,19 @@ def probability_right(mean: float, count: int, standard_error: float, least: int
 
 
 def difference_right(base: Estimate, other: Estimate, sign: int, count: int) -> float:
-    """The probability that `count` is right, at least 0, where another count is the base's + `sign`·it.
+    """The probability that `count`, at least 0, is right if another set's count is the base's + `sign`·count.
 
-    Both estimates are unbiased, normal and independent of each other. As `probability_right`, over all counts that the
-    base set may have: where both means are wrong by the same number of people their difference is right.
+    Both estimates are unbiased, normal and independent of each other. The probability is that of `probability_right`,
+    over all counts that the base set may have: where both means are wrong by the same number of people their difference
+    is right.
     """
     (mean, error), (more, spread) = base, other
     if not (error > 0 and spread > 0):
         return float(count == sign * (more - mean))
     if math.inf in (error, spread):
         return 0.0
-    bases = math.floor(mean) + _reach(error)
-    rivals = max(count, 0) + _reach(error + spread)
+    bases = math.floor(mean) + _rival_offsets(error)
+    rivals = max(count, 0) + _rival_offsets(error + spread)
     rivals = rivals[rivals >= 0]
     exponents = -np.square((bases[:, None] - mean) / error) / 2
     exponents = exponents - np.square((bases[:, None] + sign * rivals - more) / spread) / 2
@@ -83,33 +83,28 @@ def difference_right(base: Estimate, other: Estimate, sign: int, count: int) -> 
     return float(weights[rivals == count].sum() / weights.sum())
 
 
-def _reach(standard_error: float) -> IntArray:
-    """By how much rivals may differ from an estimate."""
-    reach = min(math.ceil(REACH * standard_error) + 2, MAX_RIVALS)
+def _rival_offsets(standard_error: float) -> IntArray:
+    """The differences, in people, of rival counts from an estimate."""
+    # Counts nine standard errors away have a weight of e⁻⁴⁰; at most 2 · 1,024 + 1 rivals are weighed.
+    reach = min(math.ceil(9.0 * standard_error) + 2, 1 << 10)
     return np.arange(-reach, reach + 1)
-
-
-#: Fits until no more answers turn out to be outliers; and answers for each unknown, at least.
-MAX_FITS, ANSWERS_EACH = 30, 2
-#: Questions between two whose noises are compared.
-LAGS: Final = (1, 2, 3, 4, 5, 8, 16, 32, 64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fit:
-    """The counts of an attribute's values, in people; NaN, with an infinite error, where the answers do not tell them.
+    """The counts of an attribute's values by least squares, in people; NaN, with an infinite error, if undetermined.
 
     Attributes
     ----------
     counts, errors
-        Estimates, unbiased whatever the mean of the noise, and their standard errors; shape (values,).
+        The estimates, unbiased for every mean of the noise, and their standard errors; shape (values,).
     offset, offset_error
-        The mean of the noise.
+        The mean of the noise and its standard error.
     variance
-        Of one noise (people²).
+        The variance of one noise (people²).
     chance
-        At most with this probability independent noises would depend as much on the order of questions, on how many and
-        which values a question names, and on how many people it has.
+        An upper bound of the p-value of independence: of the order of questions, of the number and the names of the
+        values in a question, and of its number of people.
     """
 
     counts: FloatArray
@@ -121,19 +116,19 @@ class Fit:
 
 
 def fit_counts(asked: Sequence[AnsweredBlock]) -> Fit | None:
-    """Least squares of answers of one `place`: each is the counts of its values + the noise's mean + a noise.
+    """Fit the counts of values to answers of one `place`: an answer is its values' counts + the noise's mean + a noise.
 
-    Answers that are `outliers` of the fit are left out. Standard errors are the larger of two: as if all noises had one
-    variance, and without that (White 1980). None where there are too few answers.
+    Answers that are `outliers` of the fit are left out. Standard errors are the larger of two: one assumes a common
+    variance of all noises, the other does not (White 1980). None where the answers are fewer than two for each unknown.
     """
-    selections, answers = _distinct_questions(asked)
+    selections, answers = _select_distinct_questions(asked)
     known = np.flatnonzero(selections.any(axis=0))
     unknowns = len(known) + 1
     design = np.hstack([selections[:, known], np.ones((len(answers), 1))]).astype(np.float64)
     kept = np.ones(len(answers), np.bool_)
-    for _ in range(MAX_FITS):
+    for _ in range(30):  # an upper limit: the loop ends when the outliers stay the same
         left = design[kept]
-        if len(left) < ANSWERS_EACH * unknowns:
+        if len(left) < 2 * unknowns:
             return None
         inverse = np.linalg.pinv(left.T @ left, rcond=1e-9, hermitian=True)
         solution = inverse @ (left.T @ answers[kept])
@@ -156,22 +151,22 @@ def fit_counts(asked: Sequence[AnsweredBlock]) -> Fit | None:
         offset=float(solution[-1]),
         offset_error=float(error[-1]),
         variance=variance,
-        chance=_independent(selections[before], np.round(answers[before] - residuals), residuals),
+        chance=_dependence_p_value(selections[before], np.round(answers[before] - residuals), residuals),
     )
 
 
-def _distinct_questions(asked: Sequence[AnsweredBlock]) -> tuple[BoolArray, IntArray]:
-    """Usable questions and answers, each question once: the same people have the same noise."""
+def _select_distinct_questions(asked: Sequence[AnsweredBlock]) -> tuple[BoolArray, IntArray]:
+    """The usable questions, each once, since the same people have the same noise, and their answers."""
     selections = np.vstack([one.selections for one in asked])
     answers = np.concatenate([one.answers for one in asked])
-    plausible = np.concatenate([_plausible(one.answers) for one in asked])
+    plausible = np.concatenate([_flag_plausible(one.answers) for one in asked])
     _, first = np.unique(np.packbits(selections[plausible], axis=1), axis=0, return_index=True)
     first = np.sort(first)  # in the order of asking, which shows whether noise depends on it
     return selections[plausible][first], answers[plausible][first]
 
 
-def _plausible(answers: IntArray) -> BoolArray:
-    """Which answers of partitions, first sides and then second ones, are usable and have no sum that is an outlier."""
+def _flag_plausible(answers: IntArray) -> BoolArray:
+    """Flags of the usable answers of partitions, first sides, then second sides, whose sum is not an outlier."""
     plausible = usable(answers)
     halves = answers.reshape(2, -1)
     both = np.asarray(np.all(plausible.reshape(2, -1), axis=0))
@@ -180,15 +175,16 @@ def _plausible(answers: IntArray) -> BoolArray:
     return plausible & ~np.tile(wrong, 2)
 
 
-def _independent(selections: BoolArray, people: FloatArray, residuals: FloatArray) -> float:
-    """At most how probable it is that independent noises depend as much on what must not matter (see `Fit.chance`)."""
+def _dependence_p_value(selections: BoolArray, people: FloatArray, residuals: FloatArray) -> float:
+    """An upper bound of the p-value of independent noises (see `Fit.chance`)."""
     from scipy.stats import chi2, norm  # half a second
 
     n = len(residuals)
     noise = residuals - residuals.mean()
     variance = float(noise @ noise) / n
-    if not variance > (ROUND_OFF * max(1.0, float(np.abs(people).max(initial=0.0)))) ** 2:
-        return 1.0  # exact answers, but for round-off
+    # A fit to exact answers misses them by rounding errors of about 1e-9 of the largest count.
+    if not variance > (1e-9 * max(1.0, float(np.abs(people).max(initial=0.0)))) ** 2:
+        return 1.0
     chances = []
     groups = (
         np.arange(n) * 16 // n,
@@ -199,44 +195,38 @@ def _independent(selections: BoolArray, people: FloatArray, residuals: FloatArra
     )
     for group in groups:
         _, place, size = np.unique(group, return_inverse=True, return_counts=True)
-        # Groups of one say nothing: each noise is as far from 0 as it is.
+        # A group of one noise tells nothing of dependence.
         sums, many = np.bincount(place, weights=noise), size > 1
         square = float(np.sum(np.square(sums[many]) / size[many])) / variance
         chances.append(float(chi2.sf(square, max(int(np.count_nonzero(many)), 1))))
-    for lag in LAGS:
+    for lag in (1, 2, 3, 4, 5, 8, 16, 32, 64):
         if 8 * lag < n:
             correlation = float(noise[lag:] @ noise[:-lag]) / (variance * math.sqrt(n - lag))
             chances.append(2 * float(norm.sf(abs(correlation))))
     return min(1.0, len(chances) * min(chances))
 
 
-#: In parts of the largest count: errors of a fit to exact answers.
-ROUND_OFF: Final = 1e-9
-#: Standard errors of an estimate that can tell fractions, and of one whose nearest whole number is as good as sure.
-TELLING, DECISIVE = 0.2, 0.15
-#: Standard errors with which a set shows that one person came or left.
-SHARP: Final = 0.5
-#: A check fails where assumptions that hold would fail it less often than that.
+#: Level of each check of the assumptions: one check in 1,000 fails although they hold.
 LEVEL: Final = 1e-3
-#: An estimate so many standard errors below half a person less than none is no count.
-FAR: Final = 5.0
-#: Rounding at random has twice the variance of rounding to the nearest multiple, and is noise.
-ROUNDING: Final = 1.5
-#: Standard errors below this (people) are taken to be this: of a few answers that agree by chance they are 0.
-SMALLEST_ERROR: Final = 1e-3
-FRACTIONS: Final = "counts are not whole: the noise of different questions is not independent, or answers are no counts"
-NEGATIVE: Final = "a count is negative: the answers hold more than people and independent noise"
-DEPENDENT: Final = (
+#: Standard errors beyond its limit at which an estimate contradicts the assumptions: one normal estimate in 3 million.
+CONTRADICTION_STANDARD_ERRORS: Final = 5.0
+#: Smallest standard error, in people: a few answers that agree by chance would have a standard error of 0.
+MIN_STANDARD_ERROR: Final = 1e-3
+#: Text of the contradiction that estimates lie between whole numbers.
+FRACTIONAL_COUNTS: Final = (
+    "counts are not whole: the noise of different questions is not independent, or answers are no counts"
+)
+#: Text of the contradiction that noises depend on the questions.
+DEPENDENT_NOISE: Final = (
     "noises are not independent: they depend on the order of questions, or on more than the people counted"
 )
-CHANGED: Final = "counts of the same people do not agree: people came or left meanwhile, or the noise has a mean"
-ROUNDED: Final = "all answers are multiples of {}: they are rounded counts, not counts with noise"
-BIASED: Final = "answers are too large or too small by {:.3g} on average: what is published is not a count with noise"
+#: Text of the contradiction that sets of the same people have different counts.
+CHANGED_PEOPLE: Final = "counts of the same people do not agree: people came or left meanwhile, or the noise has a mean"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """A set of values that is counted to learn one value: `sign`·(its count − the base set's), or with 0 its count.
+    """A set of values whose count tells one value's: `sign`·(its count − the base set's), or with sign 0 its count.
 
     `published`: the system's own answer for the value.
     """
@@ -251,7 +241,7 @@ class Difference:
 class Examination:
     """The count of each value, and the probability that it is right.
 
-    `failed`: what the answers contradict, in words; () where they agree with the assumptions.
+    `failed`: the contradictions of the answers to the assumptions, in words; () if they agree.
     """
 
     counts: tuple[int, ...]
@@ -261,41 +251,41 @@ class Examination:
 
 @dataclass(slots=True)
 class _Deviations:
-    """How far estimates lie from what they should be.
+    """The deviations of estimates from their expected values, in people.
 
-    `rows`: distance, standard error, how many offsets are in it, and whether it would lie anywhere between whole
-    numbers if it meant nothing.
+    `rows`: deviation, standard error, number of noise means in the estimate, and a flag: whether the estimate of broken
+    assumptions would lie anywhere between whole numbers.
     """
 
     rows: list[tuple[float, float, float, bool]] = field(default_factory=list)
 
     def add(self, apart: float, error: float, offsets: float = 0.0, *, telling: bool = False) -> None:
-        """Of two estimates of the same; nothing where an error is infinite."""
+        """Add the difference of two estimates of the same count, unless its error is infinite."""
         if error < math.inf:
             self.rows.append((apart, error, offsets, telling))
 
     def add_average(self, one: Average, variance: float | None, people: int, offset: float) -> None:
-        """Of an average and what a fit expects of it: so many people, and the mean of the noise."""
+        """Add the difference of an average from the `people` of a fit and the fit's mean of the noise, `offset`."""
         self.add(one.mean - (people + one.noises * offset), one.error(variance), one.noises)
 
     def add_whole(self, estimate: float, error: float, offsets: float = 0.0) -> None:
-        """Of an estimate and the nearest whole number; nothing where the error is too large to tell."""
-        if error <= TELLING:
+        """Add the difference of an estimate from the nearest whole number, unless its error is above 0.2 people."""
+        if error <= 0.2:  # a larger error does not tell fractions from whole numbers
             self.add(estimate - nearest(estimate), error, offsets, telling=True)
 
     def judge(self, offset_error: float) -> tuple[float, float, float]:
-        """The ratio of Birge, the probability of deviations that are larger, and the evidence for whole numbers.
+        """The ratio of Birge, the p-value of the deviations, and the evidence for whole numbers.
 
         The evidence is the likelihood of these deviations divided by that of estimates that lie anywhere between whole
-        numbers. Estimates that share the estimated mean of the noise share its error: one more unknown, known so well.
+        numbers. Estimates that share the estimated mean of the noise share its error, `offset_error`: one more unknown.
         """
         if not self.rows:
             return 1.0, 1.0, 1.0
         from scipy.stats import chi2, norm  # half a second
 
         apart, errors, offsets, telling = map(np.array, zip(*self.rows, strict=True))
-        weights = 1 / np.square(np.maximum(errors, SMALLEST_ERROR))
-        known = 1 / max(offset_error, SMALLEST_ERROR) ** 2
+        weights = 1 / np.square(np.maximum(errors, MIN_STANDARD_ERROR))
+        known = 1 / max(offset_error, MIN_STANDARD_ERROR) ** 2
         precision = float(offsets @ (weights * offsets)) + known
         shared = float(offsets @ (weights * apart)) / precision
         square = float(weights @ np.square(apart)) - precision * shared**2
@@ -318,29 +308,31 @@ def examine(
     *,
     fitted: bool = True,
 ) -> Examination:
-    """Compare all that answers say of the same counts; the counts, and what may be claimed of them.
+    """Compare all estimates of the same counts, and return the counts with their probabilities and contradictions.
 
     Parameters
     ----------
     attribute, where
-        Whose values are counted, of which people.
+        The attribute whose values are counted, and the sub-population.
     differences, averages
         The sets of values that were counted, and their counts.
     first, again
-        The base set's count; and that of some sets by another attribute's partitions, if there is one: of the base set
-        itself first.
+        The base set's count; and the counts of some sets by another attribute's partitions, if one exists: of the base
+        set itself first.
     fitted
-        False: counts are those of Algorithm 4, though the fit may know better.
+        False: counts are those of Algorithm 4, even if the fit has smaller standard errors.
     """
     variance = noise_variance([first, *averages])
-    base = _own(attribute, where, first.asked)
+    base = _select_own(attribute, where, first.asked)
     fit = fit_counts(base) if base else None
     estimates = [
-        UNKNOWN if fit is None or one.sign >= 0 else (float(fit.counts[one.value]), float(fit.errors[one.value]))
+        UNKNOWN_ESTIMATE
+        if fit is None or one.sign >= 0
+        else (float(fit.counts[one.value]), float(fit.errors[one.value]))
         for one in differences
     ]
     deviations, offset_error = _Deviations(), 0.0
-    if decisive := fit is not None and _decisive(fit, base):
+    if decisive := fit is not None and _is_decisive(fit, base):
         whole = np.nan_to_num(np.floor(fit.counts + 0.5)).astype(np.int64)
         fit = _with_counts(fit, base, whole)
         offset_error = fit.offset_error
@@ -349,7 +341,9 @@ def examine(
         for i, (one, other) in enumerate(zip(differences, averages, strict=True)):
             if one.sign < 0:
                 deviations.add_average(other, variance, int(whole[one.values].sum()), fit.offset)
-            elif one.sign > 0 and (alone := _count_outside(one.value, whole, fit, _own(attribute, where, other.asked))):
+            elif one.sign > 0 and (
+                alone := _count_outside(one.value, whole, fit, _select_own(attribute, where, other.asked))
+            ):
                 estimates[i] = alone[0], math.hypot(alone[1], offset_error)
                 deviations.add_whole(*alone, 1.0)
     else:
@@ -358,11 +352,11 @@ def examine(
         for other in (first, *averages):
             deviations.add_whole(other.mean, other.error(variance))
     for other in (first, *averages):
-        for apart in _between(other, variance):
+        for apart in _compare_attributes(other, variance):
             deviations.add(*apart)
     fits = [] if fit is None else [fit]
     for other in (first, *averages, *(other for _, other in again)):
-        groups = _groups([one for one in other.asked if not _is_own(one, attribute, where)])
+        groups = _group_by_place([one for one in other.asked if not _is_own(one, attribute, where)])
         fits += [one for one in map(fit_counts, groups) if one is not None]
     for each in fits:
         for estimate in zip(each.counts.tolist(), each.errors.tolist(), strict=True):
@@ -370,23 +364,23 @@ def examine(
     # All standard errors are multiplied by the ratio (Birge 1932).
     ratio, chance, evidence = deviations.judge(offset_error)
     failed = tuple(_contradictions(chance, fits, estimates, [first, *averages], variance))
-    if not decisive and _changed(differences, averages, first, estimates, fits, variance):
-        failed = (*failed, CHANGED)
-    # That assumptions hold, where one system in two breaks them so that estimates lie anywhere between whole numbers:
-    # 1/2 where no estimate is good enough to tell.
+    if not decisive and _have_people_changed(differences, averages, first, estimates, fits, variance):
+        failed = (*failed, CHANGED_PEOPLE)
+    # The probability that the assumptions hold, if one system in two breaks them so that estimates lie anywhere between
+    # whole numbers: 1/2 where no estimate is good enough to tell.
     held = evidence / (1 + evidence)
-    # What is counted beside the base values depends on all of these.
-    base_right = _all_right(fit, ratio) if decisive and fit is not None else 1.0
+    # The count of a value outside the base set depends on all base values.
+    base_right = _probability_all_right(fit, ratio) if decisive and fit is not None else 1.0
     counts, confidence = [], []
     for one, other, estimate in zip(differences, averages, estimates, strict=True):
-        by_fit = estimate if fitted and not failed else UNKNOWN
+        by_fit = estimate if fitted and not failed else UNKNOWN_ESTIMATE
         count, right = _better_count(one, other, first, variance, ratio, by_fit)
         counts.append(count)
         confidence.append(held * (base_right if one.sign > 0 else 1.0) * right)
     return Examination(counts=tuple(counts), confidence=tuple(confidence), failed=failed)
 
 
-def _changed(
+def _have_people_changed(
     differences: Sequence[Difference],
     averages: Sequence[Average],
     first: Average,
@@ -394,23 +388,24 @@ def _changed(
     fits: Sequence[Fit],
     variance: float | None,
 ) -> bool:
-    """Whether the base set without single values does not have the people that it should, by what was asked before.
+    """Whether the counts of the base set without single values contradict the earlier count of the base set.
 
-    That is those of the base set less the fit's count of the value. Where no fit tells these, the sets without one of
-    n values have n − 1 times as many people as the base set, together. What a mean of the noise explains is no change.
+    A set without a value should have the base set's people less the fit's count of the value. Where no fit tells the
+    counts, the sets without one of n values together have n − 1 times as many people as the base set. A difference that
+    a mean of the noise explains is not a change.
     """
     from scipy.stats import norm, t  # half a second
 
     taken = [place for place, one in enumerate(differences) if one.sign < 0]
-    if not variance:  # nothing is claimed then; and of three sums that agree by chance it is 0, too
+    if not variance:  # then the attack claims nothing; three sums that agree by chance have a variance of 0, too
         return False
-    # Few sums tell the noise badly: Student's law reaches `LEVEL` so many times as far out as the normal one.
+    # Few sums tell the noise badly: `wide` is the ratio of the quantiles of Student's law and the normal law.
     freedom = sum(one.freedom for one in (first, *averages))
     wide = float(t.isf(LEVEL / 4, freedom) / norm.isf(LEVEL / 4))
     without, apart, error = [averages[place] for place in taken], _Deviations(), first.error(variance)
     for place, other in zip(taken, without, strict=True):
         count, spread = estimates[place]
-        if (both := math.hypot(other.error(variance), spread)) <= SHARP:
+        if (both := math.hypot(other.error(variance), spread)) <= 0.5:  # then one person more or less shows
             apart.add(other.mean - (first.mean - count), wide * both, 1.0)
     values = {differences[place].value for place in taken}
     if apart.rows or not taken or not all(values.issuperset(differences[place].values.tolist()) for place in taken):
@@ -422,22 +417,22 @@ def _changed(
     return apart.judge(0.0)[1] < LEVEL and abs(more - noises * (fits[0].offset if fits else 0)) > abs(more) / 2
 
 
-def _decisive(fit: Fit, asked: Sequence[AnsweredBlock]) -> bool:
-    """Whether the nearest whole number of each value in these questions is as good as sure."""
+def _is_decisive(fit: Fit, asked: Sequence[AnsweredBlock]) -> bool:
+    """Whether each value in these questions has a standard error of at most 0.15 people, so that rounding is safe."""
     selected = np.any([one.selections.any(axis=0) for one in asked], axis=0)
-    return bool(np.all(fit.errors[selected] <= DECISIVE))
+    return bool(np.all(fit.errors[selected] <= 0.15))
 
 
-def _all_right(fit: Fit, ratio: float) -> float:
-    """The probability that all counts of a fit round to the right ones."""
+def _probability_all_right(fit: Fit, ratio: float) -> float:
+    """The probability that all counts of a fit round to the true counts."""
     estimates = zip(fit.counts.tolist(), fit.errors.tolist(), strict=True)
     known = [(count, error) for count, error in estimates if error < math.inf]
     return math.prod(probability_right(count, nearest(count), ratio * error) for count, error in known)
 
 
 def _with_counts(fit: Fit, asked: Sequence[AnsweredBlock], whole: IntArray) -> Fit:
-    """The same fit with the mean of the noise that follows from known counts, shape (values,): much better known."""
-    selections, answers = _distinct_questions(asked)
+    """Replace the fit's mean of the noise by the estimate that known counts give, shape (values,), which is better."""
+    selections, answers = _select_distinct_questions(asked)
     noise = answers - selections.astype(np.int64) @ whole[: selections.shape[1]]
     noise = noise[~outliers(noise)]
     error = math.sqrt(max(float(noise.var()), fit.variance) / len(noise))
@@ -451,27 +446,31 @@ def _contradictions(
     averages: Sequence[Average],
     variance: float | None,
 ) -> Iterator[str]:
-    """What the answers contradict, in words."""
+    """The contradictions of the answers to the assumptions, in words."""
     if chance < LEVEL:
-        yield FRACTIONS
+        yield FRACTIONAL_COUNTS
     if fits and len(fits) * min(each.chance for each in fits) < LEVEL:
-        yield DEPENDENT
+        yield DEPENDENT_NOISE
     units = [np.gcd.reduce(part.answers[usable(part.answers)]) for one in averages for part in one.asked]
     unit = int(np.gcd.reduce(np.array(units, np.int64)))
-    if unit > 1 and variance is not None and variance < ROUNDING * (unit**2 - 1) / 12:
-        yield ROUNDED.format(unit)
-    if any(count < -0.5 - FAR * error for count, error in estimates):
-        yield NEGATIVE
+    # Rounding at random has twice the variance of rounding to the nearest multiple, and is noise: 1.5 lies between.
+    if unit > 1 and variance is not None and variance < 1.5 * (unit**2 - 1) / 12:
+        yield f"all answers are multiples of {unit}: they are rounded counts, not counts with noise"
+    if any(count < -0.5 - CONTRADICTION_STANDARD_ERRORS * error for count, error in estimates):
+        yield "a count is negative: the answers hold more than people and independent noise"
     for each in fits:
-        if abs(each.offset) > math.sqrt(each.variance) + FAR * each.offset_error:
-            yield BIASED.format(each.offset)
+        if abs(each.offset) > math.sqrt(each.variance) + CONTRADICTION_STANDARD_ERRORS * each.offset_error:
+            yield (
+                f"answers are too large or too small by {each.offset:.3g} on average: what is published is not a count "
+                "with noise"
+            )
             break
 
 
 def _better_count(
     one: Difference, other: Average, first: Average, variance: float | None, ratio: float, estimate: Estimate
 ) -> tuple[int, float]:
-    """The count of one value by the way with the smaller standard error, Algorithm 4 or the fit; and whether right."""
+    """The count of one value by Algorithm 4 or the fit, by the smaller error, and the probability that it is right."""
     mean, error = estimate
     other_error, base_error = other.error(variance), first.error(variance)
     if error < (math.hypot(other_error, base_error) if one.sign else other_error):
@@ -488,9 +487,9 @@ def _better_count(
 
 
 def _count_outside(value: int, whole: IntArray, fit: Fit, asked: Sequence[AnsweredBlock]) -> Estimate | None:
-    """The count of a value outside the base set, from the answers that it is in, less the base values in each.
+    """Estimate the count of a value outside the base set from the answers about it, less the base values in each.
 
-    With its standard error, but for that of the noise's mean; None where there are too few answers.
+    The standard error does not hold the error of the noise's mean. None for fewer than two answers.
     """
     rest = []
     for one in asked:
@@ -512,20 +511,21 @@ def _is_own(one: AnsweredBlock, attribute: str, where: Where) -> bool:
     return one.attribute == attribute and dict(one.where) == dict(where)
 
 
-def _own(attribute: str, where: Where, asked: Sequence[AnsweredBlock]) -> list[AnsweredBlock]:
+def _select_own(attribute: str, where: Where, asked: Sequence[AnsweredBlock]) -> list[AnsweredBlock]:
+    """The blocks of questions about values of the attribute itself."""
     return [one for one in asked if _is_own(one, attribute, where)]
 
 
-def _groups(asked: Sequence[AnsweredBlock]) -> list[list[AnsweredBlock]]:
-    """Questions by what can be fitted together."""
+def _group_by_place(asked: Sequence[AnsweredBlock]) -> list[list[AnsweredBlock]]:
+    """Group blocks of questions by their place, since one fit takes one place."""
     ordered = sorted(asked, key=lambda one: repr(one.place))
     return [list(group) for _, group in groupby(ordered, key=lambda one: one.place)]
 
 
-def _between(one: Average, variance: float | None) -> Iterator[Estimate]:
-    """How far the means of a set's sums by one attribute lie from those by the attributes before, with its error."""
+def _compare_attributes(one: Average, variance: float | None) -> Iterator[Estimate]:
+    """The difference of a set's mean sum by each attribute from the mean by the attributes before, with its error."""
     mean, information = 0.0, 0.0
-    for group in _groups(one.asked):
+    for group in _group_by_place(one.asked):
         sums = np.concatenate([Sums.of(part.answers.reshape(2, -1)).totals for part in group])
         sums = sums[~outliers(sums)]
         if not len(sums) or not variance:

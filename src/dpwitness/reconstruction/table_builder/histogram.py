@@ -1,4 +1,4 @@
-"""The averaging attack on a whole histogram: Asghar & Kaafar (2020), section 4.2.2. It sees nothing but answers."""
+"""The averaging attack on a whole histogram, which sees answers alone: Asghar & Kaafar (2020), section 4.2.2."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,36 +16,40 @@ from dpwitness.reconstruction.table_builder.averaging import (
     value_positions,
 )
 from dpwitness.reconstruction.table_builder.confidence import Difference, examine
-from dpwitness.reconstruction.table_builder.supply import PER_VARIANCE, PILOT, Plan, Supply
+from dpwitness.reconstruction.table_builder.supply import PARTITIONS_PER_VARIANCE, PILOT_PARTITIONS, Plan, Supply
 from dpwitness.reconstruction.table_builder.systems import System
 from dpwitness.reconstruction.table_builder.tables import IntArray, Value, Where
 
-#: Called with how many values are done, of how many.
+#: A function that is called with the number of counted values and the number of all values.
 Progress: TypeAlias = Callable[[int, int], None]
-NO_NOISE: Final = "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
+#: Note of a result whose sums all agree, so that nothing is claimed.
+NO_NOISE_NOTE: Final = (
+    "all sums agree: the answers are exact, or totals are sums of published answers, whose noise stays"
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Histogram:
-    """A recovered histogram: for each value its count, and the noisy answer that the system gives directly.
+    """A recovered histogram: the count of each value, and the noisy answer that the system gives directly.
 
     Attributes
     ----------
     confidence
-        For each count the probability that it is right, as far as answers alone can tell (see `probability_right`).
+        The probability that each count is right, by the answers alone (see `probability_right`).
     base
         Values of the base set; all counts depend on its count.
     base_kinds, kinds
-        Numbers of partitions by how many parts they have, for the base set and for each value: ((2, 200),).
+        Pairs of a number of parts and the number of partitions into as many parts, for the base set and for each value:
+        ((2, 200),).
     partitions
-        Two-partitions that were wanted for each value.
+        The number of two-partitions that were planned for each value.
     variance
-        Of one noise, estimated from the answers (people²); None where no two sums could be compared.
+        The variance of one noise, estimated from the answers (people²); None where no two sums could be compared.
     workarounds
-        What was done beside partitioning the attribute's values, in words.
+        Notes on steps other than partitioning the attribute's values, in words.
     failed_checks
-        What in the answers contradicts the attack's assumptions, in words (see `examine`). Unless this is empty the
-        counts are guesses, and `confidence` says nothing.
+        The contradictions of the answers to the attack's assumptions, in words (see `examine`). If there are any, the
+        counts are guesses, and `confidence` is meaningless.
     """
 
     attribute: str
@@ -70,7 +74,7 @@ class Histogram:
         return Finding(guess=np.array(self.counts), probability=claims, contradicted=self.failed_checks)
 
     def to_json(self) -> dict[str, object]:
-        """What was counted, and by how many questions."""
+        """The attribute, values and numbers of questions, as a dict for JSON."""
         return {
             "where": {name: list(values) for name, values in self.where.items()},
             "attribute": self.attribute,
@@ -94,14 +98,14 @@ def recover_histogram(
     where: Where | None = None,
     progress: Progress | None = None,
 ) -> Histogram:
-    """The counts of an attribute's values (section 4.2.2) among the people in `where`; negative ones become 0.
+    """Recover the counts of an attribute's values (section 4.2.2) among the people in `where`, at least 0 each.
 
-    `rng` draws the partitions; `plan` says which values are counted, and by how many questions.
+    `rng` draws the partitions; `plan` has the values to count and the numbers of questions.
 
-    Raises `InvalidParameter` where no answer is above 0, and where the questions that are allowed are too few. Answers
-    may be `MISSING`, as of a system that stops answering: each count is made of those that came, its confidence is of
-    these, and a value of which none came has its published answer with confidence 0. A caller whose system stops
-    in the middle goes on by answering `MISSING` to all that is left; nothing more is needed.
+    Raises `InvalidParameter` where no answer is above 0, and where the plan allows too few questions. An answer may be
+    `MISSING_ANSWER`, if the system stops answering: each count and its confidence use the answers that came, and a
+    value without any answer gets its published answer with confidence 0. So a caller whose system stops in the middle
+    answers `MISSING_ANSWER` to all further questions.
     """
     plan, where = plan or Plan(), where or {}
     asked, known = oracle.asked, oracle.values(attribute)
@@ -111,7 +115,7 @@ def recover_histogram(
     supply = Supply(oracle, rng, attribute, noisy, plan, where)
     base, k, first = _choose_base(supply, plan, len(targets))
     base_k = plan.for_base(k, len(targets))
-    differences = [_difference(base, value, noisy) for value in targets.tolist()]
+    differences = [_plan_difference(base, value, noisy) for value in targets.tolist()]
 
     def done(share: float) -> None:
         if progress is not None:
@@ -119,7 +123,7 @@ def recover_histogram(
 
     if first is None or first.partitions < base_k:
         more = supply.count([base], base_k, lambda share: done(0.0))[0]
-        # Where the system answers no more the pilot is what there is.
+        # A system that stops answering leaves the pilot's count.
         first = more if first is None or more.information >= first.information else first
     if not first.information:
         raise InvalidParameter(f"attribute {attribute!r}: no answer is above 0, so nothing can be averaged")
@@ -140,30 +144,30 @@ def recover_histogram(
         kinds=tuple(one.kinds for one in averages),
         partitions=k,
         variance=variance,
-        workarounds=(*supply.workarounds, NO_NOISE) if variance == 0 else supply.workarounds,
+        workarounds=(*supply.workarounds, NO_NOISE_NOTE) if variance == 0 else supply.workarounds,
         queries=oracle.asked - asked,
         failed_checks=examined.failed,
     )
 
 
 def _choose_base(supply: Supply, plan: Plan, number: int) -> tuple[IntArray, int, Average | None]:
-    """The base set, how many two-partitions each value gets, and the base set's count where it is known already."""
+    """The base set, the number of two-partitions for each value, and the base set's count if the pilot tells it."""
     pilot = plan.pilot(supply.left)
     base = supply.base(plan.base, plan.partitions or pilot)
     first, variance = None, 0.0
     if plan.partitions is None:
         first = supply.count([base], pilot)[0]
-        # Of so few values that no two sums can be compared: as many as there are.
+        # Without two sums to compare, a value gets as many partitions as the pilot.
         estimate = noise_variance([first])
-        variance = PILOT / PER_VARIANCE if estimate is None else estimate
+        variance = PILOT_PARTITIONS / PARTITIONS_PER_VARIANCE if estimate is None else estimate
     spare = supply.overhead(base, plan.partitions_for(variance, number, supply.left)) * (number + 1)
     k = plan.partitions_for(variance, number, supply.left - min(spare, supply.left / 2))
     again = supply.base(plan.base, k)
     return again, k, first if np.array_equal(base, again) else None
 
 
-def _difference(base: IntArray, value: int, noisy: IntArray) -> Difference:
-    """What to count beside the base set to learn the people with one value: the set without it, or with it."""
+def _plan_difference(base: IntArray, value: int, noisy: IntArray) -> Difference:
+    """The set to count beside the base set, which tells one value's count: the base set without or with the value."""
     published = int(noisy[value])
     if value not in base:
         return Difference(value=value, values=np.append(base, value), sign=1, published=published)

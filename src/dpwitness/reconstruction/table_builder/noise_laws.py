@@ -10,6 +10,7 @@ import numpy as np
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.table_builder.tables import FloatArray, IntArray
 
+#: Largest bound r of noise, in people: larger noise would hide every count.
 LARGEST_BOUND: Final = 10_000
 
 
@@ -37,25 +38,26 @@ class NoiseLaw:
 
     @property
     def variance(self) -> float:
-        """Var(E), in people²."""
+        """The variance of the noise, in people²."""
         return float(np.asarray(self.probabilities) @ np.square(np.asarray(self.support, np.float64)))
 
     def at(self, quantiles: FloatArray) -> IntArray:
-        """The noise at each quantile in [0, 1): inversion of the distribution function; same shape."""
+        """The noise at each quantile in [0, 1), by inversion of the distribution function; same shape."""
         cumulative = np.cumsum(self.probabilities)[:-1]
         return np.asarray(self.support, np.int64)[np.searchsorted(cumulative, quantiles, side="right")]
 
     def sample(self, rng: np.random.Generator, n: int) -> IntArray:
-        """`n` independent draws."""
+        """Draw `n` independent noises, in people."""
         return self.at(rng.random(n))
 
 
 def as_law(noise: NoiseLaw | int) -> NoiseLaw:
-    """The law itself, or of a number r the uniform one."""
+    """The given law, or the uniform law on −r…r for a number r."""
     return uniform(noise) if isinstance(noise, int | np.integer) else noise
 
 
-def _radius(r: int) -> int:
+def _check_bound(r: int) -> int:
+    """The bound r as an int. Raises `InvalidParameter` for other numbers than 1 to 10,000."""
     if isinstance(r, bool) or not isinstance(r, int | np.integer) or not r >= 1:
         raise InvalidParameter(f"perturbation r={r!r} must be a whole number of at least 1")
     if r > LARGEST_BOUND:
@@ -64,14 +66,14 @@ def _radius(r: int) -> int:
 
 
 def uniform(r: int) -> NoiseLaw:
-    """Uniform on −r…r: the noise of Algorithm 1."""
-    r = _radius(r)
+    """The uniform law on −r…r, the noise of Algorithm 1."""
+    r = _check_bound(r)
     return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=(1 / (2 * r + 1),) * (2 * r + 1))
 
 
 def layered(r: int) -> NoiseLaw:
-    """The sum of two uniform noises, on −⌊r/2⌋…⌊r/2⌋ and −⌈r/2⌉…⌈r/2⌉."""
-    r = _radius(r)
+    """The law of the sum of two uniform noises, on −⌊r/2⌋…⌊r/2⌋ and −⌈r/2⌉…⌈r/2⌉."""
+    r = _check_bound(r)
     small, large = r // 2, r - r // 2
     p = np.convolve(np.ones(2 * small + 1), np.ones(2 * large + 1))
     return NoiseLaw(support=tuple(range(-r, r + 1)), probabilities=tuple((p / p.sum()).tolist()))
@@ -86,7 +88,7 @@ def maximum_entropy(support: int | Sequence[int], variance: float) -> NoiseLaw:
     """
     from scipy.optimize import brentq
 
-    given = support if isinstance(support, Sequence) else range(-_radius(support), support + 1)
+    given = support if isinstance(support, Sequence) else range(-_check_bound(support), support + 1)
     values = np.array(sorted(set(given)), np.float64)
     if not (len(values) > 1 and values[0] < 0 < values[-1]):
         raise InvalidParameter(f"support {list(given)!r} must hold whole numbers below and above 0")
@@ -121,24 +123,24 @@ def maximum_entropy(support: int | Sequence[int], variance: float) -> NoiseLaw:
 
 
 def truncated_normal(r: int, scale: float) -> NoiseLaw:
-    """N(0, scale²) truncated to [−r, r] and rounded."""
+    """The law of normal noise, N(0, scale²), truncated to [−r, r] and rounded."""
     from scipy.stats import norm
 
-    return _rounded(r, scale, norm)
+    return _round_law(r, scale, norm)
 
 
 def truncated_laplace(r: int, scale: float) -> NoiseLaw:
-    """Lap(scale) truncated to [−r, r] and rounded."""
+    """The law of Laplace noise, Lap(scale), truncated to [−r, r] and rounded."""
     from scipy.stats import laplace
 
-    return _rounded(r, scale, laplace)
+    return _round_law(r, scale, laplace)
 
 
-def _rounded(r: int, scale: float, distribution: Any) -> NoiseLaw:
-    """A continuous law of scipy's on [−r, r] rounded to the nearest whole number: its mass on each unit cell."""
+def _round_law(r: int, scale: float, distribution: Any) -> NoiseLaw:
+    """Round a continuous law of scipy, truncated to [−r, r], to whole numbers: each gets the mass of its unit cell."""
     if not 0 < scale < math.inf:
         raise InvalidParameter(f"scale={scale!r} must be positive and finite")
-    r = _radius(r)
+    r = _check_bound(r)
     edges = np.clip(np.arange(-r, r + 2) - 0.5, -r, r)
     mass = np.diff(distribution.cdf(edges, scale=scale))
     mass = (mass + mass[::-1]) / 2  # symmetric to the last bit, so that the mean is exactly 0

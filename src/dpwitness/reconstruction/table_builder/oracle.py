@@ -1,4 +1,4 @@
-"""A system of the user's under attack: conditions are its questions, and selections of values become conditions."""
+"""The user's own system under attack: its questions are conditions, made of selections of values."""
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
@@ -9,30 +9,30 @@ from typing_extensions import override
 
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.questions import Asking
-from dpwitness.reconstruction.table_builder.systems import MISSING, Block, System
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
 from dpwitness.reconstruction.transcript import Form, as_whole
 
-#: For each attribute that a question names the values that it allows: {"age": [30, 31], "sex": ["F"]}.
+#: The allowed values of each attribute that a question names: {"age": [30, 31], "sex": ["F"]}.
 Condition: TypeAlias = Mapping[str, Sequence[Value]]
 
 
 class Oracle(Protocol):
     """A system under attack: the user's own, behind `--oracle`.
 
-    It may also be an object with `ask_all(questions)`, a list of conditions → as many counts. `values`, a mapping from
-    each attribute to all of its values, may be an attribute of it: then the command needs no --values.
+    The oracle may also be an object with `ask_all(questions)`, a list of conditions → as many counts. It may have an
+    attribute `values`, a mapping from each attribute to all of its values: then the command needs no --values.
     """
 
     def __call__(self, condition: dict[str, list[Value]], /) -> int | None:
-        """How many people satisfy the condition, as the system publishes it: a whole number; 0 or None if suppressed.
+        """The number of people who satisfy the condition, as the system publishes it: whole; 0 or None if suppressed.
 
-        A person satisfies {"age": [30, 31], "sex": ["F"]} who has, of each attribute named, one of the values listed.
+        A person satisfies {"age": [30, 31], "sex": ["F"]} by having one of the listed values of each named attribute.
         """
 
 
-def _plain(value: object) -> Value:
-    """A value as JSON has it. Raises `InvalidParameter` for other things than numbers, flags and texts."""
+def _to_json_value(value: object) -> Value:
+    """The value as a value of JSON. Raises `InvalidParameter` for other types than numbers, flags and texts."""
     plain = value.item() if isinstance(value, np.generic) else value
     if not isinstance(plain, int | float | str):
         raise InvalidParameter(f"value {value!r} of type {type(value).__name__} must be a number, a flag or a text")
@@ -44,16 +44,16 @@ def _plain(value: object) -> Value:
 FORM: Final[Form[Condition]] = Form(
     family="table_builder",
     answer="a whole number, or None for a suppressed count",
-    written=lambda condition: {name: [_plain(value) for value in values] for name, values in condition.items()},
+    written=lambda condition: {name: [_to_json_value(value) for value in values] for name, values in condition.items()},
     handed=lambda condition: {name: list(values) for name, values in condition.items()},
     read=lambda answer: 0.0 if answer is None else as_whole(answer),
 )
 
 
 def values_of(thing: object) -> dict[str, tuple[Value, ...]] | None:
-    """What an oracle says of its attributes in `values`, or None where it says nothing.
+    """The attributes and values that an oracle has in `values`, None without `values`.
 
-    Raises `InvalidParameter` for something that is no mapping of names to values.
+    Raises `InvalidParameter` unless `values` is a mapping from names to lists of values.
     """
     given = getattr(thing, "values", None)
     if given is None or callable(given):  # the method of a mapping
@@ -66,14 +66,14 @@ def values_of(thing: object) -> dict[str, tuple[Value, ...]] | None:
     for name, values in given.items():
         if not isinstance(name, str) or isinstance(values, str) or not hasattr(values, "__iter__"):
             raise InvalidParameter(f"values of the oracle: {name!r} must be a name, with a list of values")
-        found[name] = tuple(_plain(value) for value in values)
+        found[name] = tuple(_to_json_value(value) for value in values)
         if len(set(found[name])) != len(found[name]) or not found[name]:
             raise InvalidParameter(f"values of the oracle: {name!r} needs different values, at least one")
     return found
 
 
 class AskedSystem(System):
-    """The user's system as attacks see it: what asks it, in the form `FORM`, and all values of each attribute."""
+    """The user's system as attacks see it: `asking` asks the questions in the form `FORM`; `values` has all values."""
 
     def __init__(self, asking: Asking[Condition], values: Mapping[str, Sequence[Value]]) -> None:
         super().__init__(values)
@@ -96,10 +96,10 @@ class AskedSystem(System):
         answers = self._asking.ask_some(self._conditions(blocks))
         came = ~np.isnan(answers)
         whole = np.where(came, answers, 0).astype(np.int64)
-        return np.split(np.where(came, whole, MISSING), ends[:-1])
+        return np.split(np.where(came, whole, MISSING_ANSWER), ends[:-1])
 
     def _conditions(self, blocks: Sequence[Block]) -> Iterator[Condition]:
-        """One at a time: of many questions a list would take much memory."""
+        """The conditions of all questions, one at a time, since a list of them would take much memory."""
         for block in blocks:
             known = self.values(block.attribute)
             fixed = {name: list(values) for name, values in block.where.items()}

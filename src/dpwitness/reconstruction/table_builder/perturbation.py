@@ -1,4 +1,4 @@
-"""The perturbation finder: how large the bounded noise of a system is, found from its answers.
+"""The perturbation finder estimates the bound r of a system's noise from its answers.
 
 Asghar & Kaafar (2020), Algorithm 3, with Remarks 1 and 2, and section 7.1.
 """
@@ -25,16 +25,15 @@ from dpwitness.reconstruction.table_builder.systems import Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Value, Where
 from dpwitness.reconstruction.table_builder.theory import weighted_law
 
-#: Values of an attribute whose sets are asked for.
-BASE_SIZE: Final = 16
-NOT_INDEPENDENT: Final = "the sums are not those of independent noise around 0"
+#: Largest number of values of an attribute in the sets that are asked for: 16 values have 21 million pairs of sets.
+MAX_PAIRED_VALUES: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Perturbation:
-    """Sums of noises: of `plus` answers less `minus` others, which would be 0 without noise.
+    """Sums of `plus` answers less `minus` others, in people, which are 0 without noise.
 
-    `attribute`: whose values were added up first, where several were.
+    `attribute`: the attribute whose values were added up, the first if several were.
     """
 
     sums: tuple[int, ...]
@@ -49,14 +48,14 @@ class Perturbation:
 
     @property
     def guess(self) -> int:
-        """The smallest r that explains the sums: n noises within ±r add up to n·r at most."""
+        """The smallest r, in people, that explains the sums: n noises within ±r add up to n·r at most."""
         # Low side: ⌈−z/3⌉. The −⌈z/3⌉ of the printed algorithm misses −3r+1 and −3r+2, which Proposition 2 counts.
         noises = self.plus + self.minus
         return max(-(min(self.sums) // noises), -(-max(self.sums) // noises))
 
     @property
     def confidence(self) -> float | None:
-        """The probability that the guess is right; None where the sums are not those of independent noise around 0."""
+        """The probability that the guess is right; None where independent noise around 0 does not explain the sums."""
         return parameter_right(self.sums, self.guess, self.plus, self.minus)
 
     @property
@@ -66,7 +65,7 @@ class Perturbation:
         return Finding(
             guess=np.array([self.guess]),
             probability=np.array([confidence or 0.0]),
-            contradicted=(NOT_INDEPENDENT,) if confidence is None else (),
+            contradicted=("the sums are not those of independent noise around 0",) if confidence is None else (),
         )
 
 
@@ -79,26 +78,26 @@ def recover_perturbation(
     budget: int | None = None,
     progress: Callable[[], None] = lambda: None,
 ) -> Perturbation:
-    """Algorithm 3 by all that the system has: sub-populations, sets of values, and totals by other attributes.
+    """Find the bound of the noise by Algorithm 3 in sub-populations, sets of values, and totals by other attributes.
 
     Parameters
     ----------
     attribute
-        Whose pairs of values are added up, in sub-populations by the others, or in sets of its own values where it is
-        the only one; None: the one with the fewest values.
+        The attribute whose pairs of values are added up, in sub-populations by the other attributes, or in sets of its
+        own values if it is the only one; None: the attribute with the fewest values.
     sums, budget
-        How many sums are wanted, and questions at most; None: no limit.
+        The number of sums to make, and the largest number of questions; None: no limit.
     progress
-        Called between the steps; it may raise.
+        A function that is called between the steps; it may raise.
 
-    Raises `InvalidParameter` where the budget does not do for one sum, or no sum could be had.
+    Raises `InvalidParameter` where the budget is too small for one sum, and where no answers give a sum.
     """
     asked = oracle.asked
     attribute = attribute or min(oracle.attributes, key=lambda name: len(oracle.values(name)))
     least = len(oracle.values(attribute)) + 3
     if budget is not None and budget < least:
         raise InvalidParameter(f"--budget {budget} is too small: one sum of {attribute!r} takes {least} questions")
-    base = choose_base(oracle, attribute, BASE_SIZE)
+    base = choose_base(oracle, attribute, MAX_PAIRED_VALUES)
     if budget is not None:
         sums = min(sums, max(1, (budget - oracle.asked) // 3))
     values = {name: oracle.values(name) for name in oracle.attributes}
@@ -109,18 +108,18 @@ def recover_perturbation(
             raise InvalidParameter(f"attribute {attribute!r} has {len(base)} answers above 0: at least 2 are needed")
         within = islice(sub_populations(values, attribute, rng), None if budget is None else sums)
         pair = int(base[0]), int(base[1])
-        # A budget must last for the other way, too, where these sums turn out to be 0 by themselves.
-        first_few = None if budget is None or len(values) < 3 else FEW
+        # The budget must last for section 7.1, too, if these sums turn out to be 0 without noise.
+        first_few = None if budget is None or len(values) < 3 else MIN_INFORMATIVE_SUMS
         _, answers = in_sub_populations(oracle, attribute, pair, within, sums, first_few)
         for name in sorted(values, key=lambda name: -len(values[name])):
             progress()
             if first_few is not None and len(answers) >= first_few and not largest_sum(answers).guess:
                 break
-            # Sub-populations may be few: sets of values are as good, so that more attributes never tell less.
+            # Sums of sets of values replace missing sub-populations, so that more attributes never tell less.
             missing = sums - len(answers)
             if budget is not None:
                 missing = min(missing, (budget - oracle.asked - len(values[name])) // 3)
-            if missing > 0 and len(base := choose_base(oracle, name, BASE_SIZE)) >= 2:
+            if missing > 0 and len(base := choose_base(oracle, name, MAX_PAIRED_VALUES)) >= 2:
                 answers = np.vstack([answers, pairs_within(oracle, rng, name, base, missing)])
     found = largest_sum(answers)
     if not found.guess and len(values) >= 3:
@@ -136,7 +135,7 @@ def recover_perturbation(
 
 
 def sub_populations(values: Mapping[str, Sequence[Value]], attribute: str, rng: np.random.Generator) -> Iterator[Where]:
-    """By single values of the other attributes, in random order, then by pairs of them."""
+    """Sub-populations by single values of the other attributes, in random order, then by pairs of values."""
     others = sorted((name for name in values if name != attribute), key=lambda name: -len(values[name]))
     for name in others:
         for i in rng.permutation(len(values[name])):
@@ -157,11 +156,12 @@ def in_sub_populations(
     m: int,
     first_few: int | None = None,
 ) -> tuple[list[Where], IntArray]:
-    """Algorithm 3's questions with Remarks 1 and 2: two values, apart and together, in `m` suitable sub-populations.
+    """Ask Algorithm 3's questions, with Remarks 1 and 2, about two values and both in `m` suitable sub-populations.
 
-    Returns the first conditions that suit, and their answers (n₁, n₂, n₁ + n₂), shape (conditions, 3). In these no
-    answer is 0, and no two share their contributors: two conditions surely differ where they exclude each other, and
-    where their totals have unequal answers (Lemma 2). `first_few`: where so many show no noise, these are all.
+    Returns the first suitable conditions, and their answers (n₁, n₂, n₁ + n₂), shape (conditions, 3). A suitable
+    condition has no answer of 0 and shares its contributors with no other: two conditions surely differ where they
+    exclude each other, and where their totals have unequal answers (Lemma 2). `first_few`: the number of conditions
+    after which the questions end if these show no noise.
     """
     selections = np.zeros((3, len(oracle.values(attribute))), np.bool_)
     selections[[0, 2], pair[0]] = True
@@ -181,25 +181,26 @@ def in_sub_populations(
         blocks = [Block(attribute=attribute, selections=selections, where=where) for where in some]
         for condition, answers in zip(some, oracle.ask_all(blocks), strict=True):
             rivals = totals.setdefault(int(answers[2]), [])
-            if usable(answers).all() and all(_exclude(condition, rival) for rival in rivals):
+            if usable(answers).all() and all(_exclude_each_other(condition, rival) for rival in rivals):
                 rivals.append(condition)
                 found.append(condition)
                 rows.append(answers)
     return found, np.array(rows, np.int64).reshape(-1, 3)
 
 
-def _exclude(first: Where, second: Where) -> bool:
+def _exclude_each_other(first: Where, second: Where) -> bool:
+    """Whether no person can satisfy both conditions, since an attribute would need two values."""
     return any(set(first[name]).isdisjoint(second[name]) for name in first.keys() & second.keys())
 
 
 def find_perturbation_without_totals(
     oracle: System, first: str, second: str, conditions: Iterable[Where], m: int
 ) -> Perturbation:
-    """Algorithm 3 where totals carry no noise of their own: two attributes' sums of the same people (section 7.1).
+    """Find the bound from two attributes' sums of the same people, where totals carry no own noise (section 7.1).
 
-    In each sub-population the answers for all values of the one attribute and those for all of the other have the same
-    true sum. The first `m` sub-populations without an answer of 0 are used. The more values the two have, the more
-    questions this takes: of n noises in all, each must be large.
+    In each sub-population the answers for all values of the first attribute and for all values of the second have the
+    same true sum. The first `m` sub-populations without an answer of 0 are used. Attributes with more values take more
+    questions: all n noises of a sum must be large.
     """
     asked, left = oracle.asked, iter(conditions)
     sizes = [len(oracle.values(name)) for name in (first, second)]
@@ -217,11 +218,11 @@ def find_perturbation_without_totals(
 
 
 def pairs_within(oracle: System, rng: np.random.Generator, attribute: str, base: Positions, m: int) -> IntArray:
-    """Answers (n₁, n₂, n₁ + n₂) for `m` pairs of disjoint sets of values of one attribute; shape (pairs, 3).
+    """Ask about `m` pairs of disjoint sets of values of one attribute: answers (n₁, n₂, n₁ + n₂), shape (pairs, 3).
 
-    No set is asked for twice, so all noises are independent. `base`: positions of values with answers above 0. Asks for
-    fewer pairs where the values allow no more; leaves out those with an answer that is 0 or `MISSING`. Raises
-    `InvalidParameter` for a base of fewer than two values.
+    No set is asked for twice, so all noises are independent. `base`: positions of values with answers above 0. The
+    pairs are fewer where the values allow no more; pairs with an answer that is 0 or `MISSING_ANSWER` are left out.
+    Raises `InvalidParameter` for a base of fewer than two values.
     """
     base = value_positions(oracle, attribute, base)
     if len(base) < 2:
@@ -249,37 +250,37 @@ def largest_sum(answers: IntArray) -> Perturbation:
     return Perturbation(sums=tuple(sums.tolist()), plus=2, minus=1, queries=answers.size)
 
 
-#: Shares of systems whose noise is uniform, or two uniform layers.
-UNIFORM, LAYERED = 0.5, 0.1
-#: Scales of other noise laws, in units of the r in question.
-SCALES = (0.2, 0.3, 0.45, 0.65, 1.0)
-#: What a mean or a correlation of sums, in standard errors, and the Kolmogorov-Smirnov distance times √sums exceed
-#: about once in a thousand times where noises are independent and the law is right.
-LIMIT, DISTANCE_LIMIT = 3.3, 1.95
-FEW: Final = 20
+#: Prior probability that a system's noise is uniform, as in the paper.
+UNIFORM_PRIOR: Final = 0.5
+#: Prior probability that a system's noise is the sum of two uniform layers.
+LAYERED_PRIOR: Final = 0.1
+#: Scales of normal and Laplace noise, in units of the guess for r: from noise that is rarely truncated to wide noise.
+NOISE_SCALES: Final = (0.2, 0.3, 0.45, 0.65, 1.0)
+#: Smallest number of sums whose spread tells that of the noise: fewer may agree by chance.
+MIN_INFORMATIVE_SUMS: Final = 20
 
 
 def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) -> float | None:
-    """The probability that noise lies within ±`guess` and no further, given sums of so many noises.
+    """The probability that the noise's bound is `guess`, given sums of `plus` noises less `minus` others.
 
-    Noise is taken for uniform in one of two systems, and for the sum of two uniform noises, as layers are, in one of
-    ten; in the others for normal or Laplace noise that is truncated at r and rounded, of several scales: its largest
-    values are so rare that sums may never show them. All r are equally probable beforehand.
+    The prior: noise is uniform in one of two systems, the sum of two uniform noises, as layers are, in one of ten, and
+    in the others normal or Laplace noise of several scales that is truncated at r and rounded: its largest values are
+    so rare that sums may never show them. All r are equally probable beforehand.
 
-    None where the sums are not that: where their mean is not 0, or some of them are `outliers`, or they depend on those
-    asked just before, or the law that fits them best does not fit.
+    None where the sums contradict independent noise: their mean is not 0, or some of them are `outliers`, or they
+    depend on the sums asked just before, or the law that fits them best does not fit.
     """
     seen = np.array(sums)
     if not 1 <= guess <= LARGEST_BOUND or np.any(outliers(seen)):
         return None
-    # Of few sums the standard deviation may be anything: that of uniform noise is used where it is larger.
+    # Few sums tell no standard deviation: that of uniform noise is used where it is larger.
     expected = math.sqrt((plus + minus) * guess * (guess + 1) / 3)
-    spread = max(float(seen.std()), 0.5 if len(seen) >= FEW else expected)
+    spread = max(float(seen.std()), 0.5 if len(seen) >= MIN_INFORMATIVE_SUMS else expected)
     apart = [float(seen.mean()) * math.sqrt(len(seen)) / spread]
     apart += [
         float(seen[lag:] @ seen[:-lag]) / (spread**2 * math.sqrt(len(seen))) for lag in (1, 2, 3) if lag < len(seen)
     ]
-    if max(map(abs, apart)) > LIMIT:
+    if max(map(abs, apart)) > 3.3:  # standard errors: independent noise exceeds them once in 1,000 times
         return None
     steps = [0, 1, 2, 3, 4]
     while steps[-1] < 3 * guess + 8:
@@ -288,9 +289,9 @@ def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) ->
     weights, places, laws = [], [], []
     for step, width in zip(steps, widths.tolist(), strict=True):
         r = min(guess + step, LARGEST_BOUND)
-        kinds = [(uniform(r), UNIFORM), (layered(r), LAYERED)]
-        for scale in SCALES:
-            share = (1 - UNIFORM - LAYERED) / 2 / len(SCALES)
+        kinds = [(uniform(r), UNIFORM_PRIOR), (layered(r), LAYERED_PRIOR)]
+        for scale in NOISE_SCALES:
+            share = (1 - UNIFORM_PRIOR - LAYERED_PRIOR) / 2 / len(NOISE_SCALES)
             kinds += [(truncated_normal(r, scale * guess), share), (truncated_laplace(r, scale * guess), share)]
         for law, share in kinds:
             low, p, _ = weighted_law(law, ((1, plus + minus),))
@@ -301,7 +302,8 @@ def parameter_right(sums: tuple[int, ...], guess: int, plus: int, minus: int) ->
     logs = np.array(weights)
     low, p = laws[int(logs.argmax())]
     below = np.searchsorted(np.sort(seen), low + np.arange(len(p)), side="right") / len(seen)
-    if float(np.max(np.abs(below - np.cumsum(p)))) > DISTANCE_LIMIT / math.sqrt(len(seen)):
+    # The Kolmogorov-Smirnov distance of the right law exceeds this limit once in 1,000 times.
+    if float(np.max(np.abs(below - np.cumsum(p)))) > 1.95 / math.sqrt(len(seen)):
         return None
     posterior = np.exp(logs - logs.max())
     return float(posterior[np.array(places) == guess].sum() / posterior.sum())

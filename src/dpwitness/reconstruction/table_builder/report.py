@@ -1,4 +1,4 @@
-"""Results of averaging attacks: what they know without the truth, and a comparison with the truth."""
+"""Results of averaging attacks: their claims without the truth, and a comparison with the truth if it is known."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -12,22 +12,20 @@ from dpwitness.reconstruction.report import Asked, Finding, Result, draw_claims,
 from dpwitness.reconstruction.table_builder.histogram import Histogram
 from dpwitness.reconstruction.table_builder.noise_laws import LARGEST_BOUND, NoiseLaw
 from dpwitness.reconstruction.table_builder.perturbation import Perturbation
-from dpwitness.reconstruction.table_builder.systems import INDEPENDENT, Simulation
+from dpwitness.reconstruction.table_builder.systems import INDEPENDENT_SYSTEMS, Simulation
 from dpwitness.reconstruction.table_builder.theory import expected_right, histogram_bound, perturbation_found
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-#: Noises × bound, beyond which the exact law is not computed: its transform would take gigabytes.
-LARGEST_LAW: Final = 1 << 25
-#: Number of rows of a table in the text.
+#: Largest number of counts in a printed table, so that it fits on a screen; --json has all counts.
 MAX_ROWS: Final = 12
 
 Rows = list[tuple[str, str | None]]
 
 
-def _described(system: Simulation | Asked, data: str | None) -> tuple[dict[str, object], Rows]:
-    """JSON values and rows of text about the system that was attacked, and where the people, or the truth, are from."""
+def _describe_system(system: Simulation | Asked, data: str | None) -> tuple[dict[str, object], Rows]:
+    """The JSON values and rows of text about the attacked system and the data, which hold the people or the truth."""
     if isinstance(system, Asked):
         limits = {"budget": system.budget, "rate": system.rate}
         name = ", ".join([system.oracle, *(f"{k} {v:,}" for k, v in limits.items() if v is not None)])
@@ -41,13 +39,14 @@ def _described(system: Simulation | Asked, data: str | None) -> tuple[dict[str, 
 
 
 def theory_of(law: NoiseLaw | None, found: Histogram, true: Sequence[int]) -> tuple[float | None, float | None]:
-    """The union bound for all counts, often 0, and how many are right on average by the exact law of such a run.
+    """The union bound for all counts, often 0, and the expected number of right counts by the exact law of the noise.
 
-    None where the noise's law is not known, or a count has no sum at all.
+    Both are None where the noise's law is not known, where a count has no sum, and where the law is too large.
     """
     kinds = {*found.kinds, found.base_kinds}
     noises = max(sum(parts * k for parts, k in one) for one in kinds)
-    if law is None or () in kinds or noises * 2 * law.bound > LARGEST_LAW:
+    # The transform of a law with more than 2²⁵ values would take gigabytes.
+    if law is None or () in kinds or noises * 2 * law.bound > 1 << 25:
         return None, None
     fewest = min(kinds, key=lambda one: sum(k / parts for parts, k in one))
     expected = expected_right(law, found.base_kinds, found.kinds, [t == 0 for t in true])
@@ -65,11 +64,11 @@ def histogram_result(
     seed: int,
     seconds: float,
 ) -> Result:
-    """What was recovered, the probability that it is right, and how much is right where the true counts are known.
+    """The result of the histogram attack: counts, their probabilities, and the number of right counts if known.
 
-    `law`: of the noise, where the theory of independent noises holds; see `theory_of`.
+    `law`: the law of the noise if the theory of independent noises holds, see `theory_of`.
     """
-    values, rows = _described(system, data)
+    values, rows = _describe_system(system, data)
     finding, size = found.finding, len(found.values)
     truth = None if true is None else np.array(true)
     where = " and ".join(f"{name} = {' or '.join(map(str, chosen))}" for name, chosen in found.where.items())
@@ -113,15 +112,15 @@ def histogram_result(
         values={"recover": "histogram", **values} | found.to_json() | finding_json(finding, truth) | compared,
         heading=heading,
         rows=rows,
-        table=list(_table(found, finding, true)),
+        table=list(_format_counts(found, finding, true)),
         draw=partial(draw_claims, finding=finding, truth=truth, parts=f"value of {found.attribute}, in order"),
         seed=seed,
         seconds=seconds,
     )
 
 
-def _table(found: Histogram, finding: Finding, true: Sequence[int] | None) -> Iterator[str]:
-    """Counts: wrong or doubtful ones first, where there are too many."""
+def _format_counts(found: Histogram, finding: Finding, true: Sequence[int] | None) -> Iterator[str]:
+    """The lines of a table of counts; of too many counts, wrong or doubtful counts are printed first."""
     size, sure = len(found.values), finding.probability
     wrong = set() if true is None else {i for i in range(size) if found.counts[i] != true[i]}
     order = sorted(range(size), key=lambda i: (i not in wrong, sure[i] if true is None else 0, i))
@@ -148,13 +147,13 @@ def perturbation_result(
     seed: int,
     seconds: float,
 ) -> Result:
-    """The guess for r, and the probability that it is right.
+    """The result of the perturbation finder: the guess for r in people, and the probability that it is right.
 
-    `law`, `noise_bound`: of a simulated system, see `SimulatedSystem`; None of the user's.
+    `law`, `noise_bound`: those of a simulated system, see `SimulatedSystem`; None for the user's own system.
     """
-    values, rows = _described(system, data)
+    values, rows = _describe_system(system, data)
     finding, sums = found.finding, len(found.sums)
-    independent = isinstance(system, Simulation) and system.system in (*INDEPENDENT, "without-totals")
+    independent = isinstance(system, Simulation) and system.system in (*INDEPENDENT_SYSTEMS, "without-totals")
     known = law if independent else None  # where the theory holds for the system
 
     def shows(noise: NoiseLaw | int, number: int) -> float:
@@ -207,7 +206,7 @@ def perturbation_result(
 
 
 def _draw_proposition(axes: "Axes", found: Perturbation, single: float, label: str) -> None:
-    """The probability of Proposition 2 against the number of sums, with this attack's number marked."""
+    """Draw the probability of Proposition 2 against the number of sums, and mark this attack's number."""
     last = max(len(found.sums), math.ceil(4.6 / max(single, 1e-9)))  # e^−4.6 = 0.01
     sums = np.unique(np.maximum(1, last * np.arange(1, 201) // 200))
     axes.plot(sums, -np.expm1(sums * math.log1p(-min(single, 1 - 1e-16))), label=label)

@@ -1,7 +1,7 @@
-"""How many questions a count takes, and where enough different ones come from.
+"""The supply of questions: their number for a count, and the partitions of values that give different questions.
 
-Asghar & Kaafar (2020), section 4.2.2, and appendix C for attributes that allow too few partitions of their own: those
-suppressed values that certainly have people are partitioned as well, then the values of other attributes within the
+Asghar & Kaafar (2020), section 4.2.2, and appendix C for attributes that allow too few partitions of their own: the
+supply then partitions suppressed values that certainly have people, and the values of other attributes within the
 counted set.
 """
 
@@ -24,43 +24,44 @@ from dpwitness.reconstruction.table_builder.averaging import (
     two_partitions,
     value_positions,
 )
-from dpwitness.reconstruction.table_builder.systems import MISSING, Block, System
+from dpwitness.reconstruction.table_builder.systems import MISSING_ANSWER, Block, System
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Where
 
-#: Two-partitions for a noise of variance 1. The mean then has 0.14 people of standard error, and rounds wrong once in
-#: 2,400 times: what the paper's 200 two-partitions give at r = 2, variance 2.
-PER_VARIANCE: Final = 100
-#: The base set gets so many times as many: if its count is wrong so are all, which happens once in 10⁷ times.
+#: Number of two-partitions for each person² of the noise's variance: the mean then has a standard error of 0.14 people
+#: and rounds wrong once in 2,400 times, as with the paper's 200 two-partitions at r = 2, variance 2.
+PARTITIONS_PER_VARIANCE: Final = 100
+#: Factor of the base set's number of two-partitions: its count, on which all depend, is wrong once in 10⁷ times.
 BASE_FACTOR: Final = 2.5
-#: Two-partitions from which the variance of the noise is estimated, where the number of questions is to follow it.
-PILOT: Final = 200
-#: Values in the base set; 20 have 524,287 two-partitions.
+#: Number of two-partitions that estimate the noise's variance to 10 %, if the number of questions depends on it.
+PILOT_PARTITIONS: Final = 200
+#: Largest number of values in the base set; 20 values have 524,287 two-partitions, more than any count takes.
 BASE_SIZE: Final = 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """How many questions the attack asks, and about which values.
+    """The values to count and the numbers of questions of an attack.
 
     Attributes
     ----------
     targets
-        Positions of the values to be counted; None: all of them.
+        Positions of the values to count; None: all values.
     partitions
-        Two-partitions for each value; None: 100 for each person² of the noise's variance, which is estimated.
+        The number of two-partitions for each value; None: 100 for each person² of the noise's variance, which is
+        estimated.
     base_partitions
-        Once for the base set; None: 2.5 times as many, or for a single value as many.
+        The number of two-partitions of the base set; None: 2.5 times `partitions`, or `partitions` for a single value.
     base
-        Positions of the base set's values, all with answers above 0, or how many at most; they are those with the
+        Positions of the base set's values, all with answers above 0, or the largest number of values, which have the
         largest answers then.
     questions
-        At most in all; `partitions` is as large as they allow. None: no limit.
+        The largest number of questions in all, which limits `partitions`; None: no limit.
     same_partitions
-        The same two-partitions for all values, so that the errors of values that nobody has are all the same.
+        Whether all values get the same two-partitions, so that values that nobody has get equal errors.
     fitted
-        Counts are taken from the least squares of all single answers where these tell them better than the sums of
-        partitions do, and nothing contradicts the assumptions; two sets are counted by another attribute as well, to
-        compare. False: from sums alone, as Algorithm 4 has it.
+        Whether counts come from the least squares of all single answers if these have smaller standard errors than the
+        sums of partitions, and nothing contradicts the assumptions; two sets are counted by another attribute as well,
+        to compare. False: counts come from sums alone, as in Algorithm 4.
     """
 
     targets: tuple[int, ...] | None = None
@@ -80,15 +81,15 @@ class Plan:
             raise InvalidParameter(f"base={self.base!r} must hold at least 1 value")
 
     def pilot(self, left: float) -> int:
-        """How many two-partitions tell the variance, where `left` questions are left."""
-        return int(min(PILOT, max(2, left / 8)))
+        """The number of two-partitions that estimate the variance, if `left` questions are left."""
+        return int(min(PILOT_PARTITIONS, max(2, left / 8)))
 
     def partitions_for(self, variance: float, values: int, left: float) -> int:
-        """Two-partitions for each of so many values against noise of that variance (people²).
+        """The number of two-partitions for each of `values` values against noise of this variance (people²).
 
-        Raises `InvalidParameter` where the questions that are left do not suffice for one each.
+        Raises `InvalidParameter` where the `left` questions are too few for one two-partition each.
         """
-        k = self.partitions or max(1, min(math.ceil(PER_VARIANCE * variance), MAX_PARTITIONS // 4))
+        k = self.partitions or max(1, min(math.ceil(PARTITIONS_PER_VARIANCE * variance), MAX_PARTITIONS // 4))
         if left < math.inf:
             each = 2 * values + (2 * self._factor(values) if self.base_partitions is None else 0)
             once = 0 if self.base_partitions is None else 2 * self.base_partitions
@@ -101,26 +102,27 @@ class Plan:
         return k
 
     def for_base(self, k: int, values: int) -> int:
-        """Two-partitions of the base set, where each of so many values gets k."""
+        """The number of two-partitions of the base set, if each of `values` values gets k."""
         return self.base_partitions or min(math.ceil(self._factor(values) * k), MAX_PARTITIONS)
 
     def _factor(self, values: int) -> float:
+        """The base set's number of two-partitions in units of a value's."""
         return BASE_FACTOR if values > 1 else 1.0
 
 
-#: Called after each share of the questions with the share that is done.
+#: A function that is called with the share of the questions that is done.
 Progress: TypeAlias = Callable[[float], None]
-#: Flags of selections that are held at once; more questions are asked in turns.
+#: Largest number of flags of selections in memory, 32 MB; more questions are asked in turns.
 MAX_FLAGS = 1 << 25
-#: Bytes of selections that are kept of each count, for the checks that are made of single answers.
-MAX_KEPT: Final = 1 << 20
+#: Largest number of bytes of selections that a count keeps for the checks of single answers, so that memory is bounded.
+MAX_KEPT_BYTES: Final = 1 << 20
 
 
 @dataclass(slots=True)
 class SetCount:
-    """The count of a set of values, by their positions: the sums so far.
+    """The count of a set of values, by their positions: the sums of partitions so far.
 
-    `asked`: single answers, for the checks that are made of these, up to `MAX_KEPT`.
+    `asked`: the single answers for the checks, up to `MAX_KEPT_BYTES`.
     """
 
     values: IntArray
@@ -128,14 +130,14 @@ class SetCount:
     asked: list[AnsweredBlock] = field(default_factory=list)
 
     def missing(self, k: int) -> int:
-        """How many two-partitions are missing to `k`; those into more parts count for less."""
+        """The number of two-partitions that are missing to `k`; a partition into p parts counts for 2/p."""
         return k - int(sum(2 * len(one.totals) / one.parts for one in self.sums))
 
     def add_block(self, block: Block, answers: IntArray) -> None:
-        """Two-partitions, as of `both_sides`, and their answers; of each both sides are kept, or none."""
+        """Add two-partitions of `both_sides` and their answers; of each partition, both sides are kept or neither."""
         self.sums.append(Sums.of(answers.reshape(2, -1)))
         half, width = len(answers) // 2, -(-block.selections.shape[1] // 8)
-        left = MAX_KEPT - sum(one.bits.nbytes for one in self.asked)
+        left = MAX_KEPT_BYTES - sum(one.bits.nbytes for one in self.asked)
         rows = np.arange(min(half, left // (2 * width)))
         rows = np.concatenate([rows, rows + half])
         self.asked.append(
@@ -150,13 +152,13 @@ class SetCount:
 
     @property
     def has_sums(self) -> bool:
-        """Whether there is a partition of which all answers are usable."""
+        """Whether all answers of some partition are usable."""
         return any(len(one.totals) for one in self.sums)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Partitions:
-    """Two-partitions to be asked for (see `both_sides`), within a sub-population, and for which count."""
+    """Two-partitions to ask for (see `both_sides`), within a sub-population, and the count that they add to."""
 
     count: SetCount
     attribute: str
@@ -167,7 +169,7 @@ class Partitions:
 
 
 def shown_values(oracle: System, places: Sequence[tuple[str, Where]]) -> list[BoolArray]:
-    """For each attribute and sub-population: which of its values have answers above 0."""
+    """Flags of the values with answers above 0, for each attribute and sub-population."""
     blocks = [
         Block(attribute=name, selections=np.eye(len(oracle.values(name)), dtype=np.bool_), where=where)
         for name, where in places
@@ -195,28 +197,21 @@ def ask_partitions(oracle: System, wanted: Sequence[Partitions], progress: Progr
                 progress((i + 1) / len(turns))
 
 
-#: Suppressed values that are tried whether they have people, and values of an attribute that is partitioned.
-MAX_TRIED, MAX_VALUES = 64, 1024
-SUPPRESSED: Final = "suppressed values that have people were partitioned too (appendix C)"
-OTHERS: Final = "other attributes were partitioned too (appendix C)"
-WHOLE: Final = "what no partition reaches was taken as published"
-
-
 class Supply:
-    """Counts sets of values of one attribute, each by as many different questions as are wanted, if there are any.
+    """The supply of different questions about values of one attribute, by which it counts sets of these values.
 
     Parameters
     ----------
     noisy
         The published answers, shape (values,).
     plan
-        Of it `same_partitions`, and `questions`, those for `noisy` included: near that limit other attributes are left
-        out.
+        The plan, of which `same_partitions` and `questions` are used; `questions` include those for `noisy`, and near
+        that limit other attributes are left out.
 
     Attributes
     ----------
     not_empty
-        Which values certainly have people although their answers are 0; shape (values,).
+        Flags of the values that certainly have people although their answers are 0; shape (values,).
     """
 
     def __init__(
@@ -232,10 +227,10 @@ class Supply:
         self.not_empty = np.zeros(len(noisy), np.bool_)
         self._oracle, self._rng, self._attribute, self._noisy = oracle, rng, attribute, noisy
         self._where = dict(where or {})
-        self._sizes = {  # of other attributes that may be partitioned
+        self._sizes = {  # the other attributes that may be partitioned; more than 1,024 values take too many questions
             name: size
             for name in oracle.attributes
-            if name not in {attribute, *self._where} and 2 <= (size := len(oracle.values(name))) <= MAX_VALUES
+            if name not in {attribute, *self._where} and 2 <= (size := len(oracle.values(name))) <= 1024
         }
         self._tried, plan = False, plan or Plan()
         self._seed = int(rng.integers(1 << 63)) if plan.same_partitions else None
@@ -243,24 +238,24 @@ class Supply:
 
     @property
     def left(self) -> float:
-        """How many questions may still be asked."""
+        """The number of questions that may still be asked."""
         return self._limit - self._oracle.asked
 
     def overhead(self, base: IntArray, k: int) -> int:
-        """Questions of a count beside its partitions: which values of other attributes have answers above 0."""
+        """The number of a count's questions beside its partitions, which find other attributes' answers above 0."""
         enough = number_of_partitions(int(np.count_nonzero(self._noisy[base])) - 1) >= k
         return 0 if enough else sum(self._sizes.values())
 
     @property
     def workarounds(self) -> tuple[str, ...]:
-        """Notes on what was done beside partitioning the attribute's values."""
+        """Notes on steps other than partitioning the attribute's values."""
         return tuple(f"{text}: {', '.join(names)}" if names else text for text, names in self._workarounds.items())
 
     def base(self, given: int | tuple[int, ...], k: int) -> IntArray:
-        """Positions of a base set: those given, or at most so many of the largest answers.
+        """Positions of the base set: the `given` positions, or at most `given` positions of the largest answers.
 
-        Where without one of them fewer than `k` two-partitions are left, values join that are suppressed but certainly
-        have people. Raises `InvalidParameter` for given ones without an answer above 0, and where there is none.
+        If the set without one of them has fewer than `k` two-partitions, suppressed values that certainly have people
+        join it. Raises `InvalidParameter` for given values without an answer above 0, and if all answers are 0.
         """
         if isinstance(given, tuple):
             chosen = value_positions(self._oracle, self._attribute, given)
@@ -284,7 +279,7 @@ class Supply:
         Under uniform noise a value with people is missed with probability up to 1/(2r+1) by each of the helpers.
         """
         helpers = np.argsort(-self._noisy, kind="stable")[: min(2, np.count_nonzero(self._noisy))]
-        tried = np.flatnonzero(self._noisy == 0)[:MAX_TRIED]
+        tried = np.flatnonzero(self._noisy == 0)[:64]  # a limit of the questions: two for each value
         if self._tried or not len(tried) or len(helpers) * len(tried) > self.left / 4:
             return
         self._tried = True
@@ -294,38 +289,40 @@ class Supply:
             rows[:, helper] = True
         answers = self._oracle.ask(self._attribute, selections.reshape(-1, len(self._noisy)), self._where)
         answers = answers.reshape(len(helpers), -1)
-        self.not_empty[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING), axis=0)
+        self.not_empty[tried] = np.any((answers != self._noisy[helpers][:, None]) & (answers != MISSING_ANSWER), axis=0)
 
     def count(
         self, sets: Sequence[IntArray], k: int, progress: Progress | None = None, *, again: Sequence[IntArray] = ()
     ) -> list[Average]:
-        """Count the people with a value of each set (positions), by about `k` two-partitions or what is worth as much.
+        """Count the people with a value of each set (positions), by about `k` two-partitions or equivalent questions.
 
-        A set of which no answer is above 0, or came, has no `information`. `again`: sets that are counted by another
-        attribute as well, to compare, where there is one and no limit on questions; these come last, or not at all.
+        A set without an answer above 0 has no `information`. `again`: sets to count by another attribute as well, to
+        compare, if another attribute exists and questions have no limit; their averages come last, or are left out.
         """
         counts, checks = [SetCount(values) for values in sets], [SetCount(values) for values in again]
-        compared = [self._by_largest_other(check, k) for check in checks if self._sizes and self.left == math.inf]
-        own = [one for count in counts if (one := self._by_own_values(count, k))]
+        compared = [
+            self._partition_largest_other(check, k) for check in checks if self._sizes and self.left == math.inf
+        ]
+        own = [one for count in counts if (one := self._partition_own_values(count, k))]
         ask_partitions(self._oracle, [*compared, *own], progress)
         if short := [count for count in counts if count.missing(k) > 0]:
-            self._by_others(short, k)
+            self._ask_other_attributes(short, k)
         for count in counts:
             if not count.has_sums:
                 self._take_whole(count)
         counted = (*counts, *(check for check in checks if check.sums))
         return [average(count.sums, tuple(count.asked)) for count in counted]
 
-    def _by_largest_other(self, count: SetCount, k: int) -> Partitions:
-        """Partitions of the other attribute with the most values: in the same round of questions as all others."""
+    def _partition_largest_other(self, count: SetCount, k: int) -> Partitions:
+        """Partition the other attribute with the most values, in the same round of questions as all partitions."""
         name = max(self._sizes, key=lambda name: self._sizes[name])
         base = np.arange(self._sizes[name])
-        sides = two_partitions(self._rng, len(base), min(k, PILOT))
-        where = self._within(count.values)
+        sides = two_partitions(self._rng, len(base), min(k, PILOT_PARTITIONS))
+        where = self._where_within(count.values)
         return Partitions(count=count, attribute=name, base=base, sides=sides, beside=base[:0], where=where)
 
-    def _by_own_values(self, count: SetCount, k: int) -> Partitions | None:
-        """Partitions of the attribute's own values (section 4.2.2); None where there are too few."""
+    def _partition_own_values(self, count: SetCount, k: int) -> Partitions | None:
+        """Partition the attribute's own values (section 4.2.2); None where fewer than two values have people."""
         shown = count.values[self._noisy[count.values] > 0]
         extra = count.values[self.not_empty[count.values]]
         if number_of_partitions(len(shown)) >= k or not len(extra):
@@ -339,17 +336,17 @@ class Supply:
         else:
             return None
         if len(extra):
-            self._workarounds.setdefault(SUPPRESSED, {})
+            self._workarounds.setdefault("suppressed values that have people were partitioned too (appendix C)", {})
         return Partitions(
             count=count, attribute=self._attribute, base=base, sides=sides, beside=beside, where=self._where
         )
 
-    def _by_others(self, counts: Sequence[SetCount], k: int) -> None:
+    def _ask_other_attributes(self, counts: Sequence[SetCount], k: int) -> None:
         """Partition the values of other attributes within the set (appendix C, second workaround)."""
         names = sorted(self._sizes, key=lambda name: self._sizes[name])
         while names and len(counts) * sum(self._sizes[name] for name in names) > self.left / 2:
             names.pop()
-        wheres = [self._within(count.values) for count in counts]
+        wheres = [self._where_within(count.values) for count in counts]
         shown = iter(shown_values(self._oracle, [(name, where) for where in wheres for name in names]))
         most = self.left / (2 * len(counts))
         wanted = []
@@ -365,17 +362,19 @@ class Supply:
                 wanted.append(
                     Partitions(count=count, attribute=name, base=base, sides=sides, beside=beside, where=where)
                 )
-                self._workarounds.setdefault(OTHERS, {})[name] = None
+                note = "other attributes were partitioned too (appendix C)"
+                self._workarounds.setdefault(note, {})[name] = None
         ask_partitions(self._oracle, wanted)
 
     def _take_whole(self, count: SetCount) -> None:
-        """The published answer itself, where nothing can be partitioned."""
+        """Take the published answer itself as the sum of a set that has no usable partition."""
         row = np.zeros((1, len(self._noisy)), np.bool_)
         row[0, count.values] = True
         count.sums.append(Sums.of(self._oracle.ask(self._attribute, row, self._where)[None]))
         if count.has_sums:
-            self._workarounds.setdefault(WHOLE, {})
+            self._workarounds.setdefault("what no partition reaches was taken as published", {})
 
-    def _within(self, values: IntArray) -> Where:
+    def _where_within(self, values: IntArray) -> Where:
+        """The sub-population of the people with one of the values, given by their positions."""
         known = self._oracle.values(self._attribute)
         return {**self._where, self._attribute: tuple(known[i] for i in values)}

@@ -1,7 +1,7 @@
-"""Query systems as an attack sees them, and simulated ones: Algorithms 1 and 2 of Asghar & Kaafar (2020).
+"""Query systems as an attack sees them, and simulated systems: Algorithms 1 and 2 of Asghar & Kaafar (2020).
 
-An attack asks a `System` how many people have one of the selected values of an attribute, and sees nothing else. The
-systems here answer from a `Table`; `oracle.AskedSystem` answers from a system of the user's.
+An attack asks a `System` for the number of people who have one of the selected values of an attribute, and sees nothing
+else. The systems here answer from a `Table`; `oracle.AskedSystem` answers from a system of the user's.
 """
 
 from abc import ABC, abstractmethod
@@ -28,21 +28,21 @@ from dpwitness.reconstruction.table_builder.noise_laws import (
 from dpwitness.reconstruction.table_builder.tables import BoolArray, IntArray, Table, Value, Where, require_attribute
 
 Words: TypeAlias = NDArray[np.uint64]
-#: A sub-population with its values in tuples, which can be a key.
+#: A sub-population with its values in tuples, so that it can be the key of a dictionary.
 Fixed: TypeAlias = Mapping[str, tuple[Value, ...]]
-#: Instead of an answer that was refused or never came. What int64 makes of NaN on most machines; no count is so small.
-MISSING: Final = -(1 << 63)
-#: Sub-populations whose counts are cached; an attack asks about few of them again.
+#: Number that replaces an answer that was refused or never came: the least int64, which is no possible count.
+MISSING_ANSWER: Final = -(1 << 63)
+#: Largest number of sub-populations whose counts a simulated system keeps, so that memory is bounded.
 MAX_SUB_POPULATIONS: Final = 4096
-#: Of the perturbation table of the deployed variant, which holds a noise law as exactly as that size allows.
-CELLS_BITS: Final = 16
+#: Number of bits of a key that choose a cell of the perturbation table: 65,536 cells hold a noise law to 2⁻¹⁶.
+CELL_BITS: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Block:
-    """Questions that share a sub-population: how many people in `where` have one of the selected values.
+    """Questions about one sub-population: each asks for the number of people in `where` with a selected value.
 
-    `selections`: a row a question, a column a value of the attribute; shape (questions, values).
+    `selections`: a row for each question, a column for each value of the attribute; shape (questions, values).
     """
 
     attribute: str
@@ -51,9 +51,9 @@ class Block:
 
 
 class System(ABC):
-    """All that an attack sees of a query system; `asked`: how many questions were asked so far.
+    """A query system as attacks see it; `asked`: the number of questions that were asked so far.
 
-    `values`: for each attribute all of its values.
+    `values`: all values of each attribute.
     """
 
     asked: int = 0
@@ -73,19 +73,20 @@ class System(ABC):
 
     @abstractmethod
     def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
-        """Answer counting queries: how many people satisfy `where` and have a selected value of the attribute.
+        """Answer counting queries with the numbers of people in `where` who have a selected value of the attribute.
 
-        `selections`: a row a query, a column a value, shape (queries, values); returns shape (queries,). An answer
-        that was refused, or that there is no more allowance for, is `MISSING`: attacks go on with those there are, and
-        their confidence is of these.
+        `selections`: a row for each query, a column for each value, shape (queries, values); returns shape (queries,).
+        An answer that was refused, or that exceeds the allowed questions, is `MISSING_ANSWER`: attacks and their
+        confidence use the other answers.
         """
 
     def ask_all(self, blocks: Sequence[Block]) -> list[IntArray]:
-        """Answer several blocks of questions, none of which depends on another's answers."""
+        """Answer several blocks of questions that do not depend on each other's answers."""
         return [self.ask(block.attribute, block.selections, block.where) for block in blocks]
 
 
 def _gather(selections: BoolArray, counts: IntArray, words: Words, people: IntArray, union: Words) -> None:
+    """Add the people and the identities of each query's selected values to `people` and `union`."""
     for i in range(selections.shape[0]):
         for j in range(selections.shape[1]):
             if selections[i, j]:
@@ -96,9 +97,9 @@ def _gather(selections: BoolArray, counts: IntArray, words: Words, people: IntAr
 
 
 class SimulatedSystem(System):
-    """What simulated systems share: true counts, suppression, and one identity per set of contributors."""
+    """A simulated system: true counts, suppression, and one identity for each set of contributors."""
 
-    #: Noises that the answer for one value among all people holds at most; None: their size grows with the questions,
+    #: Largest number of noises in the answer for one value among all people; None: the noise grows with the questions,
     #: or with the values that they name.
     noises: ClassVar[int | None] = 1
 
@@ -119,7 +120,7 @@ class SimulatedSystem(System):
 
     @property
     def noise_bound(self) -> int | None:
-        """By how much the answer for one value misses its count at most, among all people; None without a limit."""
+        """The largest error of the answer for one value among all people, in people; None without a limit."""
         return None if self.noises is None else self.noises * self.law.bound
 
     @override
@@ -141,7 +142,7 @@ class SimulatedSystem(System):
         return answers
 
     def _identities(self) -> Words:
-        """One bit a profile: the union over a query's profiles is its set of contributors; (profiles, words)."""
+        """The identities of profiles, one bit each: a query's union is its set of contributors; (profiles, words)."""
         profiles = len(self._table.counts)
         words = np.zeros((profiles, -(-profiles // 64)), np.uint64)
         index = np.arange(profiles)
@@ -149,7 +150,7 @@ class SimulatedSystem(System):
         return words
 
     def _cells_of(self, attribute: str, where: Fixed) -> tuple[IntArray, Words]:
-        """People and identity of each value of the attribute within the sub-population."""
+        """The number of people and the identity of each value of the attribute within the sub-population."""
         name = (attribute, tuple(sorted(where.items())))
         if name not in self._cells:
             if len(self._cells) >= MAX_SUB_POPULATIONS:
@@ -164,11 +165,11 @@ class SimulatedSystem(System):
 
     @abstractmethod
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
-        """Of questions with more than s people; `union`: the identities of their contributors."""
+        """The noise of questions with more than s people; `union`: the identities of their contributors."""
 
 
 class ExactCounts(SimulatedSystem):
-    """Suppression alone: 0 for at most s people, else the true count (section 2.2). The noise law only bounds s."""
+    """A system that suppresses alone: 0 for at most s people, else the true count (section 2.2); the law bounds s."""
 
     noises = 0
 
@@ -178,7 +179,7 @@ class ExactCounts(SimulatedSystem):
 
 
 class FreshNoisyCounts(SimulatedSystem):
-    """Fresh noise for every question, the same one asked again included (section 2.2)."""
+    """A system with fresh noise for every question, also for a repeated question (section 2.2)."""
 
     @override
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
@@ -186,7 +187,7 @@ class FreshNoisyCounts(SimulatedSystem):
 
 
 class BoundedNoisyCounts(SimulatedSystem):
-    """Algorithm 1: fresh noise for each new set of contributors, kept in a dictionary."""
+    """The system of Algorithm 1: fresh noise for each new set of contributors, kept in a dictionary."""
 
     @cached_property
     def _dictionary(self) -> dict[object, int]:
@@ -195,20 +196,20 @@ class BoundedNoisyCounts(SimulatedSystem):
     @override
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
         whole_row = np.dtype((np.void, union.itemsize * union.shape[1]))
-        return self._sticky(union.view(whole_row).ravel().tolist())
+        return self._sticky_noise(union.view(whole_row).ravel().tolist())
 
-    def _sticky(self, names: Sequence[object]) -> IntArray:
-        """The noise that each name has in the dictionary, fresh for those that have none."""
+    def _sticky_noise(self, names: Sequence[object]) -> IntArray:
+        """The noise of each name in the dictionary; a new name gets fresh noise."""
         new = [name for name in dict.fromkeys(names) if name not in self._dictionary]
-        self._dictionary.update(zip(new, self._fresh(len(new)).tolist(), strict=True))
+        self._dictionary.update(zip(new, self._fresh_noise(len(new)).tolist(), strict=True))
         return np.fromiter(map(self._dictionary.__getitem__, names), np.int64, len(names))
 
-    def _fresh(self, n: int) -> IntArray:
+    def _fresh_noise(self, n: int) -> IntArray:
         return self.law.sample(self._rng, n)
 
 
 class KeyedNoisyCounts(SimulatedSystem):
-    """The deployed variant: a random key a person, xor over the contributors, mapped into a perturbation table.
+    """The deployed system: each person has a random key, and the contributors' xor chooses a cell of a noise table.
 
     Fraser & Wooton (2005); Asghar & Kaafar (2020), section 5.1.
     """
@@ -222,15 +223,15 @@ class KeyedNoisyCounts(SimulatedSystem):
     @override
     def _noise(self, union: Words, attribute: str, selections: BoolArray, where: Fixed) -> IntArray:
         keys: Words = splitmix64(union[:, 0])
-        return self._perturbations[(keys >> np.uint64(64 - CELLS_BITS)).astype(np.int64)]
+        return self._perturbations[(keys >> np.uint64(64 - CELL_BITS)).astype(np.int64)]
 
     @cached_property
     def _perturbations(self) -> IntArray:
-        return self.law.at((np.arange(1 << CELLS_BITS) + 0.5) / (1 << CELLS_BITS))
+        return self.law.at((np.arange(1 << CELL_BITS) + 0.5) / (1 << CELL_BITS))
 
 
 class WithoutTotals(BoundedNoisyCounts):
-    """No fresh noise on totals: several values are answered by the sum of the answers for each (section 7)."""
+    """A system without noise of totals: the answer for several values is the sum of their answers (section 7)."""
 
     @override
     def ask(self, attribute: str, selections: BoolArray, where: Where | None = None) -> IntArray:
@@ -240,6 +241,7 @@ class WithoutTotals(BoundedNoisyCounts):
         return np.asarray(np.asarray(selections, np.int64) @ each)
 
 
+#: Simulated systems by their names, as --system takes them.
 SYSTEMS: Final[Mapping[str, type[SimulatedSystem]]] = {
     "bounded": BoundedNoisyCounts,
     "keyed": KeyedNoisyCounts,
@@ -247,16 +249,17 @@ SYSTEMS: Final[Mapping[str, type[SimulatedSystem]]] = {
     "fresh": FreshNoisyCounts,
     "without-totals": WithoutTotals,
 }
-#: Of these the theory of independent noises of one law holds.
-INDEPENDENT: Final = ("bounded", "keyed", "fresh")
+#: Names of the systems whose noises are independent and of one law, so that the theory holds.
+INDEPENDENT_SYSTEMS: Final = ("bounded", "keyed", "fresh")
+#: Names of the laws of simulated noise, as --noise takes them.
 LAWS: Final = ("uniform", "maximum-entropy", "normal", "laplace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Simulation:
-    """A bundled system: its name among `SYSTEMS`, the law of its noise among `LAWS`, and what becomes 0.
+    """The options of a bundled system: its name among `SYSTEMS`, its noise among `LAWS`, and its suppression.
 
-    `scale`: None is 1, or no scale of uniform noise; `suppression`: None is max(r, 4).
+    `scale`: None is 1, and uniform noise has no scale; `suppression`: None is max(r, 4).
     """
 
     system: str = "bounded"
@@ -267,11 +270,11 @@ class Simulation:
 
     @property
     def suppressed(self) -> int:
-        """Counts of at most so many are answered by 0."""
+        """The largest number of people whose count is answered by 0."""
         return max(self.perturbation, 4) if self.suppression is None else self.suppression
 
     def law(self) -> NoiseLaw:
-        """The law of its noise. Raises `InvalidParameter` for what describes none."""
+        """The law of the system's noise. Raises `InvalidParameter` for a scale or bound that no law has."""
         if self.noise == "uniform":
             if self.scale is not None:
                 raise InvalidParameter("--scale says nothing of uniform noise: choose another --noise, or leave it out")

@@ -16,11 +16,11 @@ BoolArray: TypeAlias = NDArray[np.bool_]
 FloatArray: TypeAlias = NDArray[np.float64]
 #: A value of an attribute.
 Value: TypeAlias = int | float | str
-#: A sub-population: of each attribute named, the values that its people may have.
+#: A sub-population: the values that its people may have of each named attribute.
 Where: TypeAlias = Mapping[str, Collection[Value]]
 
-#: Above this a count, or a sum of 10³ of them, would no longer be exact.
-LARGEST: Final = 1 << 40
+#: Largest count, in people: a sum of 10³ of such counts is exact as a float.
+LARGEST_COUNT: Final = 1 << 40
 
 
 class Table:
@@ -29,11 +29,11 @@ class Table:
     Attributes
     ----------
     values
-        For each attribute, its values in the order in which queries select them; they may include values nobody has.
+        The values of each attribute in the order in which queries select them; nobody may have some of them.
     codes
         Profiles as positions in `values`; shape (profiles, attributes).
     counts
-        How many people have each profile, at least 1; shape (profiles,).
+        The number of people with each profile, at least 1; shape (profiles,).
     """
 
     def __init__(self, values: Mapping[str, Sequence[Value]], codes: IntArray, counts: IntArray) -> None:
@@ -48,16 +48,16 @@ class Table:
 
     @property
     def people(self) -> int:
-        """How many people the table holds."""
+        """The number of people in the table."""
         return int(self.counts.sum())
 
     @classmethod
     def from_counts(cls, counts: ArrayLike, values: Sequence[Value] | None = None, name: str = "value") -> "Table":
-        """One attribute, from the number of people with each of its values. Raises `InvalidData` for no counts."""
+        """The table of one attribute from the number of people with each value. Raises `InvalidData` for bad counts."""
         array = np.asarray(counts)
         if array.ndim != 1 or not array.size or array.dtype.kind not in "biuf":
             raise InvalidData("a histogram is a list of at least one count")
-        bad = array[~((array >= 0) & (array == np.floor(array)) & (array <= LARGEST))]
+        bad = array[~((array >= 0) & (array == np.floor(array)) & (array <= LARGEST_COUNT))]
         if len(bad):
             raise InvalidData(f"a histogram holds whole counts from 0 to 2^40, not {bad[0]:g}")
         labels = tuple(range(len(array))) if values is None else tuple(values)
@@ -67,7 +67,7 @@ class Table:
 
     @classmethod
     def from_columns(cls, columns: Mapping[str, Sequence[Value]], counts: Sequence[int] | None = None) -> "Table":
-        """One row a person, or `counts` people a row. Raises `InvalidData` for missing values, naming the row."""
+        """The table of columns with one person, or `counts` people, a row. Raises `InvalidData` for missing values."""
         lengths = {len(column) for column in columns.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise InvalidData("a table needs at least one column and one row, and columns of one length")
@@ -86,7 +86,7 @@ class Table:
         return cls(values, np.array(codes, np.int64).T, weights)
 
     def only(self, attributes: Collection[str]) -> "Table":
-        """The same people with fewer attributes."""
+        """The table of the same people with the given attributes alone."""
         places = {name: self.column(name) for name in attributes}
         return Table({name: self.values[name] for name in places}, self.codes[:, list(places.values())], self.counts)
 
@@ -98,12 +98,12 @@ class Table:
         return np.bincount(code, weights=self.counts[inside], minlength=size).astype(np.int64)
 
     def column(self, attribute: str) -> int:
-        """The attribute's position; raises `InvalidParameter` where there is none of that name."""
+        """The attribute's position; raises `InvalidParameter` for an unknown attribute."""
         require_attribute(self.values, attribute)
         return list(self.values).index(attribute)
 
     def positions(self, attribute: str, chosen: Collection[Value]) -> IntArray:
-        """Where the given values stand among the attribute's; raises `InvalidParameter` for an unknown one."""
+        """The positions of values among the attribute's; raises `InvalidParameter` for an unknown value."""
         require_attribute(self.values, attribute)
         place = {value: i for i, value in enumerate(self.values[attribute])}
         for value in chosen:
@@ -112,7 +112,7 @@ class Table:
         return np.array([place[value] for value in chosen], np.int64)
 
     def profiles(self, where: Where) -> BoolArray:
-        """Which profiles satisfy all conditions, each a set of values of an attribute; shape (profiles,)."""
+        """Flags of the profiles that satisfy all conditions, each a set of values of an attribute; (profiles,)."""
         inside = np.ones(len(self.counts), np.bool_)
         for attribute, chosen in where.items():
             inside &= np.isin(self.codes[:, self.column(attribute)], self.positions(attribute, chosen))
@@ -120,15 +120,15 @@ class Table:
 
 
 def require_attribute(values: Mapping[str, object], attribute: str) -> None:
-    """Raise `InvalidParameter` for an attribute that is not there."""
+    """Raise `InvalidParameter` for an unknown attribute."""
     if attribute not in values:
         raise InvalidParameter(f"there is no attribute {attribute!r}; the attributes are {', '.join(values)}")
 
 
 def read_table(path: str | Path) -> Table:
-    """A table from a CSV file with a header line: one row a person, or, with a column "count", that many people a row.
+    """Read a table from a CSV file with a header line: a row is a person, or as many people as its column "count" says.
 
-    Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are no whole numbers.
+    Raises `InvalidData`, with the line, for missing values, uneven rows and counts that are not whole numbers.
     """
     place = shown(path)
     header, rows = read_named_rows(path, "holds no table: it needs a header line and at least one row")
@@ -145,14 +145,14 @@ def read_table(path: str | Path) -> Table:
     counts: list[int] = []
     for (number, _), cell in zip(rows, cells["count"], strict=True):
         count = number_in(cell)
-        if not isinstance(count, int) or not 0 <= count <= LARGEST:
+        if not isinstance(count, int) or not 0 <= count <= LARGEST_COUNT:
             raise InvalidData(f"{place}, line {number}: count {cell!r} must be a whole number from 0 to 2^40")
         counts.append(count)
     return Table.from_columns(columns, counts) if columns else Table.from_counts(counts)
 
 
 def values_named(known: Iterable[Value], texts: Iterable[str]) -> dict[str, Value]:
-    """The value of an attribute that each text names: the value of the same text, else the equal number.
+    """The value of an attribute for each text that names one: the value of the same text, else the equal number.
 
     The texts come from an option or from another file, where the attribute's column may have another type. Texts that
     name no value are left out.

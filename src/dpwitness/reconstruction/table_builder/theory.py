@@ -1,4 +1,4 @@
-"""How often averaging attacks succeed, and how many queries that takes: Asghar & Kaafar (2020), section 4."""
+"""The success probabilities and numbers of queries of averaging attacks: Asghar & Kaafar (2020), section 4."""
 
 import math
 from collections.abc import Sequence
@@ -13,18 +13,18 @@ from dpwitness.reconstruction.table_builder.noise_laws import NoiseLaw, as_law
 from dpwitness.reconstruction.table_builder.tables import FloatArray
 
 
-def _kinds(k: int | Kinds) -> Kinds:
-    """Of a number alone: so many two-partitions."""
+def _as_kinds(k: int | Kinds) -> Kinds:
+    """The numbers of partitions by parts; a number k alone means k two-partitions."""
     kinds = k if isinstance(k, tuple) else ((2, k),)
     if not all(number >= 1 for _, number in kinds):
         raise InvalidParameter(f"partitions={k!r} must be at least 1")
     return kinds
 
 
-def _extreme(law: NoiseLaw, plus: int, minus: int) -> float:
+def _probability_of_extreme(law: NoiseLaw, plus: int, minus: int) -> float:
     """The probability that a sum of `plus` noises minus `minus` others shows r.
 
-    It does if it lies beyond ±n(r − 1) with n = plus + minus, so that its n-th part rounds up to r.
+    A sum shows r if it lies beyond ±n(r − 1) with n = plus + minus, so that its n-th part rounds up to r.
     """
     n, p = plus + minus, dict(zip(law.support, law.probabilities, strict=True))
     near = [np.array([p.get(sign * (law.bound - d), 0.0) for d in range(n)]) for sign in (1, -1)]  # d short of ±r
@@ -40,20 +40,20 @@ def _extreme(law: NoiseLaw, plus: int, minus: int) -> float:
 def perturbation_found(noise: NoiseLaw | int, m: int, *, plus: int = 2, minus: int = 1) -> float:
     """Proposition 2 for any noise: the probability that Algorithm 3 finds r from `m` sub-populations (3m answers).
 
-    `plus`, `minus`: how many answers are added and subtracted in each; two and one in Algorithm 3, where uniform noise
-    shows r with probability 20/(2r+1)³ each time.
+    `plus`, `minus`: the numbers of answers that each sum adds and subtracts; two and one in Algorithm 3, where a sum of
+    uniform noise shows r with probability 20/(2r+1)³.
     """
     if m < 0:
         raise InvalidParameter(f"m={m!r} must not be negative")
-    return float(-np.expm1(m * np.log1p(-min(_extreme(as_law(noise), plus, minus), 1 - 1e-16))))
+    return float(-np.expm1(m * np.log1p(-min(_probability_of_extreme(as_law(noise), plus, minus), 1 - 1e-16))))
 
 
 def weighted_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, FloatArray, int]:
-    """The law of the error of Algorithm 4's mean: smallest value, probabilities from there on, and what divides both.
+    """The law of the error of Algorithm 4's mean: smallest multiple, probabilities from it on, and common divisor.
 
-    Sums of p parts count for 1/p of their value, as in `dpwitness.reconstruction.table_builder.averaging.average`.
+    Errors are multiples of 1/divisor people. Sums of p parts count for 1/p of their value, as in `averaging.average`.
     """
-    kinds, law = _kinds(k), as_law(noise)
+    kinds, law = _as_kinds(k), as_law(noise)
     common = math.lcm(*(parts for parts, _ in kinds))
     low, high = law.support[0], law.support[-1]
     length = sum(common * number for _, number in kinds) * (high - low) + 1
@@ -71,7 +71,7 @@ def noise_removed(noise: NoiseLaw | int, k: int | Kinds, *, ties: Literal["wrong
     """Equation (5): the probability that Algorithm 4 gives the right count from `k` two-partitions.
 
     The mean must lie within less than ½ of the count. A mean exactly between two counts is `"wrong"` as in the paper's
-    formula, right every other time, `"half"`, as it is when it is rounded, or `"right"`, as in the paper's examples.
+    formula, right with probability ½, `"half"`, as when it is rounded, or `"right"`, as in the paper's examples.
     """
     low, law, divisor = weighted_law(noise, k)
     twice = 2 * (low + np.arange(len(law)))
@@ -81,9 +81,9 @@ def noise_removed(noise: NoiseLaw | int, k: int | Kinds, *, ties: Literal["wrong
 
 
 def rounded_error_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, FloatArray]:
-    """The law of Algorithm 4's error in people: the smallest error, and the probability of each from there on.
+    """The law of Algorithm 4's error in people: the smallest error, and the probability of each error from it on.
 
-    Of a mean between two counts the upper one is taken, as `averaging.nearest` does.
+    A mean exactly between two counts is rounded up, as in `averaging.nearest`.
     """
     low, law, divisor = weighted_law(noise, k)
     errors = (2 * (low + np.arange(len(law))) + divisor) // (2 * divisor)
@@ -93,23 +93,24 @@ def rounded_error_law(noise: NoiseLaw | int, k: int | Kinds) -> tuple[int, Float
 def expected_right(
     noise: NoiseLaw | int, base: int | Kinds, kinds: Sequence[int | Kinds], empty: Sequence[bool]
 ) -> float:
-    """How many counts the histogram attack gets right on average (section 4.2.2).
+    """The expected number of counts that the histogram attack gets right (section 4.2.2).
 
-    `base`, `kinds`: of which partitions the base set and each count are made; `empty`: whether nobody has the value.
-    Each count is the difference of two noise removals; those below 0 are cut off, so that an empty value is right as
-    often as its difference is not positive. Taken as independent of the base set's removal, with which empty values
-    share some noise.
+    `base`, `kinds`: the partitions of the base set and of each count; `empty`: whether nobody has the value. Each count
+    is the difference of two noise removals, and at least 0, so an empty value is right as often as its difference is
+    not positive. The two removals are treated as independent, although empty values share some noise with the base set.
     """
-    law, first = as_law(noise), _kinds(base)
-    return float(sum(_pair_right(law, _kinds(one), first)[nobody] for one, nobody in zip(kinds, empty, strict=True)))
+    law, first = as_law(noise), _as_kinds(base)
+    return float(
+        sum(_pair_probabilities(law, _as_kinds(one), first)[nobody] for one, nobody in zip(kinds, empty, strict=True))
+    )
 
 
 @lru_cache(maxsize=64)
-def _pair_right(law: NoiseLaw, k: Kinds, base: Kinds) -> tuple[float, float]:
-    """How often two removals have the same error, and how often the first has no larger one."""
+def _pair_probabilities(law: NoiseLaw, k: Kinds, base: Kinds) -> tuple[float, float]:
+    """The probabilities that two removals have the same error, and that the first has no larger error."""
     low, first = rounded_error_law(law, k)
     base_low, second = rounded_error_law(law, base)
-    # Where in `second` each error of `first` stands; before its beginning and beyond its end there is a 0.
+    # The place of each error of `first` in `second`; errors outside of `second` have probability 0.
     places = np.clip(np.arange(len(first)) + low - base_low, -1, len(second))
     same = np.append(second, 0.0)
     tail = np.append(np.cumsum(second[::-1])[::-1], 0.0)
