@@ -51,7 +51,7 @@ from dpwitness.reconstruction.transcript import Form
 
 #: Number of people of the simulated system without --size: the linear program of 128 people takes 0.2 s.
 DEFAULT_SIZE: Final = 128
-#: Largest error of the simulated system's answers without --error, in counts: below √128 ≈ 11, so that bits are told.
+#: Largest error of the simulated system's answers without --error, in counts: below √128 ≈ 11, so bits are recovered.
 DEFAULT_ERROR: Final = 4.0
 #: Law of the simulated system's errors without --law: bounded errors are those of Theorem 3.
 DEFAULT_LAW: Final = "uniform"
@@ -133,7 +133,7 @@ class Plan:
         variance = None
         if law is not None:
             adversary = adversary or choose_adversary(law)
-            if law != "adversarial" and error is not None:  # E²/3 of uniform errors, and about that of rounded ones
+            if law != "adversarial" and error is not None:  # uniform errors: E²/3; rounded errors: about that
                 variance = error**2 / (4 if law in NORMAL_LAWS else 3)
         return cls(
             size=size,

@@ -69,6 +69,7 @@ def _add_command(commands: Commands) -> None:
     add_command(commands, FAMILY)
 
 
+#: Entry point of the attack `subset_sum` for `check --attack` and `dpwitness attack`.
 FAMILY: Final = AttackFamily(
     name="subset_sum",
     summary="reconstruct secret bits from noisy subset sums (Dinur & Nissim 2003)",

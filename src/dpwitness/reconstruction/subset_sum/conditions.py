@@ -1,8 +1,8 @@
-"""Conditions on what is known of people: the questions of an interface that takes no list of people.
+"""Conditions on known attributes of people are the questions of an interface that takes no list of people.
 
-Such interfaces are attacked as those of Dinur & Nissim are, by conditions that hold for about half of the people and
-not for the same half: Cohen & Nissim, Linear program reconstruction in practice, Journal of Privacy and Confidentiality
-10(1), 2020. Remainders of a whole number, such as a customer's, mix people best.
+The attack is that of Dinur & Nissim, with conditions that hold for about half of the people, each for another half:
+Cohen & Nissim, Linear program reconstruction in practice, Journal of Privacy and Confidentiality 10(1), 2020.
+Remainders of a whole number, such as a customer's number, mix people best.
 """
 
 import copy
@@ -43,6 +43,7 @@ class Oracle(Protocol):
         """
 
 
+#: Form of the questions, conditions on attributes, and of the answers, sums of bits, in calls and transcripts.
 FORM: Final[Form[Condition]] = Form(
     family="subset_sum",
     answer=oracle.FORM.answer,
@@ -57,7 +58,7 @@ FORM: Final[Form[Condition]] = Form(
 class Attributes:
     """The known attributes of people, a column of values each, all of one length, and the kinds of conditions to ask.
 
-    Raises `InvalidParameter` where no condition of these kinds tells people apart.
+    Raises `InvalidParameter` where no condition of the given kinds tells people apart.
     """
 
     columns: Mapping[str, Sequence[Value]]
@@ -77,7 +78,7 @@ class Attributes:
 
     @property
     def told_apart(self) -> int:
-        """The number of people who differ from each other person in an attribute."""
+        """The number of people who differ from every other person in some attribute."""
         return sum(people == 1 for people in Counter(zip(*self.columns.values(), strict=True)).values())
 
     def drawn(self, rng: np.random.Generator, number: int) -> tuple[list[Condition], Subsets]:

@@ -21,7 +21,7 @@ from dpwitness.reconstruction.subset_sum.linear_decoding import Bits, Floats, Re
 SCALE_STANDARD_ERRORS: Final = 2.0
 #: Standard errors by which a scale must exceed 0 for a claim: the scale of one system of noise in 700 does.
 SIGNIFICANT_STANDARD_ERRORS: Final = 3.0
-#: Median deviations from their median within which answers count in full: of normal ones all but one in a million.
+#: Median deviations from the median beyond which answers are clipped: one normal answer in a million lies there.
 CLIP_MEDIAN_DEVIATIONS: Final = 7.3
 #: Nats by which a likelihood may lie below the largest one: the difference at two standard errors.
 LIKELIHOOD_NATS: Final = 2.0
@@ -31,9 +31,9 @@ TRIED_SCALES: Final = 5
 MIN_CONTRAST: Final = 0.02
 #: Level of each test of the assumption that answers are sums of bits: where one rejects it, nothing is claimed.
 LEVEL: Final = 1e-3
-#: p-value of the F test from which on claims are lowered in proportion to it: noise may hide whose ones add less.
+#: p-value of the F test below which claims are lowered in proportion to it: noise may hide that some ones add less.
 DOUBTFUL_P_VALUE: Final = 0.05
-#: Root mean square error, in parts of the answers' standard deviation, below which errors are those of rounding.
+#: Root mean square error, in parts of the answers' standard deviation, below which rounding alone explains errors.
 ROUND_OFF: Final = 1e-6
 #: Standard deviations by which people's values may differ beyond their bits, in counts.
 FURTHER_DEVIATIONS: Final = np.append(0.0, np.geomspace(0.01, 10.0, 61))
@@ -162,7 +162,7 @@ def equal_ones_p_value(subsets: Subsets, answers: Floats, plain: Reconstruction,
 
 
 def pairs_add_more(subsets: Subsets, answers: Floats, plain: Reconstruction) -> bool:
-    """Whether some pair of people adds another number than each of them alone adds; such answers are not sums.
+    """Whether some pair of people adds another number than each of them alone adds, so that answers are not sums.
 
     The statistic of a pair is the slope of the errors of `plain` least squares on whether both people are in a subset,
     in standard errors. Subsets are drawn, so errors of any law that do not depend on them have slopes near 0.

@@ -50,6 +50,7 @@ def as_sum(value: object) -> float | None:
     return number if number is not None and abs(number) <= LARGEST_ANSWER else None
 
 
+#: Form of the questions, subsets of people, and of the answers, sums of bits, in calls and transcripts.
 FORM: Final[Form[Flags]] = Form(
     family="subset_sum",
     answer=f"a finite number, of at most {LARGEST_ANSWER:g} in size",

@@ -71,6 +71,7 @@ def _add_command(commands: Commands) -> None:
     add_command(commands, FAMILY)
 
 
+#: Entry point of the attack `table_builder` for `check --attack` and `dpwitness attack`.
 FAMILY: Final = AttackFamily(
     name="table_builder",
     summary="counts behind bounded noise, or how large that noise is (TableBuilder; Asghar & Kaafar 2020)",

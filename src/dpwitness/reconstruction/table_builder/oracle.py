@@ -41,6 +41,7 @@ def _to_json_value(value: object) -> Value:
     return plain
 
 
+#: Form of the questions, conditions, and of the answers, counts, in calls and transcripts.
 FORM: Final[Form[Condition]] = Form(
     family="table_builder",
     answer="a whole number, or None for a suppressed count",

@@ -252,7 +252,7 @@ def largest_sum(answers: IntArray) -> Perturbation:
 
 #: Prior probability that a system's noise is uniform, as in the paper.
 UNIFORM_PRIOR: Final = 0.5
-#: Prior probability that a system's noise is the sum of two uniform layers.
+#: Prior probability that a system's noise is the sum of two uniform layers, which few systems have.
 LAYERED_PRIOR: Final = 0.1
 #: Scales of normal and Laplace noise, in units of the guess for r: from noise that is rarely truncated to wide noise.
 NOISE_SCALES: Final = (0.2, 0.3, 0.45, 0.65, 1.0)

@@ -34,7 +34,7 @@ PARTITIONS_PER_VARIANCE: Final = 100
 BASE_FACTOR: Final = 2.5
 #: Number of two-partitions that estimate the noise's variance to 10 %, if the number of questions depends on it.
 PILOT_PARTITIONS: Final = 200
-#: Largest number of values in the base set; 20 values have 524,287 two-partitions, more than any count takes.
+#: Largest number of values in the base set; 20 values have 524,287 two-partitions, more than a value gets.
 BASE_SIZE: Final = 20
 
 

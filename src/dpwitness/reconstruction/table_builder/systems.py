@@ -67,7 +67,7 @@ class System(ABC):
         return tuple(self._values)
 
     def values(self, attribute: str) -> tuple[Value, ...]:
-        """The values of an attribute, in the order of a selection; raises `InvalidParameter` for an unknown one."""
+        """The values of an attribute, in the order of a selection; raises `InvalidParameter` if unknown."""
         require_attribute(self._values, attribute)
         return self._values[attribute]
 
