@@ -20,7 +20,7 @@ from dpwitness.reconstruction.threshold_testing.comparison import (
 )
 from dpwitness.reconstruction.threshold_testing.oracle import Noise, Queries, ThresholdOracle, queries_of
 from dpwitness.reconstruction.threshold_testing.relative_counts import (
-    OPEN,
+    OPEN_LIMIT,
     Bisection,
     RelativeCounts,
     find_relative_counts,
@@ -378,8 +378,8 @@ def test_little_query_noise_takes_few_copies(epsilon2, z):
 
 
 def test_a_common_divisor_is_no_part_of_the_counts():
-    found = in_largest_unit(np.array([6, 0, 9, 4, 11]), np.array([6, 0, 9, OPEN, 12]), 40, 7)
-    assert (found.low.tolist(), found.high.tolist(), found.threshold) == ([2, 0, 3, 1, 3], [2, 0, 3, OPEN, 4], 3)
+    found = in_largest_unit(np.array([6, 0, 9, 4, 11]), np.array([6, 0, 9, OPEN_LIMIT, 12]), 40, 7)
+    assert (found.low.tolist(), found.high.tolist(), found.threshold) == ([2, 0, 3, 1, 3], [2, 0, 3, OPEN_LIMIT, 4], 3)
     assert found.known.tolist() == [True, True, True, False, False]  # 11 or 12 may be 11
 
 

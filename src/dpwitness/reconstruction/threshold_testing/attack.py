@@ -18,37 +18,28 @@ import numpy as np
 from dpwitness.errors import InvalidParameter
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.threshold_testing.comparison import Comparison
-from dpwitness.reconstruction.threshold_testing.oracle import LARGEST, Cells, Counts, Flags, Queries
+from dpwitness.reconstruction.threshold_testing.oracle import LARGEST_COUNT, Cells, Counts, Flags, Queries
 from dpwitness.reconstruction.threshold_testing.query_noise import majority_comparisons
 from dpwitness.reconstruction.threshold_testing.relative_counts import RelativeCounts, find_relative_counts
 from dpwitness.reconstruction.threshold_testing.theory import attack_threshold
 
-#: Share of the cells from which on nearly all are known, or share a unit.
-NEARLY_ALL: Final = 0.98
-#: An error in one cell passes a fresh sum next to the threshold with this probability at most: the cell is in it with
-#: probability 1/2, and with 1/2 on the side that shows the error.
-PASSES: Final = 0.75
-#: Laplace noise of so many times its scale comes once in a million times, and once in a thousand times.
-ONCE_IN_A_MILLION: Final = 13.8
-ONCE_IN_A_THOUSAND: Final = 6.9
-#: With this confidence a factor is taken for known.
+#: The prevailing fraction: a property that this fraction of the cells has, such as a common unit, is taken for that of
+#: all cells.
+PREVAILING_FRACTION: Final = 0.98
+#: The confidence from which on a factor is claimed, and that of the factor's limit.
 FACTOR_CONFIDENCE: Final = 0.95
-NOT_SUPPORTED: Final = (
-    "the answers contradict Theorem 5.12, so not every count up to {support} occurs, ε₁ or ε₂ is wrong, or the "
-    "threshold or the counts changed"
-)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Reconstruction:
-    """Guessed counts, and what the attack says of them without knowing the truth; arrays of shape (cells,).
+    """Guessed counts, and the attack's claims about them without the truth; arrays of shape (cells,).
 
-    `confidence` is the expected fraction of right ones among the claimed counts; where none is claimed, of all guesses,
-    if all cells of each part have the same count.
+    `confidence` is the expected fraction of right counts among the claimed ones; where no count is claimed, among all
+    guesses, if all cells of each part have the same count.
     """
 
     guess: Counts
-    known: Flags  # which of them are claimed to be right
+    known: Flags  # the guesses that are claimed to be right
     factor: int | None = 1  # 1: counts as they are; None: the answers determine them up to a whole factor only
     factor_at_most: float | None = None  # with confidence 0.95, where the factor is unknown and has a limit
     confidence: float
@@ -67,7 +58,7 @@ class Reconstruction:
         )
 
     def right_claims(self, truth: Counts) -> Flags:
-        """Which claims are right: with the factor, or where it is unknown a whole one in its limit that suits most."""
+        """The claims that are right: with the factor, or where it is unknown with the whole one that suits most."""
         if self.factor is not None:
             return np.asarray(self.known & (self.guess == truth))
         some = self.known & (self.guess > 0)
@@ -80,19 +71,19 @@ class Reconstruction:
 
 
 def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, Cells | None]:
-    """Algorithm 3: the number, from 0, of each cell's part, and in how many sets larger(·) it is, if these are nested.
+    """Algorithm 3: the number of each cell's part, from 0, and the number of nested sets larger(·) that hold the cell.
 
-    Both of shape (cells,). Two cells are in one part if their sets larger(·) are equal; parts are in descending order
+    Both have shape (cells,). Two cells are in one part if their sets larger(·) are equal; parts are in descending order
     of these sets, that is, in ascending order of the counts. Without query noise the sets are nested, so their sizes
     say everything. With a finite ε₂ every comparison is the majority over `copies` copies (Theorem 3.5; a tie counts as
-    ⊥); the sets need no longer be nested, and their sizes are what is compared. None: they are not, or that is not
-    known.
+    ⊥); the sets need no longer be nested, and their sizes are compared. The second value is None where the sets are not
+    nested, or not known.
     """
     if not copies >= 1:
         raise InvalidParameter(f"copies={copies!r} must be at least 1")
     sizes, inside = oracle.larger(copies)
     _, part = np.unique(-sizes, return_inverse=True)
-    # Of sets of these sizes the nested ones alone have their cells in so many of them (Gale & Ryser 1957).
+    # Sets of given sizes are nested exactly if each cell is in this number of them (Gale & Ryser 1957).
     in_nested = np.searchsorted(np.sort(-sizes), -np.arange(len(sizes)), side="left")
     nested = inside is not None and np.array_equal(np.sort(inside), in_nested[::-1])
     return part.ravel(), inside if nested else None
@@ -101,8 +92,8 @@ def ordered_partition(oracle: Queries, *, copies: int = 1) -> tuple[Cells, Cells
 def reconstruct(oracle: Queries, *, copies: int = 1) -> Reconstruction:
     """Algorithm 4: threshold testing orders the cells, and the noisy total of each part gives its count.
 
-    Where the oracle sells no totals, the number of its part is all that is guessed of a cell: a lower limit of its
-    count if the noisy threshold is positive (Lemma 5.10). Raises `InvalidParameter` for copies out of range.
+    Where the oracle sells no totals, the guess of a cell is the number of its part: a lower limit of its count if the
+    noisy threshold is positive (Lemma 5.10). Raises `InvalidParameter` for copies out of range.
     """
     part, _ = ordered_partition(oracle, copies=copies)
     nothing = np.zeros(len(part), np.bool_)
@@ -126,9 +117,9 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
     """Algorithm 3's own attack: where all counts from 0 to k occur, the smallest parts are those of 0, 1 and so on.
 
     Theorem 5.12: with θ = α = ⌈ln(1/δ)/ε₁⌉ and k > 2α, part i is the cells of count i for all i ≤ k − 2α, with
-    probability at least 1 − δ. The parts' numbers are guessed, and those up to k − 2α (`support` is k) claimed; none
-    where the answers contradict that: there are no more parts than these, sets larger(·) are not nested, or no single
-    threshold from 0 to 2α explains them, as of a threshold that changes.
+    probability at least 1 − δ. The parts' numbers are guessed, and those up to k − 2α (`support` is k) claimed. No
+    count is claimed where the answers contradict the theorem: there are too few parts, sets larger(·) are not nested,
+    or no single threshold from 0 to 2α explains the sets, because the threshold changes.
 
     Raises `InvalidParameter` for an oracle of unknown ε₁ or another θ, for a δ out of range, and for k at most 2α.
     """
@@ -144,21 +135,25 @@ def reconstruct_supported(oracle: Queries, support: int, *, delta: float = 0.05,
     part, inside = ordered_partition(oracle, copies=copies)
     most = support - 2 * alpha
     # With z in 0..2α, as it is with that probability, the cells of count k − 2α + 1 have a part of their own, too.
-    holds = inside is not None and part.max() > most and _one_threshold(part, inside, most, 2 * alpha)
+    holds = inside is not None and part.max() > most and _explained_by_one_threshold(part, inside, most, 2 * alpha)
+    contradiction = (
+        f"the answers contradict Theorem 5.12, so not every count up to {support} occurs, ε₁ or ε₂ is wrong, or the "
+        "threshold or the counts changed"
+    )
     return Reconstruction(
         guess=part,
         known=(part <= most) & holds,
         confidence=1 - delta if holds else 0.0,
         method="partition",
         queries=oracle.queries,
-        contradicted=() if holds else (NOT_SUPPORTED.format(support=support),),
+        contradicted=() if holds else (contradiction,),
     )
 
 
-def _one_threshold(part: Cells, inside: Cells, most: int, highest: int) -> bool:
-    """Whether some ⌈z⌉ from 0 to `highest` puts each cell of the parts 0..`most` into as many sets as it is in.
+def _explained_by_one_threshold(part: Cells, inside: Cells, most: int, highest: int) -> bool:
+    """Whether one ⌈z⌉ from 0 to `highest` explains the number of sets that hold each cell of the parts 0..`most`.
 
-    By its part's number as its count, that is into larger(v) of all cells v of parts that are ⌈z⌉ lower, or more.
+    With its part's number as its count, a cell is in larger(v) of all cells v of parts that are at least ⌈z⌉ lower.
     """
     claimed = part <= most
     up_to = np.concatenate([np.zeros(highest, np.int64), np.cumsum(np.bincount(part))])  # of parts −highest, …
@@ -166,7 +161,7 @@ def _one_threshold(part: Cells, inside: Cells, most: int, highest: int) -> bool:
 
 
 def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:
-    """The fraction of cells guessed right: of all, and of those that hold at most `small` (NaN if none does)."""
+    """The fractions of right guesses: of all cells, and of the cells with at most `small` people (NaN without any)."""
     right = counts == guess
     few = counts <= small
     return float(right.mean()), float(right[few].mean()) if few.any() else float("nan")
@@ -175,11 +170,12 @@ def score(counts: Counts, guess: Counts, small: int = 5) -> tuple[float, float]:
 def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | None = None) -> Reconstruction:
     """Read a histogram through one call of private threshold testing, by queries chosen from the answers so far.
 
-    Counts are found up to a common factor, which one noisy total then gives, or ε₁ limits. What was found is tested on
+    Counts are found up to a common factor, which one noisy total then gives, or ε₁ limits. The counts are tested on
     fresh sums. Where these are not as predicted, or other counts may explain all answers as well, Algorithm 4 is run if
     the oracle sells totals, and else nothing is claimed; guesses that failed the test are 0.
 
-    `copies`: of each query at a time, for finite ε₂; None: as many as ε₂ asks for. `rng`: for the attack's own choices.
+    `copies`: the number of copies of each query at a time, for finite ε₂; None: the number that ε₂ needs. `rng`: for
+    the attack's own choices.
     Raises `InvalidParameter` for copies out of range.
     """
     if copies is not None and copies < 1:
@@ -201,7 +197,7 @@ def adaptive_attack(oracle: Queries, rng: np.random.Generator, *, copies: int | 
 def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copies: int = 1) -> Reconstruction:
     """Claim counts in the common unit, in people as far as totals or the threshold's noise tell the factor."""
     known, counts, epsilon = found.known, found.low, oracle.noise.epsilon_totals
-    guess, total = _with_totals(oracle, counts, known, _parts(oracle, found, copies))
+    guess, total = _complete_by_totals(oracle, counts, known, _parts(oracle, found, copies))
     limit = _factor_limit(oracle, found, negated)
     units = float(counts[known].sum())
     factor, probability = 1, 0.0
@@ -210,7 +206,7 @@ def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copie
     elif total is not None and epsilon is not None:
         factor, probability = _likeliest_factor(total, units, epsilon)
         # A unit that suits all need not be the largest.
-        if probability == 0 and (unit := _largest_unit(counts[known])) > 1:
+        if probability == 0 and (unit := _find_largest_unit(counts[known])) > 1:
             known = known & (counts % unit == 0)
             counts = counts // unit
             factor, probability = _likeliest_factor(total, float(counts[known].sum()), epsilon)
@@ -220,11 +216,13 @@ def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copie
     if total is None:
         guess = np.rint(found.likeliest).astype(np.int64)
     elif certain:  # within the limits of their cells
-        guess = np.clip(guess, factor * found.low, factor * np.minimum(found.high, LARGEST // factor))
-    confidence = 1 - PASSES**found.fresh_sums
+        guess = np.clip(guess, factor * found.low, factor * np.minimum(found.high, LARGEST_COUNT // factor))
+    # A wrong count shows in a fresh sum with probability at least 1/4: the cell is in the sum with probability 1/2, and
+    # the sum then lies with probability 1/2 on the side of the threshold that shows the error.
+    confidence = 1 - 0.75**found.fresh_sums
     if not certain or factor > 1:
-        # How likely one more cell is a multiple of the unit, as all these are (Jeffreys' rule of succession): of a
-        # unit of several people no answer need show a single cell that lies between two multiples of it.
+        # The probability that one more cell is a multiple of the unit, as all known cells are (Jeffreys' rule of
+        # succession): if the unit is several people, no answer need show a single cell between two multiples of it.
         n = int(np.count_nonzero(counts[known]))
         confidence = min(confidence, (n + 0.5) / (n + 1))
     return Reconstruction(
@@ -241,12 +239,12 @@ def _claim_relative(oracle: Queries, found: RelativeCounts, negated: bool, copie
 def _parts(oracle: Queries, found: RelativeCounts, copies: int) -> Cells:
     """The number of each cell's part for the noisy totals, shape (cells,).
 
-    0: the known cells. Those of others that the answers do not tell apart are one part: more people, and less noise in
-    each. Where many cells have no close limits Algorithm 3 tells them apart.
+    Part 0 holds the known cells. Other cells that the answers do not tell apart are one part: more people, and less
+    noise a cell. Where many cells have no close limits Algorithm 3 tells them apart.
     """
     known, wide = found.known, found.high - found.low > 1
     columns = [found.low, found.high, np.rint(4 * found.likeliest).astype(np.int64)]
-    if oracle.sells_totals and wide.mean() > 1 - NEARLY_ALL:
+    if oracle.sells_totals and wide.mean() > 1 - PREVAILING_FRACTION:
         columns = [ordered_partition(oracle, copies=copies)[0]]
     parts = np.zeros(len(known), np.int64)
     if not known.all():
@@ -255,8 +253,8 @@ def _parts(oracle: Queries, found: RelativeCounts, copies: int) -> Cells:
     return parts
 
 
-def _with_totals(oracle: Queries, counts: Counts, known: Flags, parts: Cells) -> tuple[Counts, float | None]:
-    """The counts, those of unknown cells by the mean of their part; and the noisy total of all known cells, if any."""
+def _complete_by_totals(oracle: Queries, counts: Counts, known: Flags, parts: Cells) -> tuple[Counts, float | None]:
+    """The counts, for unknown cells the mean of their part; and the known cells' noisy total, None without one."""
     total = oracle.totals(parts) if known.any() else None
     if total is None:
         return counts, None
@@ -264,29 +262,29 @@ def _with_totals(oracle: Queries, counts: Counts, known: Flags, parts: Cells) ->
     return np.where(known, counts, np.maximum(np.rint(mean[parts]), 0).astype(np.int64)), float(total[0])
 
 
-def _largest_unit(counts: Counts) -> int:
+def _find_largest_unit(counts: Counts) -> int:
     """The largest unit that nearly all counts are multiples of, by the first 2,000 that are not 0."""
     some = counts[counts > 0][:2_000]
     units = np.unique(np.gcd(some[1:], some[:-1]))
-    return int(max((unit for unit in units if np.mean(some % unit == 0) >= NEARLY_ALL), default=1))
+    return int(max((unit for unit in units if np.mean(some % unit == 0) >= PREVAILING_FRACTION), default=1))
 
 
 def _likeliest_factor(total: float, units: float, epsilon: float) -> tuple[int, float]:
-    """The whole factor that makes the noisy total likeliest, and its probability if all are alike beforehand.
+    """The whole factor that makes the noisy total likeliest, and its probability under a uniform prior.
 
-    The probability is 0 where the total contradicts all of them.
+    The probability is 0 where the total contradicts all factors.
     """
     best = max(1, round(total / units))
     factors = np.arange(max(1, best - 50), best + 51)
     misfit = epsilon * np.abs(total - factors * units)
-    if misfit.min() > ONCE_IN_A_MILLION:
+    if misfit.min() > 13.8:  # Laplace noise exceeds 13.8 times its scale with probability 10⁻⁶
         return best, 0.0
     likelihood = np.exp(misfit.min() - misfit)
     return best, float(likelihood[factors == best][0] / likelihood.sum())
 
 
 def _factor_limit(oracle: Queries, found: RelativeCounts, negated: bool) -> float | None:
-    """The limit of the factor with confidence 0.95: so many units of ⌈z⌉ − 1 fit below what z is at most; or None.
+    """The upper limit of the factor with confidence 0.95: the largest likely z, divided by ⌈z⌉ − 1 in units; or None.
 
     None also if not even units of one person are likely: then the stated ε₁ or θ is wrong.
     """
@@ -296,6 +294,6 @@ def _factor_limit(oracle: Queries, found: RelativeCounts, negated: bool) -> floa
     theta = -oracle.noise.threshold if negated else oracle.noise.threshold
     # P(|Lap(1/ε₁)| > ln(1/β)/ε₁) = β: both tails, since queries are asked negated where z is not positive.
     highest = theta + np.log(1 / (1 - FACTOR_CONFIDENCE)) / epsilon1
-    if epsilon1 * (found.threshold - 1 - theta) > ONCE_IN_A_THOUSAND:
+    if epsilon1 * (found.threshold - 1 - theta) > 6.9:  # |noise| exceeds 6.9 times its scale with probability 10⁻³
         return None
     return max(1.0, float(highest / (found.threshold - 1)))

@@ -17,35 +17,31 @@ from dpwitness.neighbours.pair import ATTACK
 from dpwitness.proposals import Attack, AttackFamily, Candidate, Commands, as_numbers, is_histogram
 from dpwitness.reconstruction.threshold_testing.theory import least_odds_ratio, mirrored_probabilities
 
-#: Copies tried at most; the rarest event worth counting has about this many hits in the planned runs.
-MOST_COPIES: Final = 40
-FEWEST_HITS: Final = 20.0
-#: log(1/α) + log 2 for the bounds of confidence 0.999 that the number of copies is chosen by.
-LOG_LEVEL: Final = 7.6
-#: Reference cells of the reconstruction's event.
-MOST_REFERENCES: Final = 8
+#: The largest number of copies that is tried: with more copies the event is too rare for usual numbers of runs.
+MOST_TRIED_COPIES: Final = 40
 
 
 def promising_copies(
     epsilon1: float, epsilon2: float, *, threshold: float, base: float, claim: Claim, runs: int
 ) -> list[int]:
-    """The t with the most evidence expected from `runs` paired runs, and the one with the best lower bound.
+    """The numbers t of copies with the most evidence expected from `runs` paired runs, and with the best lower bound.
 
     ε₁, ε₂, threshold and base as `mirrored_probabilities` takes them, in units of the sensitivity; without query noise
-    one copy is all that is needed. One or two numbers, at most `MOST_COPIES`, in ascending order.
+    one copy suffices. One or two numbers, at most `MOST_TRIED_COPIES`, in ascending order.
     """
     if epsilon2 == np.inf:
         return [1]
     evidence, bound, plane = [], [], claim.half_plane()
-    for t in range(1, MOST_COPIES + 1):
+    for t in range(1, MOST_TRIED_COPIES + 1):
         v, w = mirrored_probabilities(t, epsilon1, epsilon2, threshold=threshold, base=base)
-        if t > 1 and v * runs < FEWEST_HITS:
+        if t > 1 and v * runs < 20:  # an event with fewer expected hits shows little
             break
         if not w > 0:  # too small for a double: the event is impossible on D′, as without query noise
             return [t]
         # The drift of X = 1[D] − slope·1[D′] − intercept in standard deviations, and log(V/V′) less its noise.
         evidence.append((v - plane.slope * w - plane.intercept) / np.sqrt(v + plane.slope**2 * w))
-        bound.append(np.log(v / w) - np.sqrt(2 * LOG_LEVEL / runs * (1 / v + 1 / w)))
+        # 7.6 = log(1/α) + log 2 of a bound with confidence 0.999
+        bound.append(np.log(v / w) - np.sqrt(2 * 7.6 / runs * (1 / v + 1 / w)))
     return sorted({int(np.argmax(evidence)) + 1, int(np.argmax(bound)) + 1})
 
 
@@ -67,7 +63,7 @@ def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack
             if epsilon2 == np.inf:
                 yield from _reconstructions(counts, threshold, epsilon1)
                 return
-            cell = _mirror(counts, int(base))
+            cell = _find_mirror_cell(counts, int(base))
             if cell is None:
                 return
             inputs = (
@@ -84,7 +80,7 @@ def _attack(split: Callable[[Mapping[str, Any]], tuple[float, float]]) -> Attack
 
 
 def _odds(copies: int, epsilon1: float, epsilon2: float, threshold: float, base: float) -> str:
-    """κ of Theorem 4.7 and what it says; nothing without query noise, where the event is impossible on D′."""
+    """The words about κ of Theorem 4.7; without query noise, that the event is impossible on D′."""
     if epsilon2 == np.inf:
         return ", and without query noise the event is impossible on D′ (Theorem 4.7)"
     _, w = mirrored_probabilities(copies, epsilon1, epsilon2, threshold=threshold, base=base)
@@ -100,10 +96,10 @@ gptt_chen = _attack(lambda p: (float(p["epsilon"]) / 2, float(p["epsilon"]) / 2)
 gptt_stoddard = _attack(lambda p: (float(p["epsilon"]), np.inf))
 
 
-def _mirror(counts: NDArray[np.int64], base: int) -> int | None:
-    """A cell v for which x_a − x_v = base and x_v − x_b = base + 1 for some other cells a, b; None if there is none.
+def _find_mirror_cell(counts: NDArray[np.int64], base: int) -> int | None:
+    """A cell v with x_a − x_v = base and x_v − x_b = base + 1 for two other cells a, b; None without such a cell.
 
-    One person fewer in v, and the two differences change places: Theorem 4.7 on real data.
+    With one person fewer in v the two differences change places: Theorem 4.7 on real data.
     """
     tally = dict(zip(*(part.tolist() for part in np.unique(counts, return_counts=True)), strict=True))
     for v, count in enumerate(counts.tolist()):
@@ -116,9 +112,9 @@ def _mirror(counts: NDArray[np.int64], base: int) -> int | None:
 def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: float) -> Iterator[Candidate]:
     """One cell with one person fewer, and the event that the ordered partition gives its true count.
 
-    The queries are the differences of the cell v, of another one of its count c, and of one of count c − 1 to a ladder
-    of reference cells. The event: v falls into one part with the cell of count c, and not into that of c − 1. On D′
-    the cell v is in the part of c − 1, always.
+    The queries are the differences of the cell v, of another cell of its count c, and of a cell of count c − 1 to a
+    ladder of reference cells. The event: v falls into one part with the cell of count c, and not into the part of the
+    cell of count c − 1. On D′ the cell v is always in the part of count c − 1.
     """
     values, first, tally = np.unique(counts, return_index=True, return_counts=True)
     place = dict(zip(values.tolist(), range(len(values)), strict=True))
@@ -130,7 +126,8 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
         # the cell of c − 1 are no references.
         used = (values == c) * 2 + (values == c - 1)
         ladder = values[tally > used]
-        ladder = ladder[np.argsort(np.abs(c - ladder - 0.5 - threshold), kind="stable")[:MOST_REFERENCES]]
+        # The 8 references whose interval the noisy threshold hits most probably.
+        ladder = ladder[np.argsort(np.abs(c - ladder - 0.5 - threshold), kind="stable")[:8]]
         low, high = (np.exp(-epsilon1 * np.abs(c - d - ladder - threshold)) / 2 for d in (1, 0))
         promise = float(np.abs(high - low).sum()) if len(ladder) else 0.0
         if best is None or promise > best[0] + 1e-9:
@@ -154,12 +151,6 @@ def _reconstructions(counts: NDArray[np.int64], threshold: float, epsilon1: floa
     yield Candidate(pair=pair, event=OutcomeSet(np.array(rows, np.float64)))
 
 
-#: How a budget is split between threshold and queries: those of the published mechanisms.
-SPLITS: Final = ((0.5, 0.5), (0.25, 0.75), (1.0, np.inf))
-#: Names that a threshold goes by.
-THRESHOLDS: Final = ("threshold", "theta", "T", "t")
-
-
 def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Claim, runs: int) -> Iterator[Candidate]:
     """Theorem 4.7 of Chen & Machanavajjhala (2015) for every way to split ε that has been published.
 
@@ -171,9 +162,10 @@ def own_mechanism(parameters: Mapping[str, object], data: Data | None, claim: Cl
     epsilon = numbers.get("epsilon") or claim.parameter or 1.0
     known = {
         "sensitivity": numbers.get("sensitivity", 1.0),
-        "threshold": next((numbers[name] for name in THRESHOLDS if name in numbers), 0.0),
+        "threshold": next((numbers[name] for name in ("threshold", "theta", "T", "t") if name in numbers), 0.0),
     }
-    splits = [(first * epsilon, second * epsilon) for first, second in SPLITS]
+    # The budgets of threshold and queries in the published mechanisms, the last one without query noise.
+    splits = [(epsilon / 2, epsilon / 2), (epsilon / 4, 3 * epsilon / 4), (epsilon, np.inf)]
     if numbers.get("epsilon1") and numbers.get("epsilon2"):
         splits = [(numbers["epsilon1"], numbers["epsilon2"])]
     for epsilon1, epsilon2 in splits:
@@ -186,6 +178,7 @@ def _add_command(commands: Commands) -> None:
     add_command(commands, FAMILY)
 
 
+#: The attack family that the package registers.
 FAMILY: Final = AttackFamily(
     name="threshold_testing",
     summary="counts of a histogram through private threshold testing (Chen & Machanavajjhala 2015)",

@@ -36,7 +36,7 @@ from dpwitness.reconstruction.threshold_testing.attack import (
 )
 from dpwitness.reconstruction.threshold_testing.oracle import (
     FORM,
-    TOGETHER,
+    QUESTIONS_AT_ONCE,
     Counts,
     Noise,
     Queries,
@@ -52,14 +52,12 @@ from dpwitness.reconstruction.threshold_testing.report import (
 )
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES, attack_threshold, copies_for
 
-SMALLEST_EPSILON: Final = 1e-12  # the noise of a smaller one does not fit into whole numbers of 64 bits
-LARGEST_CELLS: Final = 10**7  # a question takes a byte a cell
+#: The smallest ε (nats): the noise of a smaller one does not fit into whole numbers of 64 bits.
+SMALLEST_EPSILON: Final = 1e-12
+#: The largest number of cells: a question takes a byte a cell.
+LARGEST_CELLS: Final = 10**7
+#: The largest number of simulated attacks of one command: more attacks would take days.
 MOST_ATTACKS: Final = 1_000_000
-#: Options of the simulated system alone, and of the user's own.
-OF_SIMULATION: Final = ("epsilon", "share", "beta", "repeat")
-OF_OWN: Final = ("cells", "epsilon1")
-#: Questions at once if a person answers them in a file: a further round costs more than a further question.
-ROUND: Final = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,9 +80,10 @@ class Options(AttackOptions):
     epsilon1: float | None = None
 
     def check(self, given: SimpleNamespace) -> None:
-        """Raise `InvalidParameter` for options that are out of range, or say nothing of what is attacked."""
+        """Raise `InvalidParameter` for options that are out of range, or have no meaning for the attacked system."""
         if self.own_system:
-            refuse(given, OF_SIMULATION, "is of the simulated system: leave it out where you attack your own")
+            simulated = ("epsilon", "share", "beta", "repeat")
+            refuse(given, simulated, "is of the simulated system: leave it out where you attack your own")
             if self.cells is not None and not 2 <= self.cells <= LARGEST_CELLS:
                 raise InvalidParameter(f"--cells {self.cells} must be from 2 to {LARGEST_CELLS}")
         else:
@@ -106,7 +105,7 @@ class Options(AttackOptions):
     def _check_simulated(self, given: SimpleNamespace) -> None:
         if given.epsilon is None:
             raise InvalidParameter("--epsilon is needed: the budget of the simulated system (or give --oracle)")
-        refuse(given, OF_OWN, "is of your own system: give --oracle, or --ask FILE, too")
+        refuse(given, ("cells", "epsilon1"), "is of your own system: give --oracle, or --ask FILE, too")
         if not self.epsilon >= SMALLEST_EPSILON:
             raise InvalidParameter(f"--epsilon {self.epsilon:g} must be at least {SMALLEST_EPSILON:g}")
         if not 1 <= self.repeat <= MOST_ATTACKS:
@@ -120,11 +119,11 @@ class Options(AttackOptions):
 
     @property
     def is_adaptive(self) -> bool:
-        """Whether the adaptive attack is meant: always on the user's own system, but with --support."""
+        """Whether the options mean the adaptive attack: on the user's own system, always unless --support is given."""
         return self.support is None if self.own_system else self.adaptive
 
     def run_on(self, oracle: Queries, rng: np.random.Generator) -> Reconstruction:
-        """The attack that the options name, on a simulated system as on the user's."""
+        """Run the attack that the options name, on a simulated system or the user's."""
         if self.is_adaptive:
             return adaptive_attack(oracle, rng, copies=self.copies)
         if self.support is not None:
@@ -157,7 +156,8 @@ def attack_own_system(options: Options) -> Result | None:
     carried = options.ask is not None or options.answers is not None  # the same questions with --oracle and without
 
     def attack(asking: Asking[Signs], seed: int) -> tuple[Reconstruction | None, str | None]:
-        oracle = Queries(asking.ask, cells, noise, together=ROUND if carried else TOGETHER)
+        # Where a person answers in a file, a further round costs more than a further question.
+        oracle = Queries(asking.ask, cells, noise, together=64 if carried else QUESTIONS_AT_ONCE)
         try:
             return options.run_on(oracle, np.random.default_rng(seed)), None
         except AttackStopped as stopped:
@@ -206,7 +206,7 @@ def attack_own_system(options: Options) -> Result | None:
 
 
 def _truth(options: Options) -> Counts | None:
-    """The counts of --data; None without. Raises for what does not fit."""
+    """The counts of --data; None without it. Raises `InvalidParameter` or `InvalidData` for cells that do not fit."""
     if not options.data:
         if options.cells is None:
             raise InvalidParameter("--cells is needed: how many cells the histogram has")
@@ -218,7 +218,7 @@ def _truth(options: Options) -> Counts | None:
 
 
 def visits() -> Counts:
-    """How many people-years of the RAND health insurance experiment had 0, 1, 2, … visits to a doctor; shape (78,)."""
+    """The numbers of people-years of the RAND experiment with 0, 1, 2, … visits to a doctor, shape (78,)."""
     from statsmodels.datasets import randhie  # type: ignore[import-untyped]  # no stubs; 0.6 s
 
     return np.bincount(np.asarray(randhie.load_pandas().data["mdvis"], np.int64))
@@ -227,7 +227,7 @@ def visits() -> Counts:
 def attack_simulated(options: Options) -> Result:
     """Attack the simulated system, once at least, and as often as --repeat says and the time allows.
 
-    Attack k draws from stream [seed, k], on whatever thread.
+    Attack k draws from the stream [seed, k], on any thread.
     """
     counts = check_histogram(read_column(options.data, options.column) if options.data else visits())
     cells, seed = len(counts), options.seed_or_fresh()

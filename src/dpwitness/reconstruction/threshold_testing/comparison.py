@@ -16,30 +16,22 @@ import numpy as np
 
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Change, Flags, Queries, Signs
 
-#: Cells whose counts are found relative to each other: so many of the smallest among so many times as many.
-REFERENCES: Final = 24
-SAMPLE: Final = 6
-#: Rounds without progress after which they are looked for no longer.
-IDLE: Final = 4
-#: Small cells all 3^k signed sums of which are tabulated.
-TABULATED: Final = 9
-#: How often a sum of a wanted value is composed of other cells.
-TRIES: Final = 24
-#: A wanted value in a wide range is moved by so much at most.
-LARGEST_MOVE: Final = 1 << 20
-#: Fresh sums that test what was found, fewer of which say too little.
+#: The number of reference cells, whose counts are found relative to each other before all other counts.
+REFERENCE_CELLS: Final = 24
+#: The number of small cells whose signed sums are tabulated: 3⁹ = 19,683 sums.
+TABULATED_CELLS: Final = 9
+#: The largest distance, in units of the counts, by which a sum's aim is moved at random within a wide range.
+LARGEST_AIM_MOVE: Final = 1 << 20
+#: The number of fresh sums next to the threshold that test the counts.
 FRESH_SUMS: Final = 64
-FEWEST_FRESH_SUMS: Final = 24
-#: How often a random sum of a wanted value is looked for, with random signs for fewer and fewer cells.
-RANDOM_SHARES: Final = (0.5, 0.5, 0.2, 0.2, 0.05, 0.05)
 
 
 class Comparison:
     """Whether a signed sum of cells reaches the noisy threshold z, in the sense in which the empty sum does not.
 
-    If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so that −z stands for z. `negated` says so where
-    it is known already. A sum counts as reaching z where more than a share `cut` of its copies say so (Theorem 3.5: the
-    majority).
+    If z ≤ 0 all queries are asked negated: −q is ⊥ exactly if q > −z, so that −z stands for z. `negated` is given where
+    the sign of z is known already. A sum counts as reaching z where more than a share `cut` of its copies say so
+    (Theorem 3.5: the majority).
     """
 
     def __init__(self, oracle: Queries, *, copies: int = 1, cut: float = 0.5, negated: bool | None = None) -> None:
@@ -49,13 +41,13 @@ class Comparison:
         self.negated = negated
 
     def positives(self, signs: Signs, copies: int) -> Cells:
-        """How many copies of each sum, coefficients of shape (sums, cells), reach z."""
+        """The number of copies of each sum, with coefficients of shape (sums, cells), that reach z."""
         if not self.negated:
             return self.oracle.ask_all(signs, copies)
         return copies - self.oracle.ask_all(-signs, copies)
 
     def positives_changes(self, changes: Sequence[Change], copies: int) -> list[Cells]:
-        """The same for several sets of sums, asked at once; in each sum of a set another cell's coefficient changes."""
+        """The number of copies that reach z for sets of sums, asked at once; each sum changes another cell's sign."""
         if not self.negated:
             return self.oracle.ask_changes(changes, copies)
         negated = [(-signs, cells, -change) for signs, cells, change in changes]
@@ -66,13 +58,13 @@ class Comparison:
         return np.asarray(self.positives(signs, self.copies) > self._least)
 
     def above_changes(self, changes: Sequence[Change]) -> list[Flags]:
-        """The same for several sets of sums, as `positives_changes` takes them."""
+        """Whether each sum counts as reaching z, for sets of sums as `positives_changes` takes them."""
         return [positives > self._least for positives in self.positives_changes(changes, self.copies)]
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class BaseSum:
-    """A sum below z that every single one of the cells `above` brings to z.
+    """A sum below z that each of the cells `above` alone brings to z.
 
     `signs`: 1 for the cells in it, shape (cells,). The gap, z less the base sum, is at most the least count of `above`.
     """
@@ -103,7 +95,7 @@ def find_base_sum(comparison: Comparison, rng: np.random.Generator) -> BaseSum:
 
 
 def _number_below(comparison: Comparison, signs: Signs, cells: Cells) -> int:
-    """How many of the cells, in this order, can be added to the sum before it reaches z."""
+    """The number of cells that can be added to the sum, in this order, before it reaches z."""
     low, high = 0, len(cells) + 1
     numbers = np.array([len(cells)])  # all of them first: in the last round that is the answer
     while high - low > 1:
@@ -119,23 +111,23 @@ def _number_below(comparison: Comparison, signs: Signs, cells: Cells) -> int:
 
 
 def smallest_cells(comparison: Comparison, base: BaseSum, rng: np.random.Generator) -> Cells:
-    """About `REFERENCES` of the smallest cells of a sample of `base.above`, as far as differences of two of them tell.
+    """About `REFERENCE_CELLS` of the smallest cells of a sample of `base.above`, as far as differences of two tell.
 
     x_u − x_v is seen to be positive where it is at least the base sum's gap.
     """
-    cells, idle = rng.permutation(base.above)[: SAMPLE * REFERENCES], 0
-    while len(cells) > REFERENCES and idle < IDLE:
+    cells, idle = rng.permutation(base.above)[: 6 * REFERENCE_CELLS], 0
+    while len(cells) > REFERENCE_CELLS and idle < 4:  # rounds in a row without a smaller set
         pivot = rng.choice(cells)
         others = cells[cells != pivot]
         signs = base.signs.copy()
         signs[pivot] = -1
         (larger,) = comparison.above_changes([(signs, others, 1)])
         smaller = np.append(others[~larger], pivot)
-        if REFERENCES <= len(smaller) < len(cells):
+        if REFERENCE_CELLS <= len(smaller) < len(cells):
             cells, idle = smaller, 0
         else:  # too few are smaller than the pivot, or none is larger
             idle += 1
-    return rng.permutation(cells)[:REFERENCES]
+    return rng.permutation(cells)[:REFERENCE_CELLS]
 
 
 @cache
@@ -147,36 +139,36 @@ def signings(k: int) -> Signs:
 class ReferenceSums:
     """Signed sums of known cells on top of a base sum.
 
-    The largest cells that fit make most of a sum, and a few small ones the rest: all signed sums of these are
-    tabulated, so that sums need no cell of one. No cell of the base sum is used.
+    The largest cells that fit make most of a sum, and a few small cells the rest: all signed sums of the small cells
+    are tabulated, so that sums need no cell of count 1. No cell of the base sum is used.
     """
 
     def __init__(self, base: Signs, known: Flags, counts: Cells) -> None:
         self._base = base
         free = np.flatnonzero(known & (base == 0) & (counts > 0))
         free = free[np.argsort(counts[free], kind="stable")]
-        small = _tabulated(counts[free])
+        small = _choose_tabulated(counts[free])
         self._small, large = free[small], np.delete(free, small)[::-1]
-        self._large = large, counts[large], _cumulative(counts[large])
+        self._large = large, counts[large], _cumulate(counts[large])
         self._sums, self._signs = _signed_sums(tuple(counts[self._small].tolist()))
 
     def between(self, first: int, last: int, aim: int, rng: np.random.Generator) -> tuple[Signs, int] | None:
-        """A sum from first to last (inclusive), as near to `aim` as the largest cells that fit come; None: none found.
+        """A sum from first to last (inclusive), as near to `aim` as the largest cells come; None without a sum.
 
         Returns the coefficients of base and known cells, shape (cells,), and the value of what was added to the base.
         """
         (large, values, _), used, share = self._large, self._large, 0
-        for trial in range(TRIES):
+        for trial in range(24):  # a failed try is repeated with other large cells
             if trial:
                 # Other large cells leave another rest; every fourth time of counts up to some limit alone, since
                 # where there are few counts one of them may stand in the way.
                 some = np.flatnonzero(rng.random(len(large)) < rng.choice([0.5, 0.9]))
                 if trial % 4 == 3 and len(some):
                     some = some[values[some] <= rng.choice(values[some])]
-                used = large[some], values[some], _cumulative(values[some])
+                used = large[some], values[some], _cumulate(values[some])
                 if trial % 2:
-                    aim = int(np.clip(rng.integers(first, last + 1), aim - LARGEST_MOVE, aim + LARGEST_MOVE))
-                # What the small cells are to make of the sum, where large and small ones are of few counts.
+                    aim = int(np.clip(rng.integers(first, last + 1), aim - LARGEST_AIM_MOVE, aim + LARGEST_AIM_MOVE))
+                # The part of the sum that the small cells make, where large and small cells have few counts.
                 share = int(self._sums[rng.integers(len(self._sums))]) if trial % 4 == 3 else 0
             signs, value = self._compose(aim, used, first, last, share)
             if first <= value <= last:
@@ -190,7 +182,7 @@ class ReferenceSums:
     def _compose(
         self, amount: int, cells: tuple[Cells, Cells, Cells], first: int, last: int, share: int
     ) -> tuple[Signs, int]:
-        """The sum of that amount, or one near it: the largest cells first, but for a share, then the small ones."""
+        """The sum nearest to an amount: the largest cells make the amount but for a share, then the small cells."""
         large, values, cumulative = cells
         direction, left = 1 if amount > share else -1, abs(amount - share)
         signs, at = self._base.copy(), 0
@@ -211,37 +203,41 @@ class ReferenceSums:
         return signs, value + int(self._sums[best])
 
 
-def _cumulative(values: Cells) -> Cells:
+def _cumulate(values: Cells) -> Cells:
     return np.concatenate([[0], np.cumsum(values)])
 
 
 @cache
 def _signed_sums(values: tuple[int, ...]) -> tuple[Cells, Signs]:
-    """All signed sums of some values, in ascending order, and signs that make each."""
+    """All signed sums of the values, in ascending order, and the signs of each."""
     signs = signings(len(values))
     sums, first = np.unique(signs.astype(np.int64) @ np.array(values, np.int64), return_index=True)
     return sums, signs[first]
 
 
-def _tabulated(ascending: Cells) -> Cells:
+def _choose_tabulated(ascending: Cells) -> Cells:
     """The places of the cells to tabulate: some of each of the smallest counts, then the smallest of the others."""
     _, first, number = np.unique(ascending, return_index=True, return_counts=True)
-    each = max(1, TABULATED // max(len(first), 1))
-    varied = [at + k for at, most in zip(first[: TABULATED // 2], number, strict=False) for k in range(min(each, most))]
-    rest = np.setdiff1d(np.arange(min(len(ascending), 2 * TABULATED)), varied)
-    return np.sort(np.concatenate([np.array(varied, np.int64), rest])[:TABULATED])
+    each = max(1, TABULATED_CELLS // max(len(first), 1))
+    varied = [
+        at + k for at, most in zip(first[: TABULATED_CELLS // 2], number, strict=False) for k in range(min(each, most))
+    ]
+    rest = np.setdiff1d(np.arange(min(len(ascending), 2 * TABULATED_CELLS)), varied)
+    return np.sort(np.concatenate([np.array(varied, np.int64), rest])[:TABULATED_CELLS])
 
 
 def fresh_sums(
     base: Signs, known: Flags, counts: Cells, cells: Cells, targets: Cells, rng: np.random.Generator
 ) -> tuple[Signs, Cells]:
-    """Random sums for as many of the targets as can be, and what each adds to the base sum.
+    """Random sums for as many targets as possible, and the value that each adds to the base sum.
 
-    None where they are few, or all of one value: answers that do not depend on the sums would come as predicted.
+    No sum is returned where they are few, or all have one value: answers that do not depend on the sums would come as
+    predicted.
     """
     found = [(random_sum(base, known, counts, cells, target, rng), target) for target in targets.tolist()]
     some = [(signs, target) for signs, target in found if signs is not None]
-    if len(some) < FEWEST_FRESH_SUMS or len({target for _, target in some}) < 2:
+    # 24 sums would all come as predicted with probability at most 0.75²⁴ = 0.001 if a count were wrong.
+    if len(some) < 24 or len({target for _, target in some}) < 2:
         return np.zeros((0, len(base)), np.int8), targets[:0]
     return np.array([signs for signs, _ in some]), np.array([target for _, target in some])
 
@@ -249,9 +245,9 @@ def fresh_sums(
 def random_sum(
     base: Signs, known: Flags, counts: Cells, cells: Cells, target: int, rng: np.random.Generator
 ) -> Signs | None:
-    """Coefficients that add a value to the base sum, random for about half of the known ones of the cells; or None."""
+    """Coefficients that add `target` to the base sum, random for about half of the known cells; None without a sum."""
     mine = cells[known[cells]]
-    for share in RANDOM_SHARES:
+    for share in (0.5, 0.5, 0.2, 0.2, 0.05, 0.05):  # fewer random signs leave more cells to make up the rest
         signs, free = base.copy(), known & (base == 0)
         chosen = mine[rng.random(len(mine)) < share]
         inside, outside = chosen[base[chosen] == 1], chosen[base[chosen] == 0]

@@ -17,21 +17,22 @@ from dpwitness.exact import laplace_cdf
 from dpwitness.reconstruction.questions import Asking, Limits, system_of
 from dpwitness.reconstruction.transcript import Form, as_flag
 
-#: People a cell, shape (cells,).
+#: Counts of people, shape (cells,).
 Counts = NDArray[np.int64]
-#: Numbers of cells, from 0.
+#: Numbers that identify cells, from 0.
 Cells = NDArray[np.int64]
 #: A question, shape (cells,): the coefficient of each cell, −1, 0 or 1, so that one person moves the sum by 1 at most.
 Signs = NDArray[np.int8]
 Flags = NDArray[np.bool_]
 Floats = NDArray[np.float64]
-#: Several questions: signs, and a change of the coefficient of one of these cells each.
+#: A set of questions: common signs, the cell whose coefficient each question changes, and the change.
 Change: TypeAlias = tuple[Signs, Cells, int]
 
-#: Questions asked at once where each depends on the answers before: more of them, and fewer rounds.
-TOGETHER: Final = 8
-#: Above this a count, or a sum of 10⁶ of them, would no longer be exact.
-LARGEST: Final = 1 << 40
+#: The number of questions asked at once where later questions depend on their answers: a larger number takes more
+#: questions and fewer rounds.
+QUESTIONS_AT_ONCE: Final = 8
+#: The largest count of a cell, in people: a larger count, or a sum of 10⁶ of them, would not be exact.
+LARGEST_COUNT: Final = 1 << 40
 
 
 class Oracle(Protocol):
@@ -46,6 +47,7 @@ class Oracle(Protocol):
         """⊤ (True) where the sum of the counts with coefficients `signs`, shape (cells,), reaches the threshold."""
 
 
+#: The form of the family's questions and answers.
 FORM: Final[Form[Signs]] = Form(
     family="threshold_testing",
     answer="⊤ or ⊥ (1 or 0)",
@@ -64,16 +66,16 @@ def check_histogram(counts: object) -> Counts:
         raise InvalidData(f"a histogram is a list of counts, not an array of shape {values.shape}, kind {values.dtype}")
     if len(values) < 2:
         raise InvalidData(f"a histogram of {len(values)} cell(s) has nothing to compare: give at least 2 cells")
-    bad = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & (values <= LARGEST)))
+    bad = np.flatnonzero(~((values >= 0) & (values == np.floor(values)) & (values <= LARGEST_COUNT)))
     if len(bad):
         held = f"cell {bad[0] + 1} holds {values[bad[0]]:g}"
-        raise InvalidData(f"{held}: a count must be a whole number from 0 to {LARGEST:,}")
+        raise InvalidData(f"{held}: a count must be a whole number from 0 to {LARGEST_COUNT:,}")
     return values.astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Noise:
-    """What is known of the noise of an `Oracle`, in nats per unit of sensitivity.
+    """The known parameters ε of the noise of an `Oracle`, in nats per unit of sensitivity.
 
     Raises `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
     """
@@ -93,7 +95,7 @@ class Noise:
 
 
 class Queries:
-    """All that the attacks of this family may do: ask an `Oracle`, many questions at a time, and count what was asked.
+    """The attacks' access to an `Oracle`: many questions at a time, which are counted.
 
     Parameters
     ----------
@@ -101,13 +103,13 @@ class Queries:
         From questions, each of shape (cells,), to as many answers, 1 for ⊤ and 0 for ⊥; all of them may be asked at
         once. `Asking.ask` is one. None: a subclass answers `ask_all` and `ask_changes` itself.
     cells
-        How many cells the histogram has; at least 2.
+        The number of the histogram's cells; at least 2.
     noise
-        What is known of its noise.
+        The known parameters of its noise.
     totals
-        From the number of each cell's part to noisy totals, as `Oracle` says; None: there are none to be had.
+        From the number of each cell's part to noisy totals, as `Oracle` says; None: totals are not sold.
     together
-        See `TOGETHER`.
+        See `QUESTIONS_AT_ONCE`.
 
     Raises `InvalidParameter` for fewer than two cells.
     """
@@ -118,7 +120,7 @@ class Queries:
         cells: int,
         noise: Noise | None = None,
         totals: Callable[[Cells], Floats] | None = None,
-        together: int = TOGETHER,
+        together: int = QUESTIONS_AT_ONCE,
     ) -> None:
         if not cells >= 2:
             raise InvalidParameter(f"cells={cells!r} must be at least 2: one cell has nothing to be compared with")
@@ -126,15 +128,15 @@ class Queries:
         self._answers, self._totals = answers, totals
 
     def ask(self, signs: Signs, copies: int = 1) -> int:
-        """How many of `copies` repetitions of one question are answered ⊤; `signs`: −1, 0 or 1 for each cell."""
+        """The number of ⊤ answers to `copies` repetitions of one question; `signs`: −1, 0 or 1 for each cell."""
         return int(self.ask_all(signs[None], copies)[0])
 
     def ask_all(self, questions: Signs, copies: int = 1) -> Cells:
-        """The same of several questions, shape (questions, cells); returns shape (questions,)."""
+        """The number of ⊤ answers to each question, shape (questions,); `questions` has shape (questions, cells)."""
         return self._positives(iter(questions), copies)
 
     def ask_changes(self, changes: Sequence[Change], copies: int = 1) -> list[Cells]:
-        """The same of several sets of questions, all asked at once; of each set the shape of its cells."""
+        """The number of ⊤ answers to each question of several sets, asked at once; one array a set."""
         _check_sensitivity(changes)
         if not changes:
             return []
@@ -142,10 +144,10 @@ class Queries:
         return np.split(positives, np.cumsum([len(cells) for _, cells, _ in changes])[:-1])
 
     def larger(self, copies: int = 1) -> tuple[Cells, Cells | None]:
-        """larger(v) of Algorithm 3: the cells u of which the majority of x_u − x_v's copies is ⊤.
+        """The sizes of Algorithm 3's sets larger(v), and the number of sets that hold each cell (None: not known).
 
-        The sizes of these sets, and in how many of them each cell is (None: not known); both of shape (cells,). It asks
-        cells² questions, x_v − x_v included, those of one v at once.
+        larger(v) holds the cells u for which the majority of the copies of x_u − x_v is ⊤. Both have shape (cells,).
+        The method asks cells² questions, x_v − x_v included, those of one v at once.
         """
         sizes, inside, all_cells = np.zeros(self.cells, np.int64), np.zeros(self.cells, np.int64), np.arange(self.cells)
         for v in range(self.cells):
@@ -160,11 +162,11 @@ class Queries:
 
     @property
     def sells_totals(self) -> bool:
-        """Whether there are noisy totals to be had."""
+        """Whether noisy totals are sold."""
         return self._totals is not None
 
     def totals(self, parts: Cells) -> Floats | None:
-        """Noisy totals of parts, from the number of each cell's part, shape (cells,); None where there are none."""
+        """Noisy totals of parts, from the number of each cell's part, shape (cells,); None where none are sold."""
         return None if self._totals is None else np.asarray(self._totals(parts), np.float64)
 
     def _positives(self, questions: Iterator[Signs], copies: int) -> Cells:
@@ -191,7 +193,7 @@ def _questions(changes: Sequence[Change]) -> Iterator[Signs]:
 def queries_of(
     oracle: Oracle, cells: int, *, noise: Noise | None = None, limits: Limits | None = None, seed: int = 0
 ) -> Queries:
-    """What an attack may ask of a system of yours: an `Oracle`, or what makes one with `seed`, as `system_of` takes it.
+    """The queries of an attack on a system of yours: an `Oracle`, or its factory with `seed`, as `system_of` takes it.
 
     By default queries have no noise, and there are no limits.
     """
@@ -207,8 +209,8 @@ class ThresholdOracle(Queries):
     what `Queries` has. Copies of a query are answered at once: given z they are independent, so their number of ⊤'s is
     binomial.
 
-    The ε's are as `Noise` has them; without `epsilon_totals` no totals are sold. Raises `InvalidData` for what is no
-    histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
+    The ε's are as `Noise` has them; without `epsilon_totals` no totals are sold. Raises `InvalidData` for counts that
+    are not a histogram, `InvalidParameter` for ε's that are not positive, or an infinite ε₁.
     """
 
     def __init__(
@@ -243,7 +245,7 @@ class ThresholdOracle(Queries):
 
     @override
     def larger(self, copies: int = 1) -> tuple[Cells, Cells | None]:
-        """As of `Queries`: without query noise by the counts in order, in milliseconds for thousands of cells."""
+        """The sets of `Queries.larger`, without query noise from sorted counts: milliseconds for thousands of cells."""
         if self.noise.epsilon2 != np.inf:
             return super().larger(copies)
         self.queries += copies * self.cells**2

@@ -17,18 +17,18 @@ from dpwitness.reconstruction.threshold_testing.comparison import Comparison
 from dpwitness.reconstruction.threshold_testing.oracle import Queries
 from dpwitness.reconstruction.threshold_testing.theory import MOST_COPIES
 
-#: From this ε₂ on, ln 2/ε₂, by which F falls from 1/2 to 1/4, is at most a quarter of a count: of cuts at 1/4 and 3/4
-#: one has no whole number between 1/8 and 1/2, or between 1/2 and 7/8.
+#: The ε₂ (nats) from which on cuts at 1/4 and 3/4 suffice: F falls from 1/2 to 1/4 within a quarter of a count, so one
+#: of the cuts has no whole number between 1/8 and 1/2, or between 1/2 and 7/8.
 SHARP_EPSILON: Final = 4 * float(np.log(2))
-#: Number of copies with which shares that differ by 1/8 from the cut stand 6 standard errors from it.
+#: The number of copies with which shares that differ by 1/8 from the cut lie 6 standard errors from it.
 SHARP_COPIES: Final = 576
 
 
 def majority_comparisons(oracle: Queries, copies: int | None = None) -> Iterator[Comparison]:
-    """Comparisons by shares of copies of each query; one of the two takes the noise away.
+    """Two comparisons by shares of copies of each query; one of them takes the noise away.
 
-    `copies`: by default as many as put whole numbers 6 standard errors from the cut. Raises `InvalidParameter` where ε₂
-    is so small that this takes more than 10^12 copies.
+    `copies`: by default the number that puts whole numbers 6 standard errors from the cut. Raises `InvalidParameter`
+    where ε₂ is so small that this takes more than 10^12 copies.
     """
     epsilon2, enough, cuts = oracle.noise.epsilon2, SHARP_COPIES, [0.25, 0.75]
     if epsilon2 < SHARP_EPSILON:

@@ -17,38 +17,21 @@ from scipy.special import log_ndtr
 from dpwitness.reconstruction.threshold_testing.comparison import BaseSum, Comparison, signings
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats, Signs
 
-#: Cells of which all 3^k signed sums are made, to complete random ones: so many, or half of all.
-COMPLETED: Final = 8
-PARTIAL_SUMS: Final = 256
-#: Units tried at most.
-MOST_UNITS: Final = 20_000
-#: The standard deviation of a sum below which its moments are those of rounding errors, and how many of them its mean
-#: may lie on the wrong side.
-NARROW: Final = 1e-6
-MOST_DEVIATIONS: Final = 6.0
-#: So many standard deviations from the gap a sum is about as likely above it as below.
-EVEN: Final = 0.15
-#: By how much the covariance is widened before contradicted answers are used again, and how often at a time.
-WIDENING: Final = 1.5
-REPETITIONS: Final = 10
-#: Fresh sums next to the threshold, all of which whole numbers must predict.
-FRESH: Final = 40
-FEWEST_FRESH: Final = 20
-#: Queries between two attempts at whole numbers.
-ATTEMPT_EVERY: Final = 16
+#: The standard deviation of a sum, relative to the first cell's count, below which the moments are rounding errors.
+LEAST_DEVIATION: Final = 1e-6
 
 
 def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[Signs, Floats]:
     """Many signed sums of the values near a target: coefficients, shape (candidates, cells), and the sums."""
     n = len(values)
     order = rng.permutation(n)
-    split = min(COMPLETED, (n + 1) // 2)
+    split = min(8, (n + 1) // 2)  # the cells whose signed sums, 3⁸ = 6,561 at most, complete random sums of the others
     completed, free = order[:split], order[split:]
     codes = signings(split)
     sums = codes @ values[completed]
     rank = np.argsort(sums, kind="stable")
     sums = sums[rank]
-    partial = rng.integers(-1, 2, (PARTIAL_SUMS if len(free) else 1, len(free)), np.int8)
+    partial = rng.integers(-1, 2, (256 if len(free) else 1, len(free)), np.int8)
     # Sums near 0 of cells that are nearly alike have about as many +1 as −1, and do not tell counts that are all too
     # large by as much. Large cells against small ones need more of these, and do.
     against = rng.random(len(partial)) < 0.5
@@ -63,7 +46,7 @@ def sums_near(values: Floats, target: float, rng: np.random.Generator) -> tuple[
 
 
 def sums_equal_to(values: Floats, target: int, number: int, rng: np.random.Generator) -> Signs:
-    """Signed sums of exactly that value, as different as they come."""
+    """At most `number` different signed sums of exactly the target's value, in random order."""
     rows = []
     for _ in range(4):
         signs, sums = sums_near(values, target, rng)
@@ -80,7 +63,7 @@ class Answers:
         self.above = np.zeros(0, np.bool_)
 
     def ask(self, signs: Signs) -> Flags:
-        """Which of the sums, coefficients of shape (sums, cells), are above."""
+        """Whether each sum, with coefficients of shape (sums, cells), is above the gap."""
         questions = np.repeat(self._base.signs[None], len(signs), axis=0)
         questions[:, self._cells] = signs
         above = self._comparison.above(questions)
@@ -108,44 +91,46 @@ class Posterior:
         offset = np.abs(sums - self.mean[-1])
         best = np.argsort(offset, kind="stable")[: 4 * number + 28]
         rows = np.hstack([signs[best], -np.ones((len(best), 1))])
-        deviation = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.covariance, rows), NARROW**2))
+        deviation = np.sqrt(np.maximum(np.einsum("ij,jk,ik->i", rows, self.covariance, rows), LEAST_DEVIATION**2))
         ratio = offset[best] / deviation
-        # Those that are about even, the widest first; then the others.
-        chosen = np.lexsort([np.where(ratio <= EVEN, -deviation, ratio), ratio > EVEN])[:number]
+        even = ratio <= 0.15  # standard deviations: such a sum is above the gap with probability 44 to 56 %
+        # The even sums, the widest first; then the others.
+        chosen = np.lexsort([np.where(even, -deviation, ratio), ~even])[:number]
         return np.asarray(signs[best[chosen]])
 
     def update(self, signs: Signs, above: Flags) -> None:
-        """Take one answer after the other: the moments of the half-space that it leaves."""
+        """Condition on one answer after the other by the moments of the half-space that it leaves."""
         for coefficients, side in zip(signs.astype(np.float64), np.where(above, 1.0, -1.0), strict=True):
             row = np.append(coefficients, -1.0)
             towards = self.covariance @ row
             variance = float(row @ towards)
-            if not variance > NARROW**2:
+            if not variance > LEAST_DEVIATION**2:
                 continue  # as good as known, or a rounding error
             deviation = np.sqrt(variance)
-            a = max(side * float(row @ self.mean) / deviation, -MOST_DEVIATIONS)
+            # A mean further on the wrong side counts as 6 standard deviations from the gap.
+            a = max(side * float(row @ self.mean) / deviation, -6.0)
             ratio = float(np.exp(-a * a / 2 - log_ndtr(a))) / np.sqrt(2 * np.pi)
             self.mean = self.mean + side * ratio * towards / deviation
             self.covariance = self.covariance - np.outer(towards, towards) * (ratio * (ratio + a) / deviation**2)
 
     def update_contradicted(self, answers: Answers) -> None:
-        """Widen, and use the answers again that the mean contradicts, until there is none, or a few rounds are over.
+        """Widen the distribution and use again the answers that its mean contradicts, for at most 10 rounds.
 
         The normal distribution comes out too narrow now and then, and further queries would cut where nothing is.
         """
-        for _ in range(REPETITIONS):
+        for _ in range(10):
             offset = answers.asked @ self.mean[:-1] - self.mean[-1]
             wrong = np.flatnonzero((offset >= 0) != answers.above)
             if not len(wrong):
                 return
             if np.trace(self.covariance) < self._widest:
-                self.covariance *= WIDENING
+                self.covariance *= 1.5
             self.update(answers.asked[wrong], answers.above[wrong])
 
     def whole_numbers(self, answers: Answers) -> tuple[Cells, tuple[int, int]] | None:
-        """Whole numbers that explain all answers, in the largest unit that does, and the limits of the gap."""
+        """Whole numbers in the largest unit that explains all answers, and the limits of the gap; None without them."""
         mean, deviation = self.mean[:-1], np.sqrt(np.maximum(np.diag(self.covariance)[:-1], 0))
-        most = int(min(0.3 / max(float(np.median(deviation)), 1e-9), MOST_UNITS))
+        most = int(min(0.3 / max(float(np.median(deviation)), 1e-9), 20_000))  # units tried
         units = np.arange(1, most + 1)[:, None]
         scaled = units * mean
         counts = np.rint(scaled)
@@ -160,7 +145,7 @@ class Posterior:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class ReferenceCells:
-    """Counts of some cells in their common unit, and what the base sum lacks of the threshold, rounded up.
+    """Counts of some cells in their common unit, and the gap between base sum and threshold, rounded up.
 
     The base plus a signed sum of value s of the cells is ⊤ exactly if s ≥ `gap`.
     """
@@ -173,9 +158,9 @@ class ReferenceCells:
 def find_reference_cells(
     comparison: Comparison, base: BaseSum, cells: Cells, rng: np.random.Generator, guess: Floats | None = None
 ) -> ReferenceCells | None:
-    """Counts of the cells, shape (k,), all of `base.above`; None where the answers do not determine them.
+    """The counts of `cells`, shape (k,), all from `base.above`; None where the answers do not determine the counts.
 
-    `guess`: about what the counts are, in any unit; the first one is taken for exact. By default all are alike.
+    `guess`: approximate counts, in any unit; the first one is taken for exact. By default all are equal.
     """
     k = len(cells)
     answers = Answers(comparison, base, cells)
@@ -188,7 +173,7 @@ def find_reference_cells(
     for asked in range(together, 36 * k + 200, together):
         signs = posterior.questions(rng, together)
         posterior.update(signs, answers.ask(signs))
-        if asked % ATTEMPT_EVERY < together:
+        if asked % 16 < together:  # an attempt at whole numbers every 16 queries
             posterior.update_contradicted(answers)
             found = posterior.whole_numbers(answers)
             if found is not None and (gap := _confirmed_gap(answers, posterior, *found, rng)) is not None:
@@ -211,9 +196,10 @@ def _confirmed_gap(
         above = answers.ask(signs[at : at + 1])
         posterior.update(signs[at : at + 1], above)
         low, high = (low, int(sums[at])) if above[0] else (int(sums[at]), high)
-    fresh = np.vstack([sums_equal_to(values, target, FRESH // 2, rng) for target in (low, high)])
+    fresh = np.vstack([sums_equal_to(values, target, 20, rng) for target in (low, high)])
     above = answers.ask(fresh)
     posterior.update(fresh, above)
-    if not np.array_equal(above, fresh.astype(np.int64) @ counts == high) or len(fresh) < FEWEST_FRESH:
+    # Fewer than 20 of the 40 sums test too little.
+    if not np.array_equal(above, fresh.astype(np.int64) @ counts == high) or len(fresh) < 20:
         return None
     return high

@@ -15,7 +15,7 @@ import numpy as np
 
 from dpwitness.reconstruction.threshold_testing.comparison import (
     FRESH_SUMS,
-    REFERENCES,
+    REFERENCE_CELLS,
     BaseSum,
     Comparison,
     ReferenceSums,
@@ -26,18 +26,8 @@ from dpwitness.reconstruction.threshold_testing.comparison import (
 from dpwitness.reconstruction.threshold_testing.oracle import Cells, Flags, Floats
 from dpwitness.reconstruction.threshold_testing.reference_cells import find_reference_cells
 
-#: No upper limit known yet.
-OPEN: Final = np.iinfo(np.int64).max
-#: A unit is taken for one of all cells unless so many of them are no multiples of it, or a quarter: fewer can lie
-#: anywhere between two multiples without an answer that shows it.
-SUPPORT: Final = 12
-QUARTER: Final = 0.25
-#: Number of cells that are not empty up to which other counts may explain all answers as well.
-FEW_CELLS: Final = 40
-#: Number of different counts up to which sums next to the threshold may not tell their ratios.
-FEW_COUNTS: Final = 6
-#: Counts from which a unit is made.
-SAMPLED: Final = 2_000
+#: The upper limit of a count while no answer bounds it.
+OPEN_LIMIT: Final = np.iinfo(np.int64).max
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
@@ -46,39 +36,40 @@ class RelativeCounts:
 
     low: Cells
     high: Cells  # equal to `low` where the count was found
-    likeliest: Floats  # of a count that was not found the simplest one that explains the answers
-    fresh_sums: int  # that were as predicted; 0 where one was not, and nothing is known
+    likeliest: Floats  # the count, or where it was not found, the simplest one that explains the answers
+    fresh_sums: int  # the number of fresh sums that were as predicted; 0 where one was not, and nothing is known
     threshold: int | None  # ⌈z⌉, where the base sum's cells are all known
     unique: bool = True  # False: other counts may explain all answers as well
 
     @property
     def known(self) -> Flags:
-        """Which cells' counts were found."""
+        """Whether each cell's count was found."""
         return np.asarray(self.low == self.high)
 
 
 def in_largest_unit(low: Cells, high: Cells, fresh_sums: int, threshold: int | None) -> RelativeCounts:
-    """Known counts in the largest unit that nearly all of them share: sums next to the threshold do not see it.
+    """Known counts in the largest unit that nearly all share: sums next to the threshold do not show the unit.
 
-    The few that are no multiples of it are not known: other counts between the same two multiples explain the answers
-    as well. Nor need a cell that was not found be a multiple of it: limits are rounded outwards.
+    The few counts that are not multiples of it are not known: other counts between the same two multiples explain the
+    answers as well. Nor need a cell that was not found be a multiple of it: limits are rounded outwards.
     """
     known = low[low == high]
     unit = prevailing_unit(known)
     if threshold is not None:
         # z is above threshold − 1; where the base sum may hold a cell that is not known nothing is said.
         threshold = None if np.any(known % unit != 0) else (threshold - 1) // unit + 1
-    high = np.where(high == OPEN, OPEN, -(-high // unit))
+    high = np.where(high == OPEN_LIMIT, OPEN_LIMIT, -(-high // unit))
     return RelativeCounts(
         low=low // unit, high=high, likeliest=low / unit, fresh_sums=fresh_sums, threshold=threshold
     )  # fmt: skip
 
 
 def prevailing_unit(counts: Cells) -> int:
-    """The largest unit of which nearly all counts are multiples; 1 where they are all 0."""
+    """The largest unit that nearly all counts are multiples of; 1 where all counts are 0."""
     some = counts[counts > 0]
-    exceptions = min(SUPPORT - 1, int(QUARTER * len(some)))
-    sample = some[:SAMPLED]
+    # Up to 11 cells, and up to a quarter, can lie between two multiples without an answer that shows it.
+    exceptions = min(11, int(0.25 * len(some)))
+    sample = some[:2_000]
     units = np.unique(np.gcd(sample[1:], sample[:-1]))
     for unit in units[::-1].tolist():
         if np.count_nonzero(some % unit) <= exceptions:
@@ -96,24 +87,26 @@ class Bisection:
     def __init__(self, comparison: Comparison, base: BaseSum) -> None:
         n = comparison.oracle.cells
         self.comparison, self.base, self.gap = comparison, base, 0
-        self.low, self.high = np.zeros(n, np.int64), np.full(n, OPEN)
+        self.low, self.high = np.zeros(n, np.int64), np.full(n, OPEN_LIMIT)
 
     @property
     def known(self) -> Flags:
-        """Which cells' limits are equal."""
+        """Whether each cell's limits are equal."""
         return np.asarray(self.low == self.high)
 
     def restart(self, cells: Cells, counts: Cells, gap: int) -> None:
         """Forget all but these cells' counts and the gap."""
-        self.low[:], self.high[:], self.gap = 0, OPEN, gap
+        self.low[:], self.high[:], self.gap = 0, OPEN_LIMIT, gap
         self.low[cells] = self.high[cells] = counts
 
     def result(self, fresh_sums: int) -> RelativeCounts:
-        """What is known so far, after so many fresh sums that were as predicted."""
+        """The counts so far, after `fresh_sums` sums that were as predicted."""
         inside = self.base.signs != 0
         threshold = int(self.low[inside].sum()) + self.gap if self.known[inside].all() else None
         different = len(np.unique(self.low[self.known & (self.low > 0)]))
-        unique = len(self.base.above) > FEW_CELLS and not 2 <= different <= FEW_COUNTS
+        # Other counts may explain all answers as well with at most 40 cells that are not empty, and with at most 6
+        # different counts, whose ratios sums next to the threshold may not tell.
+        unique = len(self.base.above) > 40 and not 2 <= different <= 6
         return replace(in_largest_unit(self.low, self.high, fresh_sums, threshold), unique=unique)
 
     def refine(self, cells: Cells, rng: np.random.Generator) -> None:
@@ -123,7 +116,7 @@ class Bisection:
             pending = cells[~self.known[cells]]
 
     def _halve(self, pending: Cells, rng: np.random.Generator) -> bool:
-        """One query a cell, all asked at once; False where there is none that tells anything."""
+        """Ask one query a cell, all at once; False where no query narrows a cell's limits."""
         known = self.known
         sums, counts = ReferenceSums(self.base.signs, known, self.low), np.sort(self.low[known])
         keys = np.stack([self.base.signs[pending], self.low[pending], self.high[pending]])
@@ -148,7 +141,7 @@ class Bisection:
         return bool(asked)
 
     def test(self, cells: Cells, rng: np.random.Generator) -> int:
-        """How many fresh random sums of the cells next to the threshold were as predicted; 0 where one was not."""
+        """The number of fresh random sums of the cells next to the threshold, all as predicted; 0 where one was not."""
         targets = self.gap - np.arange(FRESH_SUMS) % 2
         signs, values = fresh_sums(self.base.signs, self.known, self.low, cells, targets, rng)
         predicted = bool(len(signs)) and np.array_equal(self.comparison.above(signs), values == self.gap)
@@ -156,11 +149,11 @@ class Bisection:
 
 
 def _split(low: int, high: int, known: Cells) -> int:
-    """Where to split low..high (inclusive): at the median of the sorted counts known in between, else in the middle.
+    """The split of low..high (inclusive): the median of the sorted counts known in between, else the middle.
 
-    Doubles where there is no upper limit.
+    Without an upper limit the split is twice `low`.
     """
-    if high == OPEN:
+    if high == OPEN_LIMIT:
         return max(2 * low, low + 1)
     first, last = np.searchsorted(known, [low, high + 1])
     if last - first < 8:
@@ -168,31 +161,22 @@ def _split(low: int, high: int, known: Cells) -> int:
     return int(np.clip(known[(first + last) // 2], low + 1, high))
 
 
-#: Cells that are bisected and tested before all the others are.
-PILOT: Final = 96
-#: Attempts at a unit, base sums, and units on one of them.
-ATTEMPTS: Final = 6
-BASES: Final = 3
-#: Of each count so many cells, when a unit is looked for again: where most hold one and the same, others tell more.
-EACH_COUNT: Final = (5, 2, 1)
-
-
 def find_relative_counts(comparison: Comparison, rng: np.random.Generator) -> RelativeCounts:
     """Find every cell's count, up to a common factor.
 
-    `comparison` is without query noise, or with enough copies against it. Cells that no sum of known cells reaches (one
-    that outweighs all others together) keep their limits.
+    `comparison` has no query noise, or enough copies against it. A cell that no sum of known cells reaches, because it
+    outweighs all others together, keeps its limits.
     """
     n = comparison.oracle.cells
     cells = rng.permutation(n)
     nothing = np.zeros(n, np.int64)
     best = RelativeCounts(low=nothing, high=nothing + 1, likeliest=np.zeros(n), fresh_sums=0, threshold=None)
-    for _ in range(BASES):
+    for _ in range(3):  # base sums
         bisection = Bisection(comparison, find_base_sum(comparison, rng))
         if not len(bisection.base.above):
             break
         has_unit = _find_unit(bisection, rng)
-        for _ in range(BASES):
+        for _ in range(3):  # units on one base sum
             if not has_unit:
                 break
             bisection.refine(cells, rng)
@@ -202,7 +186,7 @@ def find_relative_counts(comparison: Comparison, rng: np.random.Generator) -> Re
                 continue
             best = max(best, bisection.result(fresh_sums), key=_number_known)
             # Sums that are all even, say, leave two counts open: cells of such counts are the next references.
-            rest = cells[~bisection.known[cells] & (bisection.high[cells] < OPEN)]
+            rest = cells[~bisection.known[cells] & (bisection.high[cells] < OPEN_LIMIT)]
             if not len(rest):
                 break
             has_unit = _find_unit(bisection, rng, rest)
@@ -216,18 +200,21 @@ def _number_known(counts: RelativeCounts) -> int:
 
 
 def _find_unit(bisection: Bisection, rng: np.random.Generator, cells: Cells | None = None) -> bool:
-    """Find a unit of which a sample of cells are whole multiples; False where there is none.
+    """Find a unit whose whole multiples a sample of cells are; False without one.
 
-    `cells`: those that are no multiples of the unit so far; the sample is chosen from among them.
+    `cells`: the cells that are not multiples of the unit so far; the sample is chosen from them.
     """
     comparison, base = bisection.comparison, bisection.base
     smallest = smallest_cells(comparison, base, rng)
-    pilot = np.union1d(smallest, rng.permutation(base.above)[:PILOT])
+    pilot = np.union1d(
+        smallest, rng.permutation(base.above)[:96]
+    )  # cells that are bisected and tested before all others
     references, guess = smallest, None
-    for attempt in range(ATTEMPTS):
+    for attempt in range(6):
         if cells is not None:
             pilot = np.union1d(pilot, rng.permutation(base.above)[: 2 * len(pilot)])
-            references = _varied(bisection, smallest, cells, rng, EACH_COUNT[attempt % len(EACH_COUNT)])
+            # Where most cells hold the same count, few cells of each count tell more.
+            references = _choose_varied(bisection, smallest, cells, rng, (5, 2, 1)[attempt % 3])
             guess = np.maximum(bisection.low[references], 1).astype(np.float64)
         found = find_reference_cells(comparison, base, references, rng, guess)
         if found is None:
@@ -242,13 +229,13 @@ def _find_unit(bisection: Bisection, rng: np.random.Generator, cells: Cells | No
     return False
 
 
-def _varied(bisection: Bisection, smallest: Cells, cells: Cells, rng: np.random.Generator, each: int) -> Cells:
-    """Some of the smallest cells, and the smallest of the others, at most `each` of a count while there are more."""
+def _choose_varied(bisection: Bisection, smallest: Cells, cells: Cells, rng: np.random.Generator, each: int) -> Cells:
+    """Some of the smallest cells, and the smallest of the others, at most `each` of a count if the counts suffice."""
     mine = cells[(bisection.low[cells] > 0) & (bisection.base.signs[cells] == 0)]
     others = rng.permutation(np.setdiff1d(mine, smallest))
     order = np.argsort(bisection.low[others], kind="stable")
     counts = bisection.low[others][order]
     turn = np.empty(len(others), np.int64)
     turn[order] = np.arange(len(others)) - np.searchsorted(counts, counts)
-    some = others[np.lexsort([bisection.low[others], turn // each])][: REFERENCES - REFERENCES // 3]
-    return np.concatenate([rng.permutation(smallest)[: REFERENCES // 3], some])
+    some = others[np.lexsort([bisection.low[others], turn // each])][: REFERENCE_CELLS - REFERENCE_CELLS // 3]
+    return np.concatenate([rng.permutation(smallest)[: REFERENCE_CELLS // 3], some])

@@ -10,15 +10,15 @@ import numpy as np
 from dpwitness.reconstruction.report import Finding
 from dpwitness.reconstruction.threshold_testing.attack import Reconstruction
 
-#: Largest count of the cells that are scored apart, as in the paper's Table 3.
+#: The largest count, in people, of the cells that are scored apart, as in the paper's Table 3.
 SMALL_COUNT: Final = 5
-#: Number of counts that the report of an attack on the user's own system prints; its JSON has all.
+#: The number of counts that the report of an attack on the user's own system prints; its JSON has all.
 PRINTED_COUNTS: Final = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Average:
-    """Mean, standard error of the mean and least of fractions; None where there is nothing to average."""
+    """The mean of fractions, its standard error and the least fraction; None where there is nothing to average."""
 
     mean: float | None
     standard_error: float | None
@@ -26,14 +26,14 @@ class Average:
 
     @classmethod
     def of(cls, values: Sequence[float]) -> "Average":
-        """Of at least one value; NaN stands for nothing to average."""
+        """The average of at least one value; NaN stands for nothing to average."""
         if math.isnan(values[0]):
             return cls(mean=None, standard_error=None, least=None)
         error = float(np.std(values, ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
         return cls(mean=float(np.mean(values)), standard_error=error, least=float(np.min(values)))
 
     def text(self, cells: int) -> str:
-        """Of so many cells."""
+        """The average as text; `cells`: the number of cells that the fractions are of."""
         if self.mean is None:
             return "none"
         error = "" if self.standard_error is None else f" ± {self.standard_error:.4f}"
@@ -52,7 +52,7 @@ def reason(found: Reconstruction, support: int | None) -> str:
 
 
 def claims_rows(found: Reconstruction, finding: Finding, because: str) -> list[tuple[str, str | None]]:
-    """Rows of text: how many counts are claimed, with what probability, up to what, and the first ones."""
+    """Rows of text: the number of claimed counts, their probability, their factor, and the first counts."""
     if not finding.claimed.any():
         return [("claimed", because)]
     rows: list[tuple[str, str | None]] = [

@@ -13,7 +13,7 @@ import numpy as np
 from dpwitness.errors import InvalidParameter
 from dpwitness.exact import pattern_probability
 
-#: Copies of a query at most: the ⊤'s of more of them, over all cells, would not fit into 64 bits.
+#: The largest number of copies of a query: the ⊤'s of more copies, over all cells, would not fit into 64 bits.
 MOST_COPIES: Final = 10**12
 
 
@@ -48,7 +48,7 @@ def least_odds_ratio(v_neighbour: float, epsilon1: float, epsilon2: float, *, th
 
 
 def _log_odds(x: float) -> float:
-    """Of F(x) for Lap(1)."""
+    """The log odds (nats) of F(x), the distribution function of Lap(1)."""
     odds = -abs(x) - np.log(2) - np.log1p(-np.exp(-abs(x)) / 2)
     return float(odds if x < 0 else -odds)
 
@@ -70,12 +70,12 @@ def attack_threshold(epsilon: float, delta: float) -> int:
 
 
 def copies_for(beta: float, queries: int, *, epsilon2: float, distance: float = 0.25) -> int:
-    """T of Theorem 3.5, the least odd one: of so many copies of each query the majority is right for all queries.
+    """The least odd number t of copies of each query for which all majorities are right (Theorem 3.5).
 
     With probability at least 1 − β all majorities say on which side of the noisy threshold their query is: each may err
     with probability β/|Q| (the union bound; the paper's (1 − β/|Q|)^|Q|). All queries are at least `distance` counts
-    from the threshold. The paper has no figure: t exists for every distance above 0, and grows with 1/distance². Of a
-    threshold drawn between two whole numbers, a quarter is what half of all draws exceed. ε₂ is in nats per unit of
+    from the threshold. The paper has no figure: t exists for every distance above 0, and grows with 1/distance². Half
+    of all thresholds between two whole numbers are more than a quarter from both. ε₂ is in nats per unit of
     sensitivity, finite. Raises `InvalidParameter` for values out of range.
     """
     if not 0 < beta < 1:
