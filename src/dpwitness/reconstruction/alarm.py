@@ -9,14 +9,12 @@ from dpwitness.machine import Deadline, Overdue
 
 T = TypeVar("T")
 
-#: Seconds between two alarms of a call that is overdue and goes on nevertheless.
-ONCE_MORE: Final = 5.0
-#: Seconds to an alarm at most; for a later deadline it is set again.
+#: The longest time to an alarm, in seconds; for a later deadline the alarm is set again.
 LONGEST_ALARM: Final = 86_400.0
 
 
 class Alarm:
-    """A context whose method `call` makes a call that `Overdue` ends, in its midst, once a deadline is over.
+    """A context whose method `call` calls a function, which `Overdue` interrupts once a deadline is over.
 
     The signal is SIGALRM, so that calls stay on the thread that their connections are bound to. As with Ctrl-C, machine
     code may have to end first. Without a deadline, in other threads, on Windows, and if somebody else uses the signal,
@@ -50,7 +48,8 @@ class Alarm:
 
     def _wind(self, seconds: float) -> None:
         seconds = min(max(seconds, 1e-6), LONGEST_ALARM)  # 0 would be never
-        signal.setitimer(signal.ITIMER_REAL, seconds, ONCE_MORE)
+        # A call that goes on after its alarm gets another one every 5 seconds.
+        signal.setitimer(signal.ITIMER_REAL, seconds, 5.0)
 
     def _ring(self, number: int, frame: object) -> None:
         left = 0.0 if self._deadline is None else self._deadline.left
@@ -61,7 +60,7 @@ class Alarm:
 
 
 def _alarm_is_free() -> bool:
-    """Whether this thread may use SIGALRM, and nobody else does."""
+    """Whether this thread may use SIGALRM, and no other code does."""
     return (
         hasattr(signal, "setitimer")
         and threading.current_thread() is threading.main_thread()

@@ -1,4 +1,4 @@
-"""What the commands of all families share: their common options, and the attack on the user's own system."""
+"""The parts that the commands of all families share: their options, and the attack on the user's own system."""
 
 import functools
 import os
@@ -27,12 +27,10 @@ from dpwitness.reconstruction.transcript import Form, State, Transcript, add_ans
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
-#: The help of --workers, where an attack asks one question after another.
+#: The help of --workers for an attack on one thread.
 ONE_THREAD: Final = "maximum number of threads; this attack asks one question after another, on one thread"
-#: The default of --max-time, in seconds.
+#: The default of --max-time of an attack, in seconds.
 MAX_TIME: Final = 600.0
-#: The part of --max-time that is kept for the computation after the last answer.
-THINKING: Final = 0.2
 
 Q = TypeVar("Q")
 R = TypeVar("R")
@@ -40,7 +38,7 @@ S = TypeVar("S", bound="DataclassInstance")
 
 
 def settings_of(kind: type[S], options: object, **more: object) -> S:
-    """Frozen settings from options, such as parsed arguments: each field of the dataclass `kind` is that of its name.
+    """Frozen settings from options, such as parsed arguments: each field of the dataclass `kind` has its option's name.
 
     An option that is None or missing leaves the field's default; `more` overrules the options.
     """
@@ -66,7 +64,7 @@ class AttackOptions:
 
     @property
     def own_system(self) -> bool:
-        """Whether the attack is on a system of the user's: named by --oracle, or behind files."""
+        """Whether the attacked system is the user's: named by --oracle, or behind files."""
         return any(option is not None for option in (self.oracle, self.ask, self.answers))
 
     def require_own_system(self) -> None:
@@ -84,7 +82,7 @@ class AttackOptions:
         return self.seed
 
     def deadline(self) -> Deadline:
-        """When the time that --max-time gives is over, from now on."""
+        """The deadline: --max-time from now on."""
         return Deadline(time.monotonic() + self.max_time)
 
     def require_time(self, deadline: Deadline, smaller: str) -> None:
@@ -97,9 +95,9 @@ class AttackOptions:
 
 
 def oracle_options(question: str, answer: str) -> list[click.Parameter]:
-    """--oracle, --ask, --answers, --budget, --rate, --retries.
+    """The options of the user's own system: --oracle, --ask, --answers, --budget, --rate, --retries.
 
-    `question`: what the system is given; `answer`: what it gives for it; both for the help.
+    `question`: the system's argument; `answer`: its return value; both for the help.
     """
     title = "your own system (instead of a simulated one)"
     return [
@@ -147,7 +145,7 @@ def oracle_options(question: str, answer: str) -> list[click.Parameter]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EndedAttack(Generic[R]):
-    """An attack on the user's system that came to its end: what it found, from which seed, and what it asked."""
+    """The end of an attack on the user's system: its findings, its questions, its seed, and its time in seconds."""
 
     found: R
     asked: Asked
@@ -161,24 +159,25 @@ def attack_own(
     settings: Mapping[str, object],
     attack: Callable[[Asking[Q], int], tuple[R, str | None]],
 ) -> EndedAttack[R] | None:
-    """Run an attack on the system that the options name; None where its questions wait in a file, which is then said.
+    """Run an attack on the system that the options name; None where its questions wait in a file, which a line says.
 
     Parameters
     ----------
     form
-        Of the family's questions and answers.
+        The form of the family's questions and answers.
     settings
-        What the questions follow from besides the seed, as JSON values. An attack that goes on may have others but for
-        those that its form says are `of_system`.
+        The settings that determine the questions, besides the seed, as JSON values. An attack that goes on may change
+        them, except the settings that its form calls `of_system`.
     attack
-        From what it may ask and its seed to what it found, and why it stopped early, if it did; it must ask the same
-        again when it gets the same answers. How it goes on without some of them says `Asking`.
+        A function of an `Asking` and the seed that returns its findings, and the reason for an early stop or None. It
+        must ask the same questions again when it gets the same answers; `Asking` says how it treats missing answers.
 
     Raises `BadInput` for options and files that cannot be used, `OracleFailed` for a system that fails. Whatever ends
     the attack, --ask FILE has its questions and answers; where the process is killed, those of some seconds before.
     """
     started = time.monotonic()
-    asking_ends = options.deadline().earlier(THINKING * options.max_time)
+    # A fifth of the time is kept for the computation after the last answer.
+    asking_ends = options.deadline().earlier(0.2 * options.max_time)
     limits = settings_of(Limits, options, deadline=asking_ends)
     transcript, before = _transcript(options, form, settings)
     seed, system = transcript.seed, None
@@ -231,12 +230,12 @@ def attack_own(
 
 
 def _replaceable(ask: str | None) -> bool:
-    """Whether a file there is written anew each time: to a pipe or a device everything would be appended again."""
+    """Whether the place is a file that can be written anew: a pipe or a device would get everything again."""
     return ask is not None and (os.path.isfile(ask) or not os.path.exists(ask)) and not ask.startswith(STREAMS)
 
 
 def _transcript(options: AttackOptions, form: Form[Q], settings: Mapping[str, object]) -> tuple[Transcript, State]:
-    """What was asked before, from the files that there are, else nothing, and a seed; and the state of --ask FILE."""
+    """The transcript of earlier runs from the files, else an empty one with a seed; and the state of --ask FILE."""
     ask, answers = options.ask, options.answers
     begun = ask if ask is not None and os.path.isfile(ask) and os.path.getsize(ask) > 0 else None
     place = begun or answers

@@ -1,6 +1,6 @@
 """Asks a system within a budget, a rate and a time limit; counts the questions and checks the answers.
 
-What was answered is never lost: the answers so far come with whatever ends the asking.
+Answers are never lost: `AttackStopped`, which ends the asking, carries the answers so far.
 """
 
 import inspect
@@ -23,23 +23,15 @@ from dpwitness.reconstruction.transcript import Form, Row, Transcript, shown_que
 
 Q = TypeVar("Q")
 
-#: Number of questions that an object with `ask_all` gets at once, at most.
-AT_ONCE: Final = 4096
-#: Tells the generator of a factory from all others made of the same seed.
-STREAM: Final = 0x5F57
-#: Number of questions that wait in a file, at most.
+#: The largest number of questions that may wait in a file: rows for more would take minutes.
 MOST_WAITING: Final = 10_000_000
-#: Seconds between two writings of the answers so far, at least.
-SAVE_EVERY: Final = 3.0
-#: Number of times that a call that failed is tried again, where nothing else is said.
-RETRIES: Final = 3
-#: Number of questions in a row without an answer that end the attack.
-MAX_REFUSED: Final = 10
+#: The least time between two writings of the answers so far, in seconds.
+SAVE_INTERVAL: Final = 3.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class System(Generic[Q]):
-    """What answers: `answers` takes at most `at_once` questions and gives as many answers, not yet looked at."""
+    """A system: `answers` takes at most `at_once` questions and gives one unchecked answer for each."""
 
     name: str
     answers: Callable[[Sequence[Q]], Sequence[object]]
@@ -47,21 +39,21 @@ class System(Generic[Q]):
 
 
 class WrongNumber(ValueError):
-    """Not one answer a question; what came instead."""
+    """The system did not give one answer a question; the message says what it gave."""
 
 
 def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) -> System[Q]:
-    """A system from what the user gives.
+    """The system behind an object of the user's.
 
     Parameters
     ----------
     thing
         A callable of one question; a callable without required parameters but `rng` (a `numpy.random.Generator`) or
-        `seed` (an int), which returns one; or an object with `ask_all`, a list of questions → as many answers.
+        `seed` (an int), which returns one; or an object with `ask_all`, a list of questions → one answer each.
     seed
-        What `rng` and `seed` of a factory follow from.
+        The seed of a factory's `rng` and `seed`.
 
-    Raises `InvalidParameter` for what is none of these, `OracleFailed` where a factory raises.
+    Raises `InvalidParameter` for any other object, `OracleFailed` where a factory raises.
     """
     name = name or str(getattr(thing, "__name__", type(thing).__name__))
     oracle = thing
@@ -81,7 +73,7 @@ def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) 
                 raise WrongNumber(f"{len(given)} answers from ask_all")
             return given
 
-        return System(name=name, answers=answers, at_once=AT_ONCE)
+        return System(name=name, answers=answers, at_once=4096)  # bounds the memory of a batch
     if not callable(oracle):
         kind = f"is {type(oracle).__name__}"
         if oracle is not thing:
@@ -94,7 +86,7 @@ def system_of(thing: Any, form: Form[Q], *, seed: int, name: str | None = None) 
 
 
 def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
-    """What a factory of systems is called with; None for what is no factory."""
+    """The arguments of a factory of systems; None for an object that is not a factory."""
     if not callable(thing) or (hasattr(thing, "ask_all") and not inspect.isclass(thing)):
         return None
     try:
@@ -108,7 +100,7 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
         if p.default is p.empty and p.kind is not p.VAR_KEYWORD and p.name not in known:
             return None
     return {
-        p.name: seed if p.name == "seed" else np.random.default_rng([seed, STREAM])
+        p.name: seed if p.name == "seed" else np.random.default_rng([seed, 0x5F57])  # a stream of its own
         for p in parameters
         if p.name in known
     }
@@ -116,7 +108,7 @@ def _factory_arguments(thing: object, seed: int) -> dict[str, object] | None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clock:
-    """Seconds that pass, and waiting for them; tests bring their own."""
+    """The clock that limits are measured by, in seconds; tests bring their own."""
 
     now: Callable[[], float] = time.monotonic
     sleep: Callable[[float], None] = time.sleep
@@ -124,17 +116,17 @@ class Clock:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What an attack may ask: `budget` questions in all, `rate` of them a second, until `deadline`; None: no limit.
+    """The limits of an attack: `budget` questions in all, `rate` questions a second, a `deadline`; None: no limit.
 
     A call that has not returned at the deadline is ended, as far as `Alarm` can.
-    `retries`: how often a call that raised is tried again, after pauses of 1, 2, 4, … seconds. Raises
-    `InvalidParameter` for a budget below 1, a rate that is not positive, or fewer retries than none.
+    `retries`: the number of times that a call that raised is repeated, after pauses of 1, 2, 4, … seconds. Raises
+    `InvalidParameter` for a budget below 1, a rate that is not positive, or a negative number of retries.
     """
 
     budget: int | None = None
     rate: float | None = None
     deadline: Deadline | None = None
-    retries: int = RETRIES
+    retries: int = 3
     clock: Clock = Clock()
 
     def __post_init__(self) -> None:
@@ -147,7 +139,7 @@ class Limits:
 
 
 class Waiting(Exception):  # no error: the attack goes on in another run, once its questions are answered
-    """No system answers these questions here, `count` of them: they are in the transcript."""
+    """`count` questions wait in the transcript: no system answers them here."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count)
@@ -172,9 +164,9 @@ class Asking(Generic[Q]):
     Attributes
     ----------
     asked, missing
-        Questions so far, those that the transcript answers included; how many of them got no answer.
+        The number of questions so far, with those that the transcript answers; the number of unanswered ones.
     stopped
-        Why no more answers come; None: they do.
+        The reason why no more answers come; None while they do.
     progress
         If set, called with the number of questions asked.
 
@@ -183,7 +175,7 @@ class Asking(Generic[Q]):
     system
         None: only the transcript answers, and `Waiting` is raised where it lacks questions, or all answers of a batch.
     limits
-        On all questions, those of the transcript included; but what was answered before is used in any case.
+        The limits on all questions, with those of the transcript; but earlier answers are used in any case.
     transcript
         Gets all questions and answers; None: they are not kept.
     save
@@ -210,7 +202,7 @@ class Asking(Generic[Q]):
         self.stopped: str | None = None
         self._offer = offer
         self._next = -np.inf
-        self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_EVERY
+        self._save, self._saved, self._between = save, self.limits.clock.now(), SAVE_INTERVAL
         self._unused = 0  # answers of the transcript that were not asked for
         if transcript is not None:
             transcript.begin()
@@ -221,12 +213,12 @@ class Asking(Generic[Q]):
 
     @property
     def left(self) -> float:
-        """How many questions the budget still has, those of the transcript counted; inf without one."""
+        """The number of questions that the budget still allows, the transcript's counted; inf without a budget."""
         return np.inf if self.limits.budget is None else self.limits.budget - self.asked - self._unused
 
     @property
     def last_answered(self) -> int:
-        """The last row of the transcript that has an answer, from 1, also of what is not asked this time; 0: none."""
+        """The place, from 1, of the transcript's last answered row, asked in this run or not; 0 without one."""
         rows = [] if self.transcript is None else self.transcript.rows
         return max((place for place, row in enumerate(rows, 1) if row.answer is not None), default=0)
 
@@ -239,7 +231,7 @@ class Asking(Generic[Q]):
             Where the budget or the time is used up, or a question gets no answer; its `answers` are those of this batch
             up to there.
         OracleFailed
-            Where the system raises, or gives what is no answer, and nothing was answered before.
+            Where the system raises, or gives no valid answer, and nothing was answered before.
         Waiting
             Where there is no system and the transcript answers none of these questions, or lacks some of them.
         """
@@ -250,7 +242,7 @@ class Asking(Generic[Q]):
         return answers
 
     def ask_some(self, questions: Iterable[Q]) -> NDArray[np.float64]:
-        """The answers, NaN for each question that gets none, shape (questions,); see `stopped` and `missing`.
+        """The answers, shape (questions,), NaN for each unanswered question; see `stopped` and `missing`.
 
         Raises `OracleFailed` and `Waiting` where `ask` does.
         """
@@ -262,14 +254,14 @@ class Asking(Generic[Q]):
         return answers
 
     def recorded(self, questions: Iterable[Q]) -> NDArray[np.float64]:
-        """The answers that the transcript has, NaN where it has none; nothing is asked."""
+        """The answers in the transcript, NaN for each question without one; no question is asked."""
         if self.transcript is None:
             return np.array([np.nan for _ in questions])
         rows = (self._find(self.form.written(question)) for question in questions)
         return np.array([np.nan if row is None else row.value for row in rows], np.float64)
 
     def _collect(self, questions: Iterator[Q], *, whole: bool) -> tuple[NDArray[np.float64], AttackStopped | None]:
-        """The answers, NaN where there is none, and what ended the asking; `whole`: there the answers end, too."""
+        """The answers, NaN for a missing one, and the end of the asking; `whole`: the answers end there, too."""
         if self.system is None:
             rows, stopped = self._of_file(questions, whole=whole)
             return np.array([row.value for row in rows], np.float64), stopped
@@ -279,7 +271,7 @@ class Asking(Generic[Q]):
     def _of_system(
         self, system: System[Q], questions: Iterator[Q], *, whole: bool
     ) -> tuple[NDArray[np.float64], AttackStopped | None]:
-        """As `_collect`, where there is a system."""
+        """The answers of the system, and the end of the asking, as `_collect` returns them."""
         answers = array("d")  # of millions of questions rows would take much memory
         stopped = None if self.stopped is None else AttackStopped(self.stopped)
         size, rate = system.at_once, self.limits.rate
@@ -300,14 +292,14 @@ class Asking(Generic[Q]):
         return np.array(answers, np.float64), stopped
 
     def _row(self, question: Q) -> Row:
-        """Where the answer to a question stands, or is to stand."""
+        """The row of a question: that of the transcript, else a new one."""
         if self.transcript is None:
             return Row(0, None)
         written = self.form.written(question)
         return self._find(written) or Row(0, written)
 
     def _find(self, written: object) -> Row | None:
-        """The row of the transcript that has this question, which then is counted if it has an answer, too."""
+        """The question's row in the transcript, None without one; an answered row counts as asked."""
         assert self.transcript is not None
         row = self.transcript.find(written)
         if row is not None and row.answer is not None:
@@ -357,7 +349,7 @@ class Asking(Generic[Q]):
     def _fill(self, batch: list[tuple[Q, Row]], system: System[Q], whole: bool) -> None:
         """Ask the system for answers, as far as the budget goes.
 
-        Raises as `ask`; but unless `whole`, `AttackStopped` where no more answers are to be expected alone.
+        Raises as `ask`; but unless `whole`, `AttackStopped` only where no more answers are to be expected.
         """
         asked = batch[: int(min(len(batch), max(self.left, 0)))]
         if asked:
@@ -365,7 +357,7 @@ class Asking(Generic[Q]):
             self._keep()
             if self.progress is not None:
                 self.progress(self.asked)
-            if failed and (whole or len(self._refused) >= MAX_REFUSED):
+            if failed and (whole or len(self._refused) >= 10):
                 first, others = (failed[0], 0) if whole else (self._refused[0], len(self._refused) - 1)
                 if not self._answered:
                     raise first
@@ -375,7 +367,7 @@ class Asking(Generic[Q]):
             raise self._over_budget()
 
     def _given(self, batch: list[Q], system: System[Q]) -> Sequence[object] | OracleFailed:
-        """What the system gives for some questions, or why it gives nothing, also where it is tried again.
+        """The system's answers to a batch of questions, or its failure after all retries.
 
         A call is tried again where the question before it was answered: a system that never answered has another fault,
         and one that answers no more, as after a quota, is not waited for at each question.
@@ -410,7 +402,7 @@ class Asking(Generic[Q]):
     def _read(
         self, asked: list[tuple[Q, Row]], given: Sequence[object] | OracleFailed, system: System[Q]
     ) -> list[OracleFailed]:
-        """Keep the answers of a call; the failures of the questions that have no valid answer."""
+        """Keep the answers of a call; return the failures of the questions without a valid answer."""
         failed = list[OracleFailed]()
         for place, (question, row) in enumerate(asked):
             if isinstance(given, OracleFailed):
@@ -418,7 +410,7 @@ class Asking(Generic[Q]):
             elif (answer := self.form.read(given[place])) is None:
                 failed.append(
                     OracleFailed(
-                        f"oracle {system.name} gave {_short(given[place])} for question {self._place([question])}: "
+                        f"oracle {system.name} gave {_shorten(given[place])} for question {self._place([question])}: "
                         f"give {self.form.answer}{self._where_kept}"
                     )
                 )
@@ -442,13 +434,13 @@ class Asking(Generic[Q]):
         return AttackStopped(f"--budget {self.limits.budget} is used up: {asked}, and the attack asks more: allow more")
 
     def _keep(self) -> None:
-        """Write the answers where the last time is long ago, against a kill; a long file less often."""
+        """Write the answers every few seconds, in case the process is killed; a long file less often."""
         now = self.limits.clock.now
         if self._save is not None and now() - self._saved >= self._between:
             started = now()
             self._save()
             self._saved = now()
-            self._between = max(SAVE_EVERY, 20 * (self._saved - started))
+            self._between = max(SAVE_INTERVAL, 20 * (self._saved - started))
 
     def _place(self, batch: Sequence[Q]) -> str:
         """The next question for a message: its number, from 1, and its text."""
@@ -477,7 +469,7 @@ class Asking(Generic[Q]):
             self._next = now + pause + number / limits.rate
 
 
-def _short(value: object) -> str:
-    """What came instead of an answer, for a message."""
+def _shorten(value: object) -> str:
+    """The value that came instead of an answer, as text for a message."""
     text = one_line(value, repr)
     return text if len(text) <= 80 else f"{text[:60]} … ({type(value).__name__})"

@@ -1,4 +1,4 @@
-"""What an attack found, and what a command says of it as JSON, as text and as a plot: the same for all families."""
+"""The finding of an attack, and a command's report of it as JSON, text and plot: the same for all families."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Finding:
-    """The secret numbers as an attack guesses them from answers alone, and what it claims of each guess.
+    """An attack's guesses of the secret numbers, from answers alone, and its claim about each guess.
 
     Attributes
     ----------
     guess
         A whole number for each part of the secret, such as a person's bit or a cell's count; shape (parts,).
     probability
-        The probability with which each guess is right, shape (parts,): `chance` where nothing is claimed.
+        The probability that each guess is right, shape (parts,): `chance` where nothing is claimed.
     chance
         The probability with which a guess without any answer is right: 1/2 for a bit, 0 for a count.
     contradicted
@@ -46,7 +46,7 @@ class Finding:
 
     @property
     def claimed(self) -> NDArray[np.bool_]:
-        """The parts of which more is claimed than chance, shape (parts,)."""
+        """Whether each part's guess is claimed to be better than chance, shape (parts,)."""
         return np.asarray(self.probability > self.chance)
 
     @property
@@ -93,7 +93,7 @@ def draw_claims(axes: "Axes", finding: Finding, truth: NDArray[np.int64] | None,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """The user's system: the number of questions, of those without an answer, the limits, and why it stopped early."""
+    """The questions to the user's system: their number, the unanswered ones, the limits, and why it stopped early."""
 
     oracle: str
     questions: int
@@ -109,13 +109,13 @@ class Asked:
         return f"{self.oracle}, {self.questions:,} questions{missing}"
 
     def to_json(self) -> dict[str, object]:
-        """The fields."""
+        """The fields as JSON values."""
         return asdict(self)
 
 
 @dataclass(frozen=True, slots=True, eq=False, kw_only=True)
 class Result:
-    """What a command prints, saves and draws of an attack.
+    """The result of an attack as a command prints, saves and draws it.
 
     Attributes
     ----------
@@ -146,7 +146,7 @@ class Result:
         return "\n".join([self.heading, *rows, *self.table, f"  {self.seconds:.1f} s; seed {self.seed}"])
 
     def plot(self, path: str) -> None:
-        """Draw into a file. Raises `InvalidParameter` for an unknown format."""
+        """Draw the plot into a file. Raises `InvalidParameter` for an unknown format."""
         if self.draw is None:
             say("no plot: the attack stopped before it had guessed the counts")
             return

@@ -1,6 +1,6 @@
 """The questions of an attack and their answers, in memory and in a file: CSV or JSON lines.
 
-A `Form` says what a family's questions and answers are. A `Transcript` holds the questions so far and the seed that
+A `Form` describes a family's questions and answers. A `Transcript` holds the questions so far and the seed that
 they follow from.
 """
 
@@ -23,10 +23,8 @@ from dpwitness.files import read_text, shown, write_atomically
 
 Q = TypeVar("Q")
 
-#: Beyond it a float does not tell whole numbers apart.
-LARGEST_WHOLE: Final = 1 << 53
-#: Texts that files have for ⊤ and ⊥.
-FLAGS: Final = {"⊤": 1.0, "true": 1.0, "yes": 1.0, "1": 1.0, "⊥": 0.0, "false": 0.0, "no": 0.0, "0": 0.0}
+#: The texts of files that stand for ⊤ (1) and ⊥ (0).
+FLAG_TEXTS: Final = {"⊤": 1.0, "true": 1.0, "yes": 1.0, "1": 1.0, "⊥": 0.0, "false": 0.0, "no": 0.0, "0": 0.0}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -38,16 +36,16 @@ class Form(Generic[Q]):
     family
         Its name.
     answer
-        What an answer is, to follow "give ": "a finite number".
+        The kind of an answer, to follow "give ": "a finite number".
     written
         A question as JSON values, as files have it: lists, not tuples, and Python's own numbers. Equal questions give
         equal values.
     handed
         A question as the user's system gets it: a copy, which the system may change.
     read
-        An answer as a number, from what a system returned or a file holds; None for what is no answer.
+        An answer as a number, from the value that a system returned or a file holds; None for an invalid answer.
     of_system
-        Names of the settings that say which system is asked: with another value answers are of another one.
+        Names of the settings that identify the system: with other values the answers are another system's.
     """
 
     family: str
@@ -73,14 +71,15 @@ def as_number(value: object) -> float | None:
 def as_whole(value: object) -> float | None:
     """A whole number up to 2⁵³, 12.0 included; None for anything else."""
     number = as_number(value)
-    return number if number is not None and number.is_integer() and abs(number) <= LARGEST_WHOLE else None
+    # Beyond 2⁵³ a float does not tell whole numbers apart.
+    return number if number is not None and number.is_integer() and abs(number) <= 1 << 53 else None
 
 
 def as_flag(value: object) -> float | None:
-    """1 for ⊤ and 0 for ⊥: a flag, a number (⊤ unless 0), or one of the texts that stand for them; None for others."""
+    """The flag of a value, 1 for ⊤ and 0 for ⊥: a flag, a number (⊤ unless 0) or a text of `FLAG_TEXTS`; else None."""
     value = _scalar(value)
     if isinstance(value, str):
-        return FLAGS.get(value.strip().lower())
+        return FLAG_TEXTS.get(value.strip().lower())
     number = float(value) if isinstance(value, bool) else as_number(value)
     return None if number is None else float(number != 0)
 
@@ -93,7 +92,7 @@ def _scalar(value: object) -> object:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One line of a file: `id` counts from 1; the others are JSON values, None where there is none."""
+    """One line of a file: `id` counts from 1; the other fields are JSON values, None where the line has no value."""
 
     place: str
     id: int
@@ -105,8 +104,8 @@ class Record:
 def read_records(path: str) -> list[Record]:
     """The lines of a file with ids and answers, by id.
 
-    An answer is as JSON has it, or a text that is no JSON. Raises `InvalidData` for a file that is neither CSV with a
-    header nor JSON lines, for ids that are missing, no whole numbers of at least 1, or there twice.
+    An answer is a JSON value, or a text that is not JSON. Raises `InvalidData` for a file that is neither CSV with a
+    header nor JSON lines, and for an id that is missing, not a whole number from 1, or repeated.
     """
     text, name = read_text(path), shown(path)
     lines = _json_lines(text, name) if text.lstrip()[:1] == "{" else _csv_lines(text, name)
@@ -160,7 +159,7 @@ def _csv_lines(text: str, name: str) -> Iterator[tuple[str, dict[str, object]]]:
 
 
 def _value(cell: str) -> object:
-    """What a cell holds: JSON, a text that is none, or nothing."""
+    """The value of a cell: JSON, a text that is not JSON, or None for an empty cell."""
     if not cell:
         return None
     try:
@@ -171,16 +170,15 @@ def _value(cell: str) -> object:
 
 State: TypeAlias = Sequence[tuple[int, float | None]]
 
-#: Columns of the file, in their order; the first line alone says of which attack it is.
+#: The columns of the file, in their order; only the first line has a value in the last one.
 COLUMNS: Final = ("id", "question", "answer", "attack")
-LONGEST: Final = 120  # characters of a question in a message
 
 
 @dataclass(slots=True)
 class Row:
-    """A question, its answer, None where it has none, and whether this run of the attack asked it.
+    """A question, its answer or None, and whether this run of the attack asked it.
 
-    `id`: its number in the transcript, from 1; 0: it stands in none yet.
+    `id`: its number in the transcript, from 1; 0: it is not in a transcript yet.
     """
 
     id: int
@@ -190,7 +188,7 @@ class Row:
 
     @property
     def value(self) -> float:
-        """The answer, NaN where there is none."""
+        """The answer, NaN for a missing one."""
         return math.nan if self.answer is None else self.answer
 
 
@@ -204,7 +202,7 @@ class Transcript:
     Parameters
     ----------
     family, seed, settings
-        What the questions follow from: the family's name, the attack's seed and its options, as JSON values.
+        The origin of the questions: the family's name, the attack's seed and its options, as JSON values.
     """
 
     def __init__(self, family: str, seed: int, settings: Mapping[str, object], rows: Iterable[Row] = ()) -> None:
@@ -216,12 +214,12 @@ class Transcript:
 
     @property
     def answered(self) -> int:
-        """How many questions have answers."""
+        """The number of questions with answers."""
         return sum(row.answer is not None for row in self.rows)
 
     @property
     def state(self) -> State:
-        """Numbers and answers of all rows: what has to be written if it changes."""
+        """The numbers and answers of all rows: after a change the file has to be written."""
         return [(row.id, row.answer) for row in self.rows]
 
     def begin(self) -> None:
@@ -232,7 +230,7 @@ class Transcript:
             self._unasked.setdefault(_key(row.question), deque()).append(row)
 
     def find(self, question: object) -> Row | None:
-        """The first row of this question that was not found before in this run; None: there is none."""
+        """The first row of this question that was not found before in this run; None without one."""
         same = self._unasked.get(_key(question)) if self._unasked else None
         if not same:
             return None
@@ -240,13 +238,13 @@ class Transcript:
         return same.popleft()
 
     def add(self, row: Row) -> None:
-        """Append a row of this run; its number is new, that of no question that there ever was."""
+        """Append a row of this run; its number is one that no row ever had."""
         self._last += 1
         row.id, row.asked = self._last, True
         self.rows.append(row)
 
     def forget_unasked(self) -> None:
-        """Drop the questions that have no answer and that this run, which comes to no end without more, did not ask."""
+        """Drop the questions without an answer that this run did not ask; the run waits for others."""
         self.rows = [row for row in self.rows if row.asked or row.answer is not None]
 
     def save(self, path: str) -> None:
@@ -254,7 +252,7 @@ class Transcript:
         write_atomically(path, self._csv() if path.lower().endswith(".csv") else self._json_lines())
 
     def require(self, seed: int | None, settings: Mapping[str, object], of_system: Sequence[str], path: str) -> None:
-        """Take over new settings; what is asked may change by them, answers keep their questions.
+        """Take over new settings: they may change the questions, but answers keep their questions.
 
         Raises `InvalidData` unless the seed (None: not given) and the settings `of_system` are those of the file.
         """
@@ -290,7 +288,7 @@ class Transcript:
 def read_transcript(path: str, form: Form[Q]) -> Transcript:
     """The file that `save` wrote, with answers filled in or without; lines may be missing.
 
-    Raises `InvalidData` for a file of another family, without a seed, or with what is no answer.
+    Raises `InvalidData` for a file of another family, without a seed, or with an invalid answer.
     """
     records = read_records(path)
     attack = next((record.attack for record in records if record.attack is not None), None)
@@ -340,15 +338,15 @@ def _read(record: Record, form: Form[Q]) -> float | None:
 def shown_question(question: object) -> str:
     """A question on a line, its middle left out where it is long."""
     text = json.dumps(question, ensure_ascii=False)
-    return text if len(text) <= LONGEST else f"{text[: LONGEST * 2 // 3]} … {text[-LONGEST // 4 :]}"
+    return text if len(text) <= 120 else f"{text[:80]} … {text[-30:]}"
 
 
 def _key(question: object) -> str:
-    """The same text for equal questions."""
+    """A text that identifies a question: equal questions have equal texts."""
     return json.dumps(question, sort_keys=True)
 
 
 def _as_read(settings: Mapping[str, object]) -> dict[str, object]:
-    """Settings as a file has them: lists for tuples."""
+    """The settings as they are read from a file: lists for tuples."""
     read: dict[str, object] = json.loads(json.dumps(dict(settings)))
     return read

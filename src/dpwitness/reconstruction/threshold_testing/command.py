@@ -24,7 +24,14 @@ from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import AttackStopped, InvalidData, InvalidParameter
 from dpwitness.files import read_column
 from dpwitness.proposals import AttackFamily, Commands
-from dpwitness.reconstruction.command import MAX_TIME, AttackOptions, attack_own, finish, oracle_options, settings_of
+from dpwitness.reconstruction.command import (
+    MAX_TIME,
+    AttackOptions,
+    attack_own,
+    finish,
+    oracle_options,
+    settings_of,
+)
 from dpwitness.reconstruction.questions import Asking
 from dpwitness.reconstruction.report import Result, draw_claims, finding_json
 from dpwitness.reconstruction.threshold_testing.attack import (

@@ -206,9 +206,8 @@ def _find_unit(bisection: Bisection, rng: np.random.Generator, cells: Cells | No
     """
     comparison, base = bisection.comparison, bisection.base
     smallest = smallest_cells(comparison, base, rng)
-    pilot = np.union1d(
-        smallest, rng.permutation(base.above)[:96]
-    )  # cells that are bisected and tested before all others
+    # The pilot's cells are bisected and tested before all others.
+    pilot = np.union1d(smallest, rng.permutation(base.above)[:96])
     references, guess = smallest, None
     for attempt in range(6):
         if cells is not None:
