@@ -473,10 +473,10 @@ def test_the_second_signal_ends_the_process_but_not_one_that_is_sent_twice(monke
     with session.signals():
         with pytest.raises(KeyboardInterrupt):
             signal.raise_signal(signal.SIGTERM)
-        now[0] += console.ONE_SIGNAL / 2
+        now[0] += console.SIGNAL_SECONDS / 2
         signal.raise_signal(signal.SIGTERM)
         assert not ended
-        now[0] += console.ONE_SIGNAL
+        now[0] += console.SIGNAL_SECONDS
         signal.raise_signal(signal.SIGINT)
         assert (ended, session.signal) == ([143], signal.SIGTERM)
 

@@ -25,12 +25,12 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def _run(given: list[str], session: Session) -> int:
     """Parse and run; click's own `main` would make exit code 1, a violation, of a closed pipe."""
-    from dpwitness.cli.commands import COMPLETE, program  # imported here, so that Ctrl-C meanwhile has its exit code
+    from dpwitness.cli.commands import COMPLETION_VARIABLE, program  # imported here: Ctrl-C meanwhile has its exit code
 
-    if instruction := os.environ.get(COMPLETE):
+    if instruction := os.environ.get(COMPLETION_VARIABLE):
         from click.shell_completion import shell_complete
 
-        return shell_complete(program(), {}, "dpwitness", COMPLETE, instruction)
+        return shell_complete(program(), {}, "dpwitness", COMPLETION_VARIABLE, instruction)
     try:
         with program().make_context("dpwitness", given, obj=session) as context:
             return context.command.invoke(context) or 0

@@ -20,8 +20,8 @@ from dpwitness.cli.console import EXIT_CODES, INTERRUPTED, TERMINATED, UNEXPECTE
 class FileType(click.ParamType):  # type: ignore[type-arg]  # generic from click 8.4 on
     """The type of an argument that names files: its value stays the text.
 
-    `written`: what was there is replaced, so that no other argument may name it; `kept`: what was there is read, and
-    goes on. `files`: those that a text names.
+    `written`: the file is replaced, so that no other argument may name it; `kept`: the file is read and continued.
+    `files`: the function from a text to the files that it names.
     """
 
     name = "file"
@@ -50,15 +50,21 @@ def _program(text: str) -> Sequence[str]:
         return ()
 
 
-READ: Final = FileType()
-WRITTEN: Final = FileType(written=True)
-KEPT: Final = FileType(kept=True)
-#: package.module or path/file.py; that and the name of an object; the words of a command line.
+#: A file that is read.
+READ_FILE: Final = FileType()
+#: A file that is written, and replaced if it exists.
+WRITTEN_FILE: Final = FileType(written=True)
+#: A file that is read and continued.
+KEPT_FILE: Final = FileType(kept=True)
+#: A module: package.module or path/file.py.
 MODULE: Final = FileType(files=_module)
+#: Code: a module and, after a colon, the name of an object.
 CODE: Final = FileType(files=_code)
+#: A program: the words of a command line.
 PROGRAM: Final = FileType(files=_program)
-#: A text in which a file stands behind a mark: zcdp:0.5 names none, profile:FILE and age=@FILE do.
+#: A claim, which may name a file after a colon: profile:FILE does, zcdp:0.5 does not.
 CLAIM: Final = FileType(files=lambda text: text.split(":", 1)[1:])
+#: Values, which may be read from a file: age=@FILE.
 VALUES: Final = FileType(files=lambda text: text.split("=@", 1)[1:])
 
 
@@ -85,12 +91,12 @@ class Argument(click.Argument):
         self.line = help
 
     def get_help_record(self, ctx: click.Context) -> tuple[str, str]:
-        """What it is called and its line."""
+        """The argument's name and its line."""
         return str(self.metavar), self.line
 
 
-def shown(names: Sequence[str], text_of: Callable[[click.Context], str], help: str) -> Option:
-    """An option that prints a text, as a result is printed, so that a failure shows, and ends the command."""
+def text_option(names: Sequence[str], text_of: Callable[[click.Context], str], help: str) -> Option:
+    """An option that prints a text, the way a result is printed, so that a failure shows, and ends the command."""
 
     def show_it(context: click.Context, _: click.Parameter, asked: bool) -> None:
         if asked and not context.resilient_parsing:
@@ -100,21 +106,23 @@ def shown(names: Sequence[str], text_of: Callable[[click.Context], str], help: s
     return Option(*names, is_flag=True, is_eager=True, expose_value=False, callback=show_it, help=help)
 
 
-HELP: Final = shown(("-h", "--help"), click.Context.get_help, "show this help and exit")
-#: Columns of help on a wider terminal.
-WIDTH: Final = {"max_content_width": 120}
+#: The option --help.
+HELP: Final = text_option(("-h", "--help"), click.Context.get_help, "show this help and exit")
+#: The settings of click for help: at most 120 columns on a wider terminal.
+HELP_SETTINGS: Final = {"max_content_width": 120}
+#: The option --traceback.
 TRACEBACK: Final = Option("--traceback", is_flag=True, expose_value=False, help="show the traceback of an error")
 
 
-class _Shown(click.Command):
-    """How the help of a command looks: its options below their titles."""
+class _TitledHelp(click.Command):
+    """A command whose help lists the options below their titles."""
 
     def get_help_option(self, ctx: click.Context) -> click.Option:
-        """One whose text is printed as a result is, so that a failure shows."""
+        """The option --help, whose text is printed the way a result is, so that a failure shows."""
         return HELP
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write what it takes, by titles."""
+        """Write the options and arguments, by titles."""
         titles: dict[str, list[tuple[str, str]]] = {}
         for parameter in self.get_params(ctx):
             record = parameter.get_help_record(ctx)
@@ -125,7 +133,7 @@ class _Shown(click.Command):
                 formatter.write_dl(records)
 
 
-class Command(_Shown):
+class Command(_TitledHelp):
     """A command: a function of the parsed arguments that returns the exit code, with examples and codes in its help.
 
     `summary`: one line, for lists of commands and the top of the help, where there is no `description`. `examples`:
@@ -145,15 +153,17 @@ class Command(_Shown):
         description: str = "",
     ) -> None:
         text = description or f"{summary[0].upper()}{summary[1:]}."
-        super().__init__(name, params=[*parameters, TRACEBACK], help=text, short_help=summary, context_settings=WIDTH)
+        super().__init__(
+            name, params=[*parameters, TRACEBACK], help=text, short_help=summary, context_settings=HELP_SETTINGS
+        )
         self.run, self.examples, self.exits = run, examples, exits
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        """Parse words, in which an option may have several values."""
+        """Parse the words of a command line, where an option may have several values."""
         return super().parse_args(ctx, args if ctx.resilient_parsing else [*self._spread(ctx, deque(args))])
 
     def _spread(self, context: click.Context, words: deque[str]) -> Iterator[str]:
-        """The words, with an option that takes several values before each of them."""
+        """The words, with an option of several values repeated before each of its values."""
         options = {name: one for one in self.params if isinstance(one, Option) and not one.is_flag for name in one.opts}
         while words:
             word = words.popleft()
@@ -173,7 +183,7 @@ class Command(_Shown):
                 yield from (word, words.popleft())
 
     def invoke(self, ctx: click.Context) -> int:
-        """Run it."""
+        """Run the command; return its exit code."""
         arguments = arguments_of(ctx)
         try:
             with contextlib.redirect_stdout(sys.stderr):
@@ -184,7 +194,7 @@ class Command(_Shown):
             raise exit_error(str(whose), error) from error
 
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write examples, which are not wrapped since they are copied, and exit codes."""
+        """Write the examples, unwrapped so that they can be copied, and the exit codes."""
         with formatter.section("examples"):
             for line in self.examples:
                 formatter.write(f"  $ dpwitness {line}\n")
@@ -194,19 +204,19 @@ class Command(_Shown):
 
 
 def arguments_of(context: click.Context) -> SimpleNamespace:
-    """The parsed arguments: of a command its name, of an attack that of its family, and what it takes."""
+    """The parsed arguments: the name of the command, or of the attack's family, and the values of its options."""
     return SimpleNamespace(
         **{"command": context.info_name, "attack": context.info_name, "context": context} | context.params
     )
 
 
-class Group(_Shown, click.Group):
-    """Commands below a word, in their order; without any of them the help is printed."""
+class Group(_TitledHelp, click.Group):
+    """A group of commands below a word, in their order; without a command it prints its help."""
 
     def __init__(self, name: str, *, summary: str, parameters: Sequence[click.Parameter] = ()) -> None:
         super().__init__(
             name, params=[*parameters, TRACEBACK], help=f"{summary[0].upper()}{summary[1:]}.", short_help=summary,
-            context_settings=WIDTH, invoke_without_command=True, callback=self._overview,
+            context_settings=HELP_SETTINGS, invoke_without_command=True, callback=self._overview,
             subcommand_metavar="COMMAND …",
             epilog="`--help` behind a command shows its options, examples and exit codes.",
         )  # fmt: skip
@@ -222,7 +232,7 @@ class Group(_Shown, click.Group):
         return [*self.commands]
 
     def resolve_command(self, ctx: click.Context, args: list[str]) -> Any:
-        """Find a command; of one that there is not say which is near."""
+        """Find a command; the error for an unknown name suggests a near one."""
         name, known = args[0], self.list_commands(ctx)
         if name not in known and not name.startswith("-") and not ctx.resilient_parsing:
             meant = near(name, known, most=1) or f"; there are {', '.join(known)}"

@@ -1,6 +1,6 @@
-"""The commands: what each takes, and how it runs.
+"""The commands: the options of each, and how it runs.
 
-What takes time to import is imported when a command runs, so that help, and errors in options, come at once.
+Slow imports are made when a command runs, so that help, and errors in options, come at once.
 """
 
 import shutil
@@ -13,27 +13,23 @@ import click
 from click.shell_completion import get_completion_class
 
 from dpwitness.cli import compare, doctor, init, options, sweep
-from dpwitness.cli.command import READ, WRITTEN, Argument, Command, Group, Option, shown
+from dpwitness.cli.command import READ_FILE, WRITTEN_FILE, Argument, Command, Group, Option, text_option
 from dpwitness.cli.console import NOT_REFUTED, is_terminal, live, say, session, show
 from dpwitness.errors import BadInput, UnknownTarget
 from dpwitness.options import options_of
 
-#: The variable by which a shell asks what may come next.
-COMPLETE: Final = "_DPWITNESS_COMPLETE"
-#: For each shell the line that loads its completion.
-LOADED: Final = {
+#: The environment variable by which a shell asks for completions.
+COMPLETION_VARIABLE: Final = "_DPWITNESS_COMPLETE"
+#: The line that loads the completion, by shell.
+LOADING_LINES: Final = {
     "bash": 'eval "$(dpwitness completion bash)"',
     "zsh": 'eval "$(dpwitness completion zsh)"',
     "fish": "dpwitness completion fish | source",
 }
 
 
-#: The arguments of `check` that change no counts. The seed is said apart.
-NOT_REPEATED: Final = frozenset(("seed", "workers", "cluster", "save", "json", "quiet", "details", "sarif"))
-
-
 class Attacks(Group):
-    """The attacks of all registered families, which take time to import and may be other packages'."""
+    """The group of attacks, one command for each registered family; other packages may register families."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of the families that have a command."""
@@ -50,7 +46,7 @@ class Attacks(Group):
 
 
 def program() -> Group:
-    """All commands."""
+    """The command line: the group of all commands."""
     top = Group("dpwitness", summary="finds and proves violations of differential privacy", parameters=[VERSION])
     for made in (TARGETS, *CHECKS, PAGE, sweep.COMMAND, compare.COMMAND, init.COMMAND, doctor.COMMAND, COMPLETION):
         top.add_command(made)
@@ -58,7 +54,7 @@ def program() -> Group:
     return top
 
 
-def _calling(
+def _make_command(
     name: str,
     summary: str,
     *examples: str,
@@ -66,7 +62,7 @@ def _calling(
     more: Sequence[click.Parameter] = (),
     inputs: str = "inputs (default: the target's own relation)",
 ) -> Command:
-    """A command that calls the public function of its name; `more`: what it takes besides the options of all."""
+    """A command that calls the public function of its name; `more`: its own options besides the common ones."""
     own = options.WITNESS if name == "replay" else options.TARGET
     own = [*own, *options.PROGRAMS, *options.of_function(name), *options.printing(), *more, *options.inputs(inputs)]
     return Command(name, summary=summary, run=run_function, parameters=own, examples=examples, exits=exits)
@@ -120,10 +116,12 @@ def run_function(arguments: SimpleNamespace) -> int:
 def repeating(arguments: SimpleNamespace) -> list[str]:
     """The command line that repeats this check, without its seed."""
     line, known, settings = ["dpwitness", "check"], options_of("check"), getattr(arguments, "settings", ())
+    # These options change no counts; the seed is added elsewhere.
+    omitted = ("seed", "workers", "cluster", "save", "json", "quiet", "details", "sarif")
     for parameter in arguments.context.command.params:
         name = parameter.name
         value = getattr(arguments, name, None)
-        if name in NOT_REPEATED or value is None or value is False or value == ():
+        if name in omitted or value is None or value is False or value == ():
             continue
         # A limit is meant as one where it was given; and a default may be another one in this project.
         said = name in ("runs", "max_time", *settings) or isinstance(value, bool)
@@ -185,12 +183,13 @@ def write_completion(arguments: SimpleNamespace) -> int:
     """Print the script of a shell."""
     kind = get_completion_class(arguments.shell)
     assert kind is not None
-    show(kind(program(), {}, "dpwitness", COMPLETE).source())
+    show(kind(program(), {}, "dpwitness", COMPLETION_VARIABLE).source())
     return NOT_REFUTED
 
 
+#: The commands that call the public functions of their names.
 CHECKS: Final = [
-    _calling(
+    _make_command(
         "check",
         "look for a violation of a claim and prove it",
         "check isvt3 --epsilon 0.7",
@@ -201,7 +200,7 @@ CHECKS: Final = [
         "check histogram --epsilon 1 --claim 0.5 --data counts.csv --column count --save result.json",
         more=[options.DETAILS, options.SARIF],
     ),
-    _calling(
+    _make_command(
         "bound",
         "find the largest ε, ρ or μ that a mechanism can be shown to exceed",
         "bound svt --epsilon 0.7 --runs 2e7 --alpha 0.001",
@@ -209,7 +208,7 @@ CHECKS: Final = [
         "bound gaussian_mechanism --epsilon 1 --claim gdp:1",
         exits=(0, 2),
     ),
-    _calling(
+    _make_command(
         "profile",
         "compute a lower band of the privacy profile δ(ε), for all ε at once",
         "profile gaussian_mechanism --epsilon 1 --plot profile.svg",
@@ -217,7 +216,7 @@ CHECKS: Final = [
         "profile mine.py:noisy_sum --epsilon 1 --queries 2",
         more=[options.PLOT],
     ),
-    _calling(
+    _make_command(
         "curve",
         "compute p-values against test ε, as in the figures of Ding et al. 2018",
         "curve svt --epsilon 0.7 --claims 0.1,0.5,1",
@@ -226,7 +225,7 @@ CHECKS: Final = [
         exits=(0, 2),
         more=[options.PLOT],
     ),
-    _calling(
+    _make_command(
         "replay",
         "count a saved witness's event on fresh runs",
         "replay result.json",
@@ -235,7 +234,9 @@ CHECKS: Final = [
         inputs="inputs: the relation of the claim, which must contain the witness's pair (default the witness's own)",
     ),
 ]
-VERSION: Final = shown(("--version",), lambda context: f"dpwitness {version('dpwitness')}", "show the version")
+#: The option --version.
+VERSION: Final = text_option(("--version",), lambda context: f"dpwitness {version('dpwitness')}", "show the version")
+#: The command `list`.
 TARGETS: Final = Command(
     "list",
     summary="list the bundled targets, their claims, their true ε",
@@ -243,6 +244,7 @@ TARGETS: Final = Command(
     parameters=[Option("--json", is_flag=True, help="print JSON")],
     examples=("list", "list --json"),
 )
+#: The command `report`.
 PAGE: Final = Command(
     "report",
     summary="draw saved results as one HTML page",
@@ -252,15 +254,18 @@ PAGE: Final = Command(
             "results",
             "RESULT.json",
             "a file written by --save or --dp-report (-: standard input)",
-            type=READ,
+            type=READ_FILE,
             nargs=-1,
             required=True,
         ),
         options.IMPORT,
-        Option("-o", "--output", type=WRITTEN, metavar="FILE", required=True, help="the page to write, a single file"),
+        Option(
+            "-o", "--output", type=WRITTEN_FILE, metavar="FILE", required=True, help="the page to write, a single file"
+        ),
     ],
     examples=("report result.json -o report.html", "report pass.json curve.json profile.json -o audit.html"),
 )
+#: The command `completion`.
 COMPLETION: Final = Command(
     "completion",
     summary="print a script that completes commands and options in a shell",
@@ -270,9 +275,9 @@ COMPLETION: Final = Command(
             "shell",
             "SHELL",
             "bash, zsh or fish; to load it, put into its start file: "
-            + "; ".join(f"{shell}: {line}" for shell, line in LOADED.items()),
-            type=click.Choice(tuple(LOADED)),
+            + "; ".join(f"{shell}: {line}" for shell, line in LOADING_LINES.items()),
+            type=click.Choice(tuple(LOADING_LINES)),
         )
     ],
-    examples=tuple(f"completion {shell}" for shell in LOADED),
+    examples=tuple(f"completion {shell}" for shell in LOADING_LINES),
 )

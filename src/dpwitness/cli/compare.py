@@ -1,9 +1,9 @@
-"""The command `compare`: what changed from one saved result to another."""
+"""The command `compare`: the changes from one saved result to another."""
 
 from types import SimpleNamespace
 from typing import Final
 
-from dpwitness.cli.command import READ, Argument, Command
+from dpwitness.cli.command import READ_FILE, Argument, Command
 from dpwitness.cli.console import NOT_REFUTED, VIOLATED
 from dpwitness.cli.options import IMPORT, import_modules, printing
 
@@ -21,14 +21,16 @@ def run(arguments: SimpleNamespace) -> int:
     return hand_over(arguments, code, found.to_json, lambda: str(found))
 
 
-KINDS: Final = "a file of --save or --dp-report"
+#: The help of both arguments.
+FILE_HELP: Final = "a file of --save or --dp-report"
+#: The command `compare`.
 COMMAND: Final = Command(
     "compare",
     summary="show what changed between two saved results or two reports of pytest",
     run=run,
     parameters=[
-        Argument("old", "OLD.json", KINDS, type=READ),
-        Argument("new", "NEW.json", f"{KINDS}, of the same kind (-: standard input)", type=READ),
+        Argument("old", "OLD.json", FILE_HELP, type=READ_FILE),
+        Argument("new", "NEW.json", f"{FILE_HELP}, of the same kind (-: standard input)", type=READ_FILE),
         IMPORT,
         *printing(quiet=False),
     ],

@@ -23,8 +23,9 @@ from dpwitness.errors import DPWitnessError
 if TYPE_CHECKING:
     from dpwitness.runs import Progress as RunProgress
 
+#: The exit codes of the commands.
 NOT_REFUTED, VIOLATED, BAD_INPUT, UNEXPECTED, INTERRUPTED, TERMINATED = 0, 1, 2, 70, 130, 143
-#: As help and documentation say it.
+#: The meaning of each exit code, for help and documentation.
 EXIT_CODES: Final[Mapping[int, str]] = {
     NOT_REFUTED: "not refuted, or done",
     VIOLATED: "violated: the claim is refuted",
@@ -36,30 +37,31 @@ EXIT_CODES: Final[Mapping[int, str]] = {
     INTERRUPTED: "interrupted by Ctrl-C, with the result so far",
     TERMINATED: "terminated by SIGTERM, with the result so far",
 }
-#: Seconds within which signals are one: `timeout`, as CI systems, sends SIGTERM to a process and then to its group.
-ONE_SIGNAL = 0.5
-#: Characters of one message: a hostile argument can be long, and is quoted.
-LONGEST = 1_000
-#: Where the values of a report's labelled lines begin.
-VALUES = 15
-WHOLE_LINES = ("replay:", "$")
-COMMAND = "  reproduce: "
-STYLES = {"VIOLATED": "red", "NOT REFUTED": "green"}
+#: The time, in seconds, within which signals count as one: `timeout` and CI systems send SIGTERM to a process and then
+#: to its group.
+SIGNAL_SECONDS = 0.5
+#: The column at which the values of a report's labelled lines begin.
+VALUE_COLUMN = 15
+#: The label of the command that reproduces a result.
+REPRODUCE_LABEL = "  reproduce: "
 
 
 class NoResult(Exception):
-    """A result could not be shown, for a reason that is neither bad input nor a defect here: the message says which."""
+    """A result cannot be shown, for a reason that is neither bad input nor a defect here: the message gives it."""
 
 
 class Interrupted(KeyboardInterrupt):
-    """Ctrl-C or SIGTERM. CPython ends a process by SIGINT, whatever its exit code, after a mere KeyboardInterrupt."""
+    """Ctrl-C or SIGTERM ended the command.
+
+    After a mere KeyboardInterrupt CPython ends a process by SIGINT, whatever its exit code.
+    """
 
 
 class Session:
-    """A command line while it runs: where its result goes, whether tracebacks are shown, and the signal that ended it.
+    """A running command line: the stream of its result, whether tracebacks are shown, and the signal that ended it.
 
     The first signal ends the runs, with the verdict so far; while a result is written it waits; a second one ends the
-    process. It is remembered: an import or a compiler may make another error of `KeyboardInterrupt`.
+    process. The signal is remembered: an import or a compiler may turn `KeyboardInterrupt` into another error.
     """
 
     def __init__(self, *, trace: bool = False) -> None:
@@ -88,17 +90,17 @@ class Session:
             self.signal, self._since = number, time.monotonic()
             if not self._held:
                 raise Interrupted
-        elif time.monotonic() - self._since > ONE_SIGNAL:
+        elif time.monotonic() - self._since > SIGNAL_SECONDS:
             if is_terminal(sys.stderr):
                 os.write(2, b"\x1b[?25h")  # a progress bar has hidden the cursor
             os._exit(128 + self.signal)
 
     def hold(self) -> None:
-        """From now on only remember a signal: a result, or the last message, is being printed."""
+        """Only remember signals from now on: a result, or the last message, is being printed."""
         self._held = True
 
     def explain(self, error: BaseException) -> int:
-        """Say on one line what went wrong, after the traceback if it is asked for; return the exit code."""
+        """Print the error on one line, after the traceback if it is asked for; return the exit code."""
         self.hold()
         if self.trace:
             _to_stderr("".join(traceback.format_exception(error)))
@@ -121,7 +123,7 @@ class Session:
 
 
 def session() -> Session:
-    """That of the command that runs in this thread."""
+    """The session of the command that runs in this thread."""
     context = click.get_current_context(silent=True)
     return (None if context is None else context.find_object(Session)) or Session()
 
@@ -137,7 +139,8 @@ def printable(text: str) -> str:
 def one_line(text: str) -> str:
     """A message on one line, its middle left out where it is long."""
     line = printable(" ".join(text.split()))
-    return line if len(line) <= LONGEST else f"{line[: LONGEST * 2 // 3]} … {line[-LONGEST // 3 :]}"
+    # A hostile argument, which messages quote, can be long.
+    return line if len(line) <= 1_000 else f"{line[:666]} … {line[-334:]}"
 
 
 def say(message: str) -> None:
@@ -164,7 +167,7 @@ def _to_stderr(text: str) -> None:
 
 
 def _discard(stream: TextIO) -> None:
-    """Let what is left in a broken stream go nowhere: Python's own attempt at exit would change the exit code."""
+    """Discard the rest of a broken stream: Python's own attempt at exit would change the exit code."""
     with contextlib.suppress(OSError, ValueError):  # no file behind the stream: nothing is attempted either
         null = os.open(os.devnull, os.O_WRONLY)
         try:
@@ -196,12 +199,12 @@ def is_terminal(stream: TextIO | None) -> bool:
 
 
 def _on_terminal(text: str, stream: TextIO) -> None:
-    """Print with lines wrapped below their own beginnings, and the verdict in colour unless NO_COLOR is set."""
+    """Print a text with lines wrapped below their own beginnings, and the verdict in colour unless NO_COLOR is set."""
     from rich.console import Console
     from rich.text import Text
 
     fitted = Text(wrapped(text, shutil.get_terminal_size().columns))
-    for word, style in STYLES.items():
+    for word, style in (("VIOLATED", "red"), ("NOT REFUTED", "green")):
         fitted.highlight_regex(rf"(?m)^{word}(?=:)", style)
     # The text is data: nothing in it is markup, a number to be coloured, or an emoji.
     Console(file=stream, highlight=False, markup=False, emoji=False, soft_wrap=True).print(fitted)
@@ -209,31 +212,31 @@ def _on_terminal(text: str, stream: TextIO) -> None:
 
 
 def wrapped(text: str, width: int) -> str:
-    """Lines of at most `width` columns where words allow it; a command of several lines can be copied as it is."""
+    """The text in lines of at most `width` columns where words allow it; a command can be copied from its lines."""
     lines = []
     for line in text.splitlines():
-        if len(line) <= width or line.lstrip().startswith(WHOLE_LINES):
+        if len(line) <= width or line.lstrip().startswith(("replay:", "$")):
             lines.append(line)
             continue
-        if line.startswith(COMMAND):
-            lines += _folded(line, width)
+        if line.startswith(REPRODUCE_LABEL):
+            lines += _fold(line, width)
             continue
-        labelled = line.startswith("  ") and line[2:3] != " " and line[VALUES - 1 : VALUES] == " "
+        labelled = line.startswith("  ") and line[2:3] != " " and line[VALUE_COLUMN - 1 : VALUE_COLUMN] == " "
         own = len(line) - len(line.lstrip())
-        indent = " " * (max(VALUES if labelled else 4, own) if width > 2 * VALUES else 4)
+        indent = " " * (max(VALUE_COLUMN if labelled else 4, own) if width > 2 * VALUE_COLUMN else 4)
         lines += textwrap.wrap(
             line, max(width, 20), subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
         ) or [""]
     return "\n".join(lines)
 
 
-def _folded(line: str, width: int) -> list[str]:
-    """A command in lines that a shell reads as one; it breaks between its words alone."""
+def _fold(line: str, width: int) -> list[str]:
+    """Break a command between its words into lines that a shell reads as one."""
     try:
-        first, *words = map(shlex.quote, shlex.split(line.removeprefix(COMMAND)))
+        first, *words = map(shlex.quote, shlex.split(line.removeprefix(REPRODUCE_LABEL)))
     except ValueError:  # a word of it has a line break
         return [line]
-    lines = [COMMAND + first]
+    lines = [REPRODUCE_LABEL + first]
     for word in words:
         if len(lines[-1]) + len(word) + 3 > width:  # a space, and what says that the line goes on
             lines[-1] += " \\"
@@ -285,19 +288,19 @@ def deliver(code: int, *steps: Callable[[], object]) -> int:
 
 
 class Quiet(Protocol):
-    """What says whether progress is shown: parsed arguments, or settings made of them."""
+    """The setting whether progress is hidden: parsed arguments have it, and settings made of them."""
 
     @property
     def quiet(self) -> bool:
-        """Whether none is."""
+        """Whether no progress is shown."""
 
 
 @contextlib.contextmanager
 def live(arguments: SimpleNamespace | Quiet) -> "Iterator[RunProgress | None]":
     """A callback that draws a bar a stage; None where stderr is no terminal or --quiet was given.
 
-    Behind it there is a result: an interruption waits until that is handed over, and a bar that cannot be drawn any
-    more, as on a terminal that was closed, costs no result.
+    After the context there is a result: an interruption waits until it is handed over, and a bar that cannot be drawn
+    any more, as on a terminal that was closed, costs no result.
     """
     with contextlib.ExitStack() as drawn:
         yield None if arguments.quiet or not is_terminal(sys.stderr) else _bars(drawn, _seconds(arguments))
@@ -307,7 +310,7 @@ def live(arguments: SimpleNamespace | Quiet) -> "Iterator[RunProgress | None]":
 
 
 def _seconds(arguments: SimpleNamespace | Quiet) -> float | None:
-    """The time of a command; None where it is of a part of it, as a line of a curve."""
+    """The time limit of a command, in seconds; None where it limits a part, such as a line of a curve."""
     command, given = getattr(arguments, "command", None), getattr(arguments, "max_time", None)
     if command == "curve":
         return None
@@ -319,7 +322,7 @@ def _seconds(arguments: SimpleNamespace | Quiet) -> float | None:
 
 
 def share_done(done: int, size: int, spent: float, limit: float | None) -> tuple[float, str]:
-    """How much of a stage is done by the limit that will end it, runs or seconds, from 0 to 1; the limit as text."""
+    """The finished share of a stage by the limit that will end it, runs or seconds, from 0 to 1; the limit as text."""
     of_runs = done / size if size else 0.0
     if limit is None or of_runs >= spent / limit:
         return min(of_runs, 1.0), f"{done:,} of {size:,}"
@@ -327,7 +330,7 @@ def share_done(done: int, size: int, spent: float, limit: float | None) -> tuple
 
 
 def _bars(drawn: contextlib.ExitStack, seconds: float | None) -> "RunProgress":
-    """A callback that draws, until the stack is closed; `seconds`: the time of all, half of it for the search."""
+    """A callback that draws progress until `drawn` is closed; `seconds`: the time limit, half of it for the search."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 

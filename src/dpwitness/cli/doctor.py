@@ -1,4 +1,4 @@
-"""The command `doctor`: what this installation runs on, whether its compiler works, and what makes checks slow."""
+"""The command `doctor`: the versions, the machine and the compiler of this installation, and causes of slow checks."""
 
 import os
 import time
@@ -13,10 +13,8 @@ from dpwitness.cli.command import Command
 from dpwitness.cli.console import NOT_REFUTED
 from dpwitness.cli.options import printing
 
-#: Packages whose versions matter besides those of a witness.
-OTHERS: Final = ("pandas", "polars", "pyarrow", "loky", "pytest", "distributed", "diffprivlib", "opendp", "python-dp")
-#: Seconds from which compiling a function of one line is slow.
-SLOW_COMPILER: Final = 5.0
+#: The packages whose versions are shown besides those of a witness.
+PACKAGES: Final = ("pandas", "polars", "pyarrow", "loky", "pytest", "distributed", "diffprivlib", "opendp", "python-dp")
 
 
 def run(arguments: SimpleNamespace) -> int:
@@ -29,7 +27,7 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def diagnosis() -> dict[str, Any]:
-    """What there is of this machine and this environment, as JSON values; `slow` says what costs time."""
+    """The state of this machine and this environment, as JSON values; `slow` holds the causes of slow checks."""
     from dpwitness.checks import memory
     from dpwitness.machine import cache_folder
     from dpwitness.results.witness import versions
@@ -41,9 +39,10 @@ def diagnosis() -> dict[str, Any]:
     refused, sizes = [str(one.message) for one in said], [file.stat().st_size for file in folder.rglob("*")]
     error, seconds = _compiler()
     slow = [f"mechanisms run as plain Python, hundreds of times slower: numba {error}"] if error else []
-    slow += [f"numba takes {seconds:.1f} s for a small function: is the machine busy?"] * (seconds > SLOW_COMPILER)
+    if seconds > 5:
+        slow.append(f"numba takes {seconds:.1f} s for a small function: is the machine busy?")
     return {
-        "versions": versions() | {one: version(one) for one in OTHERS if find_spec(one.replace("python-dp", "pydp"))},
+        "versions": versions() | {one: version(one) for one in PACKAGES if find_spec(one.replace("python-dp", "pydp"))},
         "cores": default_workers(),
         "memory": memory(),
         "cache": {"folder": str(folder), "files": len(sizes), "bytes": sum(sizes), "refused": refused},
@@ -54,7 +53,7 @@ def diagnosis() -> dict[str, Any]:
 
 
 def _compiler() -> tuple[str, float]:
-    """Why numba does not compile a small function, empty where it does; the seconds of import and compiling."""
+    """The reason why numba does not compile a small function, empty where it does; the time of both, in seconds."""
     began = time.monotonic()
     try:
         import numba
@@ -82,6 +81,7 @@ def text_of(found: dict[str, Any]) -> str:
     return "\n".join(["dpwitness doctor", *(label(name, text) for name, text in rows), *slow])
 
 
+#: The command `doctor`.
 COMMAND: Final = Command(
     "doctor",
     summary="show versions, cores, cache and compiler, and what makes checks slow",

@@ -10,11 +10,11 @@ from types import SimpleNamespace
 from typing import Final
 
 from dpwitness.checks import near
-from dpwitness.cli.command import CODE, WRITTEN, Argument, Command, Option
+from dpwitness.cli.command import CODE, WRITTEN_FILE, Argument, Command, Option
 from dpwitness.cli.console import NOT_REFUTED, show
 from dpwitness.errors import InvalidData, UnknownTarget
 
-#: The relation of an input, by a part of the name of the parameter; the last is that of any other name.
+#: The relations of inputs: parts of a parameter's name, the relation and its meaning; the last fits any other name.
 RELATIONS: Final = (
     (("df", "frame", "table"), 'dpw.records({"value": dpw.numbers(0, 1)}, form="dataframe")',
      "name its columns and their ranges"),
@@ -23,16 +23,17 @@ RELATIONS: Final = (
     (("bit", "flag"), "dpw.bits(5)", "5 bits, of which one differs"),
     (("",), "dpw.records(dpw.numbers(0, 1))", "a list of numbers from 0 to 1, one more or less; say the real range"),
 )  # fmt: skip
-NAME: Final = "test_privacy.py"
+#: The name of the test file, where --output does not give one.
+TEST_FILE: Final = "test_privacy.py"
 
 
 def run(arguments: SimpleNamespace) -> int:
-    """Write the file and say what to do with it."""
+    """Write the test file and say what to do with it."""
     from dpwitness.cli.output import check_places
     from dpwitness.files import write_atomically
 
     place, function = _function(arguments.target)
-    output = Path(arguments.output or place.parent / NAME)
+    output = Path(arguments.output or place.parent / TEST_FILE)
     arguments.output = str(output)
     if output.exists() and not arguments.force:
         raise InvalidData(f"{output} exists: give another --output, or --force to overwrite it")
@@ -47,7 +48,7 @@ def run(arguments: SimpleNamespace) -> int:
 
 
 def _function(target: str) -> tuple[Path, ast.FunctionDef]:
-    """A file and a function at its top. Raises `UnknownTarget`."""
+    """The file of a target, and the function at its top. Raises `UnknownTarget`."""
     file, _, name = target.rpartition(":")
     place = Path(file)
     if place.suffix != ".py" or not name.isidentifier():
@@ -67,20 +68,20 @@ def _function(target: str) -> tuple[Path, ast.FunctionDef]:
 
 
 def _names(function: ast.FunctionDef) -> list[str]:
-    """Its parameters."""
+    """The names of a function's parameters."""
     given = function.args
     return [one.arg for one in (*given.posonlyargs, *given.args, *given.kwonlyargs)]
 
 
 def _data_of(parameters: Sequence[str]) -> str:
-    """The parameter that is the input; empty where there is none."""
+    """The name of the parameter that is the input; empty where no parameter is."""
     from dpwitness.mechanisms.signature import DATA_FREE
 
     return next((name for name in parameters if name not in DATA_FREE), "")
 
 
-def _importable(file: Path) -> tuple[Path, str]:
-    """The folder from which a source is imported, and its name there: that of a package has its packages before it.
+def _find_module(file: Path) -> tuple[Path, str]:
+    """The folder from which a source is imported, and its dotted name there.
 
     Raises `UnknownTarget` for a name that no import can have.
     """
@@ -95,10 +96,10 @@ def _importable(file: Path) -> tuple[Path, str]:
 
 
 def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
-    """The test file."""
+    """The text of the test file."""
     from dpwitness.mechanisms.signature import DATA_FREE, DELTA_NAMES, EPSILON_NAMES
 
-    folder, module = _importable(place)
+    folder, module = _find_module(place)
     name, names, given = function.name, set(_names(function)), function.args
     data = _data_of(_names(function))
     relation, meaning = next((text, why) for parts, text, why in RELATIONS if any(p in data.lower() for p in parts))
@@ -135,13 +136,14 @@ def text_of(place: Path, function: ast.FunctionDef, output: Path) -> str:
     )
 
 
+#: The command `init`.
 COMMAND: Final = Command(
     "init",
     summary="write a first test for a function",
     run=run,
     parameters=[
         Argument("target", "FILE.py:FUNCTION", "what to test", type=CODE),
-        Option("--output", type=WRITTEN, metavar="FILE", help=f"the test (default {NAME} beside the source)"),
+        Option("--output", type=WRITTEN_FILE, metavar="FILE", help=f"the test (default {TEST_FILE} beside the source)"),
         Option("--force", is_flag=True, help="overwrite a file that exists"),
     ],
     examples=("init mine.py:noisy_sum", "init mine.py:noisy_sum --output tests/test_noisy_sum.py"),

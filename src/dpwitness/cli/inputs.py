@@ -5,7 +5,7 @@ import shlex
 from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any
 
 import click
 
@@ -26,14 +26,9 @@ from dpwitness.project import nearest, project_of
 from dpwitness.results.witness import Witness
 from dpwitness.targets import target_of
 
-#: What was meant as a range of numbers, and is no category.
-RANGE: Final = re.compile(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)")
-#: The options that need --records.
-OF_RECORDS: Final = ("adjacency", "form", "size", "unit", "at_most", "domain")
-
 
 def take_settings(arguments: SimpleNamespace) -> None:
-    """Let the settings of the project give the options that were not given; `settings` are the names of these.
+    """Take options that were not given from the settings of the project; `settings` gets their names.
 
     Raises `BadInput` for a setting that makes no sense.
     """
@@ -50,7 +45,7 @@ def take_settings(arguments: SimpleNamespace) -> None:
 
 
 def call_of(arguments: SimpleNamespace) -> tuple[tuple[Any, ...], dict[str, Any]]:
-    """The positional and the named arguments of the function; options that were not given are left out."""
+    """The positional and the named arguments of the public function; options that were not given are left out."""
     named = {
         name: BITS.get(value, value) if name == "bits" else value
         for name in options_of(arguments.command)
@@ -98,7 +93,7 @@ def carries_claim(mechanism: object) -> bool:
 
 
 def check_mechanism(arguments: SimpleNamespace) -> None:
-    """Raise `BadInput` unless the options name one mechanism, and say nothing of another kind of one."""
+    """Raise `BadInput` unless the options name one mechanism, and no option belongs to another kind of mechanism."""
     replayed = arguments.command == "replay"
     word, target = ("--mechanism", arguments.mechanism) if replayed else ("TARGET", arguments.target)
     if arguments.program is None:
@@ -116,7 +111,7 @@ def check_mechanism(arguments: SimpleNamespace) -> None:
 
 
 def _mechanism(arguments: SimpleNamespace, target: str | None) -> Callable[..., object]:
-    """The function that a name stands for, or one of the interpreter of --python, or the program of --command."""
+    """The mechanism: the named function, here or in the interpreter of --python, or the program of --command."""
     if arguments.program is not None:
         from dpwitness.mechanisms.command import OUTCOME_SECONDS, command
 
@@ -163,7 +158,7 @@ def relation(arguments: SimpleNamespace, numbers_of_data: int | None = None) -> 
 
 
 def _data(arguments: SimpleNamespace) -> Data | None:
-    """D, from --data and --column; None where no file was given. Raises `InvalidData`."""
+    """The input D from --data and --column; None without a file. Raises `InvalidData`."""
     if arguments.data is not None:
         return read_column(arguments.data, arguments.column)
     if arguments.column is not None:
@@ -172,8 +167,9 @@ def _data(arguments: SimpleNamespace) -> Data | None:
 
 
 def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
-    """The relation that --records describes; None where it was not given. Raises `BadInput`."""
-    given = [name for name in OF_RECORDS if getattr(arguments, name) not in (None, ())]
+    """The relation that --records describes; None without the option. Raises `BadInput`."""
+    needing_records = ("adjacency", "form", "size", "unit", "at_most", "domain")
+    given = [name for name in needing_records if getattr(arguments, name) not in (None, ())]
     if arguments.records is None:
         if given:
             raise BadInput(f"--{given[0].replace('_', '-')} says more of --records: give --records FILE.csv too")
@@ -191,7 +187,7 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
             raise BadInput(f"--domain {item!r} must be COLUMN=LOW:HIGH or COLUMN=A,B,C; columns of the file: {known}")
         domains[name] = _domain(item, values)
     form = arguments.form or FORMS[0]
-    base, domain = _in_form(frame, domains, form, arguments.records)
+    base, domain = _convert_to_form(frame, domains, form, arguments.records)
     return records(
         domain,
         adjacency=ADJACENCIES[arguments.adjacency or "add-remove"],
@@ -204,7 +200,7 @@ def relation_of_records(arguments: SimpleNamespace) -> Relation | None:
 
 
 def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
-    """The column of --unit as `records` takes it for a form. Raises `BadInput` for none of the columns."""
+    """The column of --unit as `records` takes it for a form. Raises `BadInput` for any other name."""
     if name is None:
         return None
     if name not in columns:
@@ -215,9 +211,9 @@ def _unit(name: str | None, columns: list[str], form: str) -> str | int | None:
 
 
 def _domain(item: str, values: str) -> object:
-    """LOW:HIGH, integers if both are, or categories, typed as a column of a file is."""
+    """The domain in a text: LOW:HIGH, integers if both are, or categories with the types of a file's column."""
     low, colon, high = values.partition(":")
-    if not colon and (ends := RANGE.fullmatch(values)):
+    if not colon and (ends := re.fullmatch(r"(-?\d+(?:\.\d+)?)-(-?\d+(?:\.\d+)?)", values)):
         raise BadInput(f"--domain {item!r}: {ends[1]}:{ends[2]} is a range")
     try:
         if not colon:
@@ -232,7 +228,7 @@ def _domain(item: str, values: str) -> object:
         raise BadInput(f"--domain {item!r} must hold two finite numbers, the lower one first") from error
 
 
-def _in_form(frame: Any, domains: dict[str, object], form: str, path: str) -> tuple[object, object]:
+def _convert_to_form(frame: Any, domains: dict[str, object], form: str, path: str) -> tuple[object, object]:
     """The base and the domain as `records` takes them for a form."""
     if form not in ("list", "array", "xy"):
         return frame, domains

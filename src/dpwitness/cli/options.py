@@ -1,6 +1,6 @@
-"""The options of commands: those of the public functions, and what only a command line has.
+"""The options of commands: those of the public functions, and those that only a command line has.
 
-An option with the name of a parameter takes what the parameter takes.
+An option with the name of a parameter takes the values that the parameter takes.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from dpwitness.cli.command import CLAIM, CODE, MODULE, PROGRAM, READ, WRITTEN, Argument, FileType, Option
+from dpwitness.cli.command import CLAIM, CODE, MODULE, PROGRAM, READ_FILE, WRITTEN_FILE, Argument, FileType, Option
 from dpwitness.cli.values import number, seconds, span, threads, whole
 from dpwitness.errors import InvalidParameter
 from dpwitness.options import REQUIRED, options_of
@@ -19,17 +19,15 @@ from dpwitness.options import Option as Declared
 
 Parameters = list[click.Parameter]
 
-#: What the text of an option is turned into, where it does not stay text.
-KINDS: Final[dict[str, Callable[[str], Any] | FileType]] = {
+#: The type of an option by its name; an option without one stays text.
+OPTION_TYPES: Final[dict[str, Callable[[str], Any] | FileType]] = {
     "epsilon": number, "delta": number, "alpha": number, "claims": span, "runs": whole, "seed": whole,
     "workers": threads, "max_time": seconds, "detectable_ratio": number,
     "claim": CLAIM, "outcome": CODE,
 }  # fmt: skip
-#: Choices that only undo a setting of the project: in Python they are the default.
-SETTINGS_ALONE: Final = {"bits": ("report",)}
-#: Of --adjacency: a claim that leaves it open is about either.
+#: The adjacencies by the text of --adjacency: with "either" the claim leaves the adjacency open.
 ADJACENCIES: Final = {"add-remove": "add-remove", "replace-one": "replace-one", "either": None}
-#: What a mechanism may get of --records.
+#: The forms in which a mechanism may get the records of --records.
 FORMS: Final = ("dataframe", "polars", "polars-lazy", "arrow", "array", "list", "columns", "xy")
 
 
@@ -41,14 +39,16 @@ def of_function(function: str) -> Parameters:
             found.append(Option("--no-bits", is_flag=True, help="do not test the last bits of floating-point outcomes"))
         if option.metavar is not None:
             several = (function, name) == ("curve", "epsilon")
-            found.append(_option(name, option, metavar=option.metavar, type=KINDS.get(name), several=several))
+            found.append(_option(name, option, metavar=option.metavar, type=OPTION_TYPES.get(name), several=several))
         elif option.choices:
-            found.append(_option(name, option, type=click.Choice((*SETTINGS_ALONE.get(name, ()), *option.choices))))
+            # Python's default is a choice too, to undo a setting of the project.
+            default = ("report",) if name == "bits" else ()
+            found.append(_option(name, option, type=click.Choice((*default, *option.choices))))
     return found
 
 
 def common(*, max_time: float, workers: str | None = None) -> Parameters:
-    """Options of an attack that every command has; `max_time`: the default in seconds; `workers`: the help."""
+    """The common options of an attack; `max_time`: the default in seconds; `workers`: the help."""
     check = options_of("check")
     own = {
         "seed": check["seed"],
@@ -56,14 +56,14 @@ def common(*, max_time: float, workers: str | None = None) -> Parameters:
         "max_time": replace(check["max_time"], default=max_time),
     }
     made = [
-        _option(name, option, metavar=option.metavar, type=KINDS[name], default=option.default)
+        _option(name, option, metavar=option.metavar, type=OPTION_TYPES[name], default=option.default)
         for name, option in own.items()
     ]
     return [*made, *printing()]
 
 
 def _option(name: str, option: Declared, **settings: Any) -> Option:
-    """An option as the table declares it."""
+    """The option of the command line for an option that the table declares."""
     default = (
         ""
         if option.default in (None, REQUIRED) or isinstance(option.default, bool)
@@ -80,34 +80,36 @@ def _option(name: str, option: Declared, **settings: Any) -> Option:
 
 
 def _as_written(default: object) -> str:
-    """A default as a person would write it: 4e6, not 4e+06."""
+    """The text of a default as a person would write it: 4e6, not 4e+06."""
     text = str(default) if isinstance(default, str) else f"{default:g}"
     return text.replace("e+0", "e").replace("e-0", "e-")
 
 
 def require_one(arguments: SimpleNamespace, *names: str) -> None:
-    """Raise `InvalidParameter` where two of these options are given."""
+    """Raise `InvalidParameter` where two of the named options are given."""
     given = [f"--{name.replace('_', '-')}" for name in names if getattr(arguments, name) not in (None, False)]
     if len(given) > 1:
         raise InvalidParameter(f"{' and '.join(given)} exclude each other: leave one out")
 
 
 def printing(*, quiet: bool = True, save: str = "write the result as JSON") -> Parameters:
-    """Where the result goes; `quiet`: whether the command shows progress, `save`: the help of --save."""
+    """The options --save, --json and, with `quiet`, --quiet for a command with progress; `save`: the help of --save."""
     return [
-        Option("--save", type=WRITTEN, metavar="FILE", help=save),
+        Option("--save", type=WRITTEN_FILE, metavar="FILE", help=save),
         Option("--json", is_flag=True, help="print only the result, as JSON, on stdout"),
         *([Option("--quiet", is_flag=True, help="no progress on stderr")] if quiet else []),
     ]
 
 
-#: The format follows from the name.
-PLOT: Final = Option("--plot", type=WRITTEN, metavar="FILE", help="draw the result as .svg, .png or .pdf")
+#: The option --plot; the file's name says the format.
+PLOT: Final = Option("--plot", type=WRITTEN_FILE, metavar="FILE", help="draw the result as .svg, .png or .pdf")
+#: The option --details.
 DETAILS: Final = Option("--details", is_flag=True, help="print all that is known of the verdict")
+#: The option --sarif.
 SARIF: Final = Option(
-    "--sarif", type=WRITTEN, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
+    "--sarif", type=WRITTEN_FILE, metavar="FILE", help="write a violation as SARIF 2.1.0, for code scanning and editors"
 )
-#: TARGET and its parameters.
+#: The argument TARGET and the option of its parameters.
 TARGET: Final[Parameters] = [
     Argument(
         "target",
@@ -118,7 +120,7 @@ TARGET: Final[Parameters] = [
     ),
     Option("--set", metavar="NAME=VALUE", multiple=True, help="a parameter of the mechanism (repeatable)"),
 ]
-#: What registers the kinds that a file holds, which never decides itself which code runs.
+#: The option --import, whose modules register the kinds in a file: the file itself never decides which code runs.
 IMPORT: Final = Option(
     "--import",
     "imports",
@@ -128,9 +130,9 @@ IMPORT: Final = Option(
     help="package.module or path/file.py to import first: it registers your own events, relations or claims "
     "(repeatable)",
 )
-#: WITNESS.json and the mechanism that it is replayed against.
+#: The argument WITNESS.json and the options of the mechanism that it is replayed against.
 WITNESS: Final[Parameters] = [
-    Argument("witness", "WITNESS.json", "a witness, or a result written by --save (-: standard input)", type=READ),
+    Argument("witness", "WITNESS.json", "a witness, or a result written by --save (-: standard input)", type=READ_FILE),
     Option(
         "--mechanism",
         type=CODE,
@@ -139,9 +141,11 @@ WITNESS: Final[Parameters] = [
     ),
     IMPORT,
 ]
-#: Which interpreter runs the mechanism, or which program of any language is it.
+#: The options of a mechanism in another interpreter or in a program of any language.
 PROGRAMS: Final[Parameters] = [
-    Option("--python", type=READ, metavar="PATH", help="interpreter of another environment that runs the mechanism"),
+    Option(
+        "--python", type=READ_FILE, metavar="PATH", help="interpreter of another environment that runs the mechanism"
+    ),
     Option(
         "--command",
         "program",
@@ -159,7 +163,7 @@ PROGRAMS: Final[Parameters] = [
 
 
 def import_modules(arguments: SimpleNamespace) -> None:
-    """Import what --import names. Raises `UnknownTarget`."""
+    """Import the modules of --import. Raises `UnknownTarget`."""
     from dpwitness.mechanisms.catalog import load_module
 
     for place in arguments.imports:
@@ -167,7 +171,7 @@ def import_modules(arguments: SimpleNamespace) -> None:
 
 
 def inputs(title: str = "inputs (default: the target's own relation)") -> Parameters:
-    """Which inputs are neighbours, and D."""
+    """The options of the neighbouring inputs and of D."""
     return [
         Option("--pair", nargs=2, multiple=True, metavar="D D′", title=title,
                help="two neighbouring inputs as JSON (repeatable)"),
@@ -176,7 +180,7 @@ def inputs(title: str = "inputs (default: the target's own relation)") -> Parame
                help="how many answers may differ between neighbours (default all)"),
         Option("--direction", type=click.Choice(("any", "up")), title=title,
                help="up: all answers move in the same direction (default any)"),
-        Option("--records", type=READ, metavar="FILE.csv", title=title,
+        Option("--records", type=READ_FILE, metavar="FILE.csv", title=title,
                help="records to start from; neighbours differ in one (-: stdin)"),
         Option("--adjacency", type=click.Choice(tuple(ADJACENCIES)), metavar="HOW", title=title,
                help=f"{', '.join(ADJACENCIES)} (default add-remove)"),
@@ -194,8 +198,8 @@ def inputs(title: str = "inputs (default: the target's own relation)") -> Parame
 
 
 def data(help: str, title: str = "options") -> Parameters:
-    """--data and --column: numbers from a CSV file, or from standard input."""
+    """The options --data and --column: numbers from a CSV file, or from standard input."""
     return [
-        Option("--data", type=READ, metavar="FILE.csv", title=title, help=f"{help} (-: standard input)"),
+        Option("--data", type=READ_FILE, metavar="FILE.csv", title=title, help=f"{help} (-: standard input)"),
         Option("--column", metavar="NAME", title=title, help="the column of --data (default: count, else the last)"),
     ]

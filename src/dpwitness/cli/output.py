@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 
-from dpwitness.cli.command import READ, Argument, FileType
+from dpwitness.cli.command import READ_FILE, Argument, FileType
 from dpwitness.cli.console import BAD_INPUT, INTERRUPTED, NOT_REFUTED, UNEXPECTED, VIOLATED, annotate, deliver, show
 from dpwitness.errors import InvalidData, InvalidWitness
 from dpwitness.files import STDIN, check_writable, json_text, overwrites, shown, write_json
@@ -23,8 +23,8 @@ from dpwitness.results.verdict import Verdict, Violation
 def check_places(arguments: SimpleNamespace) -> None:
     """Raise `InvalidData` for a file that cannot be written, or that another argument names too, before anything runs.
 
-    Also where several files to read are standard input, which can be read once, and where the working folder is gone.
-    `InvalidParameter` for an unknown format of a --plot.
+    It is raised too where several files to read are standard input, which can be read once, and where the working
+    folder is gone. Raises `InvalidParameter` for an unknown format of --plot.
     """
     try:
         arguments.folder = os.getcwd()
@@ -38,7 +38,7 @@ def check_places(arguments: SimpleNamespace) -> None:
         for other in named if one[1].written else ():
             if other is not one and overwrites(one[2], other[2]):
                 raise InvalidData(f"{one[0]} {shown(one[2])} would overwrite the file of {other[0]}: give another name")
-    from_stdin = [name for name, kind, file in named if kind is READ and file == STDIN]
+    from_stdin = [name for name, kind, file in named if kind is READ_FILE and file == STDIN]
     if len(from_stdin) > 1:
         raise InvalidData(
             f"- is given for {' and '.join(from_stdin)}, and standard input can be read once: give files for the others"
@@ -48,7 +48,7 @@ def check_places(arguments: SimpleNamespace) -> None:
 
 
 def _named_files(arguments: SimpleNamespace) -> Iterator[tuple[str, FileType, str]]:
-    """The files that arguments name: by which argument, of which type, and which file."""
+    """The files that arguments name: the argument, its type and the file."""
     for parameter in arguments.context.command.params:
         kind, value = parameter.type, getattr(arguments, parameter.name, None)
         if isinstance(kind, FileType):
@@ -68,8 +68,8 @@ def hand_over(
 ) -> int:
     """Print a result as --json asks, then write --save and --plot; return the exit code (see `deliver`).
 
-    `value` gives it as JSON values, `report` as text, `plot` draws it into a file; `last` is done after all that.
-    `readable`: a file of --save must be one that can be read back as a result.
+    `value` returns the result as JSON values, `report` as text, `plot` draws it into a file; `last` is called at the
+    end. `readable`: the file of --save must be one that can be read back as a result.
     """
     steps: list[Callable[[], object]] = [lambda: _print(arguments, value, report)]
     if (save := getattr(arguments, "save", None)) is not None:
@@ -91,7 +91,7 @@ def _print(arguments: SimpleNamespace, value: Callable[[], dict[str, object]], r
 
 
 def _save(path: str, value: dict[str, object], *, readable: bool) -> None:
-    """Write a result. Raises `InvalidWitness` where it must be readable and is not: its kinds are of no known class."""
+    """Write a result. Raises `InvalidWitness` where it must be readable and its kinds have no known class."""
     write_json(path, value)
     if not readable:
         return
@@ -126,7 +126,7 @@ def mark_violation(
 
 
 def exit_code(result: Verdict | Bound | Curve | Profile) -> int:
-    """The exit code of a result: interrupted, violated, without what it needs, or none of these."""
+    """The exit code of a result, by its verdict and by the reason why its runs ended."""
     if result.ended == "interrupted":
         return INTERRUPTED
     if isinstance(result, Violation) or (isinstance(result, Profile) and result.refuted):

@@ -1,9 +1,9 @@
-"""The command `sweep`: check all that modules claim, each in a process of its own."""
+"""The command `sweep`: checks every claim in modules, each in a process of its own."""
 
 from types import SimpleNamespace
 from typing import Final
 
-from dpwitness.cli.command import KEPT, MODULE, READ, Argument, Command, Option
+from dpwitness.cli.command import KEPT_FILE, MODULE, READ_FILE, Argument, Command, Option
 from dpwitness.cli.console import INTERRUPTED, NOT_REFUTED, VIOLATED, say
 from dpwitness.cli.options import printing
 from dpwitness.cli.values import number, seconds, threads, whole
@@ -24,12 +24,12 @@ def run(arguments: SimpleNamespace) -> int:
         names = [case.name + (f": {case.refused}" if case.refused else "") for case in found.cases]
         return hand_over(arguments, NOT_REFUTED, found.to_json, lambda: "\n".join(names))
 
-    def told(result: CaseResult, done: int, size: int) -> None:
+    def report(result: CaseResult, done: int, size: int) -> None:
         if not arguments.quiet:
             say(f"{done} of {size}: {result.case}: {result.status}")
 
     whole_sweep, results, interrupted = run_cases(
-        found, workers=arguments.workers, output=arguments.output, seed_given=arguments.seed is not None, told=told
+        found, workers=arguments.workers, output=arguments.output, seed_given=arguments.seed is not None, told=report
     )
     refuted = any(one.status == REFUTED for one in results)
     code = INTERRUPTED if interrupted else VIOLATED if refuted else NOT_REFUTED
@@ -41,6 +41,7 @@ def run(arguments: SimpleNamespace) -> int:
     )
 
 
+#: The command `sweep`.
 COMMAND: Final = Command(
     "sweep",
     summary="check everything in a module that claims privacy",
@@ -50,7 +51,7 @@ COMMAND: Final = Command(
             "modules", "MODULE", "package.module or path/file.py; it is imported, so its code runs", type=MODULE,
             nargs=-1, required=True,
         ),
-        Option("--records", type=READ, metavar="FILE.csv",
+        Option("--records", type=READ_FILE, metavar="FILE.csv",
                help="records to start from, for mechanisms that take tables"),
         Option("--max-time", type=seconds, metavar="TIME", default=20.0, help="time limit of each case (default 20s)"),
         Option("--alpha", type=number, metavar="A", default=1e-3,
@@ -58,7 +59,7 @@ COMMAND: Final = Command(
         Option("--seed", type=whole, metavar="N", help="seed of all random numbers (default: a new seed)"),
         Option("--workers", type=threads, metavar="N", default=2,
                help="number of cases that run at the same time (default 2)"),
-        Option("--output", type=KEPT, metavar="FILE.jsonl",
+        Option("--output", type=KEPT_FILE, metavar="FILE.jsonl",
                help="write one line for each result; an interrupted sweep goes on from this file"),
         Option("--list", is_flag=True, help="list the cases without running them"),
         *printing(save="write all results as JSON at the end"),

@@ -13,16 +13,16 @@ from dpwitness.checks import json_value
 from dpwitness.errors import BadInput, InvalidParameter
 from dpwitness.options import MOST_WORKERS
 
-#: JSON has no infinities: as parameters they are these texts.
-INFINITE: Final = ("inf", "-inf", "Infinity", "-Infinity")
-LONGEST_TIME: Final = 1e9  # seconds; a lock cannot wait for much longer
-MOST_TESTS: Final = 10_000
-#: Levels of lists in an input or a parameter: as many as a NumPy array may have.
-DEEPEST: Final = 32
+#: The longest time, in seconds: a lock cannot wait for much longer.
+LONGEST_TIME: Final = 1e9
+#: The largest number of values in a span: more tests would take days.
+MOST_SPAN_VALUES: Final = 10_000
+#: The largest number of levels of nested lists in an input or a parameter: NumPy 1 allows 32 dimensions.
+MOST_LEVELS: Final = 32
 
 
 def number(text: str) -> float:
-    """A finite number."""
+    """The finite number in a text."""
     try:
         value = float(text)
     except ValueError as error:
@@ -33,7 +33,7 @@ def number(text: str) -> float:
 
 
 def whole(text: str) -> int:
-    """A whole number, 1e6 included."""
+    """The whole number in a text, such as 12 or 1e6."""
     try:
         return int(text)
     except ValueError:
@@ -44,7 +44,7 @@ def whole(text: str) -> int:
 
 
 def threads(text: str) -> int:
-    """A number of threads."""
+    """The number of threads in a text."""
     value = whole(text)
     if not 1 <= value <= MOST_WORKERS:
         raise click.BadParameter(f"{text!r} must be from 1 to {MOST_WORKERS}")
@@ -52,7 +52,7 @@ def threads(text: str) -> int:
 
 
 def seconds(text: str) -> float:
-    """A time: 60, 60s, 500ms, 2m or 1h."""
+    """The time in a text, in seconds: 60, 60s, 500ms, 2m or 1h."""
     try:
         value = checks.seconds("time", text)
     except InvalidParameter:
@@ -65,7 +65,7 @@ def seconds(text: str) -> float:
 
 
 def span(text: str) -> list[float]:
-    """FROM:TO:STEP with both ends, or a list with commas."""
+    """The numbers in a text: FROM:TO:STEP with both ends, or a list with commas."""
     if ":" not in text:
         return [number(part) for part in text.split(",")]
     parts = text.split(":")
@@ -74,21 +74,21 @@ def span(text: str) -> list[float]:
     low, high, step = (number(part) for part in parts)
     if not (step > 0 and low <= high):
         raise click.BadParameter(f"{text!r} needs FROM ≤ TO and a positive STEP")
-    if not (high - low) / step < MOST_TESTS:
-        raise click.BadParameter(f"{text!r} makes more than {MOST_TESTS} values")
+    if not (high - low) / step < MOST_SPAN_VALUES:
+        raise click.BadParameter(f"{text!r} makes more than {MOST_SPAN_VALUES} values")
     steps = math.floor((high - low) / step + 1e-9)
     return [round(low + k * step, 12) for k in range(steps + 1)]
 
 
 def settings(given: Sequence[str]) -> dict[str, object]:
-    """NAME=VALUE pairs; values are JSON where they can be, or `True`, `None` or `(0, 1)` as in Python, else text."""
+    """The parameters in NAME=VALUE pairs: JSON values, Python's `True`, `None` or tuples such as `(0, 1)`, or texts."""
     found: dict[str, object] = {}
     require_each_once("--set", given)
     for item in given:
         name, equals, value = item.partition("=")
         if not equals or not name:
             raise InvalidParameter(f"--set {item!r} must be NAME=VALUE")
-        if value in INFINITE:
+        if value in ("inf", "-inf", "Infinity", "-Infinity"):  # which JSON does not have
             found[name] = float(value)
             continue
         try:
@@ -101,7 +101,7 @@ def settings(given: Sequence[str]) -> dict[str, object]:
 
 
 def require_each_once(option: str, given: Sequence[str]) -> None:
-    """Raise `InvalidParameter` where two texts NAME=VALUE are of one name."""
+    """Raise `InvalidParameter` where two texts NAME=VALUE have one name."""
     names = [item.partition("=")[0] for item in given]
     for name in names:
         if names.count(name) > 1:
@@ -109,15 +109,15 @@ def require_each_once(option: str, given: Sequence[str]) -> None:
 
 
 def refuse(options: object, names: Sequence[str], reason: str) -> None:
-    """Raise `InvalidParameter` for the first of these options that is given."""
+    """Raise `InvalidParameter` for the first of the named options that is given."""
     for name in names:
         if getattr(options, name) not in (None, (), False):
             raise InvalidParameter(f"--{name.replace('_', '-')} {reason}")
 
 
 def _literal(text: str) -> object:
-    """The flag, None or tuple that Python reads in a text; the text itself where there is none of these."""
-    if text not in ("True", "False", "None") and not (text.startswith("(") and text.count("(") <= DEEPEST):
+    """The flag, None or tuple that a text is in Python; for any other text the text itself."""
+    if text not in ("True", "False", "None") and not (text.startswith("(") and text.count("(") <= MOST_LEVELS):
         return text
     try:
         return ast.literal_eval(text)
@@ -126,9 +126,9 @@ def _literal(text: str) -> object:
 
 
 def given_input(text: str) -> object:
-    """An input as JSON: numbers, texts, lists and objects of such. Raises `BadInput`."""
+    """The input in a JSON text: numbers, texts, and lists and objects of them. Raises `BadInput`."""
     try:
-        return _json(text, parse_int=_machine_integer, objects=True)
+        return _json(text, parse_int=_parse_machine_integer, objects=True)
     except NotJSON as error:
         raise BadInput(f"--pair {text!r} must be JSON, such as '[1, 1]', '\"text\"' or '[{{\"age\": 30}}]'") from error
     except ValueError as error:
@@ -136,46 +136,48 @@ def given_input(text: str) -> object:
 
 
 class NotJSON(Exception):
-    """A text that is no JSON at all."""
+    """The text is not JSON."""
 
 
 def _json(text: str, *, parse_int: Callable[[str], int] = int, objects: bool = False) -> object:
-    """A JSON value of finite numbers, flags, texts, null and lists of these; of `objects` too where these may be.
+    """The JSON value in a text: finite numbers, flags, texts, null and lists of them, and `objects` where allowed.
 
     Raises `NotJSON`, and `ValueError` for JSON of other things.
     """
     try:
-        value = json_value(text, DEEPEST, parse_int=parse_int, parse_float=_finite, parse_constant=_refuse)
+        value = json_value(
+            text, MOST_LEVELS, parse_int=parse_int, parse_float=_parse_finite, parse_constant=_refuse_constant
+        )
     except json.JSONDecodeError as error:
         raise NotJSON from error
-    _check(value, DEEPEST, objects=objects)
+    _check_levels(value, MOST_LEVELS, objects=objects)
     return value
 
 
-def _check(value: object, levels: int, *, objects: bool) -> None:
+def _check_levels(value: object, levels: int, *, objects: bool) -> None:
     if isinstance(value, dict):
         if not objects:
             raise ValueError("an object must be a number, a text, true, false, null or a list of such")
         value = [*value.values()]
     if isinstance(value, list):
         if not levels:
-            raise ValueError(f"lists are nested deeper than {DEEPEST} levels")
+            raise ValueError(f"lists are nested deeper than {MOST_LEVELS} levels")
         for item in value:
-            _check(item, levels - 1, objects=objects)
+            _check_levels(item, levels - 1, objects=objects)
 
 
-def _refuse(name: str) -> float:
+def _refuse_constant(name: str) -> float:
     raise ValueError(f"{name} is no JSON number")
 
 
-def _finite(text: str) -> float:
+def _parse_finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
         raise ValueError(f"{text} is too large for a number of 64 bits")
     return value
 
 
-def _machine_integer(text: str) -> int:
+def _parse_machine_integer(text: str) -> int:
     value = int(text)
     if not -(2**63) <= value < 2**63:
         raise ValueError(f"{text} does not fit into 64 bits")

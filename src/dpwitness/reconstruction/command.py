@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final, Generic, TypeVar
 
 import click
 
-from dpwitness.cli.command import CODE, KEPT, READ, Option
+from dpwitness.cli.command import CODE, KEPT_FILE, READ_FILE, Option
 from dpwitness.cli.console import NOT_REFUTED, live, show
 from dpwitness.cli.output import hand_over
 from dpwitness.cli.values import number, refuse, whole
@@ -111,7 +111,7 @@ def oracle_options(question: str, answer: str) -> list[click.Parameter]:
         ),
         Option(
             "--ask",
-            type=KEPT,
+            type=KEPT_FILE,
             metavar="FILE",
             title=title,
             help="write the questions to a file (.csv, else JSON lines) and stop; fill in the answers and repeat the "
@@ -119,7 +119,7 @@ def oracle_options(question: str, answer: str) -> list[click.Parameter]:
         ),
         Option(
             "--answers",
-            type=READ,
+            type=READ_FILE,
             metavar="FILE",
             title=title,
             help="answers from a file with the columns id and answer",

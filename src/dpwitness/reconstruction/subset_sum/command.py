@@ -13,7 +13,7 @@ import click
 import numpy as np
 
 from dpwitness.cli import options as shared
-from dpwitness.cli.command import READ, Command, Option
+from dpwitness.cli.command import READ_FILE, Command, Option
 from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
 from dpwitness.errors import InvalidData, InvalidParameter
@@ -72,7 +72,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         *oracle_options("a bool array, True for the people of a subset,", "the sum of their secret bits"),
         Option(
             "--conditions",
-            type=READ,
+            type=READ_FILE,
             metavar="FILE.csv",
             help="for your own system, if it takes conditions and no subsets: the known attributes, one line per "
             "person; --column names a secret column of this file",

@@ -14,7 +14,7 @@ import click
 import numpy as np
 
 from dpwitness.cli import options as shared
-from dpwitness.cli.command import READ, VALUES, Command, Option
+from dpwitness.cli.command import READ_FILE, VALUES, Command, Option
 from dpwitness.cli.console import live
 from dpwitness.cli.output import check_places
 from dpwitness.cli.values import number, refuse, whole
@@ -75,7 +75,7 @@ def add_command(commands: Commands, family: AttackFamily) -> None:
         ),
         Option(
             "--data",
-            type=READ,
+            type=READ_FILE,
             metavar="FILE.csv",
             help=f"people, or values with a column of counts (default: {EMBEDDED_DATA})",
         ),
